@@ -1,0 +1,48 @@
+# Two commands do all the set-up: `make run` and `make test`. Both make their own .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DEMO := streamkit/cli/demo/two_calls.sse
+WORKERS ?= 2
+# Many runs of the same lines: tracing them for coverage takes four times as long and shows nothing more.
+LAWS := tests/laws tests/clients tests/test_field_failures.py tests/test_vectors.py tests/tool_calls/test_partial_json.py
+
+.PHONY: run test test-all lint docs clean
+
+run: $(VENV)/.run  ## the main job on a bundled recording: inspect it, then convert it
+	@$(BIN)/streamkit inspect $(DEMO)
+	@echo '$$ streamkit convert --from openai-chat --to anthropic $(DEMO)'
+	@$(BIN)/streamkit convert --from openai-chat --to anthropic $(DEMO)
+	@echo '$$ streamkit convert --from openai-chat --to ollama $(DEMO)'
+	@$(BIN)/streamkit convert --from openai-chat --to ollama $(DEMO)
+
+test: $(VENV)/.test lint  ## every check, the laws in a seeded sample
+	$(BIN)/python -m pytest $(LAWS) -n $(WORKERS) -m "not exhaustive" -q
+	$(BIN)/python -m pytest $(addprefix --ignore=,$(LAWS)) -n $(WORKERS) -m "not exhaustive" -q --cov --cov-report=term:skip-covered
+
+test-all: $(VENV)/.test lint  ## the laws in full: every cut of every recording
+	$(BIN)/python -m pytest -n $(WORKERS) --timeout 3600 -q
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(VENV)/.test  ## write the generated reference pages again
+	$(BIN)/python tools/reference.py
+	$(BIN)/python tools/field_failures.py
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.test: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $@ $(VENV)/.run
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info

@@ -1,0 +1,59 @@
+"""Streaming middleware for LLM responses, built from composable async generators.
+
+``transcode`` is the whole recipe; ``pipe`` chains the stages by hand. See README.md.
+"""
+
+from streamkit.detect import detect
+from streamkit.dialects import decode, encode
+from streamkit.dialects.base import Profile
+from streamkit.errors import StreamError, StreamkitError, UsageError
+from streamkit.framing.ndjson import parse_ndjson
+from streamkit.framing.sse import parse_sse
+from streamkit.limits import Limits
+from streamkit.messages import Choice, Response, ToolCall
+from streamkit.pipeline import Pipe, Stage, pipe
+from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy
+from streamkit.recipes import collect, transcode
+from streamkit.report import Status, StreamReport
+from streamkit.tool_calls.accumulate import accumulate_tool_calls
+from streamkit.tool_calls.check import check_json, parse_arguments
+from streamkit.tool_calls.early import check_schema_early
+from streamkit.tool_calls.mend import error_result
+from streamkit.tool_calls.partial_arguments import partial_arguments
+from streamkit.tool_calls.partial_json import PartialJSON
+from streamkit.tool_calls.schema import ToolSchemas
+
+__all__ = [
+    "LENIENT",
+    "STRICT",
+    "TOLERANT",
+    "Choice",
+    "Limits",
+    "PartialJSON",
+    "Pipe",
+    "Policy",
+    "Profile",
+    "Response",
+    "Stage",
+    "Status",
+    "StreamError",
+    "StreamReport",
+    "StreamkitError",
+    "ToolCall",
+    "ToolSchemas",
+    "UsageError",
+    "accumulate_tool_calls",
+    "check_json",
+    "check_schema_early",
+    "collect",
+    "decode",
+    "detect",
+    "encode",
+    "error_result",
+    "parse_arguments",
+    "parse_ndjson",
+    "parse_sse",
+    "partial_arguments",
+    "pipe",
+    "transcode",
+]

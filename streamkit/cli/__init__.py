@@ -1,0 +1,70 @@
+"""The ``streamkit`` command: one file a subcommand; here they are put together.
+
+Standard output is data, standard error everything else. Exit statuses are design.md §8's; 130 after SIGINT, as shells
+expect.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+
+from streamkit.cli import convert, inspect, lint
+from streamkit.cli.streams import say
+from streamkit.errors import SourceFailed, UsageError
+from streamkit.report import Status
+
+STATUSES = """\
+exit status:
+  0  done
+  1  failed: the input could not be read to its end, or the output was closed
+  2  usage
+  3  the stream was cut: it ended before its completion point (empty input too)
+  4  the provider reported an error
+  5  not this dialect
+  6  lint: not clean, but it would be repaired
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's parser; ``--help`` is its documentation."""
+    top = argparse.ArgumentParser(
+        prog="streamkit",
+        description="Parse, check and translate the streams of LLM providers.",
+        epilog=STATUSES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"streamkit {version('streamkit-llm')}")
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for command in (convert, inspect, lint):
+        command.add_to(commands, STATUSES)
+    return top
+
+
+def _interrupt(_signal: int, _frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit status."""
+    options = parser().parse_args(arguments)
+    # asyncio's own handler would only ask the task to stop, which a write to a stalled reader never hears
+    signal.signal(signal.SIGINT, _interrupt)
+    try:
+        return int(asyncio.run(options.run(options)))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:  # the reader left; what Python flushes at exit must not fail again
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(Status.FAILED)
+    except UsageError as error:
+        say(str(error))
+        return int(Status.USAGE)
+    except (SourceFailed, OSError) as error:  # an input that can't be opened, an output that is full
+        say(str(error))
+        return int(Status.FAILED)

@@ -1,0 +1,92 @@
+"""``streamkit convert``: a stream of one dialect on standard input or from a file, as another dialect on standard output."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from attrs import evolve
+
+from streamkit.cli.options import add_policy
+from streamkit.cli.streams import STDIN, name_of, read, say, write
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.base import DEFAULT_PROFILE
+from streamkit.policy import POLICIES
+from streamkit.recipes import transcode
+from streamkit.report import LOSSES, REPAIRS, Status, StreamReport, describe
+
+HELP = "translate a stream into another dialect"
+DETAIL = """\
+Reads a recorded or live stream (curl -N … | streamkit convert …) and writes each piece as soon as it is there. Within one
+dialect frames pass byte for byte; --reencode writes them anew, which mends what the provider broke.
+
+When the input is cut or fails, all that arrived is written, then the output dialect's own error frame and no success
+terminator. What was repaired or lost is told on standard error.
+
+example:
+  streamkit convert --from openai-chat --to anthropic recording.sse
+"""
+
+
+def add_to(commands: Any, statuses: str) -> None:
+    command = commands.add_parser(
+        "convert",
+        help=HELP,
+        description=DETAIL,
+        epilog=statuses,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument("--from", dest="source", required=True, choices=DIALECTS, help="the dialect that comes in")
+    command.add_argument("--to", dest="target", required=True, choices=DIALECTS, help="the dialect that goes out")
+    command.add_argument("--reencode", action="store_true", help="decode and encode even within one dialect")
+    command.add_argument("--no-usage", action="store_true", help="openai-chat: leave the usage chunk out")
+    command.add_argument(
+        "--call-ids", action="store_true", help="ollama: write ids beside calls (strict readers refuse)"
+    )
+    add_policy(command)
+    command.add_argument("--quiet", "-q", action="store_true", help="no report on standard error")
+    command.add_argument(
+        "file", nargs="?", default=STDIN, metavar="FILE", help="a recording; standard input by default"
+    )
+    command.set_defaults(run=run)
+
+
+async def run(options: argparse.Namespace) -> Status:
+    profile = evolve(DEFAULT_PROFILE, include_usage=not options.no_usage, call_ids=options.call_ids)
+    async with transcode(
+        read(options.file),
+        options.source,
+        options.target,
+        policy=POLICIES[options.policy],
+        profile=profile,
+        reencode=options.reencode,
+    ) as stream:
+        async for chunk in stream:
+            write(chunk)
+    report = stream.report
+    if report.status is Status.NOT_THIS_DIALECT and report.error is not None:
+        say(f"{name_of(options.file)}: {describe(report.error)}")
+    elif not options.quiet:
+        tell(report, f"{name_of(options.file)}: {options.source} -> {options.target}")
+    return report.status
+
+
+def tell(report: StreamReport, title: str) -> None:
+    """The report, for people: how it ended, and each kind of repair and loss with its meaning."""
+    say(f"{title}: {report.frames} frames, {ending(report)}")
+    for what, counts, meanings in (("repair", report.repairs, REPAIRS), ("loss", report.losses, LOSSES)):
+        for kind, times in counts.items():
+            say(f"  {what} {kind} ({times}): {meanings[kind]}")
+    for call in report.withheld:
+        say(f"  withheld ({call.kind}): {call.name or 'a call without a name'} {call.arguments}")
+    if report.broken_frame is not None:
+        say(f"  broken off: {report.broken_frame.decode('utf-8', 'replace')}")
+
+
+def ending(report: StreamReport) -> str:
+    """How the stream ended, in a few words."""
+    if report.error is not None:
+        return f"failed: {describe(report.error)}"
+    if report.provider_error is not None:
+        return f"the provider reported an error: {': '.join(report.provider_error)}"
+    return "clean" if report.clean else "cut: it ended before its completion point"

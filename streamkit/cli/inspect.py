@@ -1,0 +1,172 @@
+"""``streamkit inspect``: what a stream said, as a picture for people or as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import AsyncIterable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from streamkit.cli.options import add_policy
+from streamkit.cli.picture import Palette, Picture
+from streamkit.cli.streams import files_of, name_of, read, say, write
+from streamkit.collector import Collector
+from streamkit.detect import detect
+from streamkit.dialects import DIALECTS
+from streamkit.errors import NotThisDialect, SourceFailed, StreamError, UsageError
+from streamkit.framing.frame import NOTHING
+from streamkit.messages import Choice, Response
+from streamkit.policy import POLICIES, Policy
+from streamkit.recipes import events_of
+from streamkit.report import Status, describe
+from streamkit.tool_calls.schema import ToolSchemas
+
+HELP = "show what a stream says"
+DETAIL = """\
+Reads one stream or many and shows a timeline of what arrived, the tool calls with their verdicts, the stop reason, the
+usage, and what had to be repaired. The dialect is found out unless it is named. With several files the highest status wins.
+
+--tools names a JSON file with the request's tools, or the whole request: arguments are then checked against their schemas.
+
+--json prints one object a file on one line:
+  {"file", "dialect", "choices": [{"index", "text", "reasoning", "refusal", "tool_calls": [{"index", "id", "name",
+   "arguments", "verdict"}], "stop_reason", "native_stop_reason"}], "usage", "clean", "error", "repairs": {kind: count},
+   "losses": {kind: count}}
+where "arguments" is the text as received.
+
+example:
+  curl -N … | streamkit inspect
+"""
+
+
+def add_to(commands: Any, statuses: str) -> None:
+    command = commands.add_parser(
+        "inspect",
+        help=HELP,
+        description=DETAIL,
+        epilog=statuses,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        "--from", dest="source", default="auto", choices=["auto", *DIALECTS], help="the dialect (default: auto)"
+    )
+    add_policy(command)
+    command.add_argument("--tools", metavar="TOOLS", help="a JSON file: the request's tools, or the request")
+    command.add_argument("--json", action="store_true", help="one JSON object a file")
+    command.add_argument(
+        "--color", choices=["auto", "always", "never"], default="auto", help="default: on a terminal without NO_COLOR"
+    )
+    command.add_argument("files", nargs="*", metavar="FILE", help="recordings; standard input by default")
+    command.set_defaults(run=run)
+
+
+async def run(options: argparse.Namespace) -> Status:
+    palette = Palette.wanted(options.color, sys.stdout)
+    policy = POLICIES[options.policy]
+    tools = None if options.tools is None else tools_of(options.tools)
+    statuses = [
+        await inspect(path, options.source, palette, policy=policy, as_json=options.json, tools=tools)
+        for path in files_of(options.files)
+    ]
+    return max(statuses)
+
+
+def tools_of(path: str) -> ToolSchemas:
+    """The tools in a JSON file. Raises UsageError for a file without any, or with a bad schema."""
+    try:
+        given = json.loads(Path(path).read_text("utf-8"))
+    except ValueError as error:
+        raise UsageError(f"{path}: no JSON: {error}") from error
+    tools = given.get("tools") if isinstance(given, dict) else given
+    if not isinstance(tools, list):
+        raise UsageError(f"{path}: neither a list of tools nor a request with one")
+    schemas = ToolSchemas(tools)
+    schemas.compile()
+    return schemas
+
+
+async def inspect(
+    path: str, dialect: str, palette: Palette, *, policy: Policy, as_json: bool, tools: ToolSchemas | None = None
+) -> Status:
+    """Read one file and show it; returns its status."""
+    try:
+        source: AsyncIterable[bytes] = read(path)
+        if dialect == "auto":
+            dialect, source = await detect(source)
+    except NotThisDialect as error:
+        say(f"{name_of(path)}: {error}")
+        return Status.CUT if error.found == NOTHING else Status.NOT_THIS_DIALECT
+    except SourceFailed as error:
+        say(str(error))
+        return Status.FAILED
+    picture = Picture(palette)
+    async with events_of(source, dialect, policy=policy, tools=tools) as stream:
+        collector = Collector(dialect, stream.report)
+        try:
+            async for batch in stream:
+                collector.feed(batch)
+                picture.feed(batch)
+        except StreamError as error:
+            stream.report.failed(error)
+    response = collector.finish()
+    report = stream.report
+    if report.error is not None:
+        say(f"{name_of(path)}: {describe(report.error)}")
+    if as_json:
+        write(orjson.dumps(as_object(path, response)) + b"\n")
+    elif report.status is not Status.NOT_THIS_DIALECT:
+        write(picture.draw(name_of(path), response).encode(sys.stdout.encoding or "utf-8", "replace"))
+    return report.status
+
+
+def as_object(path: str, response: Response) -> dict[str, Any]:
+    """The JSON form of one file."""
+    report, usage, error = response.report, response.usage, response.error
+    return {
+        "file": path,
+        "dialect": response.dialect,
+        "choices": [_choice(choice) for choice in response.choices],
+        "usage": None
+        if usage is None
+        else {
+            "input_total": usage.input_total,
+            "input_cached": usage.input_cached,
+            "input_cache_write": usage.input_cache_write,
+            "output_total": usage.output_total,
+            "output_reasoning": usage.output_reasoning,
+            "total": usage.total,
+        },
+        "clean": response.clean,
+        "error": {"type": error.type, "message": error.message}
+        if error is not None
+        else {"type": type(report.error).__name__, "message": str(report.error)}
+        if report.error is not None
+        else None,
+        "repairs": dict(report.repairs),
+        "losses": dict(report.losses),
+    }
+
+
+def _choice(choice: Choice) -> dict[str, Any]:
+    return {
+        "index": choice.index,
+        "text": choice.text,
+        "reasoning": choice.reasoning,
+        "refusal": choice.refusal,
+        "tool_calls": [
+            {
+                "index": call.index,
+                "id": call.id,
+                "name": call.name,
+                "arguments": call.arguments,
+                "verdict": None if call.verdict is None else call.verdict.kind,
+            }
+            for call in choice.tool_calls
+        ],
+        "stop_reason": choice.stop_reason,
+        "native_stop_reason": choice.native_stop_reason,
+    }

@@ -1,0 +1,200 @@
+"""A stream as a picture: a lane for each thing that grew, calls with their verdicts, and what was repaired.
+
+The lanes' horizontal axis is time where the stream came live, else the order of the deltas; the height of a cell is how much
+arrived in it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from typing import Any, TextIO
+
+from attrs import define, field, frozen
+
+from streamkit.cli.streams import shorten, visible
+from streamkit.events import (
+    Event,
+    ReasoningDelta,
+    RefusalDelta,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallStarted,
+)
+from streamkit.messages import Choice, Response, ToolCall
+from streamkit.report import LOSSES, REPAIRS, Status, describe
+
+BARS = "▁▂▃▄▅▆▇█"
+ASCII_BARS = ".:-=+*#@"
+#: A stream that took less was read from a file: its times say nothing.
+LIVE_SECONDS = 0.2
+COLOURS = {"reasoning": "35", "text": "36", "refusal": "33", "call": "34"}
+VERDICT_COLOURS = {
+    "complete": "32",
+    "empty": "32",
+    **dict.fromkeys(("truncated", "malformed", "not_an_object", "schema_invalid"), "31"),
+}
+
+
+@frozen
+class Palette:
+    """How to draw: with colour or without, and with which characters."""
+
+    colour: bool = False
+    bars: str = ASCII_BARS
+
+    @classmethod
+    def wanted(cls, when: str, output: TextIO) -> Palette:
+        """What ``--color`` asks for; ``auto`` follows the terminal and NO_COLOR."""
+        on = when == "always" or (when == "auto" and output.isatty() and not os.environ.get("NO_COLOR"))
+        encoding = (output.encoding or "ascii").lower().replace("-", "")
+        return cls(on, BARS if encoding.startswith("utf") else ASCII_BARS)
+
+    def paint(self, text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and text else text
+
+
+@define
+class _Lane:
+    name: str
+    kind: str
+    marks: list[tuple[int, float, int]] = field(factory=list)  #: delta number, seconds, characters
+
+
+class Picture:
+    """Collects what the lanes need while a stream is read, then draws it."""
+
+    def __init__(self, palette: Palette) -> None:
+        self.palette = palette
+        self._lanes: dict[Any, _Lane] = {}
+        self._began = time.monotonic()
+        self._deltas = 0
+
+    def feed(self, events: list[Event]) -> None:
+        now = time.monotonic() - self._began
+        for event in events:
+            match event:
+                case TextDelta():
+                    self._mark(("text", event.choice), "text", event.text, now)
+                case ReasoningDelta():
+                    self._mark(("reasoning", event.choice), "reasoning", event.text, now)
+                case RefusalDelta():
+                    self._mark(("refusal", event.choice), "refusal", event.text, now)
+                case ToolCallStarted():
+                    self._lane(("call", event.choice, event.call), f"call {event.call} {event.name}", "call")
+                    self._mark(("call", event.choice, event.call), "call", event.name, now)
+                case ToolCallArguments():
+                    self._mark(("call", event.choice, event.call), "call", event.fragment, now)
+                case _:
+                    pass
+
+    def draw(self, title: str, response: Response) -> str:
+        """The whole picture, ending with a line end."""
+        width = min(100, max(60, shutil.get_terminal_size().columns))
+        lines = [self._heading(title, response), *self._timeline(width)]
+        for choice in response.choices:
+            lines += self._choice(choice, response, width)
+        lines += self._end(response)
+        return "\n".join(lines) + "\n\n"
+
+    # -- the lanes -------------------------------------------------------------------------------------------------
+
+    def _lane(self, key: Any, name: str, kind: str) -> _Lane:
+        return self._lanes.setdefault(key, _Lane(name, kind))
+
+    def _mark(self, key: Any, kind: str, text: str, now: float) -> None:
+        name = kind if key[1] == 0 else f"{kind} of choice {key[1]}"
+        self._lane(key, name, kind).marks.append((self._deltas, now, len(text)))
+        self._deltas += 1
+
+    def _timeline(self, width: int) -> list[str]:
+        if not self._lanes:
+            return []
+        labels = max(len(visible(lane.name)) for lane in self._lanes.values())
+        labels = min(labels, 28)
+        cells = max(20, width - labels - 4)
+        elapsed = max(mark[1] for lane in self._lanes.values() for mark in lane.marks)
+        live = elapsed >= LIVE_SECONDS
+        span = elapsed if live else max(1, self._deltas - 1)
+        heights = {
+            key: _heights(lane, cells, span or 1, position=1 if live else 0) for key, lane in self._lanes.items()
+        }
+        top = max(max(row) for row in heights.values()) or 1
+        lines = [""]
+        for key, lane in self._lanes.items():
+            bar = "".join(self._cell(height, top) for height in heights[key]).rstrip()
+            label = shorten(lane.name, labels).ljust(labels)
+            lines.append(f"  {label}  {self.palette.paint(bar, COLOURS[lane.kind])}")
+        end = f"{elapsed:.1f} s" if live else f"{self._deltas} deltas"
+        lines.append(f"  {'':{labels}}  {self.palette.paint('0' + end.rjust(cells - 1), '2')}")
+        return lines
+
+    def _cell(self, height: int, top: int) -> str:
+        bars = self.palette.bars
+        return " " if not height else bars[min(len(bars) - 1, height * len(bars) // (top + 1))]
+
+    # -- words -----------------------------------------------------------------------------------------------------
+
+    def _heading(self, title: str, response: Response) -> str:
+        paint = self.palette.paint
+        facts = [response.dialect, response.model or "", response.id or ""]
+        return f"{paint(visible(title), '1')}  " + paint("  ".join(visible(fact) for fact in facts if fact), "2")
+
+    def _choice(self, choice: Choice, response: Response, width: int) -> list[str]:
+        lines = [f"  choice {choice.index}"] if len(response.choices) > 1 else []
+        for name in ("reasoning", "text", "refusal"):
+            said = getattr(choice, name)
+            if said:
+                shown = shorten(said, width - 32)
+                lines.append(f"  {self.palette.paint(name, COLOURS[name])} ({len(said):,} characters)  {shown}")
+        lines += [line for call in choice.tool_calls for line in self._call(call, width)]
+        if choice.stop_reason:
+            native = f" ({visible(choice.native_stop_reason)})" if choice.native_stop_reason else ""
+            lines.append(f"  stop reason {choice.stop_reason}{native}")
+        return ["", *lines]
+
+    def _call(self, call: ToolCall, width: int) -> list[str]:
+        verdict = call.verdict
+        kind = verdict.kind if verdict else "unchecked"
+        label = self.palette.paint(f"call {call.index}", COLOURS["call"])
+        judged = self.palette.paint(kind, VERDICT_COLOURS.get(kind, "33"))
+        lines = [
+            f"  {label} {visible(call.name) or '(no name)'}  {judged}  {visible(call.id)}",
+            f"    {shorten(call.arguments, width - 6) or '(no arguments)'}",
+        ]
+        if verdict and verdict.reason:
+            where = "" if verdict.position is None else f" at character {verdict.position}"
+            lines.append(f"    {self.palette.paint(visible(verdict.reason) + where, '31')}")
+        return lines
+
+    def _end(self, response: Response) -> list[str]:
+        report, usage, paint = response.report, response.usage, self.palette.paint
+        lines = [""]
+        if usage is not None:
+            lines.append(f"  usage  {_count(usage.input_total)} in, {_count(usage.output_total)} out")
+        for what, counts, meanings in (("repair", report.repairs, REPAIRS), ("loss", report.losses, LOSSES)):
+            for kind, times in counts.items():
+                lines.append(f"  {paint(what, '33')} {kind} ×{times}  {meanings[kind]}")
+        if report.error is not None:
+            lines.append("  " + paint(f"failed: {visible(describe(report.error))}", "31"))
+        elif response.error is not None:
+            error = f"the provider reported {response.error.type}: {response.error.message}"
+            lines.append("  " + paint(visible(error), "31"))
+        elif report.status is Status.CUT:
+            lines.append("  " + paint("cut: the stream ended before its completion point", "31"))
+        else:
+            lines.append("  " + paint("clean end", "32"))
+        return lines
+
+
+def _heights(lane: _Lane, cells: int, span: float, *, position: int) -> list[int]:
+    """Characters that arrived in each cell."""
+    row = [0] * cells
+    for mark in lane.marks:
+        row[min(cells - 1, int(mark[position] / span * (cells - 1)))] += max(1, mark[2])
+    return row
+
+
+def _count(count: int | None) -> str:
+    return "unknown" if count is None else f"{count:,}"

@@ -1,0 +1,101 @@
+"""The table of dialects, and the two stages that use it: ``decode`` and ``encode``.
+
+Adding a dialect touches its own folder and ``DIALECTS``; the recipes, the command line and every property test read the
+table.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterable, Callable
+
+from streamkit.dialects import anthropic, ollama, openai_chat
+from streamkit.dialects.base import DEFAULT_PROFILE, A_contra, Dialect, Encoding, ErrorWriter, Profile
+from streamkit.errors import StreamError, UsageError
+from streamkit.events import Event, WireEvent
+from streamkit.framing.frame import Frame
+from streamkit.identifiers import random_id
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.pipeline import Stage
+from streamkit.report import StreamReport
+
+DIALECTS = {dialect.name: dialect for dialect in (openai_chat.DIALECT, anthropic.DIALECT, ollama.DIALECT)}
+
+
+def dialect_named(name: str) -> Dialect:
+    """The dialect of that name. Raises UsageError with the names there are."""
+    try:
+        return DIALECTS[name]
+    except KeyError:
+        raise UsageError(f"no dialect is called {name!r}; there are {', '.join(DIALECTS)}") from None
+
+
+def decode(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Frame], list[WireEvent]]:
+    """The stage after framing: what each frame of ``dialect`` says, as wire events.
+
+    Raises UsageError for an unknown name; the stage raises BrokenFrame, NotThisDialect and LimitExceeded in the order of
+    the stream.
+    """
+    named = dialect_named(dialect)
+    return Stage(f"decode {dialect}", lambda report: named.decoder(limits, report))
+
+
+class EncodeStage(Stage[A_contra, bytes]):
+    """``encode``'s driver: unlike the others it turns what broke the reading into the dialect's error frame."""
+
+    def __init__(self, name: str, make: Callable[[StreamReport], ErrorWriter[A_contra]]) -> None:
+        super().__init__(name, make)
+        self.make_encoder = make
+
+    def __call__(
+        self, source: AsyncIterable[A_contra], report: StreamReport | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        report = report if report is not None else StreamReport()
+        return _drive(self.make_encoder(report), source, report)
+
+
+async def _drive(
+    encoder: ErrorWriter[A_contra], source: AsyncIterable[A_contra], report: StreamReport
+) -> AsyncGenerator[bytes, None]:
+    try:
+        async for events in source:
+            if output := encoder.feed(events):
+                yield output
+            if encoder.fault is not None:
+                raise encoder.fault
+        if output := encoder.finish():
+            yield output
+        if encoder.fault is not None:
+            raise encoder.fault
+    except StreamError as error:  # the input's fault: told to the client in its own words, and to the report
+        output = encoder.fail(error)
+        if report.clean and encoder.ended:  # the stream was whole before this
+            report.repair("fault_after_end")
+        else:
+            report.failed(error)
+        if output:
+            yield output
+    except Exception as error:  # somebody's bug, a transport nobody adapted: the client learns that much, no more
+        report.failed(error)
+        if output := encoder.fail(error):
+            yield output
+        raise
+
+
+def encode(
+    dialect: str,
+    *,
+    profile: Profile = DEFAULT_PROFILE,
+    limits: Limits = DEFAULT_LIMITS,
+    make_id: Callable[[str], str] = random_id,
+    clock: Callable[[], float] = time.time,
+) -> Stage[list[Event], bytes]:
+    """The last stage: events as bytes of ``dialect``.
+
+    A ``StreamError`` of the stages before ends the stream with the dialect's own error frame and without its success
+    terminator, and stands in the report; it is not raised. Any other exception is raised after a generic error frame.
+    Raises UsageError for an unknown name.
+    """
+    named = dialect_named(dialect)
+    encoding = Encoding(limits=limits, profile=profile, make_id=make_id, clock=clock)
+    return EncodeStage(f"encode {dialect}", lambda report: named.encoder(encoding, report))

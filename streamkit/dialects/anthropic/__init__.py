@@ -1,0 +1,22 @@
+"""Anthropic Messages, streamed. Source: dialects.md §3."""
+
+from __future__ import annotations
+
+from streamkit.dialects.anthropic.decode import AnthropicDecoder, recognises
+from streamkit.dialects.anthropic.encode import AnthropicEncoder
+from streamkit.dialects.anthropic.lint import AnthropicLinter
+from streamkit.dialects.base import Dialect
+from streamkit.framing.sse import SSEParser
+
+DIALECT = Dialect(
+    name="anthropic",
+    title="Anthropic Messages",
+    media_type="text/event-stream",
+    frame_end=b"\n\n",
+    parser=lambda limits, report: SSEParser(limits=limits, report=report, stray_errors=True),
+    decoder=AnthropicDecoder,
+    encoder=AnthropicEncoder,
+    linter=AnthropicLinter,
+    terminates=lambda frame: b'"message_stop"' in frame.data,
+    recognises=recognises,
+)

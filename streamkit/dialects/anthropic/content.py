@@ -1,0 +1,199 @@
+"""What content blocks say: text, thinking, tool calls, and blocks that only this vendor understands.
+
+Each block's kind is remembered from its start, because a delta of a block that the server's own tool fills is an aside while
+the same delta of a ``tool_use`` block is a call's. A start's ``input: {}`` is never a fragment; a start ``input`` with members
+is the whole value where no delta follows. Blocks and calls are labelled by their order, since an index may be used twice.
+
+Source: dialects.md §3.1, §3.3, quirks.md §8.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define
+
+from streamkit.dialects.anthropic.wire import VENDOR
+from streamkit.dialects.decoding import FrameDecoder, said
+from streamkit.errors import TooManyBlocks
+from streamkit.events import (
+    Aside,
+    AsideKind,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnded,
+)
+from streamkit.limits import Limits
+from streamkit.report import StreamReport
+from streamkit.tool_calls.value_text import value_text
+
+#: The block that each delta belongs into, and the delta's own field.
+DELTAS = {
+    "text_delta": ("text", "text"),
+    "citations_delta": ("text", "citation"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("thinking", "signature"),
+    "input_json_delta": ("tool_use", "partial_json"),
+}
+SPOKEN = frozenset({"text", "thinking"})
+OWN_BLOCKS = frozenset({"text", "thinking", "tool_use", "redacted_thinking"})
+CALL_FIELDS = frozenset({"type", "id", "name", "input"})
+
+
+@define
+class Block:
+    kind: str
+    number: int  #: its place among all blocks of the response: the label of its events
+    call: int = 0  #: its place among the calls
+    #: The whole ``input`` that came with the start, until a delta or the stop settles whether it counts.
+    whole_input: str | None = None
+
+
+class ContentReader(FrameDecoder):
+    """The part of the decoder that reads content blocks."""
+
+    dialect = "anthropic"
+    vendor = VENDOR
+
+    def __init__(self, limits: Limits, report: StreamReport) -> None:
+        super().__init__(limits, report)
+        self.blocks: dict[int, Block] = {}
+        self._closed: dict[int, Block] = {}  # what was last at an index
+        self._seen = 0
+        self._calls = 0
+
+    def ensure_started(self) -> None:
+        """Say that the response started if it did not."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        for block in self.blocks.values():  # the input ended inside a block whose start brought a whole input
+            if block.whole_input is not None:
+                self.out.append(ToolCallDelta(block.call, arguments=block.whole_input, snapshot=True))
+
+    def block_start(self, document: dict[str, Any]) -> None:
+        index = self.index(document.get("index"))
+        if index is None:
+            index = max(self.blocks, default=-1) + 1
+        start = self.fields(document.get("content_block"))
+        block = self._open(index, self.string(start.get("type")))
+        if block.kind == "text":
+            if text := self.string(start.get("text")):
+                self.out.append(TextDelta(text, 0, block.number))
+            for citation in self.items(start.get("citations")):
+                self._citation(self.fields(citation), block)
+        elif block.kind == "thinking":
+            if text := self.string(start.get("thinking")):
+                self.out.append(ReasoningDelta(text, 0, block.number, "summary"))
+            if signature := self.string(start.get("signature")):
+                self.out.append(ReasoningSignature(signature, VENDOR, 0, block.number))
+        elif block.kind == "redacted_thinking":
+            self.out.append(ReasoningOpaque(self.string(start.get("data")), VENDOR, 0, block.number))
+        elif block.kind == "tool_use":
+            self._call(start, block)
+        elif block.kind:
+            self._aside(document, block)
+        else:
+            self.odd(document)
+
+    def block_delta(self, document: dict[str, Any]) -> None:
+        delta = self.fields(document.get("delta"))
+        kind = self.string(delta.get("type"))
+        belongs, name = DELTAS.get(kind, ("unknown", ""))
+        index = self.index(document.get("index")) or 0
+        block = self.blocks.get(index)
+        if block is None and (closed := self._closed.get(index)) is not None and closed.kind == belongs == "tool_use":
+            block = closed  # text for a call that had ended: the accumulator sets it aside
+        elif block is None:
+            self.report.repair("block_unopened")
+            block = self._open(index, belongs)
+        if name and (belongs == block.kind or (belongs in SPOKEN and block.kind in SPOKEN)):
+            if belongs != block.kind:
+                self.report.repair("block_mismatch")
+            self._delta(kind, delta, block)
+            if len(delta) > 2:
+                self._unknown(delta, ("type", name))
+        elif not kind or (name and not _is_input(delta)):
+            self.odd(document)
+        else:
+            self._aside(document, block)
+
+    def block_stop(self, document: dict[str, Any]) -> None:
+        index = self.index(document.get("index")) or 0
+        block = self.blocks.get(index)
+        if block is None:
+            self.report.repair("block_unopened")
+        elif block.kind in OWN_BLOCKS:
+            self.close_block(index)
+        else:
+            self._aside(document, block)
+            self._closed[index] = self.blocks.pop(index)
+
+    def close_block(self, index: int) -> None:
+        block = self._closed[index] = self.blocks.pop(index)
+        if block.kind == "tool_use":
+            if block.whole_input is not None:
+                self.out.append(ToolCallDelta(block.call, arguments=block.whole_input, snapshot=True))
+            self.out.append(ToolCallEnded(block.call))
+
+    def _open(self, index: int, kind: str) -> Block:
+        self.ensure_started()
+        if index in self.blocks:
+            self.report.repair("block_reopened")
+            self.close_block(index)
+        elif index in self._closed:
+            self.report.repair("index_reused")
+        if self._seen >= self.limits.content_blocks:
+            raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
+        block = self.blocks[index] = Block(kind, self._seen, self._calls)
+        self._seen += 1
+        self._calls += kind == "tool_use"
+        return block
+
+    def _call(self, start: dict[str, Any], block: Block) -> None:
+        delta = ToolCallDelta(block.call, self.string(start.get("id")) or None, self.string(start.get("name")) or None)
+        delta.extras = {name: value for name, value in start.items() if name not in CALL_FIELDS and said(value)} or None
+        self.out.append(delta)
+        if start.get("input"):
+            block.whole_input = value_text(self.frame.data, "content_block", "input")
+
+    def _delta(self, kind: str, delta: dict[str, Any], block: Block) -> None:
+        """A delta in a block of its own kind; empty ones say nothing."""
+        if kind == "citations_delta":
+            self._citation(self.fields(delta.get("citation")), block)
+            return
+        text = self.string(delta.get(DELTAS[kind][1]))
+        if not text:
+            return
+        if kind == "text_delta":
+            self.out.append(TextDelta(text, 0, block.number))
+        elif kind == "input_json_delta":
+            block.whole_input = None
+            self.out.append(ToolCallDelta(block.call, arguments=text))
+        elif kind == "thinking_delta":
+            self.out.append(ReasoningDelta(text, 0, block.number, "summary"))
+        else:
+            self.out.append(ReasoningSignature(text, VENDOR, 0, block.number))
+
+    def _unknown(self, fields: dict[str, Any], known: tuple[str, ...]) -> None:
+        for name, value in fields.items():
+            if name not in known and said(value):
+                self.out.append(Aside(VENDOR, "metadata", f"delta.{name}", value))
+
+    def _citation(self, citation: dict[str, Any], block: Block) -> None:
+        if citation:
+            self.out.append(Aside(VENDOR, "citation", "citations_delta", citation, block=block.number))
+
+    def _aside(self, document: dict[str, Any], block: Block) -> None:
+        """A frame of a block that only this vendor understands; the frames together are the block."""
+        server = block.kind == "server_tool_use" or block.kind.endswith("_tool_result") or block.kind.startswith("mcp_")
+        kind: AsideKind = "server_tool" if server else "unknown_event"
+        self.out.append(Aside(VENDOR, kind, str(document.get("type")), document, block=block.number))
+
+
+def _is_input(delta: dict[str, Any]) -> bool:
+    """Whether a delta may stand in a block of the server's own tools."""
+    return delta.get("type") == "input_json_delta" and isinstance(delta.get("partial_json"), str)

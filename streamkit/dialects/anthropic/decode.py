@@ -1,0 +1,142 @@
+"""Anthropic events to wire events: the message around the content blocks (``content.py``).
+
+Usage of ``message_delta`` replaces that of ``message_start`` where it has a value.
+
+Source: dialects.md §3.1, §3.3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamkit.dialects.anthropic.content import ContentReader
+from streamkit.dialects.anthropic.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
+from streamkit.dialects.decoding import provider_failed, said, text_of
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    ResponseStarted,
+    StopReasonSeen,
+    TerminatorSeen,
+)
+from streamkit.limits import Limits
+from streamkit.report import StreamReport
+
+EVENTS = frozenset(
+    {
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+        "ping",
+        "error",
+    }
+)
+MESSAGE_FIELDS = frozenset(
+    {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage", "stop_details"}
+)
+
+
+#: Counts that a usage object may have; each frame repeats them all.
+COUNTS = 64
+
+
+def recognises(event: str, document: Any) -> bool:
+    """Whether a payload can be an Anthropic event."""
+    if not isinstance(document, dict):
+        return False
+    return document.get("type") in EVENTS - {"error"} or (event == "error" and document.get("type") == "error")
+
+
+class AnthropicDecoder(ContentReader):
+    def __init__(self, limits: Limits, report: StreamReport) -> None:
+        super().__init__(limits, report)
+        self._started = False
+        self._stopped = False
+        self._usage: dict[str, Any] = {}
+        self._by_type = {
+            "message_start": self._message_start,
+            "content_block_start": self.block_start,
+            "content_block_delta": self.block_delta,
+            "content_block_stop": self.block_stop,
+            "message_delta": self._message_delta,
+            "message_stop": self._message_stop,
+            "error": self._error,
+        }
+
+    def decode(self, document: dict[str, Any]) -> None:
+        kind = self.string(document.get("type"))
+        if kind in EVENTS:
+            self.recognised = True
+            if self.frame.event == "message":
+                self.report.repair("event_name_missing")
+        elif document.get("error"):  # a bare {"error": …} of another envelope (quirks.md 112)
+            self.recognised = True
+            self.report.repair("error_shape")
+            self._error(document)
+            return
+        else:
+            self.strange()
+            if self._started:
+                self.out.append(Aside(VENDOR, "unknown_event", kind or "event", document))
+            return
+        if kind == "ping":
+            return
+        if self._stopped:
+            self.report.repair("after_end")
+        self._by_type[kind](document)
+
+    def _message_start(self, document: dict[str, Any]) -> None:
+        message = self.fields(document.get("message"))
+        if self._started:
+            self.report.repair("response_restarted")
+            return
+        extras = {name: value for name, value in message.items() if name not in MESSAGE_FIELDS and said(value)}
+        usage = None
+        if counts := self.fields(message.get("usage")):
+            self._usage.update(counts)
+            usage = decode_usage(dict(self._usage))
+        head = text_of(message.get("id")), text_of(message.get("model"))
+        self._start(ResponseStarted(*head, vendor=VENDOR, extras=extras or None, usage=usage))
+        if usage is not None:
+            self.out.append(usage)
+
+    def _start(self, event: ResponseStarted) -> None:
+        self._started = True
+        self.out.append(event)
+        self.out.append(ChoiceStarted())
+
+    def ensure_started(self) -> None:
+        if not self._started:
+            self._start(ResponseStarted(vendor=VENDOR))
+
+    # -- the message -----------------------------------------------------------------------------------------------
+
+    def _message_delta(self, document: dict[str, Any]) -> None:
+        self.ensure_started()
+        delta = self.fields(document.get("delta"))
+        if usage := self.fields(document.get("usage")):
+            for name, value in usage.items():
+                if value is not None and (name in self._usage or len(self._usage) < COUNTS):
+                    self._usage[name] = value
+            self.out.append(decode_usage(dict(self._usage)))
+        if native := text_of(delta.get("stop_reason")):
+            reason = STOP_REASONS.get(native, "other")
+            self.out.append(StopReasonSeen(reason, native, 0, text_of(delta.get("stop_sequence"))))
+        for name, value in delta.items():
+            if name not in {"stop_reason", "stop_sequence"} and value is not None:
+                self.out.append(Aside(VENDOR, "metadata", f"message_delta.{name}", value))
+
+    def _message_stop(self, _document: dict[str, Any]) -> None:
+        self.ensure_started()
+        self._stopped = True
+        for index in list(self.blocks):
+            self.report.repair("block_unclosed")
+            if self.blocks[index].kind != "tool_use":
+                self.close_block(index)
+        self.out.append(TerminatorSeen())
+
+    def _error(self, document: dict[str, Any]) -> None:
+        self.out.append(provider_failed(document.get("error") or document, VENDOR, ERROR_TYPES))

@@ -1,0 +1,295 @@
+"""The grammar of Anthropic's events, as the official client and its accumulating helper need it.
+
+The helper appends each block to a list and finds it again by ``index``; it assigns a signature and appends all other
+deltas; it parses a call's input when the block stops. Event types, block types and delta types that are not known here
+are let through: the API says that new ones may come at any time.
+
+Source: dialects.md §0.4, §3.1, §3.3, §7.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from attrs import define, field
+
+from streamkit.dialects.explain import COMMON_LOOKS, CUT, KNOWN, NO_RULE, READS, TORN, Look, Looks, like
+from streamkit.dialects.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, load_json, shown
+from streamkit.framing.frame import Frame
+from streamkit.limits import DEFAULT_LIMITS
+
+RULES: dict[str, str] = {
+    **COMMON_RULES,
+    "unterminated": "A blank line ends each event, the last too: the client drops one that lacks it (§0.3).",
+    "event": "An event has a `type`, and an `event:` line that says the same: the client drops others (§0.4).",
+    "message_start": "`message_start` comes first, but for pings and an error, and once (§3.1).",
+    "message": "The message starts with an `id`, its `model`, the role `assistant` and `content: []` (§3.1).",
+    "usage": "`message_start` counts `input_tokens` and `output_tokens`, `message_delta` `output_tokens` (§0.4).",
+    "block_index": "Blocks have the `index` 0, 1, 2 … in the order they start (§0.4, §3.1).",
+    "block_order": "One block is open at a time; deltas and the stop name it; the message ends outside (§3.1).",
+    "block": "`content_block` is an object with a `type`; a text block has a string `text` (§3.1).",
+    "tool_use": "A `tool_use` block has an `id` and a name, not blank, and starts with `input: {}` (§3.1).",
+    "tool_id": "No two `tool_use` blocks have the same `id`: a result could not name its call (§3.2).",
+    "delta": "A delta is an object whose `type` fits its block, and carries what that type carries (§3.1).",
+    "signature": "A signature comes whole, once, right before the block stops: clients assign it (§0.4).",
+    "empty_text": "No text block ends without any text: sent back to the API it is refused (§3.2).",
+    "input_unparsable": "A call's fragments join to nothing or to one JSON object; a model may fail at it (§3.1).",
+    "message_delta": "`message_delta` has an object `delta`, whose `stop_reason` is a string or null (§3.1).",
+    "stop_reason": "A `message_delta` gives a stop reason before the message stops (§3.1, §7.6).",
+    "message_stop": "`message_stop` ends a message that has its stop reason (§7.6).",
+    "after_stop": "Nothing follows `message_stop` (§3.1).",
+    "error": "An error event has an object `error` with the strings `type` and `message` (§3.1).",
+    "after_error": "Nothing follows an error event (§3.1).",
+}
+LOOKS: Looks = {
+    **COMMON_LOOKS,
+    "truncated": (Look(CUT, 66),),
+    "unterminated": (like("last_event_unterminated"), Look(TORN, 106), Look(CUT, 106)),
+    "event": (like("error_shape"), like("event_name_missing")),
+    "message_start": (like("response_restarted"),),
+    "message": (like("field_invalid"),),
+    "usage": (like("field_invalid"),),
+    "block_index": (like("block_reopened"), like("index_invalid"), Look(READS, 82)),
+    "block_order": (
+        like("block_unopened"),
+        like("block_reopened"),
+        like("block_unclosed"),
+        Look(READS, 75, "a stop"),
+        Look(READS, 78, "message"),
+        Look(READS, 78, "content_block_start"),
+    ),
+    "block": (like("field_invalid"),),
+    "tool_use": (like("id_missing"), like("identity_blank", 33), like("call_nameless"), like("field_invalid")),
+    "tool_id": (like("id_duplicate"),),
+    "delta": (like("block_mismatch"), like("field_invalid")),
+    "signature": (Look(READS, 88, "signature_delta"),),
+    "empty_text": (Look(READS, 81),),
+    "input_unparsable": (Look(KNOWN, 50),),
+    "message_delta": (like("field_invalid"),),
+    "stop_reason": (),
+    "message_stop": (),
+    "after_stop": (like("foreign_terminator"), like("after_end")),
+    "error": (like("error_shape"),),
+    "after_error": (like("after_error"), like("after_end")),
+    NO_RULE: (Look("stop_with_calls", 53), Look("finish_derived", None)),
+}
+#: For each delta that is known: the member it carries, and the blocks it belongs to.
+DELTAS: Mapping[str, tuple[str, frozenset[str]]] = {
+    "text_delta": ("text", frozenset({"text"})),
+    "citations_delta": ("citation", frozenset({"text"})),
+    "thinking_delta": ("thinking", frozenset({"thinking"})),
+    "signature_delta": ("signature", frozenset({"thinking"})),
+    "input_json_delta": ("partial_json", frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})),
+}
+#: Blocks that take no other deltas than those above; of the rest nothing is claimed.
+KNOWN_BLOCKS = frozenset({"text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use"})
+#: Characters of a call's input that are kept to be parsed; a longer one is not judged.
+INPUT_CHARS = DEFAULT_LIMITS.arguments_chars
+
+
+@define
+class _Block:
+    index: object
+    type: str
+    filled: bool = False  #: text came
+    signed: bool = False
+    input: list[str] = field(factory=list)
+    input_chars: int = 0
+
+    def take(self, kind: str, value: str) -> None:
+        if kind == "text_delta":
+            self.filled = self.filled or bool(value)
+        elif kind == "signature_delta":
+            self.signed = True
+        elif kind == "input_json_delta" and self.input_chars <= INPUT_CHARS:
+            self.input.append(value)
+            self.input_chars += len(value)
+
+
+class AnthropicLinter(GrammarChecker):
+    rules: ClassVar = RULES
+    looks: ClassVar = LOOKS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._started = False
+        self._open: _Block | None = None
+        self._next_index = 0
+        self._call_ids: set[str] = set()
+        self._stop_reason_seen = False
+        self._stopped = False
+        self._failed = False
+        self._handlers: Mapping[str, Callable[[dict[str, Any]], None]] = {
+            "message_start": self._message_start,
+            "content_block_start": self._block_start,
+            "content_block_delta": self._block_delta,
+            "content_block_stop": self._block_stop,
+            "message_delta": self._message_delta,
+            "message_stop": self._message_stop,
+            "error": self._error,
+        }
+
+    # -- the message -----------------------------------------------------------------------------------------------
+
+    def take(self, frame: Frame) -> None:
+        if not frame.terminated:
+            self.broken("unterminated", "no blank line after the last event")
+        if self._failed:
+            self.broken("after_error", f"after the error: {shown(frame.text)}")
+        elif self._stopped:  # `[DONE]` of the other dialect: the client ignores it
+            harmless = frame.data == b"[DONE]"
+            self.broken("after_stop", f"after message_stop: {shown(frame.text)}", "note" if harmless else "error")
+        else:
+            super().take(frame)
+
+    def check(self, document: dict[str, Any]) -> None:
+        kind = document.get("type")
+        if not is_filled(kind):
+            self.broken("event", f"type is {shown(kind)}")
+            return
+        if self.frame.event != kind:
+            self.broken("event", f"the event line says {shown(self.frame.event)}, the data {shown(kind)}")
+        if not self._started and kind not in {"message_start", "ping", "error"}:
+            self.broken("message_start", f"{shown(kind)} before message_start")
+            self._started = True
+        handler = self._handlers.get(kind)
+        if handler is not None:
+            handler(document)
+
+    def close(self) -> None:
+        if self._stopped or self._failed:
+            return
+        if self._stop_reason_seen and self._open is None:
+            self.broken("message_stop", "the stream ends without message_stop", "note")
+        else:
+            self.broken("truncated", "the stream ends before its stop reason")
+
+    def _message_start(self, document: dict[str, Any]) -> None:
+        if self._started:
+            self.broken("message_start", "message_start again")
+        self._started = True
+        message = document.get("message")
+        if not isinstance(message, dict):
+            self.broken("message", f"message is {shown(message)}")
+            return
+        if not is_filled(message.get("id")) or not is_text(message.get("model")):
+            self.broken("message", f"id is {shown(message.get('id'))}, model {shown(message.get('model'))}")
+        if message.get("role") != "assistant" or message.get("content") != []:
+            self.broken("message", f"role is {shown(message.get('role'))}, content {shown(message.get('content'))}")
+        self._usage(message.get("usage"), "input_tokens", "output_tokens")
+
+    def _message_delta(self, document: dict[str, Any]) -> None:
+        self._none_open("message_delta")
+        delta = document.get("delta")
+        if not isinstance(delta, dict):
+            self.broken("message_delta", f"delta is {shown(delta)}")
+        else:
+            reason = delta.get("stop_reason")
+            if reason is not None and not is_filled(reason):
+                self.broken("message_delta", f"stop_reason is {shown(reason)}")
+            self._stop_reason_seen = self._stop_reason_seen or reason is not None
+        self._usage(document.get("usage"), "output_tokens")
+
+    def _message_stop(self, _document: dict[str, Any]) -> None:
+        self._none_open("message_stop")
+        if not self._stop_reason_seen:
+            self.broken("stop_reason", "no stop reason before message_stop")
+        self._stopped = True
+
+    def _error(self, document: dict[str, Any]) -> None:
+        self._failed = True
+        error = document.get("error")
+        if not isinstance(error, dict) or not is_text(error.get("type")) or not is_text(error.get("message")):
+            self.broken("error", f"error is {shown(error)}")
+
+    def _usage(self, usage: object, *names: str) -> None:
+        if not isinstance(usage, dict):
+            self.broken("usage", f"usage is {shown(usage)}")
+            return
+        for name in names:
+            if not is_index(usage.get(name)):
+                self.broken("usage", f"{name} is {shown(usage.get(name))}")
+
+    def _none_open(self, kind: str) -> None:
+        if self._open is not None:
+            self.broken("block_order", f"{kind} while block {shown(self._open.index)} is open")
+            self._open = None
+
+    # -- content blocks --------------------------------------------------------------------------------------------
+
+    def _block_start(self, document: dict[str, Any]) -> None:
+        self._none_open("content_block_start")
+        index, block = document.get("index"), document.get("content_block")
+        if type(index) is not int or index != self._next_index:
+            self.broken("block_index", f"index is {shown(index)}, not {self._next_index}")
+        self._next_index += 1
+        if not isinstance(block, dict) or not is_filled(block.get("type")):
+            self.broken("block", f"content_block is {shown(block)}")
+            block = {"type": ""}
+        self._open = _Block(index, block["type"])
+        if block["type"] == "text":
+            self._open.filled = bool(block.get("text"))
+            if not is_text(block.get("text")):
+                self.broken("block", f"text is {shown(block.get('text'))}")
+        elif block["type"] == "tool_use":
+            self._tool_use(block)
+
+    def _tool_use(self, block: dict[str, Any]) -> None:
+        call_id, name, start = block.get("id"), block.get("name"), block.get("input")
+        if not is_filled(call_id) or not is_filled(name):
+            self.broken("tool_use", f"id is {shown(call_id)}, name {shown(name)}")
+        elif call_id in self._call_ids:
+            self.broken("tool_id", f"the id {shown(call_id)} again")
+        else:
+            self._call_ids.add(call_id)
+        if start != {}:  # some gateways send all of it here
+            self.broken("tool_use", f"input is {shown(start)}", "note" if isinstance(start, dict) else "error")
+
+    def _block_delta(self, document: dict[str, Any]) -> None:
+        block, delta = self._open, document.get("delta")
+        if block is None or document.get("index") != block.index:
+            self.broken("block_order", f"a delta for block {shown(document.get('index'))}, which is not open")
+        elif not isinstance(delta, dict) or not is_filled(delta.get("type")):
+            self.broken("delta", f"delta is {shown(delta)}")
+        else:
+            self._delta(block, delta)
+
+    def _delta(self, block: _Block, delta: dict[str, Any]) -> None:
+        kind = delta["type"]
+        if block.signed:
+            self.broken("signature", f"{kind} after the signature")
+        member, blocks = DELTAS.get(kind, ("", KNOWN_BLOCKS))
+        if not member:
+            return
+        value = delta.get(member)
+        if block.type in KNOWN_BLOCKS and block.type not in blocks:
+            self.broken("delta", f"{kind} in a block of type {shown(block.type)}")
+        elif kind == "citations_delta":
+            if not isinstance(value, dict):
+                self.broken("delta", f"{member} is {shown(value)}")
+        elif not is_text(value):
+            self.broken("delta", f"{member} is {shown(value)}")
+        else:
+            block.take(kind, value)
+
+    def _block_stop(self, document: dict[str, Any]) -> None:
+        block = self._open
+        if block is None or document.get("index") != block.index:
+            self.broken("block_order", f"a stop of block {shown(document.get('index'))}, which is not open")
+            return
+        self._open = None
+        if block.type == "text" and not block.filled:
+            self.broken("empty_text", f"block {shown(block.index)} ends without text")
+        if block.type == "tool_use" and block.input_chars <= INPUT_CHARS and not is_input("".join(block.input)):
+            self.broken("input_unparsable", f"the input is {shown(''.join(block.input))}", "note")
+
+
+def is_input(text: str) -> bool:
+    """Whether the fragments of a call are, all together, nothing or one JSON object."""
+    if not text:
+        return True
+    try:
+        return isinstance(load_json(text), dict)
+    except ValueError:
+        return False

@@ -1,0 +1,95 @@
+"""The words of Anthropic Messages: what both directions must agree on. Source: dialects.md §3.1, §7.1, §7.2, §7.5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streamkit.dialects.decoding import count_of, details_of
+from streamkit.events import ErrorType, StopReason, UsageReported
+
+VENDOR = "anthropic"
+
+STOP_REASONS: Mapping[str, StopReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop_sequence",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "context_full",
+    "tool_use": "tool_calls",
+    "refusal": "refusal",
+    "pause_turn": "pause",
+    "compaction": "compaction",
+}
+STOP_NAMES: Mapping[StopReason, str] = {
+    "stop": "end_turn",
+    "stop_sequence": "stop_sequence",
+    "length": "max_tokens",
+    "context_full": "model_context_window_exceeded",
+    "tool_calls": "tool_use",
+    "content_filter": "refusal",
+    "refusal": "refusal",
+    "pause": "pause_turn",
+    "compaction": "compaction",
+    "malformed_tool": "end_turn",
+    "error": "end_turn",
+    "other": "end_turn",
+}
+#: Reasons that another dialect's reader can't tell from the word that is written.
+INEXACT_STOPS = frozenset({"content_filter", "malformed_tool", "error", "other"})
+ERROR_TYPES: Mapping[str, ErrorType] = {
+    "invalid_request_error": "invalid_request",
+    "authentication_error": "auth",
+    "billing_error": "billing",
+    "permission_error": "permission",
+    "not_found_error": "not_found",
+    "conflict_error": "invalid_request",
+    "request_too_large": "too_large",
+    "rate_limit_error": "rate_limit",
+    "api_error": "server",
+    "timeout_error": "timeout",
+    "overloaded_error": "unavailable",
+}
+ERROR_NAMES: Mapping[ErrorType, str] = {
+    "invalid_request": "invalid_request_error",
+    "auth": "authentication_error",
+    "billing": "billing_error",
+    "permission": "permission_error",
+    "not_found": "not_found_error",
+    "too_large": "request_too_large",
+    "rate_limit": "rate_limit_error",
+    "server": "api_error",
+    "unavailable": "overloaded_error",
+    "timeout": "timeout_error",
+    "truncated": "api_error",
+}
+
+
+def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
+    """Token counts: ``input_tokens`` leaves the cache out here, ``input_total`` does not."""
+    fresh, output = count_of(raw, "input_tokens"), count_of(raw, "output_tokens")
+    read, written = count_of(raw, "cache_read_input_tokens"), count_of(raw, "cache_creation_input_tokens")
+    given = None if fresh is None else fresh + (read or 0) + (written or 0)
+    total = None if given is None or output is None else given + output
+    thinking = count_of(details_of(raw, "output_tokens_details"), "thinking_tokens")
+    return UsageReported(given, read, written, output, thinking, total, raw, VENDOR)
+
+
+def encode_usage(usage: UsageReported | None) -> dict[str, Any]:
+    """A ``usage`` object. The client's reader needs both counts, so what is unknown is 0 here."""
+    if usage is None:
+        return {"input_tokens": 0, "output_tokens": 0}
+    if usage.vendor == VENDOR and usage.raw is not None:
+        counts = {name: count_of(usage.raw, name) or 0 for name in ("input_tokens", "output_tokens")}
+        return {**usage.raw, **counts}
+    cached, written = usage.input_cached, usage.input_cache_write
+    raw: dict[str, Any] = {
+        "input_tokens": max(0, (usage.input_total or 0) - (cached or 0) - (written or 0)),
+        "output_tokens": usage.output_total or 0,
+    }
+    if cached is not None:
+        raw["cache_read_input_tokens"] = cached
+    if written is not None:
+        raw["cache_creation_input_tokens"] = written
+    if usage.output_reasoning is not None:
+        raw["output_tokens_details"] = {"thinking_tokens": usage.output_reasoning}
+    return raw

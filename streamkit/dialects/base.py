@@ -1,0 +1,118 @@
+"""What a dialect is: a framing, a decoder, an encoder and a checker, named together in one value.
+
+``decoding.py`` and ``encoding.py`` hold what decoders and encoders share; a dialect's own folder holds the rest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from attrs import frozen
+
+from streamkit.dialects.explain import Looks
+from streamkit.events import Event, WireEvent
+from streamkit.framing.frame import Frame
+from streamkit.identifiers import random_id
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.pipeline import Machine
+from streamkit.report import StreamReport
+
+A_contra = TypeVar("A_contra", contravariant=True)
+
+
+@frozen(kw_only=True)
+class Profile:
+    """A named variation of what an encoder writes, as data."""
+
+    name: str = "default"
+    #: openai-chat: the delta's fields that carry reasoning; some clients read ``reasoning``, most ``reasoning_content``.
+    reasoning_fields: tuple[str, ...] = ("reasoning_content",)
+    #: openai-chat: whether a usage chunk is written before ``[DONE]``.
+    include_usage: bool = True
+    #: ollama: whether an ``id`` stands beside ``function``; strict readers (Zed, late 2025) refuse it.
+    call_ids: bool = False
+
+
+DEFAULT_PROFILE = Profile()
+
+
+@frozen(kw_only=True)
+class Encoding:
+    """What an encoder is made with: everything but the events."""
+
+    limits: Limits = DEFAULT_LIMITS
+    profile: Profile = DEFAULT_PROFILE
+    #: Makes ids for what came without one; a fixed maker gives reproducible output.
+    make_id: Callable[[str], str] = random_id
+    #: Seconds since the epoch, for a response that came without a time.
+    clock: Callable[[], float] = time.time
+
+
+class ErrorWriter(Machine[A_contra, bytes], Protocol[A_contra]):
+    """A machine whose output can say that the reading failed: an encoder."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the terminator, or an error frame, was written."""
+
+    def fail(self, error: Exception) -> bytes:
+        """What is held, then the dialect's own error frame and no success terminator."""
+
+
+Encoder: TypeAlias = ErrorWriter[list[Event]]
+
+
+class Linter(Protocol):
+    """Checks a stream against its dialect's grammar. See ``lint.py``."""
+
+    @property
+    def looks(self) -> Looks:
+        """What each of its rules looks like when it is broken. See ``explain.py``."""
+
+    def feed(self, frames: list[Frame], /) -> list[Violation]:
+        """The rules that these frames break."""
+
+    def finish(self) -> list[Violation]:
+        """The rules that only the end shows to be broken."""
+
+
+@frozen
+class Violation:
+    """A rule of the dialect that a stream breaks."""
+
+    rule: str  #: short name, stable
+    message: str
+    offset: int  #: byte of the stream where the frame begins
+    frame: int  #: number of the frame, from 0
+    #: ``note``: common and read by every client we know; no reason to call the stream broken.
+    severity: str = "error"
+
+
+Decoder: TypeAlias = Machine[list[Frame], list[WireEvent]]
+
+
+@frozen(kw_only=True)
+class Dialect:
+    """One wire vocabulary: all that the recipes, the command line and the property tests need to know of it."""
+
+    name: str
+    title: str
+    media_type: str
+    frame_end: bytes  #: what ends a frame: added to a last one that lacks it
+    parser: Callable[[Limits, StreamReport], FramingParser]
+    decoder: Callable[[Limits, StreamReport], Decoder]
+    encoder: Callable[[Encoding, StreamReport], Encoder]
+    linter: Callable[[], Linter]
+    #: A cheap look: whether a frame may be the stream's terminator.
+    terminates: Callable[[Frame], bool]
+    #: Whether a decoded payload can be this dialect's: for ``auto`` and for a clear refusal.
+    recognises: Callable[[str, Any], bool]
+
+
+class FramingParser(Machine[bytes, list[Frame]], Protocol):
+    """A parser that also knows up to which byte everything was whole."""
+
+    @property
+    def boundary(self) -> int: ...

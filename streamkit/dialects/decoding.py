@@ -1,0 +1,275 @@
+"""What every decoder would otherwise write again: the loop over a batch, the loading of JSON, the hand-over of a fault."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import orjson
+
+from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, StreamError
+from streamkit.events import Aside, ErrorType, LastFrameBroken, ProviderFailed, WireEvent
+from streamkit.framing.frame import Frame
+from streamkit.limits import Limits
+from streamkit.report import REPAIRS, StreamReport
+from streamkit.tool_calls.json_scanner import JSONScanner
+
+DONE = b"[DONE]"
+#: Levels of a payload; what is carried on is written a few levels deeper.
+DEPTH = 200
+
+
+class FrameDecoder:
+    """The loop of a decoder: frames to JSON objects to ``decode``, which appends events to ``self.out``."""
+
+    #: The dialect's name, for messages, and whose words it speaks.
+    dialect: str
+    vendor: str
+
+    def __init__(self, limits: Limits, report: StreamReport) -> None:
+        self.limits = limits
+        self.report = report
+        self.fault: Exception | None = None
+        self.out: list[WireEvent] = []
+        self.frame = Frame(b"")
+        self.recognised = False  # a frame that is the dialect's was seen
+        self._strange: Frame | None = None  # the first frame that is not
+
+    def feed(self, frames: list[Frame], /) -> list[WireEvent]:
+        self.out = []
+        for frame in frames:
+            self.frame = frame
+            try:
+                self.take(frame)
+            except NeedsRepair as error:
+                self.fault = NeedsRepair(error.kind, REPAIRS[error.kind], offset=frame.offset)
+                break
+            except StreamError as error:
+                self.fault = self._other_dialect() if isinstance(error, BrokenFrame) else None
+                self.fault = self.fault or error
+                break
+            except Exception as error:  # noqa: BLE001 - raised by the driver, after what this read brought before it
+                self.fault = error
+                break
+        return self.out
+
+    def finish(self) -> list[WireEvent]:
+        self.out = []
+        self.fault = self._other_dialect()
+        if self.fault is None:
+            self.close()
+        return self.out
+
+    def _other_dialect(self) -> NotThisDialect | None:
+        """Frames came and none was the dialect's: the input is another one."""
+        if self._strange is None or self.recognised:
+            return None
+        found = self._strange.text[:60]
+        return NotThisDialect(self.dialect, f"frames of another kind ({found!r})", offset=self._strange.offset)
+
+    def abandon(self) -> list[WireEvent]:
+        self.out = []
+        self.close()
+        return self.out
+
+    def take(self, frame: Frame) -> None:
+        """One frame: a payload, the mark ``[DONE]``, or nothing (a blank payload, a comment written as data)."""
+        data = frame.data
+        if data[:1] == b"{":  # nearly always
+            document = self.load(frame)
+            if document is not None:
+                self.decode(document)
+        elif not data or data.isspace():
+            return
+        elif data.strip() == DONE:
+            self.done()
+        elif data[:1] == b":":  # `data: : OPENROUTER PROCESSING` (quirks.md 102)
+            self.report.repair("comment_as_data")
+        elif not frame.terminated and DONE.startswith(data):
+            self.out.append(LastFrameBroken(data))
+        elif (document := self.load(frame)) is not None:
+            self.decode(document)
+
+    def done(self) -> None:
+        """The mark ``[DONE]`` came."""
+        self.report.repair("foreign_terminator")
+
+    def decode(self, document: dict[str, Any]) -> None:
+        """One payload: append to ``self.out`` what it says."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """The input ended."""
+
+    def strange(self) -> None:
+        """Note a frame that is not the dialect's: if none is, the input is not this dialect at all."""
+        if self._strange is None:
+            self._strange = self.frame
+
+    def load(self, frame: Frame) -> dict[str, Any] | None:
+        """The frame's JSON object; None for the torso of one that the end of input cut off. Raises BrokenFrame."""
+        try:
+            document = orjson.loads(frame.data)
+        except orjson.JSONDecodeError:
+            document = self._load_slowly(frame)
+        if type(document) is dict:
+            if frame.data.count(b"{") + frame.data.count(b"[") > DEPTH:
+                _check_depth(frame)
+            if not frame.terminated:
+                self.unterminated()
+            return document
+        if not frame.terminated:
+            self.out.append(LastFrameBroken(frame.data))
+            return None
+        raise BrokenFrame("a JSON value that is no object", frame.data, offset=frame.offset)
+
+    def unterminated(self) -> None:
+        """The input ended right behind a whole payload."""
+        self.report.repair("last_event_unterminated")
+
+    def _load_slowly(self, frame: Frame) -> Any:
+        """What orjson refuses and the field sends: bytes that are not UTF-8, 1E400, half a surrogate pair."""
+        try:
+            text = frame.data.decode("utf-8")
+        except UnicodeDecodeError:
+            text = frame.text
+            self.report.repair("invalid_utf8")
+        try:
+            document = json.loads(text, parse_constant=_refuse, parse_int=_whole_number)
+            whole = _without_surrogates(document)
+        except (ValueError, RecursionError) as error:
+            if not frame.terminated:
+                return None
+            raise BrokenFrame("no JSON", frame.data, offset=frame.offset) from error
+        if whole is not document:
+            self.report.repair("lone_surrogate")
+        elif text.encode() == frame.data:  # not the bytes that are not UTF-8, which are counted
+            self.report.repair("number_out_of_range")
+        return whole
+
+    # Values of the wire by the type they should have: null and absent are nothing, any other type is set aside.
+
+    def fields(self, value: Any) -> dict[str, Any]:
+        if type(value) is dict:
+            return value
+        if value is not None:
+            self.odd(value)
+        return {}
+
+    def items(self, value: Any) -> list[Any]:
+        if type(value) is list:
+            return value
+        if value is not None:
+            self.odd(value)
+        return []
+
+    def string(self, value: Any) -> str:
+        if type(value) is str:
+            return value
+        if value is not None:
+            self.odd(value)
+        return ""
+
+    def odd(self, value: Any) -> None:
+        """Keep what has a type that the dialect does not know."""
+        self.report.repair("field_invalid")
+        self.out.append(Aside(self.vendor, "unknown_event", "field", value))
+
+    def index(self, value: object) -> int | None:
+        """An index of the wire; None where there is none. Raises IndexTooLarge."""
+        if type(value) is int and 0 <= value <= self.limits.index:
+            return value
+        if value is None:
+            return None
+        if isinstance(value, int | float) and value > self.limits.index:
+            raise IndexTooLarge(self.limits.index, offset=self.frame.offset)
+        self.report.repair("index_invalid")
+        return None
+
+
+def _check_depth(frame: Frame) -> None:
+    """Refuse a payload that could not be written again: orjson reads 1,024 levels and writes 254."""
+    scanner = JSONScanner(depth=DEPTH)
+    if scanner.feed(frame.text) == "malformed":
+        raise BrokenFrame(f"JSON {scanner.reason}", frame.data, offset=frame.offset)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _whole_number(digits: str) -> int | float:
+    """As orjson: past 64 bits a float. Argument text never comes this way."""
+    return int(digits) if len(digits) < 19 else float(digits)
+
+
+def _without_surrogates(document: Any) -> Any:
+    """The same value, or a copy in which halves of surrogate pairs are U+FFFD (UTF-8 can't hold them)."""
+    text = json.dumps(document, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return document
+
+
+def text_of(value: object) -> str | None:
+    """A non-blank string as it is; None for what counts as absent (quirks.md R2)."""
+    if isinstance(value, str) and value.strip() and value not in {"null", "None"}:
+        return value
+    return None
+
+
+def said(value: object) -> bool:
+    """Whether an unknown field says anything: null and empty values do not."""
+    return value is not None and value not in ("", [], {})
+
+
+def count_of(raw: Mapping[str, Any], name: str) -> int | None:
+    """A token count; None if there is none, or what can't be one."""
+    value = raw.get(name)
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 <= value < 2**53 else None
+
+
+def details_of(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A nested object of counts; empty if there is none."""
+    value = raw.get(name)
+    return value if type(value) is dict else {}
+
+
+ERROR_BY_STATUS: Mapping[int, ErrorType] = {
+    400: "invalid_request",
+    401: "auth",
+    402: "billing",
+    403: "permission",
+    404: "not_found",
+    408: "timeout",
+    413: "too_large",
+    422: "invalid_request",
+    429: "rate_limit",
+    500: "server",
+    503: "unavailable",
+    504: "timeout",
+    529: "unavailable",
+}
+
+
+def provider_failed(error: Any, vendor: str, types: Mapping[str, ErrorType]) -> ProviderFailed:
+    """Read an error in any of the envelopes of the field: an object, a nested one, plain text (dialects.md §1.4)."""
+    raw = error
+    if isinstance(error, dict) and isinstance(error.get("error"), dict | str):
+        error = error["error"]
+    if not isinstance(error, dict):
+        error = {"message": error if isinstance(error, str) else orjson.dumps(error).decode()}
+    message = text_of(error.get("message")) or text_of(error.get("detail")) or text_of(error.get("error"))
+    if message is None:
+        message = "an error without a message: " + orjson.dumps(error).decode()
+    code, native = error.get("code"), text_of(error.get("type"))
+    status = code if type(code) is int and 400 <= code <= 599 else None
+    kind = types.get(native or "") or types.get(str(code)) or (ERROR_BY_STATUS.get(status) if status else None)
+    return ProviderFailed(
+        kind or "server", message, native, None if code is None else str(code), status, raw=raw, vendor=vendor
+    )

@@ -1,0 +1,149 @@
+"""What every encoder would otherwise write again: the loop over events, the end without an end, what is withheld."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from streamkit.dialects.base import Encoding
+from streamkit.errors import StreamError, StreamkitError
+from streamkit.events import Event, ProviderFailed, StreamEnded, ToolCallDoomed
+from streamkit.framing.frame import escape_separators
+from streamkit.report import StreamReport, Withheld, describe
+
+
+class EventEncoder:
+    """The loop of an encoder: events to ``self.write``, by the method that ``handlers`` names for their class."""
+
+    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
+        self.encoding = encoding
+        self.report = report
+        self.fault: StreamkitError | None = None
+        self.ended = False  # StreamEnded, or an error frame, was written
+        self._parts: list[bytes] = []
+        self._handlers = {ToolCallDoomed: self.pass_over, **self.handlers()}
+
+    def handlers(self) -> dict[type, Callable[[Any], None]]:
+        """For each class of event the method that takes it."""
+        raise NotImplementedError
+
+    def feed(self, events: list[Event], /) -> bytes:
+        for event in events:
+            if self.ended:  # nothing follows an error frame or a terminator
+                break
+            try:
+                self._handlers[type(event)](event)
+            except StreamError as error:
+                self.fault = error
+                break
+            except KeyError:
+                if type(event) in self._handlers:
+                    raise
+                raise TypeError(f"encode takes the events of accumulate_tool_calls, not {event!r}") from None
+        return self._take_parts()
+
+    def finish(self) -> bytes:
+        if not self.ended:  # a stage dropped StreamEnded: without it nobody said that the stream was whole
+            self.report.failed(StreamError("a stage dropped the StreamEnded event"))
+            self.end(StreamEnded(clean=False, reason="no StreamEnded event came"))
+        return self._take_parts()
+
+    def abandon(self) -> bytes:
+        self.flush()
+        return self._take_parts()
+
+    def fail(self, error: Exception) -> bytes:
+        if not self.ended:
+            self.flush()
+            self.ended = True
+            shown = describe(error) if isinstance(error, StreamkitError) else "the stream could not be processed"
+            self.error(ProviderFailed("server", shown, code="stream_broken"))
+        return self._take_parts()
+
+    def pass_over(self, event: Event) -> None:
+        """An event for the application, of which no dialect speaks."""
+
+    def write(self, data: bytes) -> None:
+        self._parts.append(data)
+
+    def _take_parts(self) -> bytes:
+        output = escape_separators(b"".join(self._parts))
+        self._parts.clear()
+        return output
+
+    def failed(self, event: ProviderFailed) -> None:
+        """The provider failed: what is held, then the error frame. What follows is not written."""
+        if not self.ended:
+            self.flush()
+            self.ended = True
+            self.error(event)
+
+    def stream_ended(self, event: StreamEnded) -> None:
+        if self.ended:
+            return
+        if not event.clean:
+            self.flush()
+        self.end(event)
+
+    def end(self, event: StreamEnded) -> None:
+        """Write the success terminator, or the error frame of a stream that was cut."""
+        self.ended = True
+        if event.clean:
+            self.terminate()
+        else:
+            reason = event.reason or "the stream ended before its completion point"
+            self.error(ProviderFailed("truncated", f"stream truncated: {reason}", code="stream_truncated"))
+
+    def flush(self) -> None:
+        """Write what is held because the stream failed."""
+
+    def error(self, event: ProviderFailed) -> None:
+        """Write the dialect's error frame."""
+        raise NotImplementedError
+
+    def terminate(self) -> None:
+        """Write the dialect's success terminator."""
+        raise NotImplementedError
+
+    def withhold(self, kind: str, call_id: str | None, name: str | None, arguments: str) -> None:
+        """Count the loss of a call and keep its text in the report."""
+        self.report.lose(kind)
+        self.report.withheld.append(Withheld(kind, call_id, name, arguments))
+
+    def lose(self, kind: str) -> None:
+        self.report.lose(kind)
+
+
+class OneChoiceEncoder(EventEncoder):
+    """An encoder of a dialect with one choice: the first that comes is written."""
+
+    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
+        super().__init__(encoding, report)
+        self._choice: int | None = None
+        self._dropped: set[int] = set()
+
+    def _is_ours(self, choice: int) -> bool:
+        """Whether a choice is the one that is written; the loss of another is counted once."""
+        if self._choice is None:
+            self._choice = choice
+        if choice == self._choice:
+            return True
+        if choice not in self._dropped:
+            self._dropped.add(choice)
+            self.lose("extra_choice")
+        return False
+
+
+RAW_ARGUMENTS = "_raw_arguments"
+
+
+def wrapped_arguments(text: str) -> bytes:
+    """Text that is no JSON object, as one object with a single key (seeds.md S4)."""
+    return orjson.dumps({RAW_ARGUMENTS: text})
+
+
+def wrapped_input(text: str) -> str:
+    """The free text of a custom tool as the arguments of a function (dialects.md §1.8)."""
+    return orjson.dumps({"input": text}).decode()

@@ -1,0 +1,196 @@
+"""What a broken rule looks like: which catalogued field failure it resembles, and what streamkit makes of it.
+
+A checker says that a rule is broken. The machines that read the same frame say what they did about it: the repairs that they
+counted, or one of the *answers* below. Rule and answer together point to a case of the catalogue
+(``docs/reference/field-failures.md``), and the answer alone does where no rule is broken.
+
+It is a resemblance: one broken rule can have many causes, and the table names the one most often reported. Where none fits,
+it says so with None. Each dialect keeps its table, ``LOOKS``, beside its rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import Final, TypeAlias
+
+from attrs import frozen
+
+# -- what reading a frame came to, where nothing was repaired ----------------------------------------------------------
+
+READS: Final = "reads it as it is"
+KNOWN: Final = "reads it as it is, and so does every client we know"
+STOPS: Final = "stops here: what came before is handed on, then an error"
+STOPPED: Final = "has stopped before"
+TORN: Final = "does not use it: the input broke off inside it"
+TOLD: Final = "hands it on as the provider's error"
+CUT: Final = "takes the stream for cut: it ends in an error, and no success is made up"
+UNFINISHED: Final = "takes the stream for cut in spite of its terminator: it ends in an error"
+ANSWERS: Final = (READS, KNOWN, STOPS, STOPPED, TORN, TOLD, CUT, UNFINISHED)
+
+#: The cases that the tables name, with their causes as the catalogue has them.
+CASES: Final[Mapping[int, str]] = {
+    6: "servers leave `index` out and strict clients refuse",
+    9: "every call at index 0",
+    14: "the index counts something else: it has gaps, or a call's first chunk has another than its text",
+    15: "one call, one id, several indices",
+    24: "blank id and blank name on continuations",
+    25: "`id` and `name` null on continuations, written by a gateway and read as an update",
+    26: "ids never come",
+    27: "a translation waits for an id that comes late or never",
+    30: "the id in every fragment, and clients that join them",
+    32: "the id of later fragments differs from the first",
+    33: "a call with a blank id and nothing else",
+    36: "the name in every fragment",
+    37: "name and complete arguments again under one index",
+    38: "the name in pieces from one server, repeated whole by another",
+    40: "arguments before the name",
+    43: "`arguments` is null and nothing else comes",
+    45: "a `{}` before the real arguments",
+    46: "arguments as an object where the dialect has text, or as text where it has an object",
+    49: "several objects as deltas of one call",
+    50: "fragments that the server does not check, so that the text is no JSON or breaks off",
+    52: "`stop` though tools are called",
+    53: "`end_turn` behind a `tool_use` block",
+    54: "`tool_calls` or `tool_use` without any call",
+    57: '`finish_reason` is "" in every chunk',
+    58: "two chunks with a reason: `tool_calls`, then `stop`",
+    59: "the reason comes before the last fragment",
+    61: "`[DONE]` and never a reason",
+    65: "the input ends without a reason and without `[DONE]`",
+    66: "blocks of content without the events that end a message",
+    68: "the terminator of another dialect",
+    70: "chunks whose `choices` is empty: the one with usage, Azure's first",
+    71: "a usage chunk without the member `choices`",
+    73: "usage in the chunk of the last content",
+    75: "a delta for a block that was never started",
+    76: "reasoning where a text block is open: the kinds change, or one chunk has both",
+    77: "two blocks started at index 0, the first never closed",
+    78: "no `content_block_stop` at all",
+    81: "text blocks without text, which stay in the history",
+    82: "gaps in the indices of blocks",
+    88: "a long signature, cut by reads, by deltas or by the end of the input",
+    94: "raw U+2028, U+2029 or U+0085 inside JSON, where many readers of lines end a line",
+    100: "blocks of `retry:`, `id:` or comments alone, and empty `data:`",
+    102: "comments sent as data",
+    106: "events cut by reads, and a last one without its blank line",
+    111: "the backend's JSON error, raw, where events should be",
+    112: "errors in other envelopes: bare, with a null type, flat, as text",
+    114: "the connection ends before any content, or brings nothing at all",
+    115: "a frame that can't be read, and the terminator behind it",
+    133: "choices without `delta`, which bring results of a content filter",
+}  # fmt: skip
+
+#: The case that a repair resembles, whatever rule is broken; None where the catalogue has none like it.
+REPAIR_CASES: Final[Mapping[str, int | None]] = {
+    "sse_field_unknown": None,
+    "sse_error_field": None,
+    "sse_bare_json": 111,
+    "comment_as_data": 102,
+    "last_event_unterminated": 106,
+    "event_name_missing": None,
+    "invalid_utf8": None,
+    "lone_surrogate": None,
+    "number_out_of_range": None,
+    "field_invalid": None,
+    "error_shape": 112,
+    "foreign_terminator": 68,
+    "choice_index_missing": None,
+    "index_invalid": None,
+    "delta_missing": 133,
+    "content_as_list": None,
+    "arguments_not_text": 46,
+    "arguments_not_object": 46,
+    "block_unopened": 75,
+    "block_unclosed": 78,
+    "block_mismatch": 76,
+    "block_reopened": 77,
+    "response_restarted": None,
+    "identity_blank": 24,
+    "index_missing": 6,
+    "index_reused": 9,
+    "index_changed": 14,
+    "id_missing": 26,
+    "id_repeated": 30,
+    "id_changed": 32,
+    "id_duplicate": None,
+    "id_late": 27,
+    "name_repeated": 36,
+    "name_pieces": 38,
+    "name_changed": None,
+    "objects_split": None,
+    "call_ghost": 33,
+    "call_nameless": 40,
+    "arguments_repeated": 37,
+    "arguments_replaced": 49,
+    "empty_object_prefix": 45,
+    "arguments_late": None,
+    "stop_with_calls": 52,
+    "calls_without_call": 54,
+    "stop_conflict": 58,
+    "finish_derived": 61,
+    "after_error": None,
+    "fault_after_end": None,
+    "after_end": None,
+}  # fmt: skip
+
+
+@frozen
+class Look:
+    """One way in which a rule is broken: the answer to it, a repair's kind or one of ``ANSWERS``, and the case it is like."""
+
+    answer: str
+    case: int | None
+    says: str = ""  #: how the checker's message begins, where one rule forbids several things
+
+
+Looks: TypeAlias = Mapping[str, tuple[Look, ...]]
+"""For each rule its looks; an empty tuple says that the catalogue has nothing like it and no repair mends it."""
+
+#: The key for repairs that no broken rule explains, where their case is not that of ``REPAIR_CASES``.
+NO_RULE: Final = ""
+
+
+@frozen
+class Explanation:
+    """``repairs`` are the kinds that answered; where there are none, ``answer`` says what happened instead."""
+
+    case: int | None
+    repairs: tuple[str, ...]
+    answer: str
+
+
+def like(kind: str, case: int | None = None, says: str = "") -> Look:
+    """A look that a repair answers; the case is the repair's own unless another is given."""
+    return Look(kind, REPAIR_CASES[kind] if case is None else case, says)
+
+
+def explain(looks: Looks, rule: str, message: str, counted: AbstractSet[str], answer: str) -> Explanation:
+    """What became of a broken rule in a frame where these repairs were ``counted``, or which came to ``answer``."""
+    fitting = [look for look in looks.get(rule, ()) if message.startswith(look.says)]
+    mended = [look for look in fitting if look.answer in counted]
+    named = mended or [look for look in fitting if look.answer == answer]
+    repairs = tuple(dict.fromkeys(look.answer for look in mended))
+    return Explanation(next((look.case for look in named if look.case is not None), None), repairs, answer)
+
+
+def explain_repair(looks: Looks, kind: str, answer: str) -> Explanation:
+    """What a repair looks like in a frame that breaks no rule, or none that it answers."""
+    own = [look.case for look in looks.get(NO_RULE, ()) if look.answer == kind]
+    return Explanation(own[0] if own else REPAIR_CASES.get(kind), (kind,), answer)
+
+
+COMMON_LOOKS: Final[Looks] = {
+    "not_utf8": (like("invalid_utf8"), Look(TORN, 106)),
+    "not_json": (
+        like("comment_as_data"),
+        like("lone_surrogate"),
+        like("number_out_of_range"),
+        Look(STOPS, 115),
+        Look(TORN, 106),
+        Look(READS, 100),  # a blank payload: nothing else that is no JSON is read as it is
+    ),
+    "not_object": (Look(STOPS, 115), Look(TORN, 106)),
+    "truncated": (),
+    "unreadable": (Look(STOPS, 115, "no JSON"), Look(STOPS, 115, "a JSON value that is no object")),
+}  # fmt: skip

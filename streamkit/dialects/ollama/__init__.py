@@ -1,0 +1,22 @@
+"""Ollama's own dialect: `/api/chat`, and `/api/generate` on the way in. Source: dialects.md §4."""
+
+from __future__ import annotations
+
+from streamkit.dialects.base import Dialect
+from streamkit.dialects.ollama.decode import OllamaDecoder, recognises
+from streamkit.dialects.ollama.encode import OllamaEncoder
+from streamkit.dialects.ollama.lint import OllamaLinter
+from streamkit.framing.ndjson import NDJSONParser
+
+DIALECT = Dialect(
+    name="ollama",
+    title="Ollama",
+    media_type="application/x-ndjson",
+    frame_end=b"\n",
+    parser=lambda limits, report: NDJSONParser(limits=limits, report=report),
+    decoder=OllamaDecoder,
+    encoder=OllamaEncoder,
+    linter=OllamaLinter,
+    terminates=lambda frame: b'"done":true' in frame.data.replace(b" ", b""),
+    recognises=recognises,
+)

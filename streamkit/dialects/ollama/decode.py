@@ -1,0 +1,173 @@
+"""Ollama lines to wire events. Each call comes whole in one line, so its end is said at once.
+
+``index`` inside ``function`` is not trustworthy and an id is optional: calls are numbered as they come, and none is ever
+merged with another. ``arguments`` is an object whose own text is taken from the line's bytes.
+
+Source: dialects.md §4.1, §4.2, §4.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamkit.dialects.decoding import FrameDecoder, count_of, provider_failed, said, text_of
+from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_time, decode_usage
+from streamkit.errors import BrokenFrame, NotThisDialect
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    ReasoningDelta,
+    ResponseStarted,
+    StopReasonSeen,
+    TerminatorSeen,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnded,
+)
+from streamkit.limits import Limits
+from streamkit.report import StreamReport
+from streamkit.tool_calls.value_text import value_text
+
+LINE_FIELDS = frozenset(
+    {
+        "model",
+        "created_at",
+        "message",
+        "done",
+        "done_reason",
+        "total_duration",
+        "load_duration",
+        "prompt_eval_count",
+        "prompt_eval_duration",
+        "eval_count",
+        "eval_duration",
+        "logprobs",
+        "error",
+        "response",
+        "thinking",
+        "tool_calls",
+    }
+)
+MESSAGE_FIELDS = frozenset({"role", "content", "thinking", "tool_calls"})
+
+
+CALL_FIELDS = frozenset({"id", "type", "function"})
+FUNCTION_FIELDS = frozenset({"index", "name", "arguments"})
+
+
+def recognises(_event: str, document: Any) -> bool:
+    """Whether a payload can be an Ollama line."""
+    return isinstance(document, dict) and (
+        ("model" in document and ("message" in document or "response" in document or "done" in document))
+        or isinstance(document.get("error"), str)
+    )
+
+
+class OllamaDecoder(FrameDecoder):
+    dialect = "ollama"
+    vendor = VENDOR
+
+    def __init__(self, limits: Limits, report: StreamReport) -> None:
+        super().__init__(limits, report)
+        self._started = False
+        self._done = False
+        self._calls = 0
+
+    def unterminated(self) -> None:
+        """A last line without its line end is whole all the same, and common."""
+
+    def load(self, frame: Any) -> dict[str, Any] | None:
+        try:
+            return super().load(frame)
+        except BrokenFrame as error:
+            if not self.recognised:  # HTML, a pretty-printed JSON body: no line of it is the dialect's
+                raise NotThisDialect("ollama", f"a line that is {error.reason}: {frame.text[:60]!r}") from error
+            raise
+
+    def decode(self, document: dict[str, Any]) -> None:
+        line = document
+        if self._done:
+            self.report.repair("after_end")
+        if error := line.get("error"):
+            self.recognised = True
+            if not isinstance(error, str):
+                self.report.repair("error_shape")
+            self.out.append(provider_failed(error, VENDOR, ERROR_TYPES))
+            return
+        if not recognises("", line):
+            self.strange()
+            if self._started:
+                self.out.append(Aside(VENDOR, "unknown_event", "line", line))
+            return
+        self.recognised = True
+        if not self._started:
+            self._start(line)
+        message = line.get("message")
+        if isinstance(message, dict):
+            self._message(message, ("message",))
+            self._unknown(message, MESSAGE_FIELDS, "message.")
+        else:  # /api/generate says the same one level up
+            self._message({**line, "content": line.get("response")}, ())
+        if logprobs := line.get("logprobs"):
+            self.out.append(Aside(VENDOR, "logprobs", "logprobs", logprobs))
+        self._unknown(line, LINE_FIELDS, "")
+        if usage := decode_usage(line):
+            self.out.append(usage)
+        for name in COUNTS:
+            if line.get(name) is not None and count_of(line, name) is None:
+                self.odd({name: line[name]})
+        if line.get("done"):
+            self._end(line)
+
+    def _start(self, line: dict[str, Any]) -> None:
+        self._started = True
+        self.out.append(ResponseStarted(None, text_of(line.get("model")), decode_time(line.get("created_at")), VENDOR))
+        self.out.append(ChoiceStarted())
+
+    def _unknown(self, fields: dict[str, Any], known: frozenset[str], prefix: str) -> None:
+        if not fields.keys() <= known:
+            for name, value in fields.items():
+                if name not in known and said(value):
+                    self.out.append(Aside(VENDOR, "metadata", prefix + name, value))
+
+    def _message(self, message: dict[str, Any], path: tuple[str, ...]) -> None:
+        if thinking := self.string(message.get("thinking")):
+            self.out.append(ReasoningDelta(thinking))
+        if content := self.string(message.get("content")):
+            self.out.append(TextDelta(content))
+        for position, call in enumerate(self.items(message.get("tool_calls"))):
+            self._tool_call(call, (*path, "tool_calls", position))
+
+    def _tool_call(self, call: Any, path: tuple[str | int, ...]) -> None:
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict):
+            self.odd(call)
+            return
+        extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and said(value)}
+        extras |= {name: value for name, value in function.items() if name not in FUNCTION_FIELDS and said(value)}
+        index, self._calls = self._calls, self._calls + 1
+        arguments = function.get("arguments")
+        if isinstance(arguments, str):
+            self.report.repair("arguments_not_object")
+        elif arguments is not None:
+            arguments = value_text(self.frame.data, *path, "function", "arguments")
+        call_id, name = self.string(call.get("id")), self.string(function.get("name"))
+        self.out.append(
+            ToolCallDelta(
+                index,
+                call_id or None,
+                name or None,
+                arguments,
+                snapshot=True,
+                anonymous=True,
+                extras=extras or None,
+            )
+        )
+        self.out.append(ToolCallEnded(index))
+
+    def _end(self, line: dict[str, Any]) -> None:
+        self._done = True
+        if native := text_of(line.get("done_reason")):
+            reason = STOP_REASONS.get(native, "other")
+            self.out.append(StopReasonSeen(reason, native, covers_calls=True))
+        self.out.append(TerminatorSeen())

@@ -1,0 +1,227 @@
+"""Events to Ollama lines: every line whole for the strictest reader, every call whole in one line.
+
+A call is held until it has its verdict, because its arguments must be an object: a complete text is embedded as it is (its
+numbers and key order are the model's), an empty one is ``{}``, one that is no object is wrapped under one key, and a
+truncated one is withheld: a client would execute it (design.md §4, seeds.md S4).
+
+Source: dialects.md §4.4, §0 (the strict reader), §0.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from streamkit.dialects.base import Encoding
+from streamkit.dialects.encoding import OneChoiceEncoder, wrapped_arguments, wrapped_input
+from streamkit.dialects.ollama.wire import VENDOR, encode_time
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    ProviderFailed,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    RefusalDelta,
+    ResponseFinished,
+    ResponseStarted,
+    StreamEnded,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallFinished,
+    ToolCallStarted,
+    UsageReported,
+)
+from streamkit.framing.ndjson import serialize_ndjson
+from streamkit.report import StreamReport
+from streamkit.tool_calls.check import check_arguments
+
+dumps = orjson.dumps
+#: Native words of ``done_reason`` that are more telling than ours.
+NATIVE_REASONS = frozenset({"stop", "length", "load", "unload"})
+EXACT_REASONS = frozenset({"stop", "length", "tool_calls"})
+
+
+class OllamaEncoder(OneChoiceEncoder):
+    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
+        super().__init__(encoding, report)
+        self._head: bytes = b""
+        self._vendor = ""
+        self._blocks: dict[type, int] = {}
+        self._refused = False
+        self._order: list[int] = []  #: calls that were started, in the order of mention
+        self._waiting: dict[int, ToolCallFinished] = {}  #: finished before a call mentioned earlier
+        self._usage: UsageReported | None = None
+        self._stop: ResponseFinished | None = None
+
+    def handlers(self) -> dict[type, Callable[[Any], None]]:
+        return {
+            ResponseStarted: self._response_started,
+            ChoiceStarted: self._choice_started,
+            TextDelta: self._text,
+            RefusalDelta: self._refusal,
+            ReasoningDelta: self._reasoning,
+            ReasoningSignature: self._signature,
+            ReasoningOpaque: self._opaque,
+            ToolCallStarted: self._call_started,
+            ToolCallArguments: self._call_arguments,
+            ToolCallFinished: self._call_finished,
+            UsageReported: self._usage_reported,
+            Aside: self._aside,
+            ProviderFailed: self.failed,
+            ResponseFinished: self._finished,
+            StreamEnded: self.stream_ended,
+        }
+
+    # -- lines -----------------------------------------------------------------------------------------------------
+
+    def _response_started(self, event: ResponseStarted) -> None:
+        seconds = event.created if event.created is not None else self.encoding.clock()
+        self._vendor = event.vendor
+        self._head = dumps({"model": event.model or "", "created_at": encode_time(seconds)})[:-1]
+        if event.extras:
+            self.lose("response_fields")
+
+    def _line(self, message: bytes, rest: bytes = b'"done":false') -> None:
+        """A line with everything that a strict reader asks for: model, created_at, message with role and content."""
+        if not self._head:
+            self._response_started(ResponseStarted())
+        self.write(b'%b,"message":{"role":"assistant",%b},%b}\n' % (self._head, message, rest))
+
+    def _choice_started(self, event: ChoiceStarted) -> None:
+        self._is_ours(event.choice)
+
+    # -- text and reasoning ----------------------------------------------------------------------------------------
+
+    def _text(self, event: TextDelta) -> None:
+        if self._is_ours(event.choice):
+            self._place(event)
+            self._line(b'"content":%b' % dumps(event.text))
+
+    def _refusal(self, event: RefusalDelta) -> None:
+        if self._is_ours(event.choice):
+            if not self._refused:
+                self.lose("refusal_as_text")
+            self._refused = True
+            self._line(b'"content":%b' % dumps(event.text))
+
+    def _reasoning(self, event: ReasoningDelta) -> None:
+        if self._is_ours(event.choice):
+            self._place(event)
+            self._line(b'"content":"","thinking":%b' % dumps(event.text))
+
+    def _place(self, event: TextDelta | ReasoningDelta) -> None:
+        """Ollama has one text and one reasoning stream: the boundary between two blocks of a kind is lost."""
+        if self._blocks.setdefault(type(event), event.block) != event.block:
+            self._blocks[type(event)] = event.block
+            self.lose("block_boundary")
+        if self._order:  # what was said after a call is written before it
+            self.lose("block_order")
+
+    def _signature(self, _event: ReasoningSignature) -> None:
+        self.lose("reasoning_signature")
+
+    def _opaque(self, _event: ReasoningOpaque) -> None:
+        self.lose("reasoning_opaque")
+
+    # -- tool calls ------------------------------------------------------------------------------------------------
+
+    def _call_started(self, event: ToolCallStarted) -> None:
+        if self._is_ours(event.choice):
+            self._order.append(event.call)
+            if event.extras:  # strict readers allow one key in a call (dialects.md §0)
+                self.lose("metadata")
+
+    def _call_arguments(self, _event: ToolCallArguments) -> None:
+        """Held: the finished call has the whole text."""
+
+    def _call_finished(self, event: ToolCallFinished) -> None:
+        """Write it once the calls mentioned before it are written."""
+        if event.choice != self._choice:
+            return
+        self._waiting[event.call] = event
+        while self._order and self._order[0] in self._waiting:
+            self._write_call(self._waiting.pop(self._order.pop(0)))
+
+    def _write_call(self, event: ToolCallFinished) -> None:
+        arguments = self._arguments(event)
+        if arguments is None or not event.name:
+            self.withhold("call_withheld", event.id, event.name or None, event.arguments)
+            return
+        call_id = b'"id":%b,' % dumps(event.id) if self.encoding.profile.call_ids else b""
+        if not call_id and self._vendor != VENDOR:
+            self.lose("call_id")
+        self._line(
+            b'"content":"","tool_calls":[{%b"function":{"name":%b,"arguments":%b}}]'
+            % (call_id, dumps(event.name), arguments)
+        )
+
+    def _arguments(self, event: ToolCallFinished) -> bytes | None:
+        """The object to embed; None for text that must not be written as one."""
+        if event.kind == "custom" and event.ended:
+            self.lose("custom_tool_wrapped")
+            return wrapped_input(event.arguments).encode()
+        verdict = event.verdict or check_arguments(event.arguments, depth=self.encoding.limits.json_depth)
+        if verdict.kind == "truncated" or not event.ended:
+            return None
+        if verdict.kind == "empty":
+            return b"{}"
+        if verdict.kind in {"malformed", "not_an_object"}:
+            self.lose("arguments_wrapped")
+            return wrapped_arguments(event.arguments)
+        # raw line ends can stand between tokens only; clients split lines there
+        return event.arguments.strip().replace("\r", " ").replace("\n", " ").encode()
+
+    # -- beside the text -------------------------------------------------------------------------------------------
+
+    def _usage_reported(self, event: UsageReported) -> None:
+        self._usage = event
+
+    def _aside(self, event: Aside) -> None:
+        if event.vendor == VENDOR and event.kind == "logprobs":
+            self._line(b'"content":""', b'"logprobs":%b,"done":false' % dumps(event.raw))
+        elif event.vendor == VENDOR and event.type.startswith("message."):
+            self._line(b'"content":"",' + dumps({event.type.removeprefix("message."): event.raw})[1:-1])
+        elif event.vendor == VENDOR and event.kind == "metadata":
+            self._line(b'"content":""', dumps({event.type: event.raw, "done": False})[1:-1])
+        else:
+            self.lose(event.kind)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def _finished(self, event: ResponseFinished) -> None:
+        if self._is_ours(event.choice):
+            self._stop = event
+
+    def terminate(self) -> None:
+        stop = self._stop or ResponseFinished("stop")
+        if stop.reason not in EXACT_REASONS:
+            self.lose("stop_reason")
+        if stop.stop_sequence is not None:
+            self.lose("stop_sequence")
+        reason = "length" if stop.reason in {"length", "context_full"} else "stop"
+        if stop.native in NATIVE_REASONS and stop.reason == "stop":
+            reason = stop.native
+        last = {"done": True, "done_reason": reason, **self._counts()}
+        self._line(b'"content":""', dumps(last)[1:-1])
+
+    def _counts(self) -> dict[str, Any]:
+        """Token counts and durations; durations that the source did not measure are left out, as zero ones are."""
+        usage = self._usage
+        if usage is None:
+            return {}
+        if usage.vendor == VENDOR:
+            return dict(usage.raw or {})
+        details = [usage.input_cached, usage.input_cache_write, usage.output_reasoning]
+        summed = (usage.input_total or 0) + (usage.output_total or 0)
+        if any(count is not None for count in details) or usage.total not in {None, summed}:
+            self.lose("usage_detail")
+        counts = {"prompt_eval_count": usage.input_total, "eval_count": usage.output_total}
+        return {name: count for name, count in counts.items() if count is not None}
+
+    def error(self, event: ProviderFailed) -> None:
+        if event.vendor != VENDOR and (event.native_type or event.http_status):
+            self.lose("error_detail")
+        self.write(serialize_ndjson(dumps({"error": event.message})))

@@ -1,0 +1,158 @@
+"""The grammar of Ollama's lines, of `/api/chat` and of `/api/generate`, as ollama-python and strict readers need it.
+
+Every line stands alone: it names the model and the time, and each call in it is whole. Blank lines are the parser's
+business and are not judged.
+
+Source: dialects.md §0.4, §4.1, §4.2, §7.6.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Any, ClassVar
+
+from streamkit.dialects.explain import COMMON_LOOKS, READS, TORN, Look, Looks, like
+from streamkit.dialects.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
+from streamkit.framing.frame import Frame
+
+RULES: dict[str, str] = {
+    **COMMON_RULES,
+    "unterminated": "LF ends each line, the last too; clients read it without (§0.3).",
+    "separator": "No raw U+0085, U+2028, U+2029 or CR stands in a line: ollama-python cuts it there (§0.4).",
+    "head": "A line has a string `model`, an RFC 3339 `created_at` and a boolean `done` (§4.1).",
+    "kind": "Lines have a `message` (chat) or a `response` (generate), all of a stream the same (§4.1, §4.2).",
+    "message": "`message` is an object with a string `role` and a string `content` (§4.1).",
+    "response": "`response` is a string (§4.2).",
+    "thinking": "`thinking`, where there is one, is a string (§4.1, §4.2).",
+    "tool_calls": "`tool_calls` is a list of objects, each with an object `function` and nothing else (§0.4, §4.1).",
+    "call_id": "Beside `function` there is no `id`: Ollama writes it, strict readers of late 2025 refuse it (§4.1).",
+    "call_name": "A call has a name that is not blank (§4.1).",
+    "arguments": "`arguments` is an object, never a text: clients that declare it so raise (§0.4).",
+    "counts": "Counts and durations are integers from 0 (§4.1).",
+    "done_reason": "The line that is done says why: a `done_reason` that is not blank (§4.1, §7.6).",
+    "after_done": "Nothing follows the line that is done (§4.1).",
+    "error": "An error line has a string `error` that is not blank: clients see no other (§4.1).",
+    "after_error": "Nothing follows an error line (§4.1).",
+}
+LOOKS: Looks = {
+    **COMMON_LOOKS,
+    "unterminated": (like("last_event_unterminated"), Look(TORN, 106)),
+    "separator": (Look(READS, 94),),
+    "head": (like("field_invalid"),),
+    "kind": (),
+    "message": (like("field_invalid"),),
+    "response": (like("field_invalid"),),
+    "thinking": (like("field_invalid"),),
+    "tool_calls": (like("field_invalid"),),
+    "call_id": (),
+    "call_name": (like("call_nameless"), like("identity_blank", 33)),
+    "arguments": (like("arguments_not_object"), like("field_invalid")),
+    "counts": (like("field_invalid"),),
+    "done_reason": (),
+    "after_done": (like("after_end"),),
+    "error": (like("error_shape"),),
+    "after_error": (like("after_error"), like("after_end")),
+}
+SEPARATORS = re.compile(rb"\xc2\x85|\xe2\x80[\xa8\xa9]|\r")
+#: RFC 3339 §5.6 as Go writes and reads it; whether the numbers are a date is for ``datetime``.
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
+COUNTS = ("total_duration", "load_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration")
+
+
+class OllamaLinter(GrammarChecker):
+    rules: ClassVar = RULES
+    looks: ClassVar = LOOKS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._kind: str | None = None  # the member that the lines of this stream carry
+        self._done = False
+        self._failed = False
+
+    def take(self, frame: Frame) -> None:
+        if not frame.terminated:
+            self.broken("unterminated", "no line end after the last line", "note")
+        if found := SEPARATORS.search(frame.data):
+            self.broken("separator", f"{found[0].hex(' ')} at byte {found.start()} of the line")
+        if self._failed:
+            self.broken("after_error", f"after the error: {shown(frame.text)}")
+        elif self._done:
+            self.broken("after_done", f"after the last line: {shown(frame.text)}")
+        else:
+            super().take(frame)
+
+    def check(self, document: dict[str, Any]) -> None:
+        if "error" in document:
+            self._failed = True
+            if not is_filled(document["error"]):
+                self.broken("error", f"error is {shown(document['error'])}")
+            return
+        self._head(document)
+        self._content(document)
+        for name in COUNTS:
+            if name in document and not is_index(document[name]):
+                self.broken("counts", f"{name} is {shown(document[name])}")
+        if document.get("done") is True:
+            self._done = True
+            if not is_filled(document.get("done_reason")):
+                self.broken("done_reason", f"done_reason is {shown(document.get('done_reason'))}")
+
+    def close(self) -> None:
+        if not self._done and not self._failed:
+            self.broken("truncated", "the stream ends before a line that is done")
+
+    def _head(self, document: dict[str, Any]) -> None:
+        model, time, done = (document.get(name) for name in ("model", "created_at", "done"))
+        if not is_text(model):
+            self.broken("head", f"model is {shown(model)}")
+        if not is_time(time):
+            self.broken("head", f"created_at is {shown(time)}")
+        if not isinstance(done, bool):
+            self.broken("head", f"done is {shown(done)}")
+
+    def _content(self, document: dict[str, Any]) -> None:
+        kinds = [name for name in ("message", "response") if name in document]
+        self._kind = self._kind or next(iter(kinds), None)
+        if kinds != [self._kind]:
+            self.broken("kind", f"{' and '.join(kinds) or 'neither'} in a stream of {self._kind or 'neither'}")
+        holder = document
+        if "response" in document and not is_text(document["response"]):
+            self.broken("response", f"response is {shown(document['response'])}")
+        if "message" in document:
+            holder = document["message"]
+            if not isinstance(holder, dict) or not is_text(holder.get("role")) or not is_text(holder.get("content")):
+                self.broken("message", f"message is {shown(holder)}")
+            if not isinstance(holder, dict):
+                return
+        if not is_text(holder.get("thinking", "")):
+            self.broken("thinking", f"thinking is {shown(holder['thinking'])}")
+        self._tool_calls(holder.get("tool_calls", []))
+
+    def _tool_calls(self, calls: object) -> None:
+        if not isinstance(calls, list):
+            self.broken("tool_calls", f"tool_calls is {shown(calls)}")
+            return
+        for call in calls:
+            if not isinstance(call, dict) or not isinstance(call.get("function"), dict):
+                self.broken("tool_calls", f"an entry is {shown(call)}")
+                continue
+            if others := call.keys() - {"function", "id"}:
+                self.broken("tool_calls", f"beside function: {shown(sorted(others))}")
+            if "id" in call:
+                self.broken("call_id", f"id is {shown(call['id'])}", "note")
+            function = call["function"]
+            if not is_filled(function.get("name")):
+                self.broken("call_name", f"name is {shown(function.get('name'))}")
+            if not isinstance(function.get("arguments"), dict):
+                self.broken("arguments", f"arguments are {shown(function.get('arguments'))}")
+
+
+def is_time(value: object) -> bool:
+    if not isinstance(value, str) or not TIME.fullmatch(value):
+        return False
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return True

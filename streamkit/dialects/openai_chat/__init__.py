@@ -1,0 +1,22 @@
+"""OpenAI Chat Completions, streamed, and its many clones. Source: dialects.md §1."""
+
+from __future__ import annotations
+
+from streamkit.dialects.base import Dialect
+from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
+from streamkit.dialects.openai_chat.encode import ChatEncoder
+from streamkit.dialects.openai_chat.lint import ChatLinter
+from streamkit.framing.sse import SSEParser
+
+DIALECT = Dialect(
+    name="openai-chat",
+    title="OpenAI Chat Completions",
+    media_type="text/event-stream",
+    frame_end=b"\n\n",
+    parser=lambda limits, report: SSEParser(limits=limits, report=report, stray_errors=True),
+    decoder=ChatDecoder,
+    encoder=ChatEncoder,
+    linter=ChatLinter,
+    terminates=lambda frame: b'"choices"' not in frame.data,  # [DONE], and errors in any form
+    recognises=recognises,
+)

@@ -1,0 +1,187 @@
+"""Chat chunks to wire events: what each chunk says, tolerant of what the clones do to it.
+
+A chunk is read in a fixed order, because clones put everything into one: reasoning, content, refusal, tool calls, log
+probabilities, stop reason, usage, error. The response starts with the first chunk that has a choice: Azure's first frame
+has neither id nor model. Unknown fields that are there from the start ride in the response's extras; later ones are asides.
+
+Source: dialects.md §1.2, §1.6, quirks.md §1-§9.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamkit.dialects.decoding import details_of, provider_failed, said, text_of
+from streamkit.dialects.openai_chat.delta import DeltaReader
+from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
+from streamkit.errors import TooManyChoices
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    ResponseStarted,
+    StopReasonSeen,
+    TerminatorSeen,
+)
+from streamkit.framing.frame import Frame
+from streamkit.limits import Limits
+from streamkit.report import StreamReport
+
+#: Fields that are read here, or mean nothing downstream (``obfuscation`` is padding).
+CHUNK_FIELDS = frozenset(
+    {"id", "object", "created", "model", "choices", "usage", "error", "obfuscation", "type", "message", "detail"}
+)
+#: ``message`` repeats the delta of some clones; it is read only where the delta is missing.
+CHOICE_FIELDS = frozenset(
+    {"index", "delta", "message", "finish_reason", "logprobs", "usage", "stop_reason", "matched_stop"}
+)
+
+
+def recognises(_event: str, document: Any) -> bool:
+    """Whether a payload can be a Chat chunk."""
+    return isinstance(document, dict) and (
+        isinstance(document.get("choices"), list)
+        or document.get("object") == "chat.completion.chunk"
+        or ("type" not in document and isinstance(document.get("error"), dict))
+    )
+
+
+class ChatDecoder(DeltaReader):
+    def __init__(self, limits: Limits, report: StreamReport) -> None:
+        super().__init__(limits, report)
+        self._started = False
+        self._extras: dict[str, Any] = {}
+        self._head: dict[str, Any] = {}
+        self._choices: set[int] = set()
+        self._spoke: set[int] = set()  # choices whose delta said something: their ``message`` only repeats it
+        self._done = False
+
+    def take(self, frame: Frame) -> None:
+        if self._done and frame.data:
+            self.report.repair("after_end")
+        super().take(frame)
+
+    def done(self) -> None:
+        self.recognised = self._done = True
+        if not self.frame.terminated:
+            self.unterminated()
+        self._start()
+        self.out.append(TerminatorSeen(derives_calls=True))
+
+    def close(self) -> None:
+        if self.recognised:
+            self._start()
+
+    def decode(self, document: dict[str, Any]) -> None:
+        chunk = document
+        error = chunk.get("error")
+        choices = self.items(chunk.get("choices"))
+        if not (choices or error or recognises("", chunk)):
+            self._odd(chunk)
+            return
+        self.recognised = True
+        if choices:
+            if not self._started:
+                self._head = {**self._head, **{k: v for k, v in chunk.items() if v or k not in self._head}}
+                self._start()
+            for position, choice in enumerate(choices):
+                self._choice(choice, position)
+        elif not self._started and not error:
+            self._head.update(chunk)
+        if not chunk.keys() <= CHUNK_FIELDS:
+            self._unknown(chunk)
+        if usage := self.fields(chunk.get("usage")) or details_of(details_of(chunk, "x_groq"), "usage"):
+            self._start()
+            self.out.append(decode_usage(usage))
+        if error or self.frame.event == "error":
+            self.out.append(provider_failed(error or chunk, VENDOR, ERROR_TYPES))
+            if not isinstance(error, dict):
+                self.report.repair("error_shape")
+
+    def _odd(self, chunk: dict[str, Any]) -> None:
+        """No chunk: an error in a form that is not the dialect's (dialects.md §1.4), or something unknown."""
+        flat = chunk.get("object") == "error" or chunk.get("type") == "error" or "detail" in chunk
+        if flat or self.frame.event == "error":
+            self.recognised = True
+            self.report.repair("error_shape")
+            self.out.append(provider_failed(chunk, VENDOR, ERROR_TYPES))
+        elif "prompt_tokens" in details_of(chunk, "usage"):
+            self.recognised = True
+            self._start()
+            self.out.append(decode_usage(chunk["usage"]))
+        else:
+            self.strange()
+            if self._started:
+                self.out.append(Aside(VENDOR, "unknown_event", str(chunk.get("object") or "chunk"), chunk))
+
+    def _start(self) -> None:
+        """Say once that the response started: with the first choice, so that blank head frames do not count."""
+        if self._started:
+            return
+        self._started = True
+        head = self._head
+        created = head.get("created")
+        self._extras = {name: value for name, value in head.items() if name not in CHUNK_FIELDS and said(value)}
+        self.out.append(
+            ResponseStarted(
+                text_of(head.get("id")),
+                text_of(head.get("model")),
+                int(created) if isinstance(created, int | float) and 0 <= created < 1e11 else None,
+                VENDOR,
+                self._extras or None,
+            )
+        )
+
+    def _unknown(self, chunk: dict[str, Any]) -> None:
+        """Fields beside the dialect's: constant ones are in the extras already."""
+        if not self._started:
+            return
+        for name, value in chunk.items():
+            if name not in CHUNK_FIELDS and said(value) and self._extras.get(name) != value:
+                self.out.append(Aside(VENDOR, "metadata", name, value))
+
+    def _choice(self, choice: Any, position: int) -> None:
+        if type(choice) is not dict:
+            self.odd(choice)
+            return
+        index = self.index(choice.get("index"))
+        if index is None:
+            self.report.repair("choice_index_missing")
+            index = 0
+        delta = choice.get("delta")
+        where = "delta"
+        if not isinstance(delta, dict) or (not delta and index not in self._spoke):
+            where, delta = "message", choice.get("message")
+            if not isinstance(delta, dict):
+                delta = {}
+                if not choice.get("finish_reason"):
+                    self.report.repair("delta_missing")
+        if index not in self._choices:
+            if len(self._choices) >= self.limits.choices:
+                raise TooManyChoices(self.limits.choices, offset=self.frame.offset)
+            self._choices.add(index)
+            self.out.append(ChoiceStarted(index, text_of(delta.get("role")) or "assistant"))
+        if delta:
+            self._spoke.add(index)
+            self.delta(delta, index, (position, where))
+        logprobs = choice.get("logprobs")
+        if logprobs and (not isinstance(logprobs, dict) or logprobs.get("content") or logprobs.get("refusal")):
+            self.out.append(Aside(VENDOR, "logprobs", "logprobs", logprobs, index))
+        if not choice.keys() <= CHOICE_FIELDS:
+            for name, value in choice.items():
+                if name not in CHOICE_FIELDS and said(value):
+                    self.out.append(Aside(VENDOR, "metadata", f"choices.{name}", value, index))
+        if native := choice.get("finish_reason"):
+            self._finish_reason(native, choice, index)
+        if usage := details_of(choice, "usage"):
+            self.out.append(decode_usage(usage))
+
+    def _finish_reason(self, native: Any, choice: dict[str, Any], index: int) -> None:
+        native = text_of(native)
+        if native is None:
+            return
+        reason = STOP_REASONS.get(native, "other")
+        matched = choice.get("stop_reason") or choice.get("matched_stop")  # vLLM, SGLang: text, or a token's number
+        if reason == "stop" and isinstance(matched, str):
+            self.out.append(StopReasonSeen("stop_sequence", native, index, matched))
+        else:
+            self.out.append(StopReasonSeen(reason, native, index))

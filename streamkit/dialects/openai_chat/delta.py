@@ -1,0 +1,149 @@
+"""What the delta of one choice says: text, reasoning in all its fields, refusals, tool calls, and what else there is.
+
+Source: dialects.md §1.2, §1.6.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamkit.dialects.decoding import FrameDecoder, said, text_of
+from streamkit.dialects.openai_chat.wire import VENDOR
+from streamkit.events import (
+    Aside,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    RefusalDelta,
+    TextDelta,
+    ToolCallDelta,
+)
+from streamkit.tool_calls.value_text import value_text
+
+DELTA_FIELDS = frozenset(
+    {
+        "role",
+        "content",
+        "refusal",
+        "reasoning",
+        "reasoning_content",
+        "reasoning_details",
+        "thinking",
+        "tool_calls",
+        "function_call",
+        "audio",
+        "annotations",
+    }
+)
+
+
+#: Fields that say the same as plain text, in the order in which they are asked (quirks.md 91).
+PLAIN_REASONING = ("reasoning", "reasoning_content", "thinking")
+REASONING_FIELDS = frozenset({"reasoning_details", *PLAIN_REASONING})
+CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
+
+
+class DeltaReader(FrameDecoder):
+    """The part of the decoder that reads deltas."""
+
+    dialect = "openai-chat"
+    vendor = VENDOR
+
+    def delta(self, delta: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
+        """Everything that the delta of one choice says; ``where`` is its path below ``choices``."""
+        if not REASONING_FIELDS.isdisjoint(delta):
+            self._reasoning(delta, choice)
+        content = delta.get("content")
+        if content:
+            if isinstance(content, str):
+                self.out.append(TextDelta(content, choice))
+            else:
+                self._parts(content, choice)
+        if refusal := self.string(delta.get("refusal")):
+            self.out.append(RefusalDelta(refusal, choice))
+        for position, call in enumerate(self.items(delta.get("tool_calls"))):
+            self._tool_call(call, choice, (*where, "tool_calls", position))
+        if function := self.fields(delta.get("function_call")):
+            self._function(function, ToolCallDelta(0, choice=choice, anonymous=True), (*where, "function_call"))
+        if audio := delta.get("audio"):
+            self.out.append(Aside(VENDOR, "audio", "audio", audio, choice))
+        for annotation in self.items(delta.get("annotations")):
+            self.out.append(Aside(VENDOR, "citation", "annotation", annotation, choice))
+        if not delta.keys() <= DELTA_FIELDS:
+            for name, value in delta.items():
+                if name not in DELTA_FIELDS and said(value):
+                    self.out.append(Aside(VENDOR, "metadata", f"delta.{name}", value, choice))
+
+    def _reasoning(self, delta: dict[str, Any], choice: int) -> None:
+        """One of the fields that say the same: OpenRouter sends ``reasoning`` beside its details (quirks.md 91)."""
+        before = len(self.out)
+        had_text = False
+        for detail in self.items(delta.get("reasoning_details")):
+            had_text = self._detail(self.fields(detail), choice) or had_text
+        if had_text:
+            return
+        text = next((text for name in PLAIN_REASONING if (text := self.string(delta.get(name)))), "")
+        if text:
+            # before a signature of the same chunk: it closes the block
+            self.out.insert(before, ReasoningDelta(text, choice))
+
+    def _detail(self, detail: dict[str, Any], choice: int) -> bool:
+        """One entry of ``reasoning_details``; whether it had text of its own."""
+        block = self.index(detail.get("index")) or 0
+        vendor = (text_of(detail.get("format")) or "openrouter").split("-")[0]
+        text, summary = self.string(detail.get("text")), self.string(detail.get("summary"))
+        if text:
+            self.out.append(ReasoningDelta(text, choice, block))
+        if summary:
+            self.out.append(ReasoningDelta(summary, choice, block, "summary"))
+        if signature := self.string(detail.get("signature")):
+            self.out.append(ReasoningSignature(signature, vendor, choice, block))
+        if data := self.string(detail.get("data")):
+            self.out.append(ReasoningOpaque(data, vendor, choice, block))
+        return bool(text or summary)
+
+    def _parts(self, content: Any, choice: int) -> None:
+        """Content as a list of parts (Mistral)."""
+        self.report.repair("content_as_list")
+        for part in content if isinstance(content, list) else [content]:
+            kind = part.get("type") if isinstance(part, dict) else None
+            if kind == "text":
+                if text := self.string(part.get("text")):
+                    self.out.append(TextDelta(text, choice))
+            elif kind == "thinking":
+                for thought in self.items(part.get("thinking")):
+                    if text := self.string(self.fields(thought).get("text")):
+                        self.out.append(ReasoningDelta(text, choice))
+            else:
+                self.out.append(Aside(VENDOR, "unknown_event", f"content.{kind}", part, choice))
+
+    def _tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
+        if type(call) is not dict:
+            self.odd(call)
+            return
+        delta = ToolCallDelta(self.index(call.get("index")), self._identity(call.get("id")), choice=choice)
+        if not call.keys() <= CALL_FIELDS:
+            delta.extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and said(value)}
+        function = self.fields(call.get("function"))
+        custom = self.fields(call.get("custom"))
+        if custom and not function:
+            delta.kind = "custom"
+            self._function(custom, delta, (*path, "custom"), "input")
+        else:
+            self._function(function, delta, (*path, "function"))
+
+    def _identity(self, value: Any) -> str | None:
+        return None if value is None else self.string(value)
+
+    def _function(
+        self, function: dict[str, Any], delta: ToolCallDelta, path: tuple[Any, ...], name: str = "arguments"
+    ) -> None:
+        delta.name = self._identity(function.get("name"))
+        arguments = function.get(name)
+        if isinstance(arguments, str) or arguments is None:
+            delta.arguments = arguments
+        else:  # an object: its own text, so that 1.0 and 2^64 stay what they were (quirks.md 46, 48)
+            self.report.repair("arguments_not_text")
+            delta.arguments = value_text(self.frame.data, "choices", *path, name)
+            delta.snapshot = True
+        self.out.append(delta)

@@ -1,0 +1,272 @@
+"""Events to Chat chunks: constant id and model, role once, dense indices, identity in a call's first fragment only.
+
+Chat has one text, one refusal and one reasoning stream a choice and any number of calls that may interleave, so nothing is
+held back but the input of custom tools. Never written: null or blank ids, an empty ``data:``, ``[DONE]`` after an error.
+
+Source: dialects.md §1.8, §0.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from attrs import define, field
+
+from streamkit.dialects.base import Encoding
+from streamkit.dialects.encoding import EventEncoder, wrapped_input
+from streamkit.dialects.openai_chat.wire import ERROR_NAMES, FINISH_REASONS, VENDOR, encode_usage
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    ProviderFailed,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    RefusalDelta,
+    ResponseFinished,
+    ResponseStarted,
+    StreamEnded,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallFinished,
+    ToolCallStarted,
+    ToolKind,
+    UsageReported,
+)
+from streamkit.report import StreamReport
+
+dumps = orjson.dumps
+
+
+@define
+class _Call:
+    index: int  #: as written: dense within the choice
+    kind: ToolKind
+    written: bool = False  #: argument text was written
+
+
+@define
+class _Choice:
+    role_written: bool = False
+    calls: dict[int, _Call] = field(factory=dict)
+    refused: bool = False
+    blocks: dict[type, int] = field(factory=dict)  #: the block that each kind of delta was last in
+    order: int = 0  #: 0 reasoning, 1 text, 2 calls: going back is a loss
+
+
+class ChatEncoder(EventEncoder):
+    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
+        super().__init__(encoding, report)
+        self._head = b""
+        self._vendor = ""
+        self._choices: dict[int, _Choice] = {}
+        self._usage: UsageReported | None = None
+        self._stops: list[ResponseFinished] = []
+
+    def handlers(self) -> dict[type, Callable[[Any], None]]:
+        return {
+            ResponseStarted: self._started,
+            ChoiceStarted: self._choice_started,
+            TextDelta: self._text,
+            RefusalDelta: self._refusal,
+            ReasoningDelta: self._reasoning,
+            ReasoningSignature: self._signature,
+            ReasoningOpaque: self._opaque,
+            ToolCallStarted: self._call_started,
+            ToolCallArguments: self._call_arguments,
+            ToolCallFinished: self._call_finished,
+            UsageReported: self._usage_reported,
+            Aside: self._aside,
+            ProviderFailed: self.failed,
+            ResponseFinished: self._finished,
+            StreamEnded: self.stream_ended,
+        }
+
+    # -- the response ----------------------------------------------------------------------------------------------
+
+    def _started(self, event: ResponseStarted) -> None:
+        self._vendor = event.vendor
+        created = event.created if event.created is not None else int(self.encoding.clock())
+        head: dict[str, Any] = {
+            "id": event.id or self.encoding.make_id("chatcmpl-"),
+            "object": "chat.completion.chunk",
+            "created": created,
+            "model": event.model or "",
+        }
+        if event.extras:
+            if event.vendor == VENDOR:
+                head.update(event.extras)
+            else:
+                self.lose("response_fields")
+        self._head = b"data: " + dumps(head)[:-1] + b","
+
+    def _chunk(self, fields: bytes) -> None:
+        if not self._head:
+            self._started(ResponseStarted())
+        self.write(b"%b%b}\n\n" % (self._head, fields))
+
+    def _choice_started(self, event: ChoiceStarted) -> None:
+        self._choices[event.choice] = _Choice()
+
+    def _choice(self, number: int) -> _Choice:
+        choice = self._choices.get(number)
+        if choice is None:
+            choice = self._choices[number] = _Choice()
+        return choice
+
+    def _delta(self, number: int, delta: bytes, *, content: bytes = b"null") -> None:
+        choice = self._choice(number)
+        if not choice.role_written:
+            choice.role_written = True
+            self._choice_chunk(number, b'{"role":"assistant","content":%b}' % content)
+        self._choice_chunk(number, delta)
+
+    def _choice_chunk(self, number: int, delta: bytes) -> None:
+        self._chunk(b'"choices":[{"index":%d,"delta":%b,"finish_reason":null}]' % (number, delta))
+
+    # -- what the model says ---------------------------------------------------------------------------------------
+
+    def _text(self, event: TextDelta) -> None:
+        self._place(event, 1)
+        self._delta(event.choice, b'{"content":%b}' % dumps(event.text), content=b'""')
+
+    def _refusal(self, event: RefusalDelta) -> None:
+        self._place(event, 1)
+        self._choice(event.choice).refused = True
+        self._delta(event.choice, b'{"refusal":%b}' % dumps(event.text))
+
+    def _reasoning(self, event: ReasoningDelta) -> None:
+        self._place(event, 0)
+        text = dumps(event.text)
+        names = self.encoding.profile.reasoning_fields
+        self._delta(event.choice, b"{%b}" % b",".join(b'"%b":%b' % (name.encode(), text) for name in names))
+
+    def _place(self, event: TextDelta | RefusalDelta | ReasoningDelta, order: int) -> None:
+        """Count what the flat shape of Chat loses: block boundaries, and text after calls or before reasoning."""
+        choice = self._choice(event.choice)
+        kind = type(event)
+        if choice.blocks.setdefault(kind, event.block) != event.block:
+            choice.blocks[kind] = event.block
+            self.lose("block_boundary")
+        if order < choice.order:
+            self.lose("block_order")
+        choice.order = order
+
+    def _signature(self, _event: ReasoningSignature) -> None:
+        self.lose("reasoning_signature")
+
+    def _opaque(self, _event: ReasoningOpaque) -> None:
+        self.lose("reasoning_opaque")
+
+    # -- tool calls ------------------------------------------------------------------------------------------------
+
+    def _call_started(self, event: ToolCallStarted) -> None:
+        choice = self._choice(event.choice)
+        choice.order = 2
+        if not event.name:
+            return  # withheld when it ends
+        call = choice.calls[event.call] = _Call(len(choice.calls), event.kind)
+        start: dict[str, Any] = {
+            "index": call.index,
+            "id": event.id,
+            "type": "function",
+            "function": {"name": event.name, "arguments": ""},
+        }
+        if event.extras and self._vendor == VENDOR:
+            start.update(event.extras)
+        elif event.extras:
+            self.lose("metadata")
+        self._delta(event.choice, b'{"tool_calls":[%b]}' % dumps(start))
+
+    def _call_arguments(self, event: ToolCallArguments) -> None:
+        call = self._choice(event.choice).calls.get(event.call)
+        if call is not None and call.kind == "function":
+            self._arguments(event.choice, call, event.fragment)
+
+    def _arguments(self, choice: int, call: _Call, fragment: str) -> None:
+        call.written = True
+        self._choice_chunk(
+            choice, b'{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' % (call.index, dumps(fragment))
+        )
+
+    def _call_finished(self, event: ToolCallFinished) -> None:
+        call = self._choice(event.choice).calls.get(event.call)
+        if call is None:
+            self.withhold("call_withheld", event.id, event.name or None, event.arguments)
+        elif call.kind == "custom":  # openai-python's stream helper fails on custom deltas (dialects.md §0.4)
+            if event.ended:
+                self.lose("custom_tool_wrapped")
+                self._arguments(event.choice, call, wrapped_input(event.arguments))
+            else:
+                self.withhold("call_withheld", event.id, event.name, event.arguments)
+        elif event.ended and not event.arguments.strip():  # clients parse the text: "" is no JSON (quirks.md 42)
+            self._arguments(event.choice, call, "{}")
+
+    # -- beside the text -------------------------------------------------------------------------------------------
+
+    def _usage_reported(self, event: UsageReported) -> None:
+        self._usage = event
+
+    def _aside(self, event: Aside) -> None:
+        if event.vendor != VENDOR:
+            self.lose(event.kind)
+            return
+        name, value = event.type, event.raw
+        if event.kind == "logprobs":
+            self._chunk(
+                b'"choices":[{"index":%d,"delta":{},"logprobs":%b,"finish_reason":null}]' % (event.choice, dumps(value))
+            )
+        elif event.kind == "audio":
+            self._delta(event.choice, b'{"audio":%b}' % dumps(value))
+        elif event.kind == "citation":
+            self._delta(event.choice, b'{"annotations":[%b]}' % dumps(value))
+        elif name.startswith("delta."):
+            self._delta(event.choice, dumps({name.removeprefix("delta."): value}))
+        elif name.startswith("choices."):
+            field_of_choice = dumps({name.removeprefix("choices."): value})[1:-1]
+            self._chunk(
+                b'"choices":[{"index":%d,"delta":{},%b,"finish_reason":null}]' % (event.choice, field_of_choice)
+            )
+        elif event.kind == "metadata":
+            self._chunk(b'"choices":[],' + dumps({name: value})[1:-1])
+        else:
+            self.lose(event.kind)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def _finished(self, event: ResponseFinished) -> None:
+        reason = FINISH_REASONS[event.reason]
+        choice = self._choice(event.choice)
+        if event.reason == "refusal" and choice.refused:
+            reason = "stop"  # as OpenAI: the refusal is in the deltas
+        elif event.reason == "tool_calls" and not choice.calls:
+            reason = "stop"  # every call was withheld: the client would wait for one
+            self.lose("stop_reason")
+        elif event.reason != reason:
+            self.lose("stop_reason")
+        if event.stop_sequence is not None:
+            self.lose("stop_sequence")
+        if not choice.role_written:
+            choice.role_written = True
+            self._choice_chunk(event.choice, b'{"role":"assistant","content":""}')
+        self._chunk(b'"choices":[{"index":%d,"delta":{},"finish_reason":"%b"}]' % (event.choice, reason.encode()))
+
+    def terminate(self) -> None:
+        if self._usage is not None and self.encoding.profile.include_usage:
+            self._chunk(b'"choices":[],"usage":' + dumps(encode_usage(self._usage)))
+        self.write(b"data: [DONE]\n\n")
+
+    def error(self, event: ProviderFailed) -> None:
+        if event.vendor == VENDOR and isinstance(event.raw, dict) and "message" in event.raw:
+            body = event.raw
+        else:
+            native = event.native_type if event.vendor == VENDOR else None
+            body = {
+                "message": event.message,
+                "type": native or ERROR_NAMES[event.type],
+                "param": None,
+                "code": event.code,
+            }
+        self.write(b'data: {"error":%b}\n\n' % dumps(body))

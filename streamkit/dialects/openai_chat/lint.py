@@ -1,0 +1,323 @@
+"""The grammar of Chat chunks, as openai-python and its ``.stream()`` helper need it.
+
+The helper concatenates every string of a delta and takes a call's index for its place in a list, so role, id and name
+belong into one chunk only, and indices are dense from 0 in order of appearance.
+
+Source: dialects.md §0.4, §1.1, §1.2, §1.8, §7.6.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from attrs import define, field
+
+from streamkit.dialects.explain import COMMON_LOOKS, CUT, KNOWN, READS, TORN, UNFINISHED, Look, Looks, like
+from streamkit.dialects.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
+from streamkit.framing.frame import Frame
+
+RULES: dict[str, str] = {
+    **COMMON_RULES,
+    "unterminated": "A blank line ends each event, the last too: openai-python drops one that lacks it (§0.4).",
+    "empty_data": "No event has an empty payload: openai-python reads it as JSON and raises (§0.4).",
+    "object": 'A chunk says `"object": "chat.completion.chunk"` (§1.2).',
+    "identity": "`id` and `model` are strings and the same in all chunks (§1.2).",
+    "choices": "`choices` is a list of objects, each with a non-negative integer `index` (§1.2).",
+    "delta": "A choice has an object `delta` (§0.4, §1.2).",
+    "text": "`content` and `refusal` are strings or null (§1.2).",
+    "role": "The first delta of a choice names the role, and no later one does: the helper joins the names (§0.4).",
+    "finish_reason": "`finish_reason` is a string or null, and not null once a choice at most (§1.1).",
+    "after_finish": "A choice says nothing more once it has its finish reason (§1.1).",
+    "tool_calls": "`tool_calls` is a list of objects, and so is each `function` an object (§1.2).",
+    "call_index": "A fragment has an `index`; new calls have 0, 1, 2 … in order of appearance (§0.4).",
+    "call_start": "A call's first fragment has an `id`, the type `function` and a name, none of them blank (§1.8).",
+    "call_id": "No two calls of a choice have the same `id` (§1.8).",
+    "call_repeat": "Later fragments of a call repeat neither `id` nor name, and have no type of null (§0.4, §1.8).",
+    "arguments": "`arguments` is a string, a piece of JSON text (§1.2).",
+    "usage": "`usage` is an object in a chunk of its own with `choices: []`, and null or absent elsewhere (§1.1).",
+    "after_usage": "No chunk without usage follows the usage chunk: the helper then forgets the usage (§0.4).",
+    "error": "An error frame has an object `error` with a string `message` (§1.4).",
+    "after_error": "Nothing but `[DONE]` follows an error frame (§1.1).",
+    "done": "`[DONE]` ends a stream that no error frame ended (§1.1).",
+    "after_done": "Nothing follows `[DONE]` (§1.1).",
+}
+LOOKS: Looks = {
+    **COMMON_LOOKS,
+    "truncated": (
+        like("finish_derived"),
+        Look(UNFINISHED, 61),
+        Look(CUT, 114, "the stream has no choice"),
+        Look(CUT, 65),
+    ),
+    "unterminated": (like("last_event_unterminated"), Look(TORN, 106), Look(CUT, 106)),
+    "empty_data": (Look(READS, 100),),
+    "object": (Look(KNOWN, 70), like("error_shape")),
+    "identity": (like("field_invalid"),),
+    "choices": (
+        like("error_shape"),
+        like("choice_index_missing"),
+        like("index_invalid"),
+        like("field_invalid"),
+        Look(READS, 71, "choices is None"),
+    ),
+    "delta": (like("delta_missing"), like("field_invalid")),
+    "text": (like("content_as_list"), like("field_invalid")),
+    "role": (),
+    "finish_reason": (
+        like("field_invalid"),
+        Look(READS, 57, "finish_reason is"),
+        Look(READS, 58, "a second finish reason"),
+    ),
+    "after_finish": (Look(READS, 59), like("after_error")),
+    "tool_calls": (like("field_invalid"), like("arguments_not_text")),
+    "call_index": (
+        like("index_missing", says="index is"),
+        like("index_invalid", says="index is"),
+        like("index_reused", 14, "a new call"),
+        like("index_changed", says="a new call"),
+        Look(READS, 14, "a new call"),
+    ),
+    "call_start": (
+        like("id_repeated", 15),
+        like("index_changed"),
+        like("identity_blank", 33),
+        like("call_ghost"),
+        like("id_missing", says="the id"),
+        like("call_nameless", says="the name"),
+        Look(READS, 26, "the id"),
+        Look(READS, 40, "the name"),
+    ),
+    "call_id": (
+        like("index_changed", 15),
+        like("id_repeated", 15),
+        like("name_repeated", 15),
+        like("id_duplicate"),
+    ),
+    "call_repeat": (
+        like("index_reused"),
+        like("id_repeated", says="id"),
+        like("id_changed", says="id"),
+        like("id_late", says="id"),
+        like("arguments_repeated", says="id"),
+        like("name_repeated", says="name"),
+        like("name_pieces", says="name"),
+        like("name_changed", says="name"),
+        like("identity_blank"),
+        Look(KNOWN, 25),
+        Look(READS, 40, "name"),
+    ),
+    "arguments": (like("arguments_not_text"), like("arguments_replaced"), Look(KNOWN, 43)),
+    "usage": (like("field_invalid"), Look(KNOWN, 73)),
+    "after_usage": (),
+    "error": (like("error_shape"),),
+    "after_error": (like("after_error"),),
+    "done": (),
+    "after_done": (like("after_end"), like("after_error")),
+}
+
+
+DONE = b"[DONE]"
+
+
+@define
+class _Call:
+    """The identity that a call's first fragment gave."""
+
+    id: object
+    name: object
+
+
+@define
+class _Choice:
+    role: bool = False
+    finished: object = None
+    calls: dict[int, _Call] = field(factory=dict)
+    call_ids: set[str] = field(factory=set)
+
+
+class ChatLinter(GrammarChecker):
+    rules: ClassVar = RULES
+    looks: ClassVar = LOOKS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._identity: dict[str, str] = {}
+        self._choices: dict[int, _Choice] = {}
+        self._usage_seen = False
+        self._failed = False
+        self._done = False
+
+    # -- the stream ------------------------------------------------------------------------------------------------
+
+    def take(self, frame: Frame) -> None:
+        ends = frame.data == DONE
+        if not frame.terminated:  # the client drops it; that of `[DONE]` it does without
+            self.broken("unterminated", "no blank line after the last event", "note" if ends else "error")
+        if self._done:
+            self.broken("after_done", f"after [DONE]: {shown(frame.text)}")
+        elif ends:
+            self._done = True
+        elif self._failed:
+            self.broken("after_error", f"after an error frame: {shown(frame.text)}")
+        elif not frame.data or frame.data.isspace():
+            self.broken("empty_data", "the payload is blank")
+        else:
+            super().take(frame)
+
+    def check(self, document: dict[str, Any]) -> None:
+        if document.get("error") or frame_names_error(self.frame, document):
+            self._error(document)
+            if "choices" not in document:
+                return
+        kind = document.get("object")
+        if kind != "chat.completion.chunk":
+            harmless = not kind and not document.get("choices")  # the helper passes over a chunk without its object
+            self.broken("object", f"object is {shown(kind)}", "note" if harmless else "error")
+        for name in ("id", "model"):
+            self._same(name, document.get(name))
+        choices = document.get("choices")
+        if not isinstance(choices, list):
+            self.broken("choices", f"choices is {shown(choices)}")
+            choices = []
+        for choice in choices:
+            self._choice(choice)
+        self._usage(document.get("usage"), alone=not choices)
+
+    def close(self) -> None:
+        if self._failed:
+            return
+        open_ones = [number for number, choice in self._choices.items() if not choice.finished]
+        if open_ones:
+            self.broken("truncated", f"choice {open_ones[0]} has no finish reason")
+        elif not self._choices:
+            self.broken("truncated", "the stream has no choice")
+        elif not self._done:
+            self.broken("done", "the stream ends without [DONE]", "note")
+
+    def _error(self, document: dict[str, Any]) -> None:
+        self._failed = True
+        error = document.get("error")
+        if not isinstance(error, dict) or not is_text(error.get("message")):
+            self.broken("error", f"the error is {shown(error or document)}", "note" if error else "error")
+
+    def _same(self, name: str, value: object) -> None:
+        if not isinstance(value, str):
+            self.broken("identity", f"{name} is {shown(value)}")
+        elif self._identity.setdefault(name, value) != value:
+            self.broken("identity", f"{name} changes from {shown(self._identity[name])} to {shown(value)}", "note")
+            self._identity[name] = value
+
+    def _usage(self, usage: object, *, alone: bool) -> None:
+        if usage is None:
+            if self._usage_seen:
+                self.broken("after_usage", "a chunk without usage follows the usage chunk")
+            return
+        if not isinstance(usage, dict):
+            self.broken("usage", f"usage is {shown(usage)}")
+        elif alone:
+            self._usage_seen = True
+        else:
+            self.broken("usage", "usage beside a choice", "note")
+
+    # -- a choice --------------------------------------------------------------------------------------------------
+
+    def _choice(self, entry: object) -> None:
+        if not isinstance(entry, dict) or not is_index(entry.get("index")):
+            self.broken("choices", f"a choice without an index: {shown(entry)}")
+            return
+        choice = self._choices.setdefault(entry["index"], _Choice())
+        delta = entry.get("delta")
+        if not isinstance(delta, dict):
+            self.broken("delta", f"delta is {shown(delta)}")
+            delta = {}
+        if choice.finished:
+            says = any(value for name, value in delta.items() if name != "role")
+            self.broken("after_finish", f"after the finish reason: {shown(delta)}", "error" if says else "note")
+        self._role(choice, delta)
+        for name in ("content", "refusal"):
+            if not isinstance(delta.get(name), str | None):
+                self.broken("text", f"{name} is {shown(delta[name])}")
+        self._tool_calls(choice, delta.get("tool_calls"))
+        self._finish_reason(choice, entry.get("finish_reason"))
+
+    def _role(self, choice: _Choice, delta: dict[str, Any]) -> None:
+        if delta.get("role"):
+            if choice.role:
+                self.broken("role", f"role again: {shown(delta['role'])}", "note")
+            choice.role = True
+        elif delta and not choice.role:
+            self.broken("role", f"no role in the first delta: {shown(delta)}", "note")
+            choice.role = True
+
+    def _finish_reason(self, choice: _Choice, reason: object) -> None:
+        if reason is None:
+            return
+        if not is_filled(reason):
+            self.broken("finish_reason", f"finish_reason is {shown(reason)}")
+            return
+        if choice.finished is not None:
+            same = reason == choice.finished  # OpenRouter repeats it beside the usage
+            self.broken("finish_reason", f"a second finish reason: {shown(reason)}", "note" if same else "error")
+        choice.finished = reason
+
+    # -- tool calls ------------------------------------------------------------------------------------------------
+
+    def _tool_calls(self, choice: _Choice, entries: object) -> None:
+        if entries is None:
+            return
+        if not isinstance(entries, list):
+            self.broken("tool_calls", f"tool_calls is {shown(entries)}")
+            return
+        for entry in entries:
+            if not isinstance(entry, dict) or not isinstance(entry.get("function", {}), dict):
+                self.broken("tool_calls", f"an entry is {shown(entry)}")
+            elif not is_index(entry.get("index")):
+                self.broken("call_index", f"index is {shown(entry.get('index'))}")
+            else:
+                self._fragment(choice, entry, entry.get("function", {}))
+
+    def _fragment(self, choice: _Choice, entry: dict[str, Any], function: dict[str, Any]) -> None:
+        index = entry["index"]
+        call = choice.calls.get(index)
+        if call is None:
+            self._first_fragment(choice, entry, function)
+        else:
+            self._same_call("id", call.id, entry)
+            self._same_call("name", call.name, function)
+            if entry.get("type", "function") != "function":
+                self.broken("call_repeat", f"type is {shown(entry['type'])} in a later fragment of call {index}")
+        arguments = function.get("arguments", "")
+        if not isinstance(arguments, str):  # null joins as well as ""
+            empty = arguments is None
+            self.broken("arguments", f"arguments of call {index} are {shown(arguments)}", "note" if empty else "error")
+
+    def _first_fragment(self, choice: _Choice, entry: dict[str, Any], function: dict[str, Any]) -> None:
+        index, call = entry["index"], _Call(entry.get("id"), function.get("name"))
+        if index != len(choice.calls):
+            self.broken("call_index", f"a new call has index {index}, not {len(choice.calls)}")
+        for what, value in (("id", call.id), ("name", call.name)):
+            if not is_filled(value):
+                self.broken("call_start", f"the {what} of call {index} is {shown(value)}")
+        if entry.get("type") != "function":
+            self.broken("call_start", f"the type of call {index} is {shown(entry.get('type'))}")
+        if is_filled(call.id):
+            if call.id in choice.call_ids:
+                self.broken("call_id", f"call {index} has the id of another, {shown(call.id)}")
+            choice.call_ids.add(call.id)
+        choice.calls[index] = call
+
+    def _same_call(self, what: str, first: object, fields: dict[str, Any]) -> None:
+        """A later fragment's ``id`` or ``name``: null and blank ones add nothing, others are joined to the first."""
+        if what not in fields:
+            return
+        value = fields[what]
+        if value is None or value == "":
+            self.broken("call_repeat", f"{what} is {shown(value)} in a later fragment", "note")
+        else:
+            again = "again" if value == first else f"another than {shown(first)}"
+            self.broken("call_repeat", f"{what} {shown(value)} {again} in a later fragment")
+
+
+def frame_names_error(frame: Frame, document: dict[str, Any]) -> bool:
+    """An error in a form that the client does not know as one."""
+    return "error" in (frame.event, document.get("object"), document.get("type"))

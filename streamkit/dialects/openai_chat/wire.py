@@ -1,0 +1,115 @@
+"""The words of OpenAI Chat: what both directions must agree on. Source: dialects.md §1.4, §7.1, §7.2, §7.5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streamkit.dialects.decoding import count_of, details_of
+from streamkit.events import ErrorType, StopReason, UsageReported
+
+VENDOR = "openai"
+
+#: ``finish_reason`` of OpenAI and of the clones that decode into ours (dialects.md §7.1).
+STOP_REASONS: Mapping[str, StopReason] = {
+    "stop": "stop",
+    "eos": "stop",
+    "length": "length",
+    "model_length": "context_full",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "content_filter",
+    "sensitive": "content_filter",
+    "error": "error",
+    "abort": "error",
+    "cancelled": "error",
+    "network_error": "error",
+    "insufficient_system_resource": "error",
+}
+FINISH_REASONS: Mapping[StopReason, str] = {
+    "stop": "stop",
+    "stop_sequence": "stop",
+    "length": "length",
+    "context_full": "length",
+    "tool_calls": "tool_calls",
+    "content_filter": "content_filter",
+    "refusal": "content_filter",
+    "pause": "stop",
+    "compaction": "stop",
+    "malformed_tool": "stop",
+    "error": "error",
+    "other": "stop",
+}
+ERROR_TYPES: Mapping[str, ErrorType] = {
+    "invalid_request_error": "invalid_request",
+    "authentication_error": "auth",
+    "invalid_api_key": "auth",
+    "insufficient_quota": "billing",
+    "billing_error": "billing",
+    "permission_error": "permission",
+    "not_found_error": "not_found",
+    "model_not_found": "not_found",
+    "rate_limit_exceeded": "rate_limit",
+    "rate_limit_error": "rate_limit",
+    "requests": "rate_limit",
+    "tokens": "rate_limit",
+    "server_error": "server",
+    "api_error": "server",
+    "overloaded": "unavailable",
+    "overloaded_error": "unavailable",
+    "service_unavailable": "unavailable",
+    "timeout": "timeout",
+    "timeout_error": "timeout",
+    "stream_truncated": "truncated",
+}
+ERROR_NAMES: Mapping[ErrorType, str] = {
+    "invalid_request": "invalid_request_error",
+    "auth": "authentication_error",
+    "billing": "insufficient_quota",
+    "permission": "permission_error",
+    "not_found": "not_found_error",
+    "too_large": "invalid_request_error",
+    "rate_limit": "rate_limit_exceeded",
+    "server": "server_error",
+    "unavailable": "service_unavailable",
+    "timeout": "timeout",
+    "truncated": "server_error",
+}
+
+
+def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
+    """Token counts of a ``usage`` object, DeepSeek's and xAI's ways included."""
+    prompt = details_of(raw, "prompt_tokens_details")
+    given, output = count_of(raw, "prompt_tokens"), count_of(raw, "completion_tokens")
+    total = count_of(raw, "total_tokens")
+    reasoning = count_of(details_of(raw, "completion_tokens_details"), "reasoning_tokens")
+    cached = count_of(prompt, "cached_tokens")
+    if reasoning and given is not None and output is not None and total == given + output + reasoning:
+        output += reasoning  # xAI counts reasoning beside the completion, not in it (dialects.md §1.6)
+    return UsageReported(
+        given,
+        cached if cached is not None else count_of(raw, "prompt_cache_hit_tokens"),
+        count_of(prompt, "cache_write_tokens"),
+        output,
+        reasoning,
+        total,
+        raw,
+        VENDOR,
+    )
+
+
+def encode_usage(usage: UsageReported) -> dict[str, Any]:
+    """A ``usage`` object; the vendor's own where it came from this dialect. Unknown counts are null, not 0."""
+    if usage.vendor == VENDOR and usage.raw is not None:
+        counts = {name: count_of(usage.raw, name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
+        return {**usage.raw, **counts}
+    given, output, total = usage.input_total, usage.output_total, usage.total
+    if total is None and given is not None and output is not None:
+        total = given + output
+    raw: dict[str, Any] = {"prompt_tokens": given, "completion_tokens": output, "total_tokens": total}
+    prompt = {"cached_tokens": usage.input_cached, "cache_write_tokens": usage.input_cache_write}
+    if known := {name: count for name, count in prompt.items() if count is not None}:
+        raw["prompt_tokens_details"] = known
+    if usage.output_reasoning is not None:
+        raw["completion_tokens_details"] = {"reasoning_tokens": usage.output_reasoning}
+    return raw

@@ -1,0 +1,135 @@
+"""The tree of errors; each carries its numbers.
+
+What the wire *said* is an event (an in-band error, an unclean end); what broke the *reading* is an exception of this
+tree, raised in the order of the stream after everything that preceded it was handed on. Errors that bad input forces are
+``StreamError``; ``UsageError`` is the caller's own.
+
+Source: design.md §2.
+"""
+
+from __future__ import annotations
+
+
+class StreamkitError(Exception):
+    """Base of every error that this package raises on purpose."""
+
+
+class UsageError(StreamkitError):
+    """The caller asked for something that can't be: an unknown dialect, a pipe that was not entered."""
+
+
+class StreamError(StreamkitError):
+    """The input can't be read further. ``offset`` is the byte of the stream where the offending frame begins, if known."""
+
+    def __init__(self, message: str, *, offset: int | None = None) -> None:
+        super().__init__(message if offset is None else f"{message} (at byte {offset})")
+        self.offset = offset
+
+
+class NotThisDialect(StreamError):
+    """The bytes are no stream of the dialect that was named: a web page, a whole JSON body, another dialect."""
+
+    def __init__(self, expected: str, found: str, *, offset: int | None = 0) -> None:
+        super().__init__(f"not {expected}: found {found}", offset=offset)
+        self.expected = expected
+        self.found = found
+
+
+class BrokenFrame(StreamError):
+    """A whole frame, ended by the framing, whose payload is not what the dialect promises: no JSON, no object."""
+
+    def __init__(self, reason: str, payload: bytes, *, offset: int | None = None) -> None:
+        shown = payload[:60].decode("utf-8", "backslashreplace")
+        super().__init__(f"{reason}: {shown!r}{'…' if len(payload) > 60 else ''}", offset=offset)
+        self.reason = reason
+        self.payload = payload
+
+
+class NeedsRepair(StreamError):
+    """The stream breaks its dialect's rules, and the policy is to repair nothing. ``kind`` is the repair (``REPAIRS``)."""
+
+    def __init__(self, kind: str, meaning: str, *, offset: int | None = None) -> None:
+        super().__init__(f"not repaired, as the policy wants: {meaning} ({kind})", offset=offset)
+        self.kind = kind
+
+
+class MissingCallId(StreamError):
+    """A tool call came without an id, and the policy is not to make one."""
+
+
+class SourceFailed(StreamError):
+    """The transport under the source failed. The cause is chained."""
+
+
+class LimitExceeded(StreamError):
+    """A cap of ``Limits`` was passed; ``limit`` names the field, ``allowed`` is its value, in the field's unit."""
+
+    limit: str = ""
+
+    def __init__(self, allowed: int, *, offset: int | None = None) -> None:
+        super().__init__(f"{self.what} (limit {self.limit} = {allowed:,})", offset=offset)
+        self.allowed = allowed
+
+    @property
+    def what(self) -> str:
+        return (self.__doc__ or "a limit was passed").rstrip(".")
+
+
+class LineTooLong(LimitExceeded):
+    """A line did not end within the limit."""
+
+    limit = "line_bytes"
+
+
+class EventTooLong(LimitExceeded):
+    """The lines of one event add up to more than the limit."""
+
+    limit = "event_bytes"
+
+
+class NameTooLong(LimitExceeded):
+    """An event name or event id is longer than the limit."""
+
+    limit = "name_bytes"
+
+
+class IndexTooLarge(LimitExceeded):
+    """An index on the wire is larger than the limit."""
+
+    limit = "index"
+
+
+class ArgumentsTooLong(LimitExceeded):
+    """The argument text of one tool call is longer than the limit."""
+
+    limit = "arguments_chars"
+
+
+class StreamArgumentsTooLong(LimitExceeded):
+    """The argument texts of all calls of one stream are longer than the limit."""
+
+    limit = "stream_arguments_chars"
+
+
+class TooManyToolCalls(LimitExceeded):
+    """More tool calls than the limit."""
+
+    limit = "tool_calls"
+
+
+class TooManyChoices(LimitExceeded):
+    """More choices than the limit."""
+
+    limit = "choices"
+
+
+class TooManyBlocks(LimitExceeded):
+    """More content blocks than the limit."""
+
+    limit = "content_blocks"
+
+
+class HeldTooLong(LimitExceeded):
+    """More is held back behind an open block than the limit allows."""
+
+    limit = "held_chars"

@@ -1,0 +1,165 @@
+"""One dialect in and out: frames pass byte for byte while the other machines watch them for the report (design.md §1, L4).
+
+How far the bytes may pass is all that is decided here. Nothing passes before a frame of the dialect was seen: a web page
+is no stream. What the end of the input broke off never passes: it stands in the report. And bytes stop for good at
+
+* a terminator that comes before the completion point (``[DONE]`` though no choice has a stop reason): an error frame takes
+  its place (L3);
+* an error of the provider in a form that the dialect's clients do not see as one: the dialect's own form takes its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from streamkit.dialects.base import Dialect, Encoding
+from streamkit.dialects.decoding import FrameDecoder
+from streamkit.errors import HeldTooLong
+from streamkit.events import Event, ProviderFailed, StreamEnded
+from streamkit.framing.frame import Frame
+from streamkit.pipeline import Chain
+from streamkit.policy import Policy
+from streamkit.report import StreamReport
+from streamkit.tool_calls.accumulate import ToolCallAccumulator
+from streamkit.tool_calls.check import JSONChecker
+from streamkit.tool_calls.schema import ToolSchemas
+
+#: Repairs that show an error to be in a form which official clients pass over.
+UNSEEN_ERRORS = ("error_shape", "sse_error_field", "sse_bare_json", "event_name_missing")
+
+
+class PassThrough:
+    """Machine of ``transcode`` within one dialect: bytes to the same bytes, in whole frames."""
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        encoding: Encoding,
+        policy: Policy,
+        report: StreamReport,
+        tools: ToolSchemas | None = None,
+    ) -> None:
+        limits = encoding.limits
+        self.fault: Exception | None = None
+        self._dialect = dialect
+        self._report = report
+        self._limit = limits.held_chars
+        self._parser = dialect.parser(limits, report)
+        self._decoder = dialect.decoder(limits, report)
+        self._accumulator = ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=encoding.make_id)
+        checker = JSONChecker(limits=limits, report=report, tools=tools)
+        self._watch = Chain(self._decoder, self._accumulator, checker)
+        self._encoder = dialect.encoder(encoding, report)  # writes error frames only
+        self._held: list[bytes] = []
+        self._held_bytes = 0
+        self._passed = 0  # bytes handed on
+        self._stop_at: int | None = None  # the byte from which on nothing passes
+        self._error: ProviderFailed | None = None  # what is written there
+        self._reason: str | None = None  # why the stream was cut
+
+    @property
+    def ended(self) -> bool:
+        """Whether the stream was whole, or an error frame was written."""
+        return self._report.clean is True or self._encoder.ended
+
+    def feed(self, chunk: bytes, /) -> bytes:
+        self._see(self._parser.feed(chunk))
+        if self._encoder.ended:
+            return b""
+        self._held.append(chunk)
+        self._held_bytes += len(chunk)
+        self.fault = self._watch.fault or self._parser.fault
+        output = self._pass(self._whole())
+        if self._held_bytes > self._limit and self.fault is None:
+            self.fault = HeldTooLong(self._limit)
+        if self._error is not None:
+            output += self._encoder.feed([self._error])
+        return output
+
+    def finish(self) -> bytes:
+        frames = self._parser.finish()
+        self._see(frames)
+        if self._watch.fault is None and self._parser.fault is None:
+            self._note(self._watch.finish())
+        self.fault = self._watch.fault or self._parser.fault
+        if self.fault is not None or self._encoder.ended:
+            return b""
+        output = self._pass(self._whole())
+        rest = b"".join(self._held)
+        if self._stop_at is None and (
+            self._report.clean or (any(frame.data for frame in frames) and self._report.broken_frame is None)
+        ):
+            output += rest + (self._dialect.frame_end if rest.strip() else b"")
+        elif rest.strip() and self._report.broken_frame is None:
+            self._report.broken_frame = rest
+        if self._error is not None:
+            output += self._encoder.feed([self._error])
+        elif not self._report.clean and self._report.provider_error is None:
+            output += self._encoder.feed([StreamEnded(clean=False, reason=self._reason)])
+        return output
+
+    def abandon(self) -> bytes:
+        self._note(self._watch.abandon())
+        return b""
+
+    def fail(self, error: Exception) -> bytes:
+        self.abandon()
+        if self._report.clean:
+            return b""
+        if torso := b"".join(self._held):
+            self._report.broken_frame = torso
+        return self._encoder.fail(error)
+
+    def _whole(self) -> int:
+        """The byte up to which the stream may pass."""
+        if self._stop_at is not None:
+            return self._stop_at
+        if isinstance(self._decoder, FrameDecoder) and not self._decoder.recognised:
+            return 0
+        broken = getattr(self.fault, "offset", None)
+        return self._parser.boundary if broken is None else min(self._parser.boundary, broken)
+
+    def _see(self, frames: list[Frame]) -> None:
+        for run in self._runs(frames):
+            failure = self._note(self._watch.feed(run))
+            if self._stop_at is not None:
+                continue
+            if failure is not None and not self._report.repairs.keys().isdisjoint(UNSEEN_ERRORS):
+                self._stop_at, self._error = run[0].offset, failure
+            elif self._accumulator.terminated_early:
+                self._stop_at = run[0].offset
+
+    def _note(self, events: list[Event]) -> ProviderFailed | None:
+        """What the events say of the end; the provider's error if it is among them."""
+        failure = None
+        for event in events:
+            if type(event) is ProviderFailed:
+                failure = event
+            elif type(event) is StreamEnded:
+                self._reason = event.reason
+        if failure is not None and self._stop_at is not None and self._error is None:
+            self._error = failure  # said in the stop reason only, and its terminator was held
+        return failure
+
+    def _runs(self, frames: list[Frame]) -> Iterator[list[Frame]]:
+        """The frames in runs: one that may end the stream stands alone, so that its byte is known."""
+        start = 0
+        for position, frame in enumerate(frames):
+            if frame.event == "error" or b'"error"' in frame.data or self._dialect.terminates(frame):
+                if position > start:
+                    yield frames[start:position]
+                yield [frame]
+                start = position + 1
+        if start < len(frames):
+            yield frames[start:]
+
+    def _pass(self, whole: int) -> bytes:
+        """Everything up to byte ``whole`` of the stream that was not passed yet."""
+        size = whole - self._passed
+        if size <= 0:
+            return b""
+        held = b"".join(self._held)
+        self._held = [held[size:]] if len(held) > size else []
+        self._held_bytes = len(held) - size
+        self._passed += size
+        return held[:size]

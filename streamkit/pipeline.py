@@ -1,0 +1,280 @@
+"""Machines, stages, and the pipe that owns their lifetimes.
+
+A **machine** is synchronous: ``feed`` one item, get what became available; ``finish`` at the end of the input; ``abandon``
+to hand over what is held when the input failed. It does no I/O. A fault does not lose what came before it: ``feed``
+returns that and sets ``fault``, which the driver raises after yielding.
+
+A **stage** is an async generator function over an async iterable. Built-in stages are one short driver around a machine;
+a user's own is any function of that shape. Stages never close their input: **the pipe alone** closes, outermost stage
+first, then the source, in the task that left it. (Closing only the outer generator runs the source's ``finally`` later and
+in another task; ``aclosing`` in each stage costs a quarter more per hop.)
+
+Source: design.md §2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, overload
+
+from streamkit.errors import UsageError
+from streamkit.report import StreamReport
+
+A_contra = TypeVar("A_contra", contravariant=True)
+B_co = TypeVar("B_co", covariant=True)
+A = TypeVar("A")
+B = TypeVar("B")
+T = TypeVar("T")
+T1 = TypeVar("T1")
+T2 = TypeVar("T2")
+T3 = TypeVar("T3")
+T4 = TypeVar("T4")
+T5 = TypeVar("T5")
+T6 = TypeVar("T6")
+T7 = TypeVar("T7")
+
+
+class Machine(Protocol[A_contra, B_co]):
+    """The synchronous object inside a stage. Outputs are batches: a falsy one means that nothing became available."""
+
+    @property
+    def fault(self) -> Exception | None:
+        """What stopped the machine, once ``feed`` or ``finish`` has returned what precedes it."""
+
+    def feed(self, item: A_contra, /) -> B_co:
+        """Take one item."""
+
+    def finish(self) -> B_co:
+        """The input ended; decide what that means."""
+
+    def abandon(self) -> B_co:
+        """The input failed; hand over what is held, without a terminator."""
+
+
+class Chain:
+    """Several machines as one, each feeding the next: the same batches as the stages would yield, without a loop.
+
+    A fault in the middle keeps its place: what precedes it goes through the rest, then the rest is abandoned.
+    """
+
+    def __init__(self, *machines: Machine[Any, Any]) -> None:
+        self.fault: Exception | None = None
+        self._machines = machines
+
+    def feed(self, item: Any, /) -> list[Any]:
+        return self._through(0, item)
+
+    def finish(self) -> list[Any]:
+        output: list[Any] = []
+        for number, machine in enumerate(self._machines):
+            if self.fault is None:
+                output += self._through(number + 1, machine.finish())
+                self._check(machine, number, output)
+        return output
+
+    def abandon(self) -> list[Any]:
+        output: list[Any] = []
+        self._abandon(0, output)
+        return output
+
+    def _through(self, first: int, batch: Any) -> list[Any]:
+        for number, machine in enumerate(self._machines[first:], first):
+            if not batch:
+                return []
+            batch = machine.feed(batch)
+            if machine.fault is not None:
+                output = self._through(number + 1, batch)
+                self._check(machine, number, output)
+                return output
+        return list(batch)
+
+    def _check(self, machine: Machine[Any, Any], number: int, output: list[Any]) -> None:
+        if machine.fault is not None and self.fault is None:
+            self.fault = machine.fault
+            self._abandon(number, output)
+
+    def _abandon(self, first: int, output: list[Any]) -> None:
+        for number, machine in enumerate(self._machines[first:], first):
+            output += self._through(number + 1, machine.abandon())
+
+
+StageFunction: TypeAlias = Callable[[AsyncIterable[A]], AsyncIterator[B]]
+"""What ``pipe`` takes: a ``Stage``, or an async generator function of a user's own."""
+
+
+class Stage(Generic[A_contra, B_co]):
+    """A configured built-in stage. It may be used in any number of pipes: each gets a machine of its own.
+
+    ``pipe`` hands it the pipe's report; called as a plain function it reports into one that nobody reads.
+    """
+
+    def __init__(self, name: str, make: Callable[[StreamReport], Machine[A_contra, B_co]]) -> None:
+        self.name = name
+        self.make = make
+
+    def __call__(
+        self, source: AsyncIterable[A_contra], report: StreamReport | None = None
+    ) -> AsyncGenerator[B_co, None]:
+        return drive(self.make(report if report is not None else StreamReport()), source)
+
+    def __repr__(self) -> str:
+        return f"<stage {self.name}>"
+
+
+async def drive(machine: Machine[A, B], source: AsyncIterable[A]) -> AsyncGenerator[B, None]:
+    """Run a machine over ``source``: the body of every built-in stage but ``encode``.
+
+    Any exception of the input (or of the machine) passes through after what the machine held; cancellation and closing
+    pass at once.
+    """
+    try:
+        async for item in source:
+            if output := machine.feed(item):
+                yield output
+            if machine.fault is not None:
+                raise machine.fault
+        if output := machine.finish():
+            yield output
+        if machine.fault is not None:
+            raise machine.fault
+    except Exception:  # not BaseException: nothing is yielded after CancelledError or GeneratorExit
+        if output := machine.abandon():
+            yield output
+        raise
+
+
+class Pipe(Generic[T]):
+    """An entered chain of stages: an async context manager and an async iterator. Made by ``pipe``.
+
+    It is entered, iterated and left by one task. ``report`` is filled in as the stream is read.
+    """
+
+    def __init__(
+        self, source: AsyncIterable[Any], stages: tuple[StageFunction[Any, Any], ...], report: StreamReport | None
+    ) -> None:
+        self.report = report if report is not None else StreamReport()
+        self._source = source
+        self._stages = stages
+        self._links: list[AsyncIterator[Any]] = []
+
+    async def __aenter__(self) -> Pipe[T]:
+        if self._links:
+            raise UsageError("a pipe can be entered once; make another with pipe(…)")
+        link = aiter(self._source)
+        self._links.append(link)
+        try:
+            for stage in self._stages:
+                link = stage(link, self.report) if isinstance(stage, Stage) else stage(link)
+                if not hasattr(link, "__anext__"):
+                    raise UsageError(f"a stage is an async generator function; {stage!r} gave {type(link).__name__}")
+                self._links.append(link)
+        except BaseException:
+            await self.__aexit__()
+            raise
+        return self
+
+    def __aiter__(self) -> Pipe[T]:
+        return self
+
+    async def __anext__(self) -> T:
+        if not self._links:
+            raise UsageError("enter the pipe first: async with pipe(…) as stream: async for batch in stream: …")
+        return cast("T", await anext(self._links[-1]))
+
+    async def __aexit__(self, *_exc: object) -> None:
+        errors: list[BaseException] = []
+        for link in [*reversed(self._links), self._source]:
+            close = getattr(link, "aclose", None)
+            if close is not None:
+                try:
+                    await close()
+                except BaseException as error:  # noqa: BLE001 - every other link must be closed before it is raised
+                    errors.append(error)
+        if len(errors) == 1:
+            raise errors[0]
+        if errors:
+            raise BaseExceptionGroup("several stages failed to close", errors)
+
+
+@overload
+def pipe(source: AsyncIterable[T], /, *, report: StreamReport | None = None) -> Pipe[T]: ...
+@overload
+def pipe(source: AsyncIterable[T], s1: StageFunction[T, T1], /, *, report: StreamReport | None = None) -> Pipe[T1]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T],
+    s1: StageFunction[T, T1],
+    s2: StageFunction[T1, T2],
+    /,
+    *,
+    report: StreamReport | None = None,
+) -> Pipe[T2]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T],
+    s1: StageFunction[T, T1],
+    s2: StageFunction[T1, T2],
+    s3: StageFunction[T2, T3],
+    /,
+    *,
+    report: StreamReport | None = None,
+) -> Pipe[T3]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T],
+    s1: StageFunction[T, T1],
+    s2: StageFunction[T1, T2],
+    s3: StageFunction[T2, T3],
+    s4: StageFunction[T3, T4],
+    /,
+    *,
+    report: StreamReport | None = None,
+) -> Pipe[T4]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T],
+    s1: StageFunction[T, T1],
+    s2: StageFunction[T1, T2],
+    s3: StageFunction[T2, T3],
+    s4: StageFunction[T3, T4],
+    s5: StageFunction[T4, T5],
+    /,
+    *,
+    report: StreamReport | None = None,
+) -> Pipe[T5]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T],
+    s1: StageFunction[T, T1],
+    s2: StageFunction[T1, T2],
+    s3: StageFunction[T2, T3],
+    s4: StageFunction[T3, T4],
+    s5: StageFunction[T4, T5],
+    s6: StageFunction[T5, T6],
+    /,
+    *,
+    report: StreamReport | None = None,
+) -> Pipe[T6]: ...
+@overload
+def pipe(
+    source: AsyncIterable[T],
+    s1: StageFunction[T, T1],
+    s2: StageFunction[T1, T2],
+    s3: StageFunction[T2, T3],
+    s4: StageFunction[T3, T4],
+    s5: StageFunction[T4, T5],
+    s6: StageFunction[T5, T6],
+    s7: StageFunction[T6, T7],
+    /,
+    *,
+    report: StreamReport | None = None,
+) -> Pipe[T7]: ...
+def pipe(
+    source: AsyncIterable[Any], /, *stages: StageFunction[Any, Any], report: StreamReport | None = None
+) -> Pipe[Any]:
+    """Chain ``stages`` behind ``source``; enter the result with ``async with`` and iterate it.
+
+    The pipe owns every stage and the source: leaving the block closes them at once, in the caller's task, however it was
+    left. Up to seven stages are typed, and a wrong order does not type-check.
+    """
+    return Pipe(source, stages, report)

@@ -1,0 +1,47 @@
+"""Where projects disagree, a switch: what is tolerated of a provider, as one value.
+
+The wire's own rules are not here, nor what every reader must tolerate. Each switch is something that sensible software
+decides both ways; the default is ``TOLERANT``.
+
+Source: quirks.md §16, dialects.md §7.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
+
+from attrs import frozen
+
+PolicyName: TypeAlias = Literal["strict", "tolerant", "lenient"]
+
+
+@frozen(kw_only=True)
+class Policy:
+    """What is tolerated of a provider: ``TOLERANT`` (the default), ``STRICT``, ``LENIENT``, or a changed copy of one.
+
+    A copy is made with ``attrs.evolve(TOLERANT, missing_id="refuse")``.
+    """
+
+    #: A stream that ends without any stop reason. ``refuse``: it was cut. ``derive``: complete calls and the terminator
+    #: stand for one. ``accept``: so do text and the terminator, and complete calls at a clean end of input.
+    end_without_finish: Literal["refuse", "derive", "accept"] = "derive"
+    #: A call without an id. ``make`` one, or ``refuse`` the stream.
+    missing_id: Literal["make", "refuse"] = "make"
+    #: Another name for a call that has one and no argument text. ``append`` it, or keep the ``first``.
+    name_pieces: Literal["append", "first"] = "append"
+    #: A fragment that begins a second object right behind a complete one, with no sign of identity. ``report`` it by the
+    #: verdict ``malformed``, or ``split`` it off as another call of that name.
+    two_objects: Literal["report", "split"] = "report"
+    #: Repair nothing: the first thing that would be repaired ends the stream with ``NeedsRepair``, and what else would
+    #: have been is counted in the report.
+    refuse_repairs: bool = False
+
+
+STRICT: Final = Policy(
+    end_without_finish="refuse", missing_id="refuse", name_pieces="first", two_objects="report", refuse_repairs=True
+)
+TOLERANT: Final = Policy()
+LENIENT: Final = Policy(end_without_finish="accept", two_objects="split")
+
+POLICIES: Final[Mapping[str, Policy]] = {"strict": STRICT, "tolerant": TOLERANT, "lenient": LENIENT}

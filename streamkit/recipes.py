@@ -1,0 +1,134 @@
+"""Stage order, in one place: bytes of one dialect to bytes of another, and bytes to a whole response."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterable, Callable
+
+from streamkit.collector import Collector
+from streamkit.dialects import EncodeStage, decode, dialect_named, encode
+from streamkit.dialects.base import DEFAULT_PROFILE, Encoding, Profile
+from streamkit.errors import StreamError
+from streamkit.events import Event
+from streamkit.framing.frame import Frame
+from streamkit.identifiers import random_id
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.messages import Response
+from streamkit.pass_through import PassThrough
+from streamkit.pipeline import Pipe, Stage, pipe
+from streamkit.policy import TOLERANT, Policy
+from streamkit.report import StreamReport
+from streamkit.tool_calls.accumulate import accumulate_tool_calls
+from streamkit.tool_calls.check import check_json
+from streamkit.tool_calls.schema import Tools, compiled
+
+
+def events_of(
+    source: AsyncIterable[bytes],
+    dialect: str,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    policy: Policy = TOLERANT,
+    tools: Tools | None = None,
+    report: StreamReport | None = None,
+    make_id: Callable[[str], str] = random_id,
+) -> Pipe[list[Event]]:
+    """Bytes of a dialect as checked events: the pipe that ``collect`` and ``inspect`` read."""
+    report = _under(policy, report)
+    return pipe(
+        source,
+        parse(dialect, limits=limits),
+        decode(dialect, limits=limits),
+        accumulate_tool_calls(limits=limits, policy=policy, make_id=make_id),
+        check_json(limits=limits, tools=tools),
+        report=report,
+    )
+
+
+def parse(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
+    """The framing stage of a dialect, with the tolerances that its providers need."""
+    named = dialect_named(dialect)
+    return Stage(f"parse {dialect}", lambda report: named.parser(limits, report))
+
+
+def transcode(
+    source: AsyncIterable[bytes],
+    from_dialect: str,
+    to_dialect: str,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    policy: Policy = TOLERANT,
+    tools: Tools | None = None,
+    report: StreamReport | None = None,
+    profile: Profile = DEFAULT_PROFILE,
+    reencode: bool = False,
+    make_id: Callable[[str], str] = random_id,
+    clock: Callable[[], float] = time.time,
+) -> Pipe[bytes]:
+    """The whole recipe: bytes of one dialect in, bytes of another out.
+
+    Within one dialect the frames pass byte for byte while they are watched for the report; ``reencode=True`` decodes and
+    encodes them all the same, which mends what the provider broke. ``policy`` says what is tolerated, ``profile`` varies
+    what is written; ``tools`` are the request's, for the verdicts in the report (extra ``schema``). Raises UsageError for an
+    unknown dialect or a bad schema; everything else that can go wrong is told in the output and
+    in the report.
+    """
+    report = _under(policy, report)
+    if from_dialect == to_dialect and not reencode:
+        dialect = dialect_named(to_dialect)
+        schemas = None if tools is None else compiled(tools, limits)
+        encoding = Encoding(limits=limits, profile=profile, make_id=make_id, clock=clock)
+        return pipe(
+            source,
+            EncodeStage(
+                f"pass {to_dialect} through", lambda report: PassThrough(dialect, encoding, policy, report, schemas)
+            ),
+            report=report,
+        )
+    return pipe(
+        source,
+        parse(from_dialect, limits=limits),
+        decode(from_dialect, limits=limits),
+        accumulate_tool_calls(limits=limits, policy=policy, make_id=make_id),
+        check_json(limits=limits, tools=tools),
+        encode(to_dialect, profile=profile, limits=limits, make_id=make_id, clock=clock),
+        report=report,
+    )
+
+
+async def collect(
+    source: AsyncIterable[bytes],
+    dialect: str,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    policy: Policy = TOLERANT,
+    tools: Tools | None = None,
+    report: StreamReport | None = None,
+    make_id: Callable[[str], str] = random_id,
+) -> Response:
+    """Read a stream of ``dialect`` to its end: one whole response with verdicts, usage and report.
+
+    A stream that was cut or that failed is no exception: what arrived is in the response, ``clean`` is False, and
+    ``report.status`` says what happened. ``tools`` are the request's: arguments are then checked against their schemas (extra
+    ``schema``). Raises UsageError for an unknown dialect or a bad schema.
+    """
+    async with events_of(
+        source, dialect, limits=limits, policy=policy, tools=tools, report=report, make_id=make_id
+    ) as stream:
+        collector = Collector(dialect, stream.report)
+        try:
+            async for batch in stream:
+                collector.feed(batch)
+        except StreamError as error:
+            if stream.report.clean:
+                stream.report.repair("fault_after_end")
+            else:
+                stream.report.failed(error)
+    return collector.finish()
+
+
+def _under(policy: Policy, report: StreamReport | None) -> StreamReport:
+    """The report of a stream that is read under ``policy``."""
+    report = report if report is not None else StreamReport()
+    report.refuse_repairs = policy.refuse_repairs
+    return report

@@ -1,0 +1,185 @@
+"""What bytes can't tell: tolerances used, things a dialect could not carry, how the stream ended.
+
+Nothing is silent (design.md §1, L5): each tolerance is a counted *repair*, each thing lost a counted *loss*. The kinds are
+closed tables, because the reference pages are generated from them and because a misspelt kind must fail.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from attrs import define, field
+
+from streamkit.errors import NeedsRepair, NotThisDialect, StreamkitError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+REPAIRS: Final[Mapping[str, str]] = {
+    # framing
+    "sse_field_unknown": "a line whose field name the event-stream standard does not know was passed over",
+    "sse_error_field": "an `error:` field was read as an error event (llama.cpp)",
+    "sse_bare_json": "a JSON line without its `data:` was read as an event",
+    "comment_as_data": "a `data:` line that held a comment (`: …`) was passed over",
+    "last_event_unterminated": "the last event lacked its blank line and was kept",
+    "event_name_missing": "an event came without its `event:` line; its payload names it",
+    "invalid_utf8": "bytes that are not UTF-8 were read as U+FFFD",
+    "lone_surrogate": "half of a surrogate pair, which UTF-8 can't hold, became U+FFFD",
+    "number_out_of_range": "a number that IEEE doubles can't hold was kept as text beside the argument text",
+    # decoding
+    "field_invalid": "a field whose value has a type that the dialect does not know was set aside",
+    "error_shape": "an error came in a form that is not the dialect's own",
+    "foreign_terminator": "a terminator of another dialect (`[DONE]`) was passed over",
+    "choice_index_missing": "a choice without an index was taken for choice 0",
+    "index_invalid": "an index that is no whole number was taken for absent",
+    "delta_missing": "a choice without a delta was passed over",
+    "content_as_list": "content came as a list of parts instead of text",
+    "arguments_not_text": "arguments came as a JSON value instead of text; its own text was taken",
+    "arguments_not_object": "arguments came as text instead of an object",
+    "block_unopened": "a delta came for a block that was never started",
+    "block_unclosed": "a block was still open when the message ended",
+    "block_mismatch": "a delta in a block of another kind was read by its own kind",
+    "block_reopened": "a block was started at an index that was already open",
+    "response_restarted": "a second start of the response was passed over",
+    # identity of tool calls
+    "identity_blank": 'a blank id or name ("", white space, "null") was taken for absent',
+    "index_missing": "a tool call without an index was placed by id, name or order",
+    "index_reused": "one index was used for two calls or blocks; they were told apart",
+    "index_changed": "one call came at several indices; they were joined by id",
+    "id_missing": "a call without an id was given one",
+    "id_repeated": "an id repeated on a continuation was ignored",
+    "id_changed": "another id on a continuation was ignored",
+    "id_duplicate": "an id used for two calls was replaced for the second",
+    "id_late": "an id that came after its call was announced was ignored",
+    "name_repeated": "a name repeated on a continuation was ignored",
+    "name_pieces": "a name that came in pieces was joined",
+    "name_changed": "another name after argument text was ignored",
+    "objects_split": "a second object behind a complete one was split off as a call of its own",
+    "call_ghost": "a call with neither a name nor arguments was dropped",
+    "call_nameless": "a call with arguments had no name",
+    # arguments
+    "arguments_repeated": "a fragment that repeats the whole complete argument text was dropped",
+    "arguments_replaced": "a later whole value of the arguments replaced an earlier one",
+    "empty_object_prefix": "a `{}` in front of the real arguments was dropped",
+    "arguments_late": "text for a call that had ended was set aside into the report",
+    # the end
+    "stop_with_calls": "a natural stop with tool calls became `tool_calls`",
+    "calls_without_call": "`tool_calls` without any call became `stop`",
+    "stop_conflict": "several stop reasons were given; the strongest was taken",
+    "finish_derived": "no stop reason came, but the terminator and complete calls: `tool_calls`",
+    "after_error": "content after the provider's error was passed over",
+    "fault_after_end": "the input failed behind the completion point, which takes nothing back",
+    "after_end": "frames came after the terminator, and were read all the same",
+}  # fmt: skip
+
+LOSSES: Final[Mapping[str, str]] = {
+    "extra_choice": "a choice beyond the first that came (the dialect has one)",
+    "block_order": "the order of text, reasoning and calls",
+    "block_boundary": "the boundary between two blocks of one kind",
+    "refusal_as_text": "a refusal, written as text",
+    "reasoning_signature": "a signature of reasoning (another vendor's, or the dialect has no place for it)",
+    "reasoning_opaque": "opaque (redacted, encrypted) reasoning",
+    "stop_reason": "the exact stop reason",
+    "stop_sequence": "which stop sequence was met",
+    "logprobs": "log probabilities",
+    "citation": "citations and annotations",
+    "server_tool": "blocks of tools that the provider ran itself",
+    "audio": "audio output",
+    "metadata": "a field that the dialect has no place for (content filter results, timings, …)",
+    "response_fields": "constant fields of the response (system fingerprint, service tier, provider, …)",
+    "unknown_event": "an event or field that streamkit does not know",
+    "usage_detail": "a token count that the dialect has no field for",
+    "usage_unknown": "that a token count is unknown: the dialect demands a number, and 0 is written",
+    "call_withheld": "a call that is not finished or has no name; its text is in the report",
+    "cut_call": "an unfinished call that waited behind an open one when the stream failed; its text is in the report",
+    "arguments_wrapped": "argument text that is no JSON object, wrapped as `_raw_arguments`",
+    "custom_tool_wrapped": 'the free text of a custom tool, wrapped as `{"input": …}`',
+    "call_id": "the id of a call",
+    "late_arguments": "argument text that came after its call's block had to be closed",
+    "error_detail": "parts of the provider's error that the dialect has no field for",
+}  # fmt: skip
+
+
+class Status(IntEnum):
+    """How a stream went, as the exit status of the command line (design.md §8)."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    CUT = 3
+    PROVIDER_ERROR = 4
+    NOT_THIS_DIALECT = 5
+    WOULD_BE_REPAIRED = 6
+
+
+@define
+class Withheld:
+    """A call, or text of one, that the output could not carry."""
+
+    kind: str  #: the loss or repair it was counted under
+    id: str | None
+    name: str | None
+    arguments: str
+
+
+@define
+class StreamReport:
+    """Filled in while a stream is read; whole once the pipe has ended."""
+
+    bytes_in: int = 0
+    frames: int = 0
+    repairs: Counter[str] = field(factory=Counter)
+    losses: Counter[str] = field(factory=Counter)
+    #: Finished calls by verdict.
+    verdicts: Counter[str] = field(factory=Counter)
+    withheld: list[Withheld] = field(factory=list)
+    #: What there was of the frame that the end of the input broke off.
+    broken_frame: bytes | None = None
+    #: True once the dialect's completion point was reached, False after an end without it, None until then.
+    clean: bool | None = None
+    #: What broke the reading.
+    error: Exception | None = None
+    #: What the provider said of its own failure: ``(type, message)``.
+    provider_error: tuple[str, str] | None = None
+
+    #: Raise NeedsRepair at the first repair; later ones are only counted, since the stream is over.
+    refuse_repairs: bool = False
+
+    def repair(self, kind: str) -> None:
+        """Count a tolerance. Raises KeyError for a kind that ``REPAIRS`` does not describe, and NeedsRepair if told to."""
+        meaning = REPAIRS[kind]
+        self.repairs[kind] += 1
+        if self.refuse_repairs:
+            self.refuse_repairs = False
+            raise NeedsRepair(kind, meaning)
+
+    def lose(self, kind: str, times: int = 1) -> None:
+        """Count something the output could not carry. Raises KeyError for a kind that ``LOSSES`` does not describe."""
+        LOSSES[kind]
+        self.losses[kind] += times
+
+    @property
+    def status(self) -> Status:
+        """The exit status that this stream deserves."""
+        if isinstance(self.error, NotThisDialect):
+            return Status.NOT_THIS_DIALECT
+        if self.error is not None:
+            return Status.FAILED
+        if self.provider_error is not None:
+            return Status.PROVIDER_ERROR
+        return Status.DONE if self.clean else Status.CUT
+
+    def failed(self, error: Exception) -> None:
+        """Note what broke the reading; the first error stays."""
+        if self.error is None:
+            self.error = error
+        self.clean = False
+
+
+def describe(error: BaseException) -> str:
+    """One line that names an error for people: its own words for ours, the type as well for others'."""
+    if isinstance(error, StreamkitError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

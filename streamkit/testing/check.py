@@ -1,0 +1,213 @@
+"""``check_stage``: laws L1, L3 and L7 for a stage of a user's own.
+
+Source: design.md §1, §2.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from streamkit.errors import StreamError
+from streamkit.events import StreamEnded
+from streamkit.pipeline import StageFunction, pipe
+from streamkit.testing.cuts import cuts, sampled_cuts
+from streamkit.testing.drive import adrive
+from streamkit.testing.normal import joined
+from streamkit.testing.sources import FaultySource
+
+#: Longest that a cancelled stage may take to end, in seconds; one that obeys takes none.
+PATIENCE_S = 2.0
+#: Up to so many places each is tried; of more a spread, so that a long stream does not take its square.
+EACH_UP_TO = 100
+
+
+def flat(items: Iterable[Any]) -> Any:
+    """Batches as one list; bytes as one value."""
+    items = list(items)
+    if items and all(isinstance(item, bytes) for item in items):
+        return b"".join(items)
+    return [one for item in items for one in (item if isinstance(item, list) else [item])]
+
+
+def same(one: Any, other: Any) -> bool:
+    """The default of ``equal``: bytes by value, events in the normal form of ``joined``."""
+    if isinstance(one, bytes) or isinstance(other, bytes):
+        return bool((one or b"") == (other or b""))
+    return joined(one) == joined(other)
+
+
+def says_success(flow: Any) -> bool:
+    """The default of ``succeeds``: there is a clean ``StreamEnded``. Bytes say nothing here."""
+    return not isinstance(flow, bytes) and any(isinstance(event, StreamEnded) and event.clean for event in flow)
+
+
+async def check_stage(
+    stage: StageFunction[Any, Any],
+    items: Sequence[Any],
+    *,
+    equal: Callable[[Any, Any], bool] = same,
+    succeeds: Callable[[Any], bool] = says_success,
+    exhaustive: bool = False,
+    seed: int = 0,
+) -> None:
+    """Check that ``stage`` keeps the laws on ``items``: its input, a list of batches of events or frames, or of bytes.
+
+    * L1: however the input is cut into batches (or reads), ``equal`` says that the output is the same.
+    * L3: where the input, cut off anywhere, does not say success, neither does the output; an exception of the input
+      passes through.
+    * L7: when the consumer leaves early, is cancelled, or the input fails, the source is closed on the line after
+      the ``async with``, in the consumer's task.
+
+    ``equal`` compares, and ``succeeds`` judges, the whole flow: one list of events (batches joined end to end), or one
+    ``bytes``. By default L3 is checked where the input has a ``StreamEnded``; for a stage that reads or writes bytes, give
+    ``succeeds``. ``exhaustive`` and ``seed`` are those of ``cuts``. Raises AssertionError that names the law and the cut,
+    ValueError for no items, and what ``stage`` raises on the uncut input.
+    """
+    if not flat(items):
+        raise ValueError("check_stage needs at least one item to cut")
+    await _check_cuts(stage, items, equal, exhaustive=exhaustive, seed=seed)
+    await _check_success(stage, items, succeeds)
+    await _check_failure(stage, items, succeeds)
+    await _check_early_exit(stage, items)
+    await _check_cancellation(stage, items)
+
+
+def _regrouped(items: Sequence[Any], *, exhaustive: bool, seed: int) -> Iterator[list[Any]]:
+    """The same flow in other batches: whole, one by one, every single cut (or a sample), random cuts."""
+    flow = flat(items)
+    if isinstance(flow, bytes):
+        yield from cuts(flow, exhaustive=exhaustive, seed=seed)
+        return
+    rng = random.Random(seed)  # noqa: S311 - reproducible, nothing secret
+    size = len(flow)
+    singles = range(1, size) if exhaustive or size <= 40 else sampled_cuts(bytes(size), rng, 40)
+    ways = [[], list(range(1, size)), *([place] for place in singles)]
+    ways += [sorted({rng.randrange(1, size) for _ in range(rng.randint(1, 8))}) for _ in range(10 if size > 1 else 0)]
+    for places in ways:
+        yield [flow[a:b] for a, b in pairwise([0, *places, size])]
+
+
+async def _check_cuts(
+    stage: StageFunction[Any, Any],
+    items: Sequence[Any],
+    equal: Callable[[Any, Any], bool],
+    *,
+    exhaustive: bool,
+    seed: int,
+) -> None:
+    whole = flat(await adrive(stage, [flat(items)]))
+    for batches in _regrouped(items, exhaustive=exhaustive, seed=seed):
+        found = flat(await adrive(stage, batches))
+        if not equal(found, whole):
+            sizes = [len(batch) for batch in batches]
+            raise AssertionError(
+                f"L1, chunk invariance: cut into {_shown(sizes)} the stage yields\n  {found!r}\nand in one piece\n  {whole!r}"
+            )
+
+
+async def _check_success(stage: StageFunction[Any, Any], items: Sequence[Any], succeeds: Callable[[Any], bool]) -> None:
+    flow = flat(items)
+    says_ends = not isinstance(flow, bytes) and any(isinstance(event, StreamEnded) for event in flow)
+    if succeeds is says_success and not says_ends:
+        return  # where the input is complete is for this stage to say, not for us
+    for end in _spread(len(flow)):
+        cut = flow[:end]
+        if succeeds(cut):
+            continue
+        for batch in [cut, [*cut, StreamEnded(clean=False)]] if says_ends else [cut]:
+            try:
+                output = flat(await adrive(stage, [batch] if batch else []))
+            except StreamError:
+                continue  # no success either
+            if succeeds(output):
+                raise AssertionError(
+                    f"L3, success is never invented: the input is cut after {end} of {len(flow)} "
+                    f"and the stage yields {output!r}"
+                )
+
+
+async def _check_failure(stage: StageFunction[Any, Any], items: Sequence[Any], succeeds: Callable[[Any], bool]) -> None:
+    for count in _spread(len(items)):
+        source = FaultySource(items, fail_after=count)
+        output, raised = [], None
+        try:
+            async with pipe(source, stage) as stream:
+                async for batch in stream:
+                    output.append(batch)  # noqa: PERF401 - what came before the failure counts
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is judged
+            raised = error
+        finally:
+            _closed(source, f"the input failed after {count} items")
+        if raised is not source.error:
+            raise AssertionError(
+                f"L3, an exception of the input passes through: it failed after {count} items, "
+                f"and of the stage came {raised!r}"
+            )
+        if not succeeds(flat(items[:count])) and succeeds(flat(output)):
+            raise AssertionError(
+                f"L3, success is never invented: the input failed after {count} items and the stage yields {output!r}"
+            )
+
+
+async def _check_early_exit(stage: StageFunction[Any, Any], items: Sequence[Any]) -> None:
+    outputs = len(await adrive(stage, items))
+    for count in _spread(outputs):
+        source = FaultySource(items)
+        try:
+            async with pipe(source, stage) as stream:
+                for _ in range(count):
+                    await anext(stream)
+        except RuntimeError as error:
+            raise AssertionError(f"L7, prompt close: left after {count} outputs, the stage gave {error!r}") from error
+        finally:
+            _closed(source, f"the consumer left after {count} outputs")
+
+
+async def _check_cancellation(stage: StageFunction[Any, Any], items: Sequence[Any]) -> None:
+    for count in _spread(len(items)):
+        source = FaultySource(items, stall_after=count)
+        where = f"the consumer was cancelled after {count} items"
+        consumer = asyncio.ensure_future(_consume(source, stage, where))
+        await asyncio.wait({consumer, asyncio.ensure_future(source.stalled.wait())}, return_when="FIRST_COMPLETED")
+        source.stalled.set()
+        if consumer.done():
+            consumer.result()  # a stage that does not read all of its input is none of our business
+            continue
+        consumer.cancel()
+        await asyncio.wait({consumer}, timeout=PATIENCE_S)
+        if not consumer.done():
+            raise AssertionError(f"L7, prompt close: {where} and still runs {PATIENCE_S} s later")
+        if not consumer.cancelled():
+            consumer.result()
+            raise AssertionError(f"L7, prompt close: {where} and the stage swallowed it")
+
+
+async def _consume(source: FaultySource[Any], stage: StageFunction[Any, Any], where: str) -> None:
+    try:
+        async with pipe(source, stage) as stream:
+            async for _ in stream:
+                pass
+    finally:
+        _closed(source, where)
+
+
+def _spread(size: int) -> list[int]:
+    """0 to ``size``, both included: all of them, or the first, the last and some between."""
+    return sorted({*range(min(size, EACH_UP_TO)), *range(0, size, size // EACH_UP_TO + 1), size - 1, size} - {-1})
+
+
+def _closed(source: FaultySource[Any], where: str) -> None:
+    if source.open:
+        raise AssertionError(f"L7, prompt close: {where} and the source is still open")
+    if source.closed_in is not asyncio.current_task():
+        raise AssertionError(
+            f"L7, prompt close: {where} and the source was closed in another task, {source.closed_in!r}"
+        )
+
+
+def _shown(sizes: list[int]) -> str:
+    return f"{sizes}" if len(sizes) <= 12 else f"{len(sizes)} batches, {sizes[:6]} …"

@@ -1,0 +1,346 @@
+"""Wire events to events: which fragment belongs to which call, and how the stream ended.
+
+**Identity is a vote** (``identity.py``): an index is a label in a dict, never a position.
+
+**Announcing.** A name may come in pieces and arguments may come before it, so a call is announced with its first argument
+text, its end, or the first delta of another call, and never before the calls mentioned earlier. A first fragment ``{}`` is
+held until the next fragment or the end, since some servers put it in front of the real arguments.
+
+**Nothing is finished early.** A call is finished when the protocol says so (``ToolCallEnded``) or when the stream ends. Text
+that parses is an observation. Stop reasons are advisory and ranked at the end (``ending.py``). At an unclean end every open
+call is handed over as not ended, whatever its text looks like.
+
+What it refuses to do: repair argument text, or split one call's text in two without a sign of identity.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import cast
+
+from streamkit.errors import (
+    ArgumentsTooLong,
+    MissingCallId,
+    StreamArgumentsTooLong,
+    StreamError,
+    StreamkitError,
+    TooManyToolCalls,
+)
+from streamkit.events import (
+    Carried,
+    ChoiceStarted,
+    Event,
+    LastFrameBroken,
+    ProviderFailed,
+    RefusalDelta,
+    ResponseStarted,
+    StopReasonSeen,
+    StreamEnded,
+    TerminatorSeen,
+    ToolCallArguments,
+    ToolCallDelta,
+    ToolCallEnded,
+    ToolCallFinished,
+    ToolCallStarted,
+    UsageReported,
+    WireEvent,
+)
+from streamkit.identifiers import random_id
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.pipeline import Stage
+from streamkit.policy import TOLERANT, Policy
+from streamkit.report import StreamReport, Withheld
+from streamkit.tool_calls.call import Call, Choice
+from streamkit.tool_calls.ending import derives, missing_end, stop_reason, strongest
+from streamkit.tool_calls.identity import Identity
+
+log = logging.getLogger("streamkit.tool_calls")
+
+
+class ToolCallAccumulator:
+    """Machine of ``accumulate_tool_calls``: ``list[WireEvent]`` to ``list[Event]``."""
+
+    def __init__(
+        self,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        report: StreamReport | None = None,
+        policy: Policy = TOLERANT,
+        make_id: Callable[[str], str] = random_id,
+    ) -> None:
+        self.limits = limits
+        self.policy = policy
+        self.report = report if report is not None else StreamReport()
+        self.make_id = make_id
+        self._identity = Identity(limits, self.report, policy, make_id)
+        self.fault: StreamkitError | None = None
+        self._choices: dict[int, Choice] = {}
+        self._out: list[Event] = []
+        self._calls = 0
+        self._chars = 0
+        self._failed = False
+        self._abandoned = False
+        self._terminator: TerminatorSeen | None = None
+        self._debug = False
+
+    def feed(self, events: list[WireEvent], /) -> list[Event]:
+        out: list[Event] = []
+        self._out = out
+        self._debug = log.isEnabledFor(logging.DEBUG)
+        for event in events:
+            kind = type(event)
+            try:
+                if kind in OWN:
+                    self._take(event)
+                elif self._failed and kind not in AFTER_ERROR:
+                    self.report.repair("after_error")
+                else:
+                    if kind is RefusalDelta:
+                        self._choice(cast("RefusalDelta", event).choice).refused = True
+                    out.append(cast("Carried", event))
+            except StreamError as error:
+                self.fault = error
+                break
+        return out
+
+    def finish(self) -> list[Event]:
+        self._out = []
+        try:
+            self._end()
+        except StreamError as error:
+            self.fault = error
+        return self._out
+
+    def _end(self) -> None:
+        reason = self._missing_end()
+        if reason is None:
+            self._finish_calls(ended=True)
+            self._out += [stop_reason(number, choice, self.report) for number, choice in self._choices.items()]
+        else:
+            self._finish_calls(ended=False)
+        self.report.clean = reason is None
+        self._out.append(StreamEnded(reason is None, reason))
+
+    def _is_whole(self) -> bool:
+        """Whether every choice has its stop reason, so that only what is of no account can still come."""
+        if self._failed or self.fault is not None or not self._choices or self.policy.refuse_repairs:
+            return False
+        return all(choice.reasons and strongest(choice).reason != "error" for choice in self._choices.values())
+
+    def _missing_end(self) -> str | None:
+        """Why the stream is not whole; None if it is."""
+        if not self._failed:
+            reason = missing_end(self._choices, self._terminator, self.report, self.policy, self.limits.json_depth)
+            if reason is not None:
+                return reason if self.report.broken_frame is None else f"{reason} (cut inside a frame)"
+            for choice in self._choices.values():
+                native = strongest(choice).native
+                if strongest(choice).reason == "error":  # abort, network_error: said nowhere else
+                    self._fail(ProviderFailed("server", f"the provider gave the finish reason {native!r}", code=native))
+        return "the provider reported an error" if self._failed else None
+
+    @property
+    def terminated_early(self) -> bool:
+        """Whether the wire's terminator came, but nothing that makes the stream whole."""
+        if self._terminator is None or self._failed:
+            return False
+        if self._choices and all(choice.reasons for choice in self._choices.values()):
+            return any(strongest(choice).reason == "error" for choice in self._choices.values())
+        return not derives(self._choices, self._terminator, self.policy, self.limits.json_depth)
+
+    def abandon(self) -> list[Event]:
+        self._out = []
+        self._abandoned = True
+        if self._is_whole():  # what fails behind the completion point takes nothing back (L3)
+            self._end()
+            return self._out
+        self.report.clean = False
+        self._finish_calls(ended=False)
+        return self._out
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    def _take(self, event: WireEvent) -> None:
+        if isinstance(event, ToolCallDelta):
+            if self._failed:
+                self.report.repair("after_error")
+            else:
+                self._delta(event)
+        elif isinstance(event, ToolCallEnded):
+            self._ended(event)
+        elif isinstance(event, StopReasonSeen):
+            reasons = self._choice(event.choice).reasons
+            if all(seen.reason != event.reason for seen in reasons):  # a repeat says nothing new
+                reasons.append(event)
+        elif isinstance(event, TerminatorSeen):
+            self._terminator = event
+        elif isinstance(event, LastFrameBroken):
+            self.report.broken_frame = event.raw
+        elif isinstance(event, ProviderFailed):
+            self._fail(event)
+        elif isinstance(event, ChoiceStarted) and not self._failed:
+            self._choice(event.choice)
+            self._out.append(event)
+
+    def _choice(self, number: int) -> Choice:
+        choice = self._choices.get(number)
+        if choice is None:
+            choice = self._choices[number] = Choice()
+        return choice
+
+    def _fail(self, event: ProviderFailed) -> None:
+        if self._failed:
+            self.report.repair("after_error")
+            return
+        self._failed = True
+        self.report.provider_error = (event.type, event.message)
+        self._finish_calls(ended=False)
+        self._out.append(event)
+
+    def _ended(self, event: ToolCallEnded) -> None:
+        choice = self._choice(event.choice)
+        call = choice.by_index.get(event.index)
+        if call is not None and not call.ended:
+            call.ended = True
+            self._hand_on(choice, call)
+
+    # -- one delta -------------------------------------------------------------------------------------------------
+
+    def _delta(self, delta: ToolCallDelta) -> None:
+        choice = self._choice(delta.choice)
+        call, is_new = self._identity.place(choice, delta)
+        if is_new:
+            if self._calls >= self.limits.tool_calls:
+                raise TooManyToolCalls(self.limits.tool_calls)
+            self._calls += 1
+            choice.calls.append(call)
+        elif call.ended:
+            self._late(call, delta)
+            return
+        before = call.text.chars
+        if delta.arguments:
+            self._arguments(call, delta)
+        self._hand_on(choice, call)
+        if self._debug and delta.arguments:
+            grown = call.text.chars - before
+            log.debug("call %s: %+d characters, %d in all", call.id or call.name, grown, call.text.chars)
+
+    def _arguments(self, call: Call, delta: ToolCallDelta) -> None:
+        fragment = delta.arguments or ""
+        self._chars += len(fragment)
+        if call.text.chars + len(fragment) > self.limits.arguments_chars:
+            raise ArgumentsTooLong(self.limits.arguments_chars)
+        if self._chars > self.limits.stream_arguments_chars:
+            raise StreamArgumentsTooLong(self.limits.stream_arguments_chars)
+        if delta.snapshot and not call.sent:
+            if call.text.chars:
+                self.report.repair("arguments_replaced")
+            call.snapshot = True
+            call.replace(fragment)
+        elif call.holds_empty_object and fragment.lstrip().startswith("{"):
+            call.snapshot = False
+            self.report.repair("empty_object_prefix")
+            call.replace(fragment)
+        elif (
+            len(fragment) == call.text.chars > 2
+            and call.is_complete(self.limits.json_depth)
+            and fragment == call.text.whole()
+        ):
+            self.report.repair("arguments_repeated")
+        else:
+            call.append(fragment)
+
+    def _late(self, call: Call, delta: ToolCallDelta) -> None:
+        """Text for a call that the protocol had ended: it is not lost, but it is not the call's any more."""
+        if delta.arguments and delta.arguments.strip():
+            self.report.repair("arguments_late")
+            self._chars += len(delta.arguments)
+            if self._chars > self.limits.stream_arguments_chars:
+                raise StreamArgumentsTooLong(self.limits.stream_arguments_chars)
+            self.report.withheld.append(Withheld("arguments_late", call.id, call.name, delta.arguments))
+
+    # -- handing on ------------------------------------------------------------------------------------------------
+
+    def _hand_on(self, choice: Choice, call: Call) -> None:
+        """Hand on what a delta or an end of ``call`` settled: its own text, and calls that waited to be announced."""
+        if call.ordinal is not None:
+            self._send(call)
+        while choice.announced < len(choice.calls) and self._can_announce(choice, choice.calls[choice.announced]):
+            self._start(choice, choice.calls[choice.announced])
+
+    def _can_announce(self, choice: Choice, call: Call) -> bool:
+        if call.ended:
+            return True
+        return call.name is not None and (call is not choice.last or (call.unsent.chars > 0 and not call.holds))
+
+    def _start(self, choice: Choice, call: Call) -> None:
+        call.ordinal = choice.announced
+        choice.announced += 1
+        if call.id is None:
+            call.id, call.id_made = self.make_id("call_"), True
+            if not call.anonymous:
+                if self.policy.missing_id == "refuse" and not self._abandoned:
+                    raise MissingCallId(f"the call of {call.name or 'a function without a name'} has no id")
+                self.report.repair("id_missing")
+        if call.name is None:
+            self.report.repair("call_nameless")
+        if self._debug:
+            log.debug("call %s: started as number %d: %s", call.id, call.ordinal, call.name)
+        self._out.append(ToolCallStarted(call.ordinal, call.id, call.name or "", call.choice, call.kind, call.extras))
+        self._send(call)
+
+    def _send(self, call: Call) -> None:
+        """Hand on the text of an announced call, and its end if the wire ended it."""
+        if call.unsent.chars and (call.ended or not call.holds):
+            self._out.append(ToolCallArguments(cast("int", call.ordinal), call.unsent.take(), call.choice))
+            call.sent = True
+        if call.ended and not call.finished:
+            self._finish(call, ended=True)
+
+    def _finish(self, call: Call, *, ended: bool) -> None:
+        call.finished = True
+        text = call.text.whole()
+        if self._debug:
+            log.debug("call %s: finished with %d characters%s", call.id, len(text), "" if ended else ", not ended")
+        self._out.append(
+            ToolCallFinished(
+                cast("int", call.ordinal), cast("str", call.id), call.name or "", text, call.choice, call.kind, ended
+            )
+        )
+
+    def _finish_calls(self, *, ended: bool) -> None:
+        """The stream ends: announce what waited, finish what was open, in the order of mention."""
+        for choice in self._choices.values():
+            for call in choice.calls[choice.announced :]:
+                if call.name is None and not call.text.chars:
+                    self.report.repair("call_ghost")  # quirks.md 33
+                    choice.calls.remove(call)
+                else:
+                    self._start(choice, call)
+            for call in choice.calls:
+                if not call.finished:
+                    call.snapshot, call.sent = False, True  # nothing is held any longer
+                    self._send(call)
+                    self._finish(call, ended=ended)
+
+
+#: What may follow an error without being content.
+AFTER_ERROR = frozenset({ResponseStarted, UsageReported})
+OWN = frozenset(
+    {ToolCallDelta, ToolCallEnded, StopReasonSeen, TerminatorSeen, LastFrameBroken, ProviderFailed, ChoiceStarted}
+)
+
+
+def accumulate_tool_calls(
+    *, limits: Limits = DEFAULT_LIMITS, policy: Policy = TOLERANT, make_id: Callable[[str], str] = random_id
+) -> Stage[list[WireEvent], list[Event]]:
+    """The stage after ``decode``: wire events in, calls with an identity and a settled end out.
+
+    ``policy`` says what is tolerated; with ``refuse_repairs`` give the pipe a report that was made with it, too.
+    ``make_id(prefix)`` makes an id for a call that came without one; ids must differ across turns (quirks.md 34).
+    """
+    return Stage(
+        "accumulate_tool_calls",
+        lambda report: ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=make_id),
+    )

@@ -1,0 +1,75 @@
+"""What is known of a call, and of the calls of a choice, while the stream goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import define, field
+
+from streamkit.events import StopReasonSeen, ToolKind
+from streamkit.tool_calls.text_buffer import LazyScanner, TextBuffer
+
+#: An empty object with white space about it is shorter.
+SHORT = 64
+
+
+@define(eq=False)
+class Call:
+    """One call as it grows."""
+
+    choice: int
+    kind: ToolKind
+    index: int | None
+    anonymous: bool
+    out_of_order: bool = False  #: its first index was not its place among the calls
+    id: str | None = None
+    id_made: bool = False  #: the id is ours: the call was announced before the wire gave one
+    name: str | None = None
+    extras: Mapping[str, Any] | None = None  #: fields of the call that are the vendor's own
+    text: TextBuffer = field(factory=TextBuffer)  #: everything received
+    unsent: TextBuffer = field(factory=TextBuffer)  #: received, not yet handed on
+    sent: bool = False  #: argument text was handed on
+    ordinal: int | None = None  #: set when announced
+    snapshot: bool = False  #: the text is one whole value, held until the call ends
+    ended: bool = False
+    finished: bool = False
+    scanner: LazyScanner | None = None  #: made by the first question
+
+    def append(self, fragment: str) -> None:
+        self.text.append(fragment)
+        self.unsent.append(fragment)
+        if self.scanner is not None:
+            self.scanner.append(fragment)
+
+    def replace(self, text: str) -> None:
+        self.text, self.unsent, self.scanner = TextBuffer(text), TextBuffer(text), None
+
+    def is_complete(self, depth: int) -> bool:
+        """Whether the text so far is one complete JSON object."""
+        if self.scanner is None:
+            self.scanner = LazyScanner(depth, self.text.whole())
+        return self.scanner.complete_object
+
+    @property
+    def holds(self) -> bool:
+        """Whether what is unsent waits for the call's end: a whole value, or a first ``{}``."""
+        return self.snapshot or self.holds_empty_object
+
+    @property
+    def holds_empty_object(self) -> bool:
+        """Whether ``{}`` is all that came so far, and was not handed on: it may be a prefix."""
+        return not self.sent and 0 < self.unsent.chars < SHORT and self.unsent.whole().strip() == "{}"
+
+
+@define(eq=False)
+class Choice:
+    """The calls of one choice, and what was said of its end."""
+
+    calls: list[Call] = field(factory=list)  #: in the order of first mention
+    by_index: dict[int, Call] = field(factory=dict)
+    by_id: dict[str, Call] = field(factory=dict)
+    last: Call | None = None
+    announced: int = 0  #: how many of ``calls`` were announced: they are the first ones
+    reasons: list[StopReasonSeen] = field(factory=list)
+    refused: bool = False

@@ -1,0 +1,119 @@
+"""One verdict for each finished call: may its arguments be used, and if not, why not.
+
+The verdict rides in a new event; nothing is mutated, repaired or raised. Text that ``orjson`` reads as an object is
+complete; what it refuses is walked by ``JSONScanner``, which knows where and why, and which agrees with RFC 8259 where
+``orjson`` does not (1E400, lone surrogates).
+
+Given the request's tools, what may be used is also checked against the schema of its tool (``schema.py``); jsonschema-rs is
+imported only then.
+
+Source: design.md §4.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NoReturn
+
+import orjson
+from attrs import evolve
+
+from streamkit.events import Event, ToolCallFinished, Verdict
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.pipeline import Stage
+from streamkit.report import StreamReport
+from streamkit.tool_calls.json_scanner import JSONScanner
+from streamkit.tool_calls.schema import Tools, ToolSchemas, compiled
+
+NOT_ENDED = "the stream ended before the protocol ended the call"
+
+
+def check_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> Verdict:
+    """The verdict on a whole argument text. ``empty`` (nothing but white space) means ``{}``."""
+    if not text.strip():
+        return Verdict("empty")
+    try:
+        if type(orjson.loads(text)) is dict and text.count("{") + text.count("[") <= depth:
+            return Verdict("complete")
+    except orjson.JSONDecodeError:
+        pass
+    scanner = JSONScanner(depth=depth)
+    scanner.feed(text)
+    state = scanner.finish()
+    if state == "malformed":
+        return Verdict("malformed", scanner.reason, scanner.position)
+    if state == "incomplete":
+        return Verdict("truncated", "the text ends inside the value", len(text))
+    if scanner.root != "object":
+        return Verdict("not_an_object", f"the value is {_article(scanner.root)}", 0)
+    return Verdict("complete")
+
+
+def _article(root: str | None) -> str:
+    return f"an {root}" if root == "array" else f"a {root}"
+
+
+def parse_arguments(text: str) -> dict[str, Any]:
+    """The value of argument text whose verdict is ``complete`` or ``empty``: whole numbers keep all their digits.
+
+    Raises ValueError for any other text.
+    """
+    try:
+        value = json.loads(text, parse_constant=_refuse) if text.strip() else {}
+    except RecursionError as error:
+        raise ValueError("the arguments are nested too deep") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"the arguments are no JSON object but {type(value).__name__}")  # noqa: TRY004
+    return value
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+class JSONChecker:
+    """Machine of ``check_json``: ``list[Event]`` to ``list[Event]``."""
+
+    fault: Exception | None = None
+
+    def __init__(
+        self,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        report: StreamReport | None = None,
+        tools: ToolSchemas | None = None,
+    ) -> None:
+        self.limits = limits
+        self.tools = tools
+        self.report = report if report is not None else StreamReport()
+
+    def feed(self, events: list[Event], /) -> list[Event]:
+        return [self._checked(event) if type(event) is ToolCallFinished else event for event in events]
+
+    def finish(self) -> list[Event]:
+        return []
+
+    def abandon(self) -> list[Event]:
+        return []
+
+    def _checked(self, event: ToolCallFinished) -> ToolCallFinished:
+        if not event.ended:
+            verdict = Verdict("truncated", NOT_ENDED, len(event.arguments))
+        elif event.kind == "custom":
+            verdict = Verdict("complete")  # free text: there is no JSON to check
+        else:
+            verdict = check_arguments(event.arguments, depth=self.limits.json_depth)
+            if self.tools is not None and verdict.kind in {"complete", "empty"}:
+                verdict = self.tools.check(event.name, event.arguments)
+        self.report.verdicts[verdict.kind] += 1
+        return evolve(event, verdict=verdict)
+
+
+def check_json(*, limits: Limits = DEFAULT_LIMITS, tools: Tools | None = None) -> Stage[list[Event], list[Event]]:
+    """The stage after ``accumulate_tool_calls``: gives each finished call its verdict, and counts them in the report.
+
+    With the request's ``tools`` (extra ``schema``), arguments that could be used are also checked against the schema of their
+    tool: ``schema_invalid`` says why not. Schemas are compiled here and now: raises BadToolSchema for a bad one.
+    """
+    schemas = None if tools is None else compiled(tools, limits)
+    return Stage("check_json", lambda report: JSONChecker(limits=limits, report=report, tools=schemas))

@@ -1,0 +1,179 @@
+"""Says of a call that still streams that its arguments can't match their schema any more, as soon as that is cheap to know.
+
+Theory: what a schema refuses for good no later text can mend. ``SchemaView`` knows a few keywords and leaves the rest to the
+verdict at the end, which must never be contradicted: nothing is said where it is not sure. A value that has ended cannot
+change, since a key that comes twice is refused at the end (``schema.py``).
+
+What is seen: an unknown tool; text that is no JSON; a value of a kind that the schema does not allow (a container or a string
+at its first fragment, a number or a word at its end); a key that ``additionalProperties: false`` forbids; a string that no
+value of ``enum`` or ``const`` begins with, or another scalar that none of them equals.
+
+Cost: linear in the text, a binary search in the alternatives of a string for each of its fragments, and what is
+worked out of a subschema is kept for the next call.
+
+Source: JSON Schema 2020-12; design.md §4.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import Any
+
+from attrs import define, field
+
+from streamkit.events import Event, ToolCallArguments, ToolCallDoomed, ToolCallFinished, ToolCallStarted
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.pipeline import Stage
+from streamkit.tool_calls.partial_json import Change, PartialJSON, Path
+from streamkit.tool_calls.schema import UNKNOWN_TOOL, Tools, ToolSchemas, compiled
+from streamkit.tool_calls.schema_view import Allowed, SchemaView, kind_of, values_of
+
+
+@define
+class _Alternatives:
+    """The strings that one of the schemas allows for the string being written, narrowed as it grows."""
+
+    strings: list[str]
+    first: int = 0
+    last: int = field(init=False)
+    chars: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.last = len(self.strings)
+
+    def narrow(self, part: str) -> bool:
+        """Whether any is left. All that are left begin with the text so far, so they are in the order of what follows."""
+        start, end = self.chars, self.chars + len(part)
+        self.chars = end
+        key = lambda string: string[start:end]  # noqa: E731
+        self.first = bisect_left(self.strings, part, self.first, self.last, key=key)
+        self.last = bisect_right(self.strings, part, self.first, self.last, key=key)
+        return self.first < self.last
+
+
+class _Doubt:
+    """Follows the arguments of one call until they are doomed."""
+
+    def __init__(self, view: SchemaView, depth: int) -> None:
+        self.view = view
+        self.partial = PartialJSON(depth=depth)
+        #: Of each open container, outermost first, the subschemas that apply to it.
+        self._open: list[list[dict[str, Any]]] = []
+        self._growing: list[_Alternatives] = []
+
+    def feed(self, fragment: str) -> tuple[Path, str] | None:
+        """Where and why nothing can help any more, if so."""
+        self.partial.feed(fragment)
+        for change in self.partial.changes:
+            reason = self._refused(change)
+            if reason is not None:
+                return change.path, reason
+        if self.partial.state == "malformed":
+            return self.partial.path, f"no JSON: {self.partial.reason}"
+        return None
+
+    def _refused(self, change: Change) -> str | None:
+        depth = len(change.path)
+        if change.kind == "grown":
+            narrowed = [alternatives.narrow(change.value) for alternatives in self._growing]
+            return None if all(narrowed) else "no allowed value begins so"
+        is_container = isinstance(change.value, dict | list)
+        if change.kind == "ended" and is_container:
+            return None
+        value = change.value if is_container or change.kind == "ended" else ""
+        schemas = self._schemas(change.path)
+        if schemas is None:
+            return "no such key is allowed" if isinstance(change.path[-1], str) else "no such item is allowed"
+        if reason := self._unfit(schemas, value, whole=change.kind == "ended"):
+            return reason
+        if is_container:
+            kind = "object" if isinstance(value, dict) else "array"
+            self._open[depth:] = [[one for schema in schemas for one in self.view.applying(schema, kind)]]
+        elif change.kind == "begun":
+            strings = [self.view.strings(schema) for schema in schemas]
+            self._growing = [_Alternatives(found) for found in strings if found is not None]
+        return None
+
+    def _schemas(self, path: Path) -> list[Any] | None:
+        """The schemas of the value at ``path``; None if its key is forbidden."""
+        if not path:
+            return [{"type": "object"}, self.view.root]
+        schemas = [self.view.inside(schema, path[-1]) for schema in self._open[len(path) - 1]]
+        return None if any(schema is False for schema in schemas) else schemas
+
+    def _unfit(self, schemas: list[Any], value: Any, *, whole: bool) -> str | None:
+        kind = kind_of(value)
+        for schema in schemas:
+            allowed = self.view.allowed(schema)
+            if kind is None:
+                if not {"integer", "fraction"} & allowed.keys():
+                    return _expected(allowed, "number")
+                continue
+            if kind not in allowed:
+                return _expected(allowed, kind)
+            values = allowed[kind]
+            if whole and values is not None and not (values_of(value) or frozenset()) & values:
+                return "not one of the allowed values"
+        return None
+
+
+def _expected(allowed: Allowed, kind: str) -> str:
+    if not allowed:
+        return "no value is allowed"
+    names = dict.fromkeys("number" if name == "fraction" else name for name in allowed)
+    if "number" in names:
+        names.pop("integer", None)
+    return f"{' or '.join(names)} expected, not {'number' if kind == 'fraction' else kind}"
+
+
+class EarlySchemaChecker:
+    """Machine of ``check_schema_early``: ``list[Event]`` to ``list[Event]``."""
+
+    fault: Exception | None = None
+
+    def __init__(self, tools: ToolSchemas, views: dict[str, SchemaView], *, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._tools = tools
+        self._views = views
+        self._depth = limits.json_depth
+        self._open: dict[tuple[int, int], _Doubt] = {}  # by choice and call; none for a call that is doomed
+
+    def feed(self, events: list[Event], /) -> list[Event]:
+        out: list[Event] = []
+        for event in events:
+            out.append(event)
+            if isinstance(event, ToolCallStarted) and event.kind == "function" and event.name:
+                self._start(event, out)
+            elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._open:
+                if doom := self._open[event.choice, event.call].feed(event.fragment):
+                    del self._open[event.choice, event.call]
+                    out.append(ToolCallDoomed(event.call, event.choice, *doom))
+            elif isinstance(event, ToolCallFinished):
+                self._open.pop((event.choice, event.call), None)
+        return out
+
+    def finish(self) -> list[Event]:
+        return []
+
+    def abandon(self) -> list[Event]:
+        return []
+
+    def _start(self, event: ToolCallStarted, out: list[Event]) -> None:
+        if event.name not in self._tools:
+            out.append(ToolCallDoomed(event.call, event.choice, (), UNKNOWN_TOOL))
+            return
+        view = self._views.get(event.name)
+        if view is None:
+            view = self._views[event.name] = SchemaView(self._tools.schema(event.name))
+        self._open[event.choice, event.call] = _Doubt(view, self._depth)
+
+
+def check_schema_early(tools: Tools, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
+    """The stage after ``accumulate_tool_calls`` that says early which calls can't become valid: stop paying for them.
+
+    Adds a ``ToolCallDoomed`` behind the event that decided it, once for a call; the call itself goes on. What it says is never
+    contradicted by ``check_json`` with the same tools, but it sees only what is cheap to see: silence means nothing. Needs the
+    extra ``schema``; raises BadToolSchema at once for a bad schema.
+    """
+    schemas = compiled(tools, limits)
+    views: dict[str, SchemaView] = {}
+    return Stage("check_schema_early", lambda _report: EarlySchemaChecker(schemas, views, limits=limits))

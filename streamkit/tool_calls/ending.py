@@ -1,0 +1,91 @@
+"""How a stream ended: whether its completion point was reached, and which stop reason each choice gets.
+
+Stop reasons are advisory while the stream goes on: calls may follow them, and several may come. They are ranked at the end
+(quirks.md R6), and a stream without any is clean only where §7.6 of dialects.md says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streamkit.events import ResponseFinished, StopReason, StopReasonSeen, TerminatorSeen
+from streamkit.policy import Policy
+from streamkit.report import StreamReport
+from streamkit.tool_calls.call import Choice
+
+#: error > length, content filter > tool calls > stop (design.md §4). Others are more telling than a plain stop.
+RANK: dict[StopReason, int] = {
+    "error": 9,
+    "length": 8,
+    "context_full": 8,
+    "content_filter": 8,
+    "refusal": 8,
+    "malformed_tool": 7,
+    "tool_calls": 5,
+    "pause": 4,
+    "compaction": 4,
+    "stop_sequence": 3,
+    "other": 2,
+    "stop": 1,
+}
+
+
+def missing_end(
+    choices: Mapping[int, Choice],
+    terminator: TerminatorSeen | None,
+    report: StreamReport,
+    policy: Policy,
+    depth: int,
+) -> str | None:
+    """Why the completion point was not reached (dialects.md §7.6); None if it was.
+
+    A stop reason that the policy derives is added to its choice.
+    """
+    if not choices:
+        return "the stream ended without any content"
+    without = [number for number, choice in choices.items() if not choice.reasons]
+    if not without:
+        return None
+    if derives(choices, terminator, policy, depth) and (terminator or report.broken_frame is None):
+        report.repair("finish_derived")
+        for number in without:
+            reason: StopReason = "tool_calls" if choices[number].calls else "stop"
+            choices[number].reasons.append(StopReasonSeen(reason, "", number))
+        return None
+    where = f" for choice {without[0]}" if len(choices) > 1 else ""
+    return f"the stream ended without a stop reason{where}"
+
+
+def derives(choices: Mapping[int, Choice], terminator: TerminatorSeen | None, policy: Policy, depth: int) -> bool:
+    """No stop reason at all, but what may stand for one: calls that are all complete objects, with the terminator."""
+    if policy.end_without_finish == "refuse" or any(choice.reasons for choice in choices.values()):
+        return False
+    accept = policy.end_without_finish == "accept"
+    marked = terminator is not None and terminator.derives_calls
+    calls = [call for choice in choices.values() for call in choice.calls if call.name or call.text.chars]
+    if not calls:
+        return accept and marked
+    return (accept or marked) and all(call.finished or call.is_complete(depth) for call in calls)
+
+
+def strongest(choice: Choice) -> StopReasonSeen:
+    """The reason that ranks highest among those given."""
+    return max(choice.reasons, key=lambda seen: RANK[seen.reason])
+
+
+def stop_reason(number: int, choice: Choice, report: StreamReport) -> ResponseFinished:
+    """Exactly one reason for a choice: the strongest given, corrected by whether there were calls."""
+    best = strongest(choice)
+    if any(seen.reason != best.reason for seen in choice.reasons):
+        report.repair("stop_conflict")
+    reason = best.reason
+    if choice.calls and reason == "stop":
+        if not best.covers_calls:
+            report.repair("stop_with_calls")
+        reason = "tool_calls"
+    elif not choice.calls and reason == "tool_calls":
+        report.repair("calls_without_call")
+        reason = "stop"
+    if reason == "stop" and choice.refused:
+        reason = "refusal"  # the refusal is in the deltas; OpenAI says `stop` (dialects.md §7.1)
+    return ResponseFinished(reason, best.native or None, number, best.stop_sequence)

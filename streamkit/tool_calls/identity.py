@@ -1,0 +1,179 @@
+"""Which call a delta belongs to: a vote over index, id, name and whether the text so far is one complete object.
+
+No single field is trustworthy: an index is missing, constant, reused or changed, an id blank, repeated or new in every
+chunk, a name repeated or in pieces. The rules are quirks.md R1-R3 and dialects.md §1.7; each tolerance is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streamkit.errors import NameTooLong
+from streamkit.events import ToolCallDelta
+from streamkit.limits import Limits
+from streamkit.policy import Policy
+from streamkit.report import StreamReport
+from streamkit.tool_calls.call import Call, Choice
+
+
+class Identity:
+    """The vote, and what it leaves behind: a call's id and name."""
+
+    def __init__(self, limits: Limits, report: StreamReport, policy: Policy, make_id: Callable[[str], str]) -> None:
+        self.limits = limits
+        self.depth = limits.json_depth
+        self.policy = policy
+        self.report = report
+        self.make_id = make_id
+
+    def place(self, choice: Choice, delta: ToolCallDelta) -> tuple[Call, bool]:
+        """The call that a delta belongs to, and whether it is a new one. Its id and name are up to date."""
+        call_id, name = self.says(delta.id), self.says(delta.name)
+        call, is_new = self.find(choice, delta, call_id, name)
+        if not call.ended:
+            choice.last = call
+            if delta.index is not None:
+                if call.index is None:
+                    call.index = delta.index
+                choice.by_index[delta.index] = call
+            self.set_id(choice, call, call_id, is_new=is_new)
+            self.set_name(call, name, is_new=is_new)
+            if delta.extras and call.ordinal is None:
+                call.extras = delta.extras if call.extras is None else call.extras
+        return call, is_new
+
+    def says(self, value: str | None) -> str | None:
+        """An id or a name that says something; blank counts as absent (R2)."""
+        if value is None:
+            return None
+        if not value.strip() or value in {"null", "None"}:
+            self.report.repair("identity_blank")
+            return None
+        return value
+
+    def find(self, choice: Choice, delta: ToolCallDelta, call_id: str | None, name: str | None) -> tuple[Call, bool]:
+        """The call that a delta belongs to, and whether it is a new one: the vote of dialects.md §1.7."""
+        if delta.index is None:
+            self.report.repair("index_missing")
+        known = choice.by_id.get(call_id) if call_id is not None else None
+        if known is not None:
+            return self._find_by_id(choice, known, delta, name)
+        if delta.index is None:
+            last = self._continued(choice, delta, call_id, name)
+            return self._new(choice, delta) if last is None else (last, False)
+        call = choice.by_index.get(delta.index)
+        if call is None:
+            last = self._misplaced(choice, call_id, name)
+            return self._new(choice, delta) if last is None else (last, False)
+        if call.ended and (name is not None or call_id is not None):
+            return self._reused(choice, delta)
+        if self._is_another(call, delta, call_id, name):
+            return self._reused(choice, delta)
+        if self._is_second_object(call, delta, call_id, name):
+            self.report.repair("objects_split")
+            another, is_new = self._new(choice, delta)
+            another.name = call.name
+            return another, is_new
+        return call, False
+
+    def _misplaced(self, choice: Choice, call_id: str | None, name: str | None) -> Call | None:
+        """The latest call, if text at an index never seen is its own.
+
+        A server that numbers a call's start by the tool's place in the request and its text by the call's order gives
+        itself away by a start that is out of order (quirks.md 14).
+        """
+        last = choice.last
+        if call_id is not None or name is not None or last is None or last.ended:
+            return None
+        if not last.out_of_order or self.complete(last):
+            return None
+        self.report.repair("index_changed")
+        return last
+
+    def _continued(self, choice: Choice, delta: ToolCallDelta, call_id: str | None, name: str | None) -> Call | None:
+        """The latest call, if a delta without an index belongs to it."""
+        last = choice.last
+        if last is None or last.ended:
+            return None
+        if last.id is None and last.name is None and not _begins_object(delta):
+            return last  # identity that comes late (quirks.md 3)
+        return None if call_id is not None or (name and self.complete(last)) else last
+
+    def _find_by_id(self, choice: Choice, known: Call, delta: ToolCallDelta, name: str | None) -> tuple[Call, bool]:
+        if delta.index is not None and delta.index != known.index:
+            at_index = choice.by_index.get(delta.index)
+            if at_index is not known:
+                # adapters that use the function's name as the id, and dialects in which each call comes whole
+                if name is not None and (known.ended or name != known.name or self.complete(known)):
+                    return self._new(choice, delta)
+                self.report.repair("index_changed")
+        elif known.ended and name is not None:
+            return self._new(choice, delta)
+        return known, False
+
+    def _is_another(self, call: Call, delta: ToolCallDelta, call_id: str | None, name: str | None) -> bool:
+        """Whether a delta at a used index, with an id that is not known, begins another call."""
+        if name is None:
+            return False
+        if call_id is not None and call.id is not None and not call.id_made:
+            starts_only = not call.text.chars and not delta.arguments  # a call that goes on would bring text
+            return name != call.name or starts_only or self.complete(call)
+        if not self.complete(call):
+            return False
+        if call.name is None:
+            return _begins_object(delta)  # else a name that comes late (quirks.md 40)
+        return name != call.name or _begins_object(delta)
+
+    def _is_second_object(self, call: Call, delta: ToolCallDelta, call_id: str | None, name: str | None) -> bool:
+        """Whether the policy splits off what begins right behind a complete object, without a sign of identity."""
+        if self.policy.two_objects != "split" or call_id is not None or name is not None or call.ended:
+            return False
+        return _begins_object(delta) and not call.holds and self.complete(call)
+
+    def complete(self, call: Call) -> bool:
+        return call.is_complete(self.depth)
+
+    def _reused(self, choice: Choice, delta: ToolCallDelta) -> tuple[Call, bool]:
+        self.report.repair("index_reused")
+        return self._new(choice, delta)
+
+    def _new(self, choice: Choice, delta: ToolCallDelta) -> tuple[Call, bool]:
+        out_of_order = delta.index is not None and delta.index != len(choice.calls)
+        return Call(delta.choice, delta.kind, delta.index, delta.anonymous, out_of_order), True
+
+    def set_id(self, choice: Choice, call: Call, call_id: str | None, *, is_new: bool) -> None:
+        if call_id is None:
+            return
+        if is_new and call_id in choice.by_id:
+            self.report.repair("id_duplicate")
+            call.id = self.make_id("call_")
+        elif call.id is None:
+            call.id = call_id
+            choice.by_id[call_id] = call
+        elif call.id_made and call_id not in choice.by_id:
+            self.report.repair("id_late")
+            choice.by_id[call_id] = call
+        elif not is_new:
+            if call.id == call_id or choice.by_id.get(call_id) is call:
+                self.report.repair("id_repeated")
+            else:
+                self.report.repair("id_changed")
+
+    def set_name(self, call: Call, name: str | None, *, is_new: bool) -> None:
+        if name is None:
+            return
+        if call.name is None:
+            call.name = name
+        elif name == call.name:
+            self.report.repair("name_repeated")
+        elif call.text.chars or call.ordinal is not None or self.policy.name_pieces == "first":
+            self.report.repair("name_changed")
+        elif not is_new:
+            self.report.repair("name_pieces")
+            if len(call.name) + len(name) > self.limits.name_bytes:
+                raise NameTooLong(self.limits.name_bytes)
+            call.name += name
+
+
+def _begins_object(delta: ToolCallDelta) -> bool:
+    return (delta.arguments or "").lstrip().startswith("{")

@@ -1,0 +1,84 @@
+"""From a bad verdict to the next turn: the tool result that tells the model what to mend.
+
+The call was not run, but its dialect wants a result for each call, and a model that is told what was wrong, and where,
+has what it needs to get it right. The text names the tool, the fault and its place. Of the arguments it repeats only what
+stands about the place of a fault, and all of it is bounded: the model knows what it wrote, and arguments may be megabytes.
+
+Source: dialects.md §1.8, §2, §4.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+from streamkit.errors import UsageError
+from streamkit.events import Verdict
+from streamkit.tool_calls.schema import UNKNOWN_TOOL
+
+#: What the verdict says may name keys of the model's own; with the excerpt it stays under 500 characters.
+REASON_CHARS: Final = 400
+NAME_CHARS: Final = 64
+#: On each side of a fault.
+AROUND_CHARS: Final = 24
+
+GOOD: Final = frozenset({"complete", "empty"})
+FAULTS: Final = {
+    "truncated": "its arguments were cut off",
+    "malformed": "its arguments are no valid JSON",
+    "not_an_object": "its arguments must be a JSON object",
+    "schema_invalid": "its arguments do not match the tool's schema",
+}
+
+
+class JudgedCall(Protocol):
+    """What a ``ToolCall`` of a whole response and a ``ToolCallFinished`` have in common."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def arguments(self) -> str: ...
+    @property
+    def verdict(self) -> Verdict | None: ...
+
+
+def error_result(call: JudgedCall, dialect: str) -> dict[str, Any]:
+    """The result of a call that was not run, as the dialect's next request has it: for a ``ToolCall`` or ``ToolCallFinished``.
+
+    ``anthropic``: a ``tool_result`` block with ``is_error`` for the next user message. ``openai-chat`` and ``ollama``: a
+    message with the role ``tool``. Raises UsageError for a call whose verdict is good or missing, and for an unknown dialect.
+    """
+    if call.verdict is None or call.verdict.kind in GOOD:
+        said = "no verdict (use check_json)" if call.verdict is None else f"the verdict {call.verdict.kind}"
+        raise UsageError(
+            f"an error result needs a call with a bad verdict; {_clipped(call.name, NAME_CHARS)!r} has {said}"
+        )
+    text = _text(call.name, call.arguments, call.verdict)
+    match dialect:
+        case "anthropic":
+            return {"type": "tool_result", "tool_use_id": call.id, "is_error": True, "content": text}
+        case "openai-chat":
+            return {"role": "tool", "tool_call_id": call.id, "content": f"Error: {text}"}
+        case "ollama":
+            return {"role": "tool", "tool_name": call.name, "content": f"Error: {text}"}
+    raise UsageError(f"no error result for the dialect {dialect!r}: anthropic, openai-chat and ollama have one")
+
+
+def _text(name: str, arguments: str, verdict: Verdict) -> str:
+    tool = _clipped(name, NAME_CHARS) or "a tool without a name"
+    if verdict.reason == UNKNOWN_TOOL:
+        return f"{tool} was not run: there is no tool of this name. Call one of the tools that were given."
+    fault = FAULTS[verdict.kind]
+    if verdict.reason:
+        fault += f": {_clipped(verdict.reason, REASON_CHARS)}"
+    if verdict.kind == "malformed" and verdict.position is not None:
+        near = arguments[max(0, verdict.position - AROUND_CHARS) : verdict.position + AROUND_CHARS]
+        fault += f", at character {verdict.position}, near {near!r}"
+    elif verdict.kind == "truncated":
+        fault += f", after {len(arguments)} characters"
+    return f"{tool} was not run: {fault}. Call {tool} again with valid arguments."
+
+
+def _clipped(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[: chars - 1] + "…"

@@ -1,0 +1,322 @@
+"""The value so far of a JSON text that arrives in fragments, for whoever wants to draw it before it is whole.
+
+Theory: two machines side by side. ``JSONScanner`` checks each fragment against the grammar; the builder sees only what the
+scanner let pass, so it trusts its text and needs no faults of its own. It keeps the containers that are open and puts each
+value into the innermost when the value begins to show. Nothing is parsed twice: at most 11 characters (an escape that was
+cut, a high surrogate that waits for its low half) are carried over to the next fragment.
+
+What shows. Containers from their bracket, strings as far as they are written, words when whole, a key with the first of its
+value. ``numbers`` says when a number shows: ``ended`` by the delimiter after it or, at the top level, by ``finish`` (12 may
+become 123); or ``growing``, as the longest number that its text begins with. Of equal keys the last wins, as in ``json``.
+A whole number is an ``int`` whatever its size, up to the digits the interpreter converts (4,300 unless set otherwise), and
+an exact ``Decimal`` beyond; any other is a ``float``, 1E400 infinite. After a fault the value stays as it was.
+
+Cost. ``feed`` is linear in its fragment, amortised, and a change costs the depth of its path, which is capped. ``value``,
+``state`` and ``changes`` take constant time, ``path`` and ``is_final`` the length of a path. So looking after every fragment
+is linear in the whole text. That holds because nothing is copied to look: the containers are the live ones, and the string
+being written is a ``GrowingText``, which joins its fragments when it is read. **Reading** a text of n characters costs up to
+n each time, as drawing it would; who needs only what is new reads ``changes``. ``snapshot`` copies everything. The space is
+that of the value; of the text at most a cut escape and an unfinished number are kept beside it.
+
+Refuses: to guess. No closing bracket, word or digit is supplied, and a value that was cut is not made final by ``finish``.
+
+Source: RFC 8259 §2-§8; design.md §4.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import UserString
+from decimal import Decimal
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+
+from attrs import define
+
+from streamkit.tool_calls.json_scanner import JSONScanner, State
+from streamkit.tool_calls.text_buffer import TextBuffer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Path: TypeAlias = tuple[str | int, ...]
+
+_between: Final = cast("Callable[[str, int], re.Match[str]]", re.compile(r"[ \t\n\r,:]*+").match)
+_scalar: Final = cast("Callable[[str, int], re.Match[str]]", re.compile(r"[^ \t\n\r,\]}]*+").match)
+#: Characters of a string that can be decoded now: no cut escape, and a high surrogate only with what follows it.
+_characters: Final = cast(
+    "Callable[[str, int], re.Match[str]]",
+    re.compile(
+        r'(?:[^"\\]++|\\[^u]|\\u(?:(?![dD][89abAB]).{4}|[dD][89abAB]..(?=[^\\]|\\(?:[^u]|u.{4}))))*+', re.DOTALL
+    ).match,
+)
+_decode: Final = json.JSONDecoder().raw_decode
+_number: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")
+_WORDS: Final = {"true": True, "false": False, "null": None}
+#: A number that grows longer than this shows no more digits until it has ended: each look at it is a conversion.
+GROWING_CHARS: Final = 4300
+
+
+class Missing(Enum):
+    """The type of ``MISSING``, which stands for the value before there is any; JSON's own ``null`` is None."""
+
+    MISSING = "missing"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+MISSING: Final = Missing.MISSING
+
+
+class GrowingText(UserString):
+    """A string that is still being written: all of ``str``'s methods, equality with ``str``, and ``str(text)``.
+
+    It is replaced in its container by a plain ``str`` when its closing quote comes; until then writers of JSON need to be
+    told ``default=str``. ``len`` takes constant time. Reading joins what came since the last reading to what was read then;
+    CPython does that in place, in time for the new part alone, if nobody has kept the text read before. That is a kindness
+    of CPython's and no guarantee.
+    """
+
+    _text: str
+    _tail: TextBuffer
+    __hash__ = None  # type: ignore[assignment] # it grows
+
+    @property  # UserString's methods read an attribute of this name
+    def data(self) -> str:
+        if self._tail.chars:
+            text, self._text = self._text, ""
+            text += self._tail.take()  # in place while only the local name holds it: 1 MB, 75,000 readings, 0.1 s
+            self._text = text
+        return self._text
+
+    @data.setter
+    def data(self, text: str) -> None:
+        self._text = text
+        self._tail = TextBuffer()
+
+    def __len__(self) -> int:
+        return len(self._text) + self._tail.chars
+
+    def append(self, fragment: str) -> None:
+        """For the machine that writes it."""
+        self._tail.append(fragment)
+
+
+@define
+class Change:
+    """One thing that a fragment did to the value at ``path``.
+
+    ``begun``: a container, or a string that did not end in the fragment it began in; ``value`` is the live one.
+    ``grown``: ``value`` is the text added to a string, or the whole of a growing number so far.
+    ``ended``: ``value`` is final. A string, number or word that began and ended in one fragment comes with this alone.
+    """
+
+    kind: Literal["begun", "grown", "ended"]
+    path: Path
+    value: Any
+
+
+class PartialJSON:
+    """Builds the value of one JSON text from its fragments.
+
+    ``changes`` is what the last fragment did, in order. ``state``, ``reason`` and ``position`` are ``JSONScanner``'s.
+    """
+
+    def __init__(self, *, depth: int = 128, numbers: Literal["ended", "growing"] = "ended") -> None:
+        self.changes: list[Change] = []
+        self._scanner = JSONScanner(depth=depth)
+        self._growing = numbers == "growing"
+        self._top: list[Any] = []  # holds the whole value, so that it has a container like any other
+        self._open: list[Any] = [self._top]
+        self._steps: list[Any] = [0]  # of each open container the position or key reached; None: a key is to come
+        self._quoted = False  # inside a string or a key
+        self._writing = False  # inside a string, a number or a word
+        self._cut = ""  # the end of a string that cannot be decoded yet
+        self._text: GrowingText | None = None  # the string or key that began in an earlier fragment
+        self._raw = TextBuffer()  # the number or word that began in an earlier fragment
+
+    @property
+    def state(self) -> State:
+        return self._scanner.state
+
+    @property
+    def reason(self) -> str | None:
+        return self._scanner.reason
+
+    @property
+    def position(self) -> int:
+        return self._scanner.position
+
+    @property
+    def value(self) -> Any:
+        """The value so far, or ``MISSING``. It is live: it grows with the text and must not be changed."""
+        return self._top[0] if self._top else MISSING
+
+    def snapshot(self) -> Any:
+        """A copy of the value so far, of plain ``dict``, ``list`` and ``str``. Takes time for all of it."""
+        whole = self._top.copy()
+        copies: list[Any] = [whole]
+        while copies:
+            container = copies.pop()
+            for step, value in list(container.items() if type(container) is dict else enumerate(container)):
+                if type(value) is dict or type(value) is list:
+                    container[step] = value.copy()
+                    copies.append(container[step])
+                elif type(value) is GrowingText:
+                    container[step] = str(value)
+        return whole[0] if whole else MISSING
+
+    @property
+    def path(self) -> Path:
+        """The keys and positions that lead to the innermost value begun and not ended; empty at the top level.
+
+        A number or a word is named here from its first character, before it shows.
+        """
+        return tuple(self._steps[1:] if self._writing else self._steps[1:-1])
+
+    def is_final(self, path: Path) -> bool:
+        """Whether the value that ``path`` leads to has ended, and can change only if its key comes again."""
+        written = len(self._steps) - 1 if self._writing else len(self._steps) - 2
+        if len(path) <= written and all(step == self._steps[at] for at, step in enumerate(path, 1)):
+            return False
+        value: Any = self._top
+        for step in (0, *path):
+            if type(value) is dict:
+                there = step in value
+            else:
+                there = type(value) is list and isinstance(step, int) and 0 <= step < len(value)
+            if not there:
+                return False
+            value = value[step]
+        return True
+
+    def feed(self, fragment: str) -> State:
+        """Take one more fragment. From a fault on text is ignored."""
+        self.changes = []
+        walked = self._scanner.position
+        state = self._scanner.feed(fragment)
+        text, self._cut = self._cut + fragment[: self._scanner.position - walked], ""
+        i = 0
+        while i < len(text):
+            if self._quoted:
+                i = self._string(text, i)
+            elif self._writing:
+                i = self._bare(text, i)
+            else:
+                i = self._token(text, i)
+        return state
+
+    def finish(self) -> State:
+        """Say that no more text follows: a number at the top level ends here, and nothing else does."""
+        self.changes = []
+        state = self._scanner.finish()
+        if state == "complete" and self._writing:
+            self._end(_converted(self._raw.take()))
+        return state
+
+    # Each of these takes a text and an index in it, and returns the index from which to go on.
+
+    def _token(self, text: str, i: int) -> int:
+        i = _between(text, i).end()
+        c = text[i : i + 1]
+        if c == '"':
+            self._quoted = True
+            self._writing = self._steps[-1] is not None
+            return self._string(text, i + 1)
+        if c in ("{", "["):
+            container: Any = {} if c == "{" else []
+            self._show(container)
+            self._note("begun", container)
+            self._open.append(container)
+            self._steps.append(None if c == "{" else 0)
+        elif c in ("}", "]"):
+            self._steps.pop()
+            self._end(self._open.pop())
+        elif c:
+            self._writing = True
+            return self._bare(text, i)
+        return i + 1
+
+    def _string(self, text: str, i: int) -> int:
+        end = _characters(text, i).end()
+        part = text[i:end]
+        if "\\" in part:
+            part = _decode(f'"{part}"')[0]
+        if text[end : end + 1] == '"':
+            self._end_string(part)
+            return end + 1
+        if self._text is None:
+            self._text = GrowingText("")
+            if self._writing:
+                self._show(self._text)
+                self._note("begun", self._text)
+        self._grow(self._text, part)
+        self._cut = text[end:]
+        return len(text)
+
+    def _grow(self, text: GrowingText, part: str) -> None:
+        if part:
+            text.append(part)
+            if self._writing:
+                self._note("grown", part)
+
+    def _end_string(self, part: str) -> None:
+        self._quoted = False
+        if self._text is not None:
+            self._grow(self._text, part)
+            part, self._text = self._text.data, None
+        if self._writing:
+            self._end(part)
+        else:
+            self._steps[-1] = part
+
+    def _bare(self, text: str, i: int) -> int:
+        end = _scalar(text, i).end()
+        before = self._raw.chars
+        if not before and end < len(text):
+            self._end(_converted(text[i:end]))
+            return end
+        self._raw.append(text[i:end])
+        if end < len(text):
+            self._end(_converted(self._raw.take()))
+        elif before < (GROWING_CHARS if self._growing else 5):
+            self._unended(self._raw.whole()[:GROWING_CHARS])
+        return end
+
+    def _unended(self, raw: str) -> None:
+        if raw in _WORDS:
+            self._end(_WORDS[self._raw.take()])
+        elif self._growing and (number := _number.match(raw)):
+            value = _converted(number[0])
+            self._show(value)
+            self._note("grown", value)
+
+    def _show(self, value: Any) -> None:
+        container, step = self._open[-1], self._steps[-1]
+        if type(container) is list and step == len(container):
+            container.append(value)
+        else:
+            container[step] = value
+
+    def _end(self, value: Any) -> None:
+        self._show(value)
+        self._note("ended", value)
+        self._writing = False
+        self._steps[-1] = None if type(self._open[-1]) is dict else self._steps[-1] + 1
+
+    def _note(self, kind: Literal["begun", "grown", "ended"], value: Any) -> None:
+        self.changes.append(Change(kind, tuple(self._steps[1:]), value))
+
+
+def _converted(raw: str) -> int | float | Decimal | None:
+    """The value of a whole word or number."""
+    if raw in _WORDS:
+        return _WORDS[raw]
+    if "." in raw or "e" in raw or "E" in raw:
+        return float(raw)
+    try:
+        return int(raw)
+    except ValueError:  # more digits than the interpreter converts, so that nobody pays for their square
+        return Decimal(raw)

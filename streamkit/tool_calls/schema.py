@@ -1,0 +1,294 @@
+"""Whether the arguments of a call match the schema that the request gave for its tool.
+
+Theory: draft 2020-12 (or the draft that ``$schema`` names) is judged by jsonschema-rs, an optional dependency that is
+imported when the first ``ToolSchemas`` is made. Around it stand the bounds that a schema from a client needs.
+
+Rules. **Nothing is fetched**: jsonschema-rs reads http:// and file:// references by default, so it is given a retriever that
+refuses them all. What is bounded: the size of all schemas together, nesting, the number of patterns, the compiled size of
+each and its backtracking, the subschemas that apply to one value (a chain of doubling ``allOf`` grows as 2^n), and the work
+of telling what is wrong: the library remembers what it has judged, but to list violations it walks every branch (a recursive
+union of four operators, nested six deep: 0.8 s, eight deep: 16 s). Past ``MAX_EXPLAINED`` the verdict has no details.
+
+Readers disagree on three kinds of text, so no schema can vouch for them, and they are ``schema_invalid``: a key that comes
+twice in one object, half of a surrogate pair, and a whole number of more digits than the interpreter converts.
+
+Refuses: to fill in defaults, to coerce, and to echo values: violations name what the schema wanted, and where.
+
+Source: JSON Schema 2020-12; design.md §4; limits.md T14.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+
+from attrs import define, field
+
+from streamkit.errors import UsageError
+from streamkit.events import Verdict
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.tool_calls.schema_walk import Endless, SchemaGraph, nodes
+
+if TYPE_CHECKING:
+    import jsonschema_rs
+
+#: Patterns in all schemas together, and what one may grow to when compiled (the library's own limit is 10 MiB).
+MAX_PATTERNS: Final = 128
+PATTERN_BYTES: Final = 2 * 1024 * 1024
+#: Steps back that one match of a pattern with look-around may take; the match then counts as failed.
+BACKTRACKS: Final = 100_000
+#: Ways through the schema times values, up to which violations are listed: 30 µs each at worst.
+MAX_EXPLAINED: Final = 50_000
+MAX_VIOLATIONS: Final = 5
+VIOLATION_CHARS: Final = 200
+
+UNKNOWN_TOOL: Final = "unknown_tool"
+UNEXPLAINED: Final = "the arguments do not match the schema (too large or too branched to say where)"
+_surrogates: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+
+
+class BadToolSchema(UsageError):
+    """A tool's schema that can't be used. ``tool`` is its name, ``path`` the JSON pointer in the schema to what is wrong."""
+
+    def __init__(self, tool: str, path: str, reason: str) -> None:
+        super().__init__(f"the schema of tool {tool!r}, at {path or 'its root'}: {reason}")
+        self.tool = tool
+        self.path = path
+        self.reason = reason
+
+
+class _Unfit(Exception):
+    """Text whose value readers disagree on."""
+
+
+@define
+class _Tool:
+    """One tool: its schema as ``json`` made it, so that the caller's own may change; None: there is none to match."""
+
+    name: str
+    schema: Any
+    graph: SchemaGraph
+    validator: jsonschema_rs.Validator | None = field(default=None)
+
+
+class ToolSchemas:
+    """The schemas of a request's tools, to check finished arguments against.
+
+    ``tools`` are the definitions as the request has them, of OpenAI Chat, Anthropic or Ollama, or a mapping of names to
+    schemas. A definition without a schema (a custom tool, one that the provider runs) takes any object.
+
+    Needs the extra ``schema``. Raises BadToolSchema for a schema past ``limits.schema_bytes`` (all together) or
+    ``limits.json_depth``, or past the bounds above; UsageError without the extra or for what is no definition. Compiled by
+    ``compile``, or when a tool is first called.
+    """
+
+    def __init__(
+        self, tools: Sequence[Mapping[str, Any]] | Mapping[str, Any], *, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        self._library = _library()
+        self._limits = limits
+        self._bytes = self._patterns = 0
+        self._tools: dict[str, _Tool] = {}
+        for name, schema in tools.items() if isinstance(tools, Mapping) else map(_definition, tools):
+            if name in self._tools:
+                raise BadToolSchema(name, "", "another tool has this name")
+            self._tools[name] = self._bounded(name, schema)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def schema(self, name: str) -> Any:
+        """The schema of a tool, not to be changed. Raises KeyError for an unknown tool."""
+        return self._tools[name].schema
+
+    def compile(self) -> None:
+        """Compile every schema now. Raises BadToolSchema for one that is no schema, or refers to another document."""
+        for tool in self._tools.values():
+            self._compiled(tool)
+
+    def check(self, name: str, text: str) -> Verdict:
+        """The verdict on argument text that is one JSON object, or empty, which means ``{}``.
+
+        ``complete`` or ``empty`` if it matches, else ``schema_invalid`` with ``unknown_tool`` or the first violations.
+        Raises ValueError for text that is no JSON, BadToolSchema for a schema that does not compile.
+        """
+        tool = self._tools.get(name)
+        if tool is None:
+            return Verdict("schema_invalid", UNKNOWN_TOOL)
+        validator = self._compiled(tool)
+        empty = not text.strip()
+        try:
+            value = {} if empty else _value(text)
+        except _Unfit as unfit:
+            return Verdict("schema_invalid", str(unfit))
+        if validator.is_valid(value):
+            return Verdict("empty" if empty else "complete")
+        return Verdict("schema_invalid", _reason(validator, tool.graph, value))
+
+    def _bounded(self, name: str, schema: Any) -> _Tool:
+        try:
+            text = json.dumps(schema, ensure_ascii=False, allow_nan=False)
+            self._bytes += len(text.encode())
+        except (TypeError, ValueError, RecursionError) as error:
+            raise BadToolSchema(name, "", f"no JSON: {str(error)[:VIOLATION_CHARS]}") from None
+        if self._bytes > self._limits.schema_bytes:
+            raise BadToolSchema(
+                name, "", f"more than {self._limits.schema_bytes:,} bytes with those before it (schema_bytes)"
+            )
+        document = json.loads(text)
+        for pointer, node, depth in nodes(document):
+            if depth > self._limits.json_depth:
+                raise BadToolSchema(
+                    name, pointer[:VIOLATION_CHARS], f"nested deeper than {self._limits.json_depth} (json_depth)"
+                )
+            self._patterns += _patterns(node)
+            if self._patterns > MAX_PATTERNS:
+                raise BadToolSchema(name, pointer, f"more than {MAX_PATTERNS} patterns with those before it")
+        graph = SchemaGraph(document)
+        try:
+            graph.check()
+        except Endless as error:
+            raise BadToolSchema(name, "", str(error)) from None
+        return _Tool(name, document, graph)
+
+    def _compiled(self, tool: _Tool) -> jsonschema_rs.Validator:
+        if tool.validator is None:
+            options = self._library.FancyRegexOptions(
+                backtrack_limit=BACKTRACKS, size_limit=PATTERN_BYTES, dfa_size_limit=PATTERN_BYTES
+            )
+            try:
+                tool.validator = self._library.validator_for(
+                    tool.schema, retriever=_refuse, pattern_options=options, mask="the value"
+                )
+            except self._library.ValidationError as error:
+                raise BadToolSchema(tool.name, *_located(tool.schema, error)) from None
+            except ValueError as error:
+                raise BadToolSchema(tool.name, "", _shortened(str(error))) from None
+        return tool.validator
+
+
+Tools: TypeAlias = ToolSchemas | Sequence[Mapping[str, Any]]
+"""The tools of a request: its definitions as they stand in it, or made into ``ToolSchemas`` before."""
+
+
+def compiled(tools: Tools, limits: Limits) -> ToolSchemas:
+    """The schemas of a request's tools, ready. Raises what ``ToolSchemas`` and its ``compile`` raise."""
+    schemas = tools if isinstance(tools, ToolSchemas) else ToolSchemas(tools, limits=limits)
+    schemas.compile()
+    return schemas
+
+
+def _library() -> Any:
+    try:
+        return importlib.import_module("jsonschema_rs")
+    except ImportError:
+        raise UsageError(
+            "checking arguments against schemas needs an extra: pip install 'streamkit-llm[schema]'"
+        ) from None
+
+
+def _refuse(_uri: str) -> NoReturn:
+    raise ValueError("references outside the schema are refused")
+
+
+def _definition(tool: Any) -> tuple[str, Any]:
+    """Name and schema of a tool, from any of the dialects' shapes."""
+    body = tool
+    for key in ("function", "custom"):
+        if isinstance(tool, Mapping) and isinstance(tool.get(key), Mapping):
+            body = tool[key]
+    if not isinstance(body, Mapping) or not isinstance(body.get("name"), str):
+        raise UsageError(f"no tool definition: {repr(tool)[:VIOLATION_CHARS]}")
+    given = [body[key] for key in ("parameters", "input_schema") if body.get(key) is not None]
+    return body["name"], given[0] if given else {}
+
+
+def _patterns(node: Any) -> int:
+    if not isinstance(node, dict):
+        return 0
+    keyed = node.get("patternProperties")
+    return isinstance(node.get("pattern"), str) + (len(keyed) if isinstance(keyed, dict) else 0)
+
+
+def _located(schema: Any, error: jsonschema_rs.ValidationError) -> tuple[str, str]:
+    """Where a schema is wrong, and why. The library does not say where a reference stands."""
+    path = "".join(f"/{step}" for step in error.instance_path)
+    reason = error.message
+    if not path:
+        for pointer, node, _ in nodes(schema):
+            if pointer.endswith(("/$ref", "/$dynamicRef")) and isinstance(node, str) and node and node in reason:
+                return pointer, _shortened(reason)
+    too_large = f", or larger than {PATTERN_BYTES:,} bytes when compiled" if reason.endswith('"regex"') else ""
+    return path, _shortened(reason) + too_large
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def _value(text: str) -> Any:
+    """The value of JSON text, with numbers as exact as they need to be to be compared."""
+    try:
+        value = json.loads(text, object_pairs_hook=_object, parse_float=_float, parse_constant=_no_number)
+    except json.JSONDecodeError:
+        raise
+    except RecursionError:
+        raise _Unfit("the arguments are nested too deep to be checked") from None
+    except ValueError as error:
+        raise _Unfit("a whole number with more digits than can be checked") from error
+    if _surrogates.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False, default=str).encode()
+        except UnicodeEncodeError:
+            raise _Unfit("a string that is no Unicode text: half of a surrogate pair") from None
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise _Unfit(f"the key {_shortened(repr(twice))} comes twice in one object")
+    return value
+
+
+def _float(text: str) -> float | Decimal:
+    number = float(text)
+    return (
+        Decimal(text) if number in {float("inf"), float("-inf")} else number
+    )  # an infinite one would be checked as null
+
+
+def _no_number(constant: str) -> NoReturn:
+    raise json.JSONDecodeError(f"{constant} is no JSON", constant, 0)
+
+
+# -- reasons -----------------------------------------------------------------------------------------------------------
+
+
+def _reason(validator: jsonschema_rs.Validator, graph: SchemaGraph, value: Any) -> str:
+    values = depth = 0
+    for _, _, level in nodes(value):
+        values, depth = values + 1, max(depth, level)
+    if graph.ways(depth, MAX_EXPLAINED) * values > MAX_EXPLAINED:
+        return UNEXPLAINED
+    violations = validator.iter_errors(value)
+    said = [_violation(error) for error in islice(violations, MAX_VIOLATIONS)]
+    more = sum(1 for _ in violations)
+    return "; ".join(said) + (f"; and {more} more" if more else "")
+
+
+def _violation(error: jsonschema_rs.ValidationError) -> str:
+    path = "".join(f"/{step}" for step in error.instance_path)
+    where = f"at {_shortened(path)}: " if path else ""
+    return where + _shortened(error.message)
+
+
+def _shortened(text: str) -> str:
+    line = text.partition("\n")[0]
+    return line if len(line) <= VIOLATION_CHARS else line[: VIOLATION_CHARS - 1] + "…"

@@ -1,0 +1,56 @@
+"""Text that grows by fragments: joined once, walked once, and in memory as text, not as thousands of small strings."""
+
+from __future__ import annotations
+
+from streamkit.tool_calls.json_scanner import JSONScanner
+
+#: Fragments are joined every so often: a list of 14-character strings takes ten times their text (performance.md §6).
+JOIN_EVERY = 512
+
+
+class TextBuffer:
+    """Fragments in order. Each character is copied into a part once and into the whole once."""
+
+    __slots__ = ("_parts", "_tail", "chars")
+
+    def __init__(self, text: str = "") -> None:
+        self._parts: list[str] = []
+        self._tail: list[str] = [text] if text else []
+        self.chars = len(text)
+
+    def append(self, fragment: str) -> None:
+        self._tail.append(fragment)
+        self.chars += len(fragment)
+        if len(self._tail) >= JOIN_EVERY:
+            self._parts.append("".join(self._tail))
+            self._tail.clear()
+
+    def whole(self) -> str:
+        return "".join(self._parts + self._tail)
+
+    def take(self) -> str:
+        """The whole, leaving the buffer empty."""
+        whole = self.whole()
+        self._parts.clear()
+        self._tail.clear()
+        self.chars = 0
+        return whole
+
+
+class LazyScanner:
+    """Whether a growing text is one complete JSON object: walked only when asked, and then only what is new."""
+
+    __slots__ = ("_pending", "_scanner")
+
+    def __init__(self, depth: int, text: str = "") -> None:
+        self._scanner = JSONScanner(depth=depth)
+        self._pending = TextBuffer(text)
+
+    def append(self, fragment: str) -> None:
+        self._pending.append(fragment)
+
+    @property
+    def complete_object(self) -> bool:
+        if self._pending.chars:
+            self._scanner.feed(self._pending.take())
+        return self._scanner.complete_object

@@ -1,0 +1,102 @@
+"""The bytes of one value inside a JSON document, as text.
+
+Theory: a parsed value has lost what its text said: ``1.0`` and ``1e21`` come back spelled otherwise, 2^64 as a float.
+When a dialect sends arguments as an object, the text of that object must be passed on, so it is cut out of the frame.
+
+Rules. One walk over the document: containers on the path are entered, everything else is skipped by regular expression.
+Of duplicate keys the last one counts, as it does for ``orjson`` and ``json``, even where an earlier one led further
+along the path. Keys are compared decoded. Memory is the path, not the nesting of the document.
+
+Refuses: to check. The document has been parsed before and is UTF-8 without a byte order mark; for anything else the
+outcome is undefined.
+
+Source: RFC 8259 §2-§7; design.md §4.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Final, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Matcher = Callable[..., re.Match[bytes]]
+
+_STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
+_between: Final = cast("Matcher", re.compile(rb"[ \t\n\r,]*+").match)
+_key: Final = cast("Matcher", re.compile(rb"(" + _STRING + rb")[ \t\n\r]*+:[ \t\n\r]*+", re.DOTALL).match)
+_scalar: Final = cast("Matcher", re.compile(_STRING + rb"|[^ \t\n\r,\]}]++", re.DOTALL).match)
+_landmarks: Final = re.compile(_STRING + rb"|[\[\]{}]", re.DOTALL).finditer
+
+_OPENERS: Final = frozenset(b"[{")
+_CLOSERS: Final = frozenset(b"]}")
+#: Instead of the number of items so far: this container is an object.
+_OBJECT: Final = -1
+
+
+def value_text(document: bytes, *path: str | int) -> str:
+    """Return the text of the value that ``path`` (keys and positions from 0) leads to, ill-formed bytes as U+FFFD.
+
+    A step that leads nowhere raises ``KeyError`` (a key) or ``IndexError`` (a position) that names it.
+    """
+    found = slice(0)
+    lacking = 0
+    entered: list[int] = []
+    at: int | None = _between(document, 0).end()
+    while at is not None:
+        # a value on the path, perhaps not the first there: what an earlier one with the same key led to is void
+        found, lacking = slice(0), len(entered)
+        if lacking == len(path):
+            end = _skip(document, at)
+            found, at = slice(at, end), end
+        elif document[at] in _OPENERS:
+            entered.append(_OBJECT if document[at] == ord("{") else 0)
+            at += 1
+        else:
+            at = _skip(document, at)
+        at = _next_on_path(document, at, entered, path)
+    if found.stop:
+        return document[found].decode("utf-8", "replace")
+    step = path[lacking]
+    message = f"no {step!r} at {list(path[:lacking])}"
+    raise KeyError(message) if isinstance(step, str) else IndexError(message)
+
+
+def _next_on_path(document: bytes, at: int, entered: list[int], path: tuple[str | int, ...]) -> int | None:
+    """Leave and skip what is not on the path. The index of the next value on it, or None at the document's end."""
+    while entered:
+        at = _between(document, at).end()
+        if document[at] in _CLOSERS:
+            entered.pop()
+            at += 1
+            continue
+        step: str | int = entered[-1]
+        if step == _OBJECT:
+            key = _key(document, at)
+            step, at = _decoded(key[1]), key.end()
+        else:
+            entered[-1] += 1
+        if step == path[len(entered) - 1]:
+            return at
+        at = _skip(document, at)
+    return None
+
+
+def _decoded(key: bytes) -> str:
+    text = key.decode("utf-8", "replace")
+    return cast("str", json.loads(text, strict=False)) if "\\" in text else text[1:-1]
+
+
+def _skip(document: bytes, at: int) -> int:
+    """The end of the value that begins at ``at``."""
+    if document[at] not in _OPENERS:
+        return _scalar(document, at).end()
+    depth = 0
+    for landmark in _landmarks(document, at):
+        first = document[landmark.start()]
+        depth += (first in _OPENERS) - (first in _CLOSERS)
+        if not depth:
+            return landmark.end()
+    return len(document)
