@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import json
+
+from tests.cli.command import DEMO, run
+
+DATA = DEMO.read_bytes()
+
+
+def objects(done):
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_json_has_exactly_the_promised_shape():
+    done = run("inspect", "--json", str(DEMO))
+    (found,) = objects(done)
+    assert done.returncode == 0
+    assert list(found) == ["file", "dialect", "choices", "usage", "clean", "error", "repairs", "losses"]
+    (choice,) = found["choices"]
+    assert list(choice) == [
+        "index", "text", "reasoning", "refusal", "tool_calls", "stop_reason", "native_stop_reason",
+    ]  # fmt: skip
+    assert found["file"] == str(DEMO)
+    assert found["dialect"] == "openai-chat"
+    assert choice["text"] == "Let me look that up for you."
+    assert choice["tool_calls"][1] == {
+        "index": 1,
+        "id": "call_t2",
+        "name": "get_time",
+        "arguments": '{"zone": "Atlantic/Reykjavik", "precision": 1.0}',
+        "verdict": "complete",
+    }
+    assert (choice["stop_reason"], choice["native_stop_reason"]) == ("tool_calls", "tool_calls")
+    assert found["usage"]["output_total"] == 58
+    assert (found["clean"], found["error"], found["repairs"], found["losses"]) == (True, None, {}, {})
+
+
+def test_the_dialect_is_found_out_for_each():
+    for dialect in ("openai-chat", "anthropic", "ollama"):
+        data = run("convert", "-q", "--from", "openai-chat", "--to", dialect, stdin=DATA).stdout
+        (found,) = objects(run("inspect", "--json", stdin=data))
+        assert found["dialect"] == dialect
+        assert [call["name"] for call in found["choices"][0]["tool_calls"]] == ["get_weather", "get_time"]
+
+
+def test_the_worst_of_several_files_is_the_status(tmp_path):
+    cut = tmp_path / "cut.sse"
+    cut.write_bytes(DATA[:2000])
+    html = tmp_path / "page.html"
+    html.write_bytes(b"<html><body>no</body></html>")
+    assert run("inspect", "--json", str(DEMO), str(cut)).returncode == 3
+    done = run("inspect", "--json", str(cut), str(html), str(DEMO))
+    assert done.returncode == 5
+    assert [found["clean"] for found in objects(done)] == [False, True]
+    assert done.stderr.count(b"\n") == 1
+    assert b"page.html" in done.stderr
+    assert b"HTML" in done.stderr
+
+
+def test_a_cut_call_is_truncated_and_its_text_is_shown():
+    at = DATA.index(b'"days')
+    (found,) = objects(run("inspect", "--json", stdin=DATA[: DATA.index(b"\n\n", at) + 2]))
+    call = found["choices"][0]["tool_calls"][0]
+    assert call["verdict"] == "truncated"
+    assert call["arguments"] == '{"city": "Reykjavík", "days": 3, "units": '
+    assert found["choices"][0]["stop_reason"] is None
+
+
+def test_a_missing_file_does_not_hide_the_others():
+    done = run("inspect", "--json", "/no/such/file", str(DEMO))
+    assert done.returncode == 1
+    assert len(objects(done)) == 1
+    assert b"/no/such/file" in done.stderr
+
+
+def test_the_picture_shows_lanes_verdicts_and_the_end():
+    done = run("inspect", str(DEMO), PYTHONIOENCODING="utf-8")
+    picture = done.stdout.decode()
+    for sign in (
+        "call 0 get_weather",
+        "call 1 get_time",
+        "complete",
+        "stop reason tool_calls",
+        "112 in, 58 out",
+        "clean end",
+    ):
+        assert sign in picture
+    assert "\x1b" not in picture, "no colour into a pipe"
+
+
+def test_colour_when_asked_and_ascii_where_the_terminal_has_no_more():
+    assert b"\x1b[" in run("inspect", "--color", "always", str(DEMO)).stdout
+    plain = run("inspect", str(DEMO), PYTHONIOENCODING="ascii")
+    assert plain.returncode == 0
+    assert plain.stdout.isascii()
+
+
+def test_control_characters_of_the_wire_do_not_reach_the_terminal():
+    evil = DATA.replace(b"Let me ", b"\\u001b[2J\\u0007Let me ").replace(b"get_weather", b"get\\u001b]0;x\\u0007")
+    done = run("inspect", "--color", "never", stdin=evil)
+    assert done.returncode == 0
+    assert b"\x1b" not in done.stdout
+    assert b"\x07" not in done.stdout
+
+
+def test_repairs_are_named_in_the_picture():
+    broken = DATA.replace(b'{"index": 1, "function"', b'{"index": 1, "id": "call_other", "function"')
+    done = run("inspect", stdin=broken)
+    assert b"id_changed" in done.stdout

@@ -1,0 +1,220 @@
+"""What a client should see of a response, and how that is compared with what it saw.
+
+The expectation is worked out from ``collect`` of the source, never from the output. A difference is allowed only where
+``ALLOWED`` names the loss and the report of that very stream counts it. Text and complete calls are compared as they are;
+parsed numbers are compared after the client's own parser.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from attrs import asdict, frozen
+
+from streamkit.messages import Choice as Said
+from streamkit.messages import Response, ToolCall
+from tests.clients.readers import Call, Choice, Reading, Usage, parsed
+
+#: Stop reasons that a dialect has a word of its own for (dialects.md §7.1, without the entries marked `*`).
+EXACT_STOPS: Mapping[str, Mapping[str, str]] = {
+    "openai-chat": {
+        "stop": "stop",
+        "length": "length",
+        "tool_calls": "tool_calls",
+        "content_filter": "content_filter",
+    },
+    "anthropic": {
+        "stop": "end_turn",
+        "stop_sequence": "stop_sequence",
+        "length": "max_tokens",
+        "context_full": "model_context_window_exceeded",
+        "tool_calls": "tool_use",
+        "refusal": "refusal",
+        "pause": "pause_turn",
+        "compaction": "compaction",
+    },
+    # `stop` beside calls says that they are to be run
+    "ollama": {"stop": "stop", "length": "length", "tool_calls": "stop"},
+}
+#: The entries marked `*`: right only where the loss is counted.
+NEAREST_STOPS: Mapping[str, Mapping[str, str]] = {
+    "openai-chat": {
+        "stop_sequence": "stop",
+        "context_full": "length",
+        "refusal": "content_filter",
+        "pause": "stop",
+        "compaction": "stop",
+        "malformed_tool": "stop",
+        "other": "stop",
+    },
+    "anthropic": {"content_filter": "refusal", "malformed_tool": "end_turn", "other": "end_turn"},
+    "ollama": {
+        "stop_sequence": "stop",
+        "context_full": "length",
+        "content_filter": "stop",
+        "refusal": "stop",
+        "pause": "stop",
+        "compaction": "stop",
+        "other": "stop",
+    },
+}
+
+
+@frozen
+class Difference:
+    """What a counted loss changes in the reading, and why it must."""
+
+    reason: str
+    apply: Callable[[Reading, Response, str], None]
+
+
+def keep_first_choice(reading: Reading, _response: Response, _target: str) -> None:
+    reading.choices = {0: reading.choices[min(reading.choices)]}
+
+
+def nearest_stops(reading: Reading, response: Response, target: str) -> None:
+    for said in response.choices:
+        if said.index in reading.choices and said.stop_reason not in EXACT_STOPS[target]:
+            reading.choices[said.index].stop = NEAREST_STOPS[target][said.stop_reason or ""]
+
+
+def drop_usage_details(reading: Reading, _response: Response, _target: str) -> None:
+    if reading.usage is not None:
+        reading.usage.cached = reading.usage.cache_write = reading.usage.reasoning = None
+
+
+def refusal_into_text(reading: Reading, _response: Response, _target: str) -> None:
+    for choice in reading.choices.values():
+        choice.text += choice.refusal
+        choice.refusal = ""
+
+
+def wrap_arguments(reading: Reading, response: Response, _target: str) -> None:
+    for call, made in calls_of(reading, response):
+        if made.verdict is not None and made.verdict.kind in {"malformed", "not_an_object"}:
+            call.arguments = {"_raw_arguments": made.arguments}
+
+
+def wrap_input(reading: Reading, response: Response, _target: str) -> None:
+    for call, made in calls_of(reading, response):
+        if made.kind == "custom":
+            call.arguments, call.text = {"input": made.arguments}, None
+
+
+def calls_of(reading: Reading, response: Response) -> list[tuple[Call, ToolCall]]:
+    return [
+        pair
+        for said in response.choices
+        if said.index in reading.choices
+        for pair in zip(reading.choices[said.index].calls, said.tool_calls, strict=True)
+    ]
+
+
+def unknown_as_zero(reading: Reading, _response: Response, _target: str) -> None:
+    usage = reading.usage = reading.usage or Usage()
+    usage.given, usage.output = usage.given or 0, usage.output or 0
+    usage.total = usage.given + usage.output
+
+
+#: By kind of loss. `extra_choice` comes last: the others speak of all choices.
+ALLOWED: Mapping[str, Difference] = {
+    "stop_reason": Difference("the dialect has no word for this reason", nearest_stops),
+    "usage_unknown": Difference("the dialect demands both counts", unknown_as_zero),
+    "usage_detail": Difference("the dialect counts no cache and no reasoning", drop_usage_details),
+    "refusal_as_text": Difference("the dialect has no refusal, and nothing said may vanish", refusal_into_text),
+    "arguments_wrapped": Difference("the dialect carries objects only, and the text is none", wrap_arguments),
+    "custom_tool_wrapped": Difference("the dialect has functions only", wrap_input),
+    "extra_choice": Difference("the dialect has one choice", keep_first_choice),
+}
+#: Losses that change nothing of what is compared here. Any other kind fails the test that meets it.
+UNSEEN = {
+    "block_boundary",
+    "block_order",
+    "call_id",  # the client has no field for it
+    "citation",
+    "logprobs",
+    "metadata",
+    "reasoning_opaque",
+    "reasoning_signature",
+    "response_fields",
+    "server_tool",
+    "stop_sequence",
+    "unknown_event",
+}
+
+
+def expected(response: Response, target: str, losses: Mapping[str, int]) -> Reading:
+    """What a client of ``target`` should see of a response, given the losses that were counted."""
+    reading = Reading({said.index: choice_as_said(said, target) for said in response.choices})
+    reading.usage = usage_as_said(response, target)
+    assert not set(losses) - set(ALLOWED) - UNSEEN, f"a loss that no table explains: {dict(losses)}"
+    for kind, difference in ALLOWED.items():
+        if kind in losses:
+            difference.apply(reading, response, target)
+    if target != "openai-chat" and len(reading.choices) == 1:
+        reading.choices = {0: next(iter(reading.choices.values()))}
+    return reading
+
+
+def choice_as_said(said: Said, target: str) -> Choice:
+    stop = EXACT_STOPS[target].get(said.stop_reason or "", f"<uncounted loss: {said.stop_reason}>")
+    if said.stop_reason == "refusal" and said.refusal and target == "openai-chat":
+        stop = "stop"  # as OpenAI does it: the refusal stands in the deltas
+    calls = [Call(call.name, parsed(call.arguments.strip()), call.id, call.arguments) for call in said.tool_calls]
+    return Choice(said.text, said.refusal, said.reasoning, calls, stop)
+
+
+def usage_as_said(response: Response, target: str) -> Usage | None:
+    said = response.usage
+    if said is None:
+        return None
+    usage = Usage(
+        said.input_total,
+        said.output_total,
+        said.total,
+        said.input_cached,
+        said.input_cache_write,
+        said.output_reasoning,
+    )
+    if target == response.dialect and said.raw is not None and said.raw.get("completion_tokens") is not None:
+        usage.output = said.raw["completion_tokens"]  # xAI counts reasoning beside it; its own counts stay as they came
+    if usage.given is not None and usage.output is not None and (target != "openai-chat" or usage.total is None):
+        usage.total = usage.given + usage.output  # computed: the dialect sends none
+    return usage
+
+
+# -- comparison ----------------------------------------------------------------------------------------------------
+
+
+def differences(want: Reading, seen: Reading) -> list[str]:
+    found = unequal("usage", asdict(want.usage) if want.usage else None, asdict(seen.usage) if seen.usage else None)
+    found += unequal("choices", sorted(want.choices), sorted(seen.choices))
+    for number, choice in want.choices.items():
+        other = seen.choices.get(number, Choice())
+        for name in ("text", "refusal", "reasoning", "stop"):
+            found += unequal(f"choice {number} {name}", getattr(choice, name), getattr(other, name))
+        found += unequal(f"choice {number} calls", len(choice.calls), len(other.calls))
+        for place, (call, read) in enumerate(zip(choice.calls, other.calls, strict=False)):
+            found += call_differences(f"choice {number} call {place}", call, read)
+    return found
+
+
+def call_differences(where: str, want: Call, seen: Call) -> list[str]:
+    found = unequal(f"{where} name", want.name, seen.name)
+    # as text: 1, 1.0 and True are equal to Python, and the order of keys is the model's
+    found += unequal(f"{where} arguments", repr(want.arguments), repr(seen.arguments))
+    if seen.id is not None:  # None: the client has no field for it
+        found += unequal(f"{where} id", want.id, seen.id)
+    if seen.text is not None and want.text is not None and not (want.text.strip() == "" and seen.text == "{}"):
+        found += unequal(f"{where} text", want.text, seen.text)
+    return found
+
+
+def unequal(what: str, want: object, seen: object) -> list[str]:
+    if want == seen and type(want) is type(seen):
+        return []
+    start = 0
+    if isinstance(want, str) and isinstance(seen, str):
+        start = max(0, next((n for n, (a, b) in enumerate(zip(want, seen, strict=False)) if a != b), 0) - 20)
+        want, seen = want[start : start + 80], seen[start : start + 80]
+    return [f"{what}: expected {want!r:.300}, the client has {seen!r:.300}" + (f" (from {start})" if start else "")]

@@ -1,0 +1,94 @@
+"""Recordings, and what ``collect`` and ``transcode`` make of them: each made once, whoever asks."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import sys
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable
+from functools import cache
+from itertools import product
+
+from attrs import frozen
+
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.base import Violation
+from streamkit.limits import DEFAULT_LIMITS
+from streamkit.messages import Response
+from streamkit.recipes import collect, transcode
+from streamkit.report import StreamReport
+from tests.corpora import require_corpora
+
+DIRECTIONS = list(product(DIALECTS, DIALECTS))
+
+
+@frozen
+class Recording:
+    name: str
+    dialect: str
+    body: bytes
+
+
+@frozen
+class Output:
+    body: bytes
+    report: StreamReport
+
+
+@cache
+def recordings(dialect: str) -> tuple[Recording, ...]:
+    """Every recorded stream of a dialect; skips the test that asks without them."""
+    folder = require_corpora()
+    spec = importlib.util.spec_from_file_location("corpora_read", folder / "read.py")
+    assert spec is not None
+    assert spec.loader is not None
+    read = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = read  # dataclasses look their module up there
+    spec.loader.exec_module(read)
+    return tuple(Recording(stream.name, dialect, stream.body) for stream in read.streams(folder, dialect))
+
+
+def counting_ids() -> Callable[[str], str]:
+    """Ids by number and kind: ``collect`` and ``transcode`` then give a nameless call the same one."""
+    made: Counter[str] = Counter()
+
+    def make_id(prefix: str) -> str:
+        made[prefix] += 1
+        return f"{prefix}made{made[prefix]}"
+
+    return make_id
+
+
+async def in_one_read(body: bytes) -> AsyncGenerator[bytes, None]:
+    yield body
+
+
+@cache
+def whole(body: bytes, dialect: str) -> Response:
+    return asyncio.run(collect(in_one_read(body), dialect, make_id=counting_ids()))
+
+
+@cache
+def converted(body: bytes, source: str, target: str, *, reencode: bool = True) -> Output:
+    async def convert() -> Output:
+        pipe = transcode(
+            in_one_read(body), source, target, reencode=reencode, make_id=counting_ids(), clock=lambda: 0.0
+        )
+        async with pipe as stream:
+            return Output(b"".join([piece async for piece in stream]), stream.report)
+
+    return asyncio.run(convert())
+
+
+@cache
+def violations(body: bytes, dialect: str) -> tuple[Violation, ...]:
+    """All that the dialect's checker finds, notes included."""
+    parser, linter = DIALECTS[dialect].parser(DEFAULT_LIMITS, StreamReport()), DIALECTS[dialect].linter()
+    found = [*linter.feed(parser.feed(body)), *linter.feed(parser.finish()), *linter.finish()]
+    assert parser.fault is None, parser.fault
+    return tuple(found)
+
+
+def conforms(recording: Recording) -> bool:
+    return all(found.severity != "error" for found in violations(recording.body, recording.dialect))

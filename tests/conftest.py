@@ -1,0 +1,15 @@
+"""What all tests share: no property test is timed, and the sampled run is the same every time."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# A deadline is a timed test, and a busy machine fails it.
+settings.register_profile("sampled", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("exhaustive", parent=settings.get_profile("sampled"), derandomize=False, max_examples=1000)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """`make test` leaves the exhaustive forms out; with them, hypothesis looks for longer and anew."""
+    settings.load_profile("sampled" if "not exhaustive" in config.option.markexpr else "exhaustive")

@@ -1,0 +1,89 @@
+"""Hostile payloads: any value of any type in any place of a stream. Only the documented errors may escape (limits.md T4).
+
+``transcode`` turns those into error frames, so here nothing may escape at all, and what comes out is still the dialect's.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+
+from streamkit import Limits, StreamReport, transcode
+from streamkit.dialects import DIALECTS
+from tests.vectors import VECTORS
+
+ODD = [
+    None, True, False, 0, -1, 1.5, 2**70, 10**400, -(2**63), 1e308, "", "x", "null", "\u2028", "\ud800", [], {}, [1], {"a": 1},
+    [{}], {"type": "text"}, {"text": 5}, ["x"], [None], {"error": {}}, [[[]]],
+]  # fmt: skip
+GONE = object()
+
+
+def places(value, path=()):
+    yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, member in inner:
+        yield from places(member, (*path, key))
+
+
+def put(document, path, new):
+    if not path:
+        return {} if new is GONE else new
+    document = json.loads(json.dumps(document))
+    at = document
+    for key in path[:-1]:
+        at = at[key]
+    if new is GONE:
+        del at[path[-1]]
+    else:
+        at[path[-1]] = new
+    return document
+
+
+def mutated(chance, body, dialect):
+    """The stream with one value of one payload replaced or removed."""
+    end = DIALECTS[dialect].frame_end
+    frames = body.split(end)
+    number = chance.randrange(len(frames))
+    head, brace, payload = frames[number].partition(b"{")
+    try:
+        document = json.loads(brace + payload)
+    except ValueError:
+        return body
+    document = put(document, chance.choice(list(places(document))), chance.choice([*ODD, GONE]))
+    frames[number] = head + json.dumps(document).encode()
+    return end.join(frames)
+
+
+async def once(body):
+    yield body
+
+
+async def nothing_escapes(seed, times):
+    chance = random.Random(seed)
+    for _ in range(times):
+        vector = chance.choice(VECTORS)
+        body = vector.body
+        for _ in range(chance.randrange(1, 4)):
+            body = mutated(chance, body, vector.dialect)
+        to = chance.choice(list(DIALECTS))
+        async with transcode(once(body), vector.dialect, to, reencode=True) as stream:
+            output = b"".join([chunk async for chunk in stream])
+        linter = DIALECTS[to].linter()
+        parser = DIALECTS[to].parser(Limits(), StreamReport())
+        found = linter.feed(parser.feed(output) + parser.finish()) + linter.finish()
+        broken = [violation for violation in found if violation.severity == "error" and violation.rule != "truncated"]
+        assert not broken, (broken, body, output)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_nothing_but_the_dialect_comes_of_any_payload(seed):
+    await nothing_escapes(seed, 400)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("seed", range(100, 150))
+async def test_nothing_but_the_dialect_comes_of_any_payload_at_length(seed):
+    await nothing_escapes(seed, 2000)

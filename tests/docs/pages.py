@@ -1,0 +1,125 @@
+"""Run the examples of a documentation page, in the order in which a reader meets them.
+
+A ```python block is executed; the blocks of a page share one namespace. A block whose first line is ``# name.py`` is also
+written to that file, for the blocks and commands after it. A block behind ``<!-- fragment -->`` is only compiled. In a
+```console block each ``$`` line of a program in ``PROGRAMS`` is run; the lines below it are what it must print, where a line
+``…`` stands for any lines, and ``# exit status 3`` behind the command says how it must end.
+
+A page runs in a folder of its own, which has the bundled recording as ``recording.sse``.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from attrs import frozen
+
+ROOT = Path(__file__).resolve().parents[2]
+DEMO = ROOT / "streamkit" / "cli" / "demo" / "two_calls.sse"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^(<!-- fragment -->\n+)?```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"# (\w+\.py)\n")
+PROGRAMS = {"streamkit", "python", "pytest", "mypy", "head"}
+
+
+@frozen
+class Block:
+    page: Path
+    line: int
+    language: str
+    text: str
+    fragment: bool
+
+    @property
+    def file(self) -> str | None:
+        found = FILE.match(self.text)
+        return found[1] if found else None
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT)}:{self.line}"
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text("utf-8")
+    return [
+        Block(page, text.count("\n", 0, found.start(3)), found[2], found[3], bool(found[1]))
+        for found in BLOCK.finditer(text)
+    ]
+
+
+def write_files(page: Path, folder: Path) -> None:
+    """The recording, and the last version of each file that the page writes."""
+    (folder / "recording.sse").write_bytes(DEMO.read_bytes())
+    for block in blocks(page):
+        if block.file and not block.fragment:
+            (folder / block.file).write_text(block.text, "utf-8")
+
+
+def run(page: Path, folder: Path) -> dict[str, Any]:
+    """Run a page in ``folder``, the current one; returns what its blocks defined."""
+    (folder / "recording.sse").write_bytes(DEMO.read_bytes())
+    namespace: dict[str, Any] = {"__name__": "example"}
+    for block in blocks(page):
+        if block.language == "console":
+            run_console(block, folder)
+        elif block.fragment:
+            compile(block.text, str(block), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        else:
+            if block.file:
+                (folder / block.file).write_text(block.text, "utf-8")
+                sys.modules.pop(Path(block.file).stem, None)  # an earlier version of it
+            exec(compile(block.text, str(block), "exec"), namespace)
+    return namespace
+
+
+def commands(block: Block) -> list[tuple[str, str]]:
+    """The commands of a console block that can be run here, with what they must print."""
+    found = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block.text, re.MULTILINE)
+    return [
+        (command, output)
+        for command, output in found
+        if command.split()[0] in PROGRAMS and "…" not in command and not command.endswith("&")
+    ]
+
+
+def run_console(block: Block, folder: Path) -> None:
+    for command, output in commands(block):
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command], cwd=folder, env=environment(), stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", timeout=100, check=False,
+        )  # fmt: skip
+        status = re.search(r"# exit status (\d+)$", command)
+        assert done.returncode == (int(status[1]) if status else 0), f"{block}: $ {command}\n{done.stdout}"
+        if output.strip():
+            assert re.search(pattern(output), done.stdout, re.MULTILINE), f"{block}: $ {command}\n{done.stdout}"
+
+
+def pattern(output: str) -> str:
+    """What a command must print: a line `…` is any lines, and `…` at the end of a line any rest of it."""
+    lines = [r"(?:.*\n)*?" if line.strip() == "…" else one_line(line) for line in output.strip("\n").split("\n")]
+    return r"\A\s*" + "".join(lines) + r"\s*\Z"
+
+
+def one_line(line: str) -> str:
+    line = line.rstrip()
+    return (re.escape(line[:-1]) + ".*" if line.endswith("…") else re.escape(line)) + r"[ \t]*\n"
+
+
+def environment() -> dict[str, str]:
+    """A plain terminal of 80 columns, with the commands that this interpreter has."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV_", "COVERAGE"))}
+    return kept | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+        "COLUMNS": "80",
+        "NO_COLOR": "1",
+        "PYTHONUTF8": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",  # files are written twice within a second
+        "MYPYPATH": str(ROOT),  # mypy does not follow an editable installation
+        "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache" / "docs"),
+    }

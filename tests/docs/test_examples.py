@@ -1,0 +1,115 @@
+"""Every example of README.md and docs/ runs, and says what it prints. See ``pages.py`` for what is run and how."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+
+import pytest
+from aiohttp import web
+
+from streamkit.dialects import DIALECTS
+from streamkit.limits import DEFAULT_LIMITS
+from streamkit.report import StreamReport
+from streamkit.testing import source_of
+from tests.docs.pages import DEMO, PAGES, ROOT, blocks, commands, run, write_files
+
+TUTORIAL = ROOT / "docs" / "tutorial" / "first-stage.md"
+README = ROOT / "README.md"
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder to run a page in, from which its files can be imported, and forgotten again."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    known = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - known:
+        if (tmp_path / f"{name}.py").exists():
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_examples_of_a_page_run(page, folder):
+    run(page, folder)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_links_of_a_page_lead_somewhere(page):
+    for target in LINK.findall(page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_pages_have_examples():
+    found = [block for page in PAGES for block in blocks(page)]
+    assert sum(block.language == "python" and not block.fragment for block in found) >= 15
+    assert sum(len(commands(block)) for block in found if block.language == "console") >= 8
+
+
+# -- what a page defines and does not call -----------------------------------------------------------------------------
+
+
+async def replay(request: web.Request) -> web.StreamResponse:
+    """An upstream that answers everything with the demo recording, a line at a time."""
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+    await response.prepare(request)
+    for line in DEMO.read_bytes().splitlines(keepends=True):
+        await response.write(line)
+    return response
+
+
+def application(handler) -> web.Application:
+    app = web.Application()
+    app.router.add_post("/", handler)
+    return app
+
+
+def violations(dialect: str, body: bytes) -> list[object]:
+    """What the dialect's own checker finds in a whole stream."""
+    named = DIALECTS[dialect]
+    parser, linter = named.parser(DEFAULT_LIMITS, StreamReport()), named.linter()
+    frames = parser.feed(body) + parser.finish()
+    return [*linter.feed(frames), *linter.finish()]
+
+
+@pytest.fixture
+def readme(folder):
+    return run(README, folder)
+
+
+async def test_the_handler_of_the_readme_answers(readme, aiohttp_server, aiohttp_client):
+    upstream = await aiohttp_server(application(replay))
+    readme["UPSTREAM"] = upstream.make_url("/")
+    client = await aiohttp_client(application(readme["messages"]))
+    async with client.post("/", json={}) as response:
+        body = await response.read()
+    assert response.status == 200
+    assert violations("anthropic", body) == []
+    assert body.count(b'"type":"tool_use"') == 2
+
+
+async def test_the_stage_of_the_readme_shouts(readme, capsys):
+    await readme["run"](source_of([DEMO.read_bytes()]))
+    body = capsys.readouterr().out.encode()
+    assert violations("anthropic", body) == []
+    assert b'"text":"LOOK THAT "' in body
+
+
+async def test_the_service_of_the_tutorial_answers_with_the_allowed_call(
+    folder, monkeypatch, aiohttp_server, aiohttp_client
+):
+    write_files(TUTORIAL, folder)
+    service, replayed = importlib.import_module("service"), importlib.import_module("upstream")
+    upstream = await aiohttp_server(replayed.app)
+    monkeypatch.setattr(service, "UPSTREAM", upstream.make_url("/v1/chat/completions"))
+    client = await aiohttp_client(service.app)
+    async with client.post("/v1/messages", json={}) as response:
+        body = await response.read()
+    assert response.status == 200
+    assert violations("anthropic", body) == []
+    assert b'"name":"get_weather"' in body
+    assert b"get_time" not in body

@@ -1,0 +1,63 @@
+"""Every way to cut a stream into reads, and what a machine makes of them."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from streamkit.report import StreamReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from streamkit.framing.frame import Frame
+    from streamkit.framing.ndjson import NDJSONParser
+    from streamkit.framing.sse import SSEParser
+
+PAIRS_UP_TO = 600
+RANDOM_CUTS = 30
+
+
+class Outcome(NamedTuple):
+    """All that must not depend on the cuts."""
+
+    frames: list[Frame]
+    fault: str
+    boundary: int
+    repairs: dict[str, int]
+
+
+def read(make: Callable[..., SSEParser | NDJSONParser], reads: list[bytes]) -> Outcome:
+    report = StreamReport()
+    machine = make(report=report)
+    frames = [frame for chunk in reads for frame in machine.feed(chunk)] + machine.finish()
+    assert report.frames == len(frames)
+    fault = f"{type(machine.fault).__name__}: {machine.fault}" if machine.fault else ""
+    return Outcome(frames, fault, machine.boundary, dict(report.repairs))
+
+
+def cut_at(data: bytes, places: list[int]) -> list[bytes]:
+    return [data[a:b] for a, b in pairwise([0, *places, len(data)])]
+
+
+def cuts(data: bytes, *, seed: int = 1) -> Iterator[list[bytes]]:
+    """Per byte, at every place, at every pair of places (up to 600 bytes), at seeded random places, with empty reads."""
+    places = range(1, len(data))
+    yield cut_at(data, list(places))
+    for place in places:
+        yield cut_at(data, [place])
+    if len(data) <= PAIRS_UP_TO:
+        for pair in combinations(places, 2):
+            yield cut_at(data, list(pair))
+    rng = random.Random(seed)
+    for _ in range(RANDOM_CUTS):
+        yield cut_at(data, sorted(rng.choices(range(len(data) + 1), k=rng.randint(1, 40))))
+
+
+def same_at_every_cut(make: Callable[..., SSEParser | NDJSONParser], data: bytes) -> Outcome:
+    """The outcome of the whole, once it is shown that every cut gives the same."""
+    whole = read(make, [data])
+    for reads in cuts(data):
+        assert read(make, reads) == whole, reads
+    return whole

@@ -1,0 +1,203 @@
+"""What the law tests share: read and translate a stream without an event loop, and know the recorded ones."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import pytest
+from attrs import define, frozen
+
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.base import Encoding
+from streamkit.errors import StreamError
+from streamkit.events import (
+    ProviderFailed,
+    ReasoningDelta,
+    RefusalDelta,
+    ResponseFinished,
+    StreamEnded,
+    TextDelta,
+    ToolCallFinished,
+    UsageReported,
+)
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.pipeline import Chain
+from streamkit.policy import TOLERANT
+from streamkit.recipes import PassThrough
+from streamkit.report import StreamReport
+from streamkit.testing import joined
+from streamkit.tool_calls.accumulate import ToolCallAccumulator
+from streamkit.tool_calls.check import JSONChecker
+from tests.corpora import CORPORA
+from tests.vectors import VECTORS
+
+CLOCK = lambda: 1_700_000_000.0  # noqa: E731
+
+
+def maker():
+    """Ids by number: the same stream gets the same ones."""
+    counts: Counter[str] = Counter()
+
+    def make_id(prefix: str) -> str:
+        counts[prefix] += 1
+        return f"{prefix}{counts[prefix]}"
+
+    return make_id
+
+
+def machines(dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMITS) -> list[Any]:
+    named = DIALECTS[dialect]
+    return [
+        named.parser(limits, report),
+        named.decoder(limits, report),
+        ToolCallAccumulator(limits=limits, report=report, make_id=maker()),
+        JSONChecker(limits=limits, report=report),
+    ]
+
+
+@define
+class Outcome:
+    """All that must not depend on the cuts."""
+
+    events: list[Any]
+    fault: str
+    report: StreamReport
+
+    def facts(self) -> tuple[Any, ...]:
+        report = self.report
+        facts = (self.events, self.fault, report.clean, report.provider_error, report.broken_frame)
+        if self.fault:  # the parser may have read beyond the frame at fault, as far as the read went
+            return facts
+        return (*facts, report.repairs, report.losses, report.withheld, report.frames, report.bytes_in)
+
+    def text(self, kind: type = TextDelta, choice: int = 0) -> str:
+        return "".join(event.text for event in self.events if type(event) is kind and event.choice == choice)
+
+    @property
+    def reasoning(self) -> str:
+        return self.text(ReasoningDelta)
+
+    @property
+    def refusal(self) -> str:
+        return self.text(RefusalDelta)
+
+    @property
+    def calls(self) -> list[ToolCallFinished]:
+        found = [event for event in self.events if type(event) is ToolCallFinished]
+        return sorted(found, key=lambda call: (call.choice, call.call))
+
+    @property
+    def stops(self) -> dict[int, str]:
+        return {event.choice: event.reason for event in self.events if type(event) is ResponseFinished}
+
+    @property
+    def clean(self) -> bool:
+        return any(type(event) is StreamEnded and event.clean for event in self.events)
+
+    @property
+    def error(self) -> str | None:
+        return next((event.message for event in self.events if type(event) is ProviderFailed), None)
+
+
+def read(dialect: str, reads: list[bytes], limits: Limits = DEFAULT_LIMITS) -> Outcome:
+    """The checked events of a stream, in normal form."""
+    report = StreamReport()
+    chain = Chain(*machines(dialect, report, limits))
+    events: list[Any] = []
+    for chunk in reads:
+        events += chain.feed(chunk)
+        if chain.fault is not None:
+            break
+    else:
+        events += chain.finish()
+    fault = chain.fault
+    if fault is not None:
+        report.failed(fault)
+    return Outcome(joined(events), f"{type(fault).__name__}: {fault}" if fault else "", report)
+
+
+def translate(
+    source: str, target: str, reads: list[bytes], limits: Limits = DEFAULT_LIMITS, *, passing: bool = True
+) -> tuple[bytes, StreamReport]:
+    """``transcode`` without a loop: the same machines, driven as its last stage drives them."""
+    report = StreamReport()
+    encoding = Encoding(limits=limits, make_id=maker(), clock=CLOCK)
+    if source == target and passing:
+        encoder: Any = PassThrough(DIALECTS[target], encoding, TOLERANT, report)
+        chain: Any = None
+    else:
+        encoder = DIALECTS[target].encoder(encoding, report)
+        chain = Chain(*machines(source, report, limits))
+    output: list[bytes] = []
+    try:
+        for chunk in reads:
+            _step(chain, encoder, chain.feed(chunk) if chain else chunk, output)
+        if chain:
+            _step(chain, encoder, chain.finish(), output)
+        output.append(encoder.finish())
+        if encoder.fault is not None:
+            raise encoder.fault
+    except StreamError as error:
+        report.failed(error)
+        output.append(encoder.fail(error))
+    return b"".join(output), report
+
+
+def _step(chain: Any, encoder: Any, item: Any, output: list[bytes]) -> None:
+    if item:
+        output.append(encoder.feed(item))
+    for machine in (encoder, chain):
+        if machine is not None and machine.fault is not None:
+            raise machine.fault
+
+
+@frozen
+class Stream:
+    name: str
+    dialect: str
+    body: bytes
+
+    def __str__(self) -> str:
+        return f"{self.dialect}-{self.name}".replace(" ", "-")
+
+
+@cache
+def recorded() -> tuple[Stream, ...]:
+    """The recorded streams of every dialect there is, each body once."""
+    if CORPORA is None:
+        return ()
+    spec = importlib.util.spec_from_file_location("corpora_reader", CORPORA / "read.py")
+    assert spec is not None
+    assert spec.loader is not None
+    reader = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = reader
+    spec.loader.exec_module(reader)
+    found = {(s.dialect, s.body): Stream(s.name, s.dialect, s.body) for s in reader.streams() if s.dialect in DIALECTS}
+    return tuple(found.values())
+
+
+OURS = tuple(Stream(v.name, v.dialect, v.body) for v in VECTORS)
+
+
+def every_stream(*, ours: bool = True) -> list[Any]:
+    """Parameters: our vectors and every recording; one that skips where there are no recordings."""
+    streams = [*(OURS if ours else ()), *recorded()]
+    found = [pytest.param(stream, id=str(stream)) for stream in streams]
+    if not recorded():
+        skip = pytest.mark.skip(reason="no corpora: set STREAMKIT_CORPORA to their folder")
+        found.append(pytest.param(None, id="recordings", marks=skip))
+    return found
+
+
+def says(dialect: str) -> Any:
+    """Whether two outputs of a dialect say the same, usage aside: what a start could know of it depends on the reads."""
+
+    def equal(one: bytes, other: bytes) -> bool:
+        first, second = (read(dialect, [output or b""]).events for output in (one, other))
+        return [e for e in first if type(e) is not UsageReported] == [e for e in second if type(e) is not UsageReported]
+
+    return equal

@@ -1,0 +1,209 @@
+"""L6: each buffer has a limit, it holds at limit - 1 and at the limit, and what is above it is a named error."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import attrs
+import pytest
+
+from streamkit import errors
+from streamkit.dialects import DIALECTS
+from streamkit.limits import Limits
+from streamkit.recipes import transcode
+from streamkit.report import StreamReport
+from streamkit.testing import cut_at
+from tests.laws.running import read, translate
+from tests.vectors import anthropic, ollama, openai_chat
+from tests.vectors.openai_chat import CALLED, DONE, ROLE, STOP, call, calls, chunk, said
+from tests.vectors.vector import lines, named, sse
+
+MIB = 1024 * 1024
+
+
+def padded(size: int) -> bytes:
+    """A Chat stream with a comment line of ``size`` bytes."""
+    return b":" + b"x" * (size - 1) + b"\n\n" + sse(ROLE, said("Hi"), STOP, DONE)
+
+
+def long_event(size: int) -> bytes:
+    """A Chat event whose two lines have ``size`` bytes together."""
+    head, tail = b'data: {"object":"chat.completion.chunk",', b'data: "choices":[]'
+    return head + b"\n" + tail + b" " * (size - len(head) - len(tail) - 1) + b"}\n\n" + sse(ROLE, STOP, DONE)
+
+
+def long_line(size: int) -> bytes:
+    first = lines(ollama.line("Hi"))[:-2]
+    return first + b" " * (size - len(first) - 1) + b"}\n" + lines(ollama.end())
+
+
+#: What waits behind an open call counts as it is held: as the JSON of its deltas.
+WAITING = len(b'{"type":"text_delta","text":""}')
+BLOCK = len(b'{"type":"text_delta","text":"x"}')
+
+#: Field of Limits: dialect, the limits, a stream that needs exactly ``n`` of it, its limit, and the error.
+CASES = {
+    "line_bytes": ("openai-chat", 400, padded, errors.LineTooLong),
+    "event_bytes": ("openai-chat", 400, long_event, errors.EventTooLong),
+    "name_bytes": ("openai-chat", 20, lambda n: b"event: " + b"e" * n + b"\n" + sse(ROLE, STOP, DONE), errors.NameTooLong),
+    "index": ("openai-chat", 9, lambda n: sse(ROLE, calls(call(n, "a", "f", "{}")), CALLED, DONE), errors.IndexTooLarge),
+    "arguments_chars": (
+        "openai-chat", 30,
+        lambda n: sse(ROLE, calls(call(0, "a", "f", '{"x":"')), calls(call(0, arguments="y" * (n - 8))), calls(call(0, arguments='"}')), CALLED, DONE),
+        errors.ArgumentsTooLong,
+    ),
+    "stream_arguments_chars": (
+        "openai-chat", 30,
+        lambda n: sse(ROLE, calls(call(0, "a", "f", "{}" + " " * 10)), calls(call(1, "b", "g", "{}" + " " * (n - 14))), CALLED, DONE),
+        errors.StreamArgumentsTooLong,
+    ),
+    "tool_calls": ("openai-chat", 3, lambda n: sse(ROLE, *(calls(call(i, f"i{i}", "f", "{}")) for i in range(n)), CALLED, DONE), errors.TooManyToolCalls),
+    "choices": (
+        "openai-chat", 3,
+        lambda n: sse(*(chunk({"content": "x"}, index=i) for i in range(n)), *(chunk(finish="stop", index=i) for i in range(n)), DONE),
+        errors.TooManyChoices,
+    ),
+    "content_blocks": (
+        "anthropic", 3,
+        lambda n: named(anthropic.START, *(e for i in range(n) for e in anthropic.block(i, "x")), anthropic.finish("end_turn"), anthropic.STOP),
+        errors.TooManyBlocks,
+    ),
+    "held_chars": (
+        "openai-chat", 60,
+        lambda n: sse(ROLE, calls(call(0, "a", "f", '{"x":')), said("y" * (n - WAITING)), calls(call(0, arguments="1}")), CALLED, DONE),
+        errors.HeldTooLong,
+    ),
+}  # fmt: skip
+#: Not an error: too deep a text is ``malformed``.
+VERDICTS = {"json_depth"}
+#: Of what the caller gives, not of the stream: tests/tool_calls/test_schema.py.
+OF_THE_CALLER = {"schema_bytes"}
+
+
+def test_every_limit_is_tried():
+    assert CASES.keys() | VERDICTS | OF_THE_CALLER == {field.name for field in attrs.fields(Limits)}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("reads", ["whole", "per byte"])
+def test_a_limit_holds_to_the_last_unit(name, reads):
+    dialect, limit, make, error = CASES[name]
+    limits = Limits(**{name: limit})
+    for size in (limit - 1, limit, limit + 1):
+        body = make(size)
+        cut = [body] if reads == "whole" else cut_at(body, list(range(1, len(body))))
+        output, report = translate(dialect, "anthropic", cut, limits, passing=False)
+        if size <= limit:
+            assert report.error is None
+            assert report.clean
+        else:
+            assert type(report.error) is error
+            assert (report.error.limit, report.error.allowed) == (name, limit)
+            assert not report.clean
+            assert b"event: error" in output
+            assert b"message_stop" not in output
+
+
+def test_a_line_limit_holds_in_lines_of_json():
+    for size in (399, 400, 401):
+        _, report = translate("ollama", "ollama", [long_line(size)], Limits(line_bytes=400))
+        assert (type(report.error) is errors.LineTooLong) == (size > 400)
+
+
+@pytest.mark.parametrize("depth", [4, 5, 6])
+def test_too_deep_a_text_is_malformed(depth):
+    body = sse(ROLE, calls(call(0, "a", "f", '{"x":' * depth + "1" + "}" * depth)), CALLED, DONE)
+    (found,) = read("openai-chat", [body], Limits(json_depth=5)).calls
+    assert found.verdict.kind == ("complete" if depth <= 5 else "malformed")
+
+
+@pytest.mark.parametrize("index", [b"2147483648", b"%d" % 2**63, b"%d" % 2**64, b"1" + b"0" * 30, b"1e300"])
+def test_an_absurd_index_is_a_named_error(index):
+    place = 987_654_321
+    for dialect, body in (
+        ("openai-chat", sse(ROLE, calls(call(place, "a", "f", "{}")), CALLED, DONE)),
+        ("openai-chat", sse(chunk({"content": "x"}, index=place), STOP, DONE)),
+        ("anthropic", named(anthropic.START, {**anthropic.begin(0, "text", text=""), "index": place})),
+    ):
+        absurd = body.replace(b"%d" % place, index)
+        _, report = translate(dialect, "openai-chat", [absurd], passing=False)
+        assert type(report.error) is errors.IndexTooLarge
+
+
+async def endless(head: bytes, unit: bytes, total: int, tail: bytes = b"", size: int = 64 * 1024):
+    """``head``, then ``unit`` over and over until ``total`` bytes went out, in reads of about ``size``, then ``tail``."""
+    read_ = unit * (size // len(unit) or 1)
+    yield head
+    for _ in range(total // len(read_)):
+        yield bytes(bytearray(read_))  # a new object each time, as from a socket
+    yield tail
+
+
+async def peak(source, a: str, b: str, limits: Limits) -> tuple[int, int, StreamReport]:
+    """The most memory that a translation took, and how many bytes came out."""
+    report = StreamReport()
+    size = 0
+    tracemalloc.start()
+    try:
+        async with transcode(source, a, b, limits=limits, report=report) as stream:
+            async for piece in stream:
+                size += len(piece)
+        return tracemalloc.get_traced_memory()[1], size, report
+    finally:
+        tracemalloc.stop()
+
+
+SMALL = Limits(
+    line_bytes=256 * 1024,
+    event_bytes=256 * 1024,
+    arguments_chars=256 * 1024,
+    stream_arguments_chars=256 * 1024,
+    held_chars=256 * 1024,
+)
+ENDLESS = {
+    "line": ("openai-chat", sse(ROLE), b"x", "LineTooLong"),
+    "event": ("openai-chat", sse(ROLE), b'data: {"x":\n', "EventTooLong"),
+    "line of JSON": ("ollama", lines(ollama.line("Hi")) + b"{", b"x", "LineTooLong"),
+    "arguments": ("openai-chat", sse(ROLE, calls(call(0, "a", "f", '{"x":"'))), sse(calls(call(0, arguments="y" * 14))), "ArgumentsTooLong"),
+    "arguments of Anthropic": (
+        "anthropic",
+        named(anthropic.START, anthropic.begin(0, "tool_use", id="t", name="f", input={})),
+        named(anthropic.delta(0, "input_json_delta", partial_json="y" * 14)),
+        "ArgumentsTooLong",
+    ),
+    "held text": ("openai-chat", sse(ROLE, calls(call(0, "a", "f", '{"x":'))), sse(said("y" * 14)), "HeldTooLong"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+async def test_what_never_ends_takes_no_more_than_its_limit(what):
+    dialect, head, unit, error = ENDLESS[what]
+    most, _, report = await peak(endless(head, unit, 20 * MIB), dialect, "anthropic", SMALL)
+    assert type(report.error).__name__ == error
+    assert most < 8 * MIB
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "anthropic", "ollama"])
+@pytest.mark.parametrize("target", DIALECTS)
+@pytest.mark.parametrize(
+    "total", [3 * MIB, pytest.param(100 * MIB, marks=[pytest.mark.exhaustive, pytest.mark.timeout(900)])]
+)
+async def test_a_long_text_passes_in_flat_memory(dialect, target, total):
+    head, unit, tail = {
+        "openai-chat": (sse(ROLE), sse(said("fourteen chars")), sse(STOP, DONE)),
+        "anthropic": (
+            named(anthropic.START, anthropic.begin(0, "text", text="")),
+            named(anthropic.delta(0, "text_delta", text="fourteen chars")),
+            named(anthropic.stop(0), anthropic.finish("end_turn"), anthropic.STOP),
+        ),
+        "ollama": (b"", lines(ollama.line("fourteen chars")), lines(ollama.end())),
+    }[dialect]
+    most, size, report = await peak(endless(head, unit, total, tail), dialect, target, Limits())
+    assert report.clean
+    assert report.error is None
+    assert size > total // 4
+    assert most < 4 * MIB
+
+
+def test_the_vectors_are_short_enough_for_the_exhaustive_form():
+    assert max(len(vector.body) for vector in openai_chat.VECTORS) < 4096

@@ -1,0 +1,161 @@
+"""One dialect in and out: what passes, what does not, and what stands in its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamkit import Limits, StreamReport, collect, transcode
+from streamkit.dialects import DIALECTS
+from streamkit.errors import HeldTooLong, SourceFailed
+from streamkit.report import Status
+from streamkit.testing import FaultySource, cuts, source_of
+from tests.vectors import VECTORS
+from tests.vectors.vector import named, sse
+
+HEAD = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+START = {
+    "type": "message_start",
+    "message": {
+        "id": "m1", "type": "message", "role": "assistant", "model": "m", "content": [], "stop_reason": None,
+        "stop_sequence": None, "usage": {"input_tokens": 1, "output_tokens": 1},
+    },
+}  # fmt: skip
+
+
+def chunk(delta, finish=None):
+    return {**HEAD, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+
+
+HI = sse(chunk({"role": "assistant", "content": "hi"}))
+OPEN_CALL = sse(
+    chunk(
+        {"tool_calls": [{"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": '{"x":'}}]}
+    )
+)
+WHOLE = HI + sse(chunk({}, "stop")) + b"data: [DONE]\n\n"
+ERROR = b'{"error":{"message":"gone","type":"server_error"}}'
+
+
+async def passed(reads, dialect="openai-chat", **options):
+    report = StreamReport()
+    async with transcode(source_of(reads), dialect, dialect, report=report, **options) as stream:
+        return b"".join([piece async for piece in stream]), report
+
+
+def violations(dialect, output):
+    linter, parser = DIALECTS[dialect].linter(), DIALECTS[dialect].parser(Limits(), StreamReport())
+    found = linter.feed(parser.feed(output) + parser.finish()) + linter.finish()
+    return [one.rule for one in found if one.severity == "error"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [HI + b"data: [DONE]\n\n", HI + OPEN_CALL + b"data: [DONE]\n\n", HI + OPEN_CALL + b"data: [DONE]\n\n" + HI],
+    ids=["text", "an open call", "more behind it"],
+)
+async def test_a_terminator_that_comes_too_early_is_replaced_by_an_error(body):
+    for reads in cuts(body, sample=10):
+        output, report = await passed(reads)
+        assert output.startswith(HI)
+        assert b"[DONE]" not in output
+        assert output.count(b'"id":') == body[: body.index(b"data: [DONE]")].count(b'"id":'), "nothing begins anew"
+        assert b"stream_truncated" in output
+        assert report.status is Status.CUT
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        b"error: " + ERROR + b"\n\n",
+        ERROR + b"\n",
+        b'data: {"object":"error","message":"gone"}\n\n',
+        b'data: {"detail":"gone"}\n\n',
+        b'event: error\ndata: {"message":"gone"}\n\n',
+        b'data: {"error":"gone"}\n\n',
+    ],
+    ids=["a field", "a bare line", "flat", "detail", "event", "text"],
+)
+async def test_an_error_that_clients_would_not_see_is_written_as_the_dialect_has_it(error):
+    for reads in cuts(HI + error, sample=10):
+        output, report = await passed(reads)
+        assert output.startswith(HI)
+        assert output[len(HI) :].startswith(b'data: {"error":{')
+        assert b"gone" in output
+        assert violations("openai-chat", output) == []
+        assert report.status is Status.PROVIDER_ERROR
+
+
+async def test_an_anthropic_error_without_its_event_line_gets_one():
+    begun = named(START)
+    output, _ = await passed(
+        [begun + b'data: {"type":"error","error":{"type":"overloaded_error","message":"busy"}}\n\n'], "anthropic"
+    )
+    assert (
+        output
+        == begun + b'event: error\ndata: {"type":"error","error":{"type":"overloaded_error","message":"busy"}}\n\n'
+    )
+
+
+async def test_an_error_in_the_dialects_own_form_passes_as_it_came():
+    body = HI + b"data: " + ERROR + b"\n\n"
+    assert (await passed([body]))[0] == body
+
+
+async def test_an_abort_said_in_the_finish_reason_alone_is_an_error():
+    output, report = await passed([HI + sse(chunk({}, "abort")) + b"data: [DONE]\n\n"])
+    assert b"[DONE]" not in output
+    assert b"'abort'" in output
+    assert report.status is Status.PROVIDER_ERROR
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body"),
+    [
+        ("openai-chat", b"<!DOCTYPE html>\n\n<html>\n\n502\n\n</html>\n\n"),
+        ("openai-chat", named(START)),
+        ("anthropic", WHOLE),
+        ("ollama", b"<html>\n\n</html>\n"),
+    ],
+)
+async def test_nothing_passes_of_what_is_not_the_dialect(dialect, body):
+    for reads in cuts(body, sample=5):
+        output, report = await passed(reads, dialect)
+        assert report.status is Status.NOT_THIS_DIALECT
+        assert not output.startswith(body[:10])
+        assert body not in output
+        assert b"message_start" not in output.partition(b"rror")[0]
+
+
+async def test_a_head_without_its_data_does_not_pass():
+    for torn in (b"id: 3\n", b"event: mess", b"data"):
+        output, report = await passed([HI + torn])
+        assert output.startswith(HI + b'data: {"error"')
+        assert report.broken_frame == torn
+
+
+async def test_a_source_that_fails_behind_the_end_takes_nothing_back():
+    for to in DIALECTS:
+        source = FaultySource([WHOLE], fail_after=1, error=SourceFailed("reset"))
+        async with transcode(source, "openai-chat", to) as stream:
+            output = b"".join([piece async for piece in stream])
+        assert violations(to, output) == []
+        assert b"reset" not in output
+        assert stream.report.status is Status.DONE
+        assert stream.report.repairs == {"fault_after_end": 1}
+    response = await collect(FaultySource([WHOLE], fail_after=1, error=SourceFailed("reset")), "openai-chat")
+    assert response.clean
+    assert response.report.status is Status.DONE
+
+
+async def test_what_is_held_is_bounded():
+    endless = [HI, b"data: [DONE]\n\n", *[HI] * 100]
+    _, report = await passed(endless, limits=Limits(held_chars=1000))
+    assert isinstance(report.error, HeldTooLong)
+
+
+@pytest.mark.parametrize("vector", [one for one in VECTORS if one.clean], ids=lambda one: f"{one.dialect} {one.name}")
+async def test_a_stream_that_is_whole_passes_byte_for_byte(vector):
+    output, report = await passed([vector.body], vector.dialect)
+    assert report.clean
+    assert output.startswith(vector.body)
+    assert output[len(vector.body) :] in {b"", DIALECTS[vector.dialect].frame_end}

@@ -1,0 +1,210 @@
+"""The pipe: who closes what, in which order and in whose task; what a driver does with faults."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from streamkit.errors import BrokenFrame, UsageError
+from streamkit.pipeline import Chain, Stage, pipe
+from streamkit.report import StreamReport
+
+
+class Doubler:
+    """Yields each number twice; fails at 13, having handed over what came before it in the batch; holds one back."""
+
+    def __init__(self, report=None):
+        self.fault = None
+        self.held = []
+        self.report = report
+
+    def feed(self, numbers):
+        out, self.held = list(self.held), []
+        for number in numbers:
+            if number == 13:
+                self.fault = BrokenFrame("unlucky", b"13")
+                break
+            out += [number, number]
+        if out:
+            self.held = [out.pop()]
+        return out
+
+    def finish(self):
+        return self.held + ["end"]
+
+    def abandon(self):
+        held, self.held = self.held, []
+        return held
+
+
+double = Stage("double", Doubler)
+
+
+async def source(*batches, log=None, error=None):
+    try:
+        for batch in batches:
+            yield batch
+        if error is not None:
+            raise error
+    finally:
+        if log is not None:
+            log.append(("source", asyncio.current_task()))
+
+
+def watched(name, log):
+    async def stage(batches):
+        try:
+            async for batch in batches:
+                yield batch
+        finally:
+            log.append((name, asyncio.current_task()))
+
+    return stage
+
+
+async def read(stream):
+    return [item async for batch in stream for item in batch]
+
+
+async def test_stages_run_in_order_and_finish():
+    async with pipe(source([1], [2, 3]), double, double) as stream:
+        assert await read(stream) == [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, "end", "end", "end"]
+
+
+async def test_everything_is_closed_outermost_first_in_the_callers_task():
+    log = []
+    async with pipe(source([1], [2], log=log), watched("inner", log), watched("outer", log)) as stream:
+        await anext(stream)
+    assert log == [(name, asyncio.current_task()) for name in ("outer", "inner", "source")]
+
+
+async def test_what_precedes_a_fault_comes_before_it():
+    got = []
+    with pytest.raises(BrokenFrame, match="unlucky"):
+        async with pipe(source([1], [2, 13, 4]), double) as stream:
+            async for batch in stream:
+                got += batch
+    assert got == [1, 1, 2, 2]
+
+
+async def test_an_error_of_the_source_passes_after_what_was_held():
+    got = []
+    with pytest.raises(OSError, match="reset"):
+        async with pipe(source([1], error=OSError("reset")), double) as stream:
+            async for batch in stream:
+                got += batch
+    assert got == [1, 1]
+
+
+async def test_nothing_is_yielded_after_cancellation():
+    """``abandon`` would hand something over; a cancelled reader must not see it."""
+    waiting = asyncio.Event()
+    got = []
+
+    async def stalled():
+        yield [1]
+        waiting.set()
+        await asyncio.Event().wait()
+
+    async def run():
+        async with pipe(stalled(), double) as stream:
+            async for batch in stream:
+                got.append(batch)
+
+    task = asyncio.create_task(run())
+    await waiting.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert got == [[1]]
+
+
+async def test_a_stage_that_fails_to_close_does_not_leave_the_others_open():
+    log = []
+
+    async def broken(batches):
+        try:
+            async for batch in batches:
+                yield batch
+        finally:
+            raise RuntimeError("cannot close")
+
+    with pytest.raises(RuntimeError, match="cannot close"):
+        async with pipe(source([1], [2], log=log), watched("inner", log), broken) as stream:
+            await anext(stream)
+    assert [name for name, _ in log] == ["inner", "source"]
+
+
+async def test_several_failures_to_close_are_all_told():
+    async def broken(batches):
+        try:
+            async for batch in batches:
+                yield batch
+        finally:
+            raise RuntimeError("cannot close")
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        async with pipe(source([1], [2]), broken, broken) as stream:
+            await anext(stream)
+    assert len(caught.value.exceptions) == 2
+
+
+async def test_a_source_that_is_no_generator_is_fine():
+    class Plain:
+        def __aiter__(self):
+            self.left = [[1], [2]]
+            return self
+
+        async def __anext__(self):
+            if not self.left:
+                raise StopAsyncIteration
+            return self.left.pop(0)
+
+    async with pipe(Plain(), double) as stream:
+        assert await read(stream) == [1, 1, 2, 2, "end"]
+
+
+async def test_a_pipe_that_was_not_entered_says_so():
+    stream = pipe(source([1]), double)
+    with pytest.raises(UsageError, match="async with"):
+        await anext(stream)
+    async with stream:
+        pass
+    with pytest.raises(UsageError, match="once"):
+        async with stream:
+            pass
+
+
+async def test_built_in_stages_share_the_pipes_report_and_can_be_used_again():
+    seen = []
+    stage = Stage("spy", lambda report: seen.append(report) or Doubler())
+    mine = StreamReport()
+    async with pipe(source([1]), stage, stage, report=mine) as stream:
+        assert stream.report is mine
+        await read(stream)
+    async with pipe(source([1]), stage) as other:
+        await read(other)
+    assert seen[0] is seen[1] is mine
+    assert seen[2] is other.report is not mine
+
+
+@pytest.mark.parametrize("batches", [([1], [2, 3]), ([1, 13, 2],), ([],), ([1], [], [13])])
+async def test_a_chain_of_machines_is_the_same_as_their_stages(batches):
+    staged, fault = [], None
+    async with pipe(source(*batches), double, double) as stream:
+        try:
+            async for batch in stream:
+                staged += batch
+        except BrokenFrame as error:
+            fault = error
+    chain = Chain(Doubler(), Doubler())
+    chained = []
+    for batch in batches:
+        chained += chain.feed(batch)
+        if chain.fault is not None:
+            break
+    else:
+        chained += chain.finish()
+    assert chained == staged
+    assert type(chain.fault) is type(fault)

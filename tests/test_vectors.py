@@ -1,0 +1,103 @@
+"""Our own vectors: what each must give, by every driver; and each kind of repair and of loss in at least one (L5)."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import asdict
+
+from streamkit.dialects import DIALECTS
+from streamkit.recipes import collect, transcode
+from streamkit.report import LOSSES, REPAIRS, Status, StreamReport
+from streamkit.testing import FaultySource, cut_at, open_sources
+from tests.laws.running import CLOCK, Outcome, maker, read, translate
+from tests.vectors import VECTORS
+
+EACH = pytest.mark.parametrize(
+    "vector", [pytest.param(v, id=f"{v.dialect}-{v.name}".replace(" ", "-")) for v in VECTORS]
+)
+
+
+def check(vector, found: Outcome):
+    assert found.fault.partition(":")[0] == (vector.fault or "")
+    assert (found.text(), found.reasoning, found.refusal) == (vector.text, vector.reasoning, vector.refusal)
+    calls = [call for call in found.calls if call.choice == 0]
+    assert [(c.name, c.arguments, c.verdict.kind) for c in calls] == [
+        (c.name, c.arguments, c.verdict) for c in vector.calls
+    ]
+    for call, expected in zip(calls, vector.calls, strict=True):
+        assert expected.id in (None, call.id)
+    assert found.stops.get(0) == vector.stop
+    assert (found.clean, bool(found.report.clean)) == (vector.clean, vector.clean)
+    assert found.error == vector.provider_error
+    assert dict(found.report.repairs) == dict(vector.repairs)
+    assert not found.report.losses
+    assert tuple(held.arguments for held in found.report.withheld) == vector.withheld
+
+
+def told(report: StreamReport) -> dict[str, object]:
+    return asdict(report) | {"error": str(report.error)}
+
+
+@EACH
+def test_a_vector_gives_what_it_says_whole_and_byte_by_byte(vector):
+    check(vector, read(vector.dialect, [vector.body]))
+    check(vector, read(vector.dialect, cut_at(vector.body, list(range(1, len(vector.body))))))
+
+
+@EACH
+async def test_the_stages_collect_the_same(vector):
+    response = await collect(FaultySource([vector.body]), vector.dialect, make_id=maker())
+    assert open_sources() == 0
+    assert response.text == vector.text
+    assert [(c.name, c.arguments, c.verdict.kind) for c in response.tool_calls] == [
+        (c.name, c.arguments, c.verdict) for c in vector.calls
+    ]
+    assert response.clean == vector.clean
+    assert dict(response.report.repairs) == dict(vector.repairs)
+    assert (response.report.status is Status.DONE) == vector.clean
+
+
+@EACH
+@pytest.mark.parametrize("target", DIALECTS)
+async def test_transcode_counts_the_losses_and_says_all_the_same(vector, target):
+    report = StreamReport()
+    async with transcode(
+        FaultySource([vector.body]), vector.dialect, target, report=report, reencode=True, make_id=maker(), clock=CLOCK
+    ) as stream:
+        output = b"".join([piece async for piece in stream])
+    assert open_sources() == 0
+    expected_output, expected_report = translate(vector.dialect, target, [vector.body], passing=False)
+    assert output == expected_output
+    assert told(report) == told(expected_report)
+    if target in vector.losses:
+        expected = vector.losses[target]
+        assert {kind: report.losses[kind] for kind in expected} == expected
+    again = read(target, [output])
+    assert again.clean == vector.clean
+    assert again.fault == ""
+    text = vector.text if target == "openai-chat" else vector.text + vector.refusal
+    assert again.text() == text
+    assert again.reasoning == vector.reasoning
+    numbers = {"number_out_of_range"} & vector.repairs.keys()  # argument text keeps its numbers, here too
+    assert again.report.repairs.keys() <= numbers  # what the encoders write needs no tolerance
+
+
+#: Not in the bytes alone: tests/test_pass_through.py, tests/test_policy.py.
+NOT_OF_THE_WIRE = {"fault_after_end", "objects_split"}
+
+
+@pytest.mark.parametrize("kind", sorted(REPAIRS.keys() - NOT_OF_THE_WIRE))
+def test_each_kind_of_repair_is_seen(kind):
+    assert any(vector.repairs.get(kind) for vector in VECTORS)
+
+
+@pytest.mark.parametrize("kind", sorted(LOSSES))
+def test_each_kind_of_loss_is_seen(kind):
+    assert any(losses.get(kind) for vector in VECTORS for losses in vector.losses.values())
+
+
+def test_no_kind_is_expected_that_the_tables_do_not_name():
+    for vector in VECTORS:
+        assert vector.repairs.keys() <= REPAIRS.keys()
+        for losses in vector.losses.values():
+            assert losses.keys() <= LOSSES.keys()

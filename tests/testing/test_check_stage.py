@@ -1,0 +1,172 @@
+"""``check_stage`` finds each way to break a law, and leaves good stages alone."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from attrs import evolve
+
+from streamkit import accumulate_tool_calls, check_json, decode, encode, parse_sse
+from streamkit.dialects import DIALECTS
+from streamkit.events import StopReasonSeen, StreamEnded, TextDelta, ToolCallArguments
+from streamkit.recipes import parse
+from streamkit.report import StreamReport
+from streamkit.testing import FaultySource, adrive, check_stage, drive, drive_machine, open_sources
+from tests.laws.running import CLOCK, machines, maker, says
+from tests.vectors import VECTORS
+
+pytest_plugins = ("pytester",)
+
+EVENTS = [
+    [TextDelta("Hel"), TextDelta("lo")],
+    [ToolCallArguments(0, "{"), ToolCallArguments(0, "}")],
+    [StreamEnded(clean=True)],
+]
+
+
+async def upper(batches):
+    async for batch in batches:
+        yield [evolve(event, text=event.text.upper()) if isinstance(event, TextDelta) else event for event in batch]
+
+
+async def first_of_each_batch(batches):
+    async for batch in batches:
+        yield batch[:1]
+
+
+async def forgets_between_batches(batches):
+    """The joints of batches show: text is only changed where one event has all of it."""
+    async for batch in batches:
+        text = "".join(event.text for event in batch if isinstance(event, TextDelta))
+        yield [TextDelta(text.replace("ell", "ipp")), *(event for event in batch if not isinstance(event, TextDelta))]
+
+
+async def always_ends_well(batches):
+    async for batch in batches:
+        yield [event for event in batch if not isinstance(event, StreamEnded)] or batch[:0]
+    yield [StreamEnded(clean=True)]
+
+
+async def swallows_errors(batches):
+    try:
+        async for batch in batches:
+            yield batch
+    except Exception:  # noqa: BLE001 - the fault it is here to show
+        pass
+
+
+async def swallows_cancellation(batches):
+    try:
+        async for batch in batches:
+            yield batch
+    except asyncio.CancelledError:
+        pass
+
+
+async def yields_while_closing(batches):
+    try:
+        async for batch in batches:
+            yield batch
+    finally:
+        yield []
+
+
+async def test_good_stages_pass(stage_checker):
+    await stage_checker(upper, EVENTS)
+    await stage_checker(check_json(), EVENTS)
+    await stage_checker(
+        encode("anthropic", make_id=lambda prefix: prefix, clock=CLOCK),
+        EVENTS,
+        equal=says("anthropic"),
+        succeeds=succeeds,
+    )
+
+
+def succeeds(flow):
+    if isinstance(flow, bytes):
+        return b"message_stop" in flow
+    return any(isinstance(event, StreamEnded) and event.clean for event in flow)
+
+
+def reached_its_end(flow):
+    """A stop reason is the completion point; what fails behind it takes nothing back."""
+    return not isinstance(flow, bytes) and any(
+        isinstance(event, StopReasonSeen) or (isinstance(event, StreamEnded) and event.clean) for event in flow
+    )
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_every_built_in_stage_passes(dialect, stage_checker):
+    vector = next(v for v in VECTORS if v.dialect == dialect and v.name == "text")
+    accumulate = accumulate_tool_calls(make_id=maker())
+    items = [vector.body]
+    for stage in (parse(dialect), decode(dialect), accumulate, check_json()):
+        judge = {"succeeds": reached_its_end} if stage is accumulate else {}
+        await stage_checker(stage, items, **judge)
+        items = await adrive(stage, items)
+    for target in DIALECTS:
+        await stage_checker(encode(target, make_id=lambda prefix: prefix, clock=CLOCK), items, equal=says(target))
+
+
+@pytest.mark.parametrize(
+    ("stage", "law"),
+    [
+        (first_of_each_batch, "L1"),
+        (forgets_between_batches, "L1"),
+        (always_ends_well, "L3"),
+        (swallows_errors, "L3"),
+        (swallows_cancellation, "L7"),
+        (yields_while_closing, "L7"),
+    ],
+)
+async def test_a_broken_stage_is_named_with_its_law(stage, law):
+    with pytest.raises(AssertionError, match=law):
+        await check_stage(stage, EVENTS)
+    assert open_sources() == 0
+
+
+async def test_nothing_to_cut_is_a_mistake():
+    with pytest.raises(ValueError, match="at least one item"):
+        await check_stage(upper, [])
+
+
+async def test_a_faulty_source_fails_and_stalls_on_cue():
+    source = FaultySource([1, 2, 3], fail_after=2)
+    assert not source.open
+    found = []
+    with pytest.raises(type(source.error)):
+        async for item in source:
+            found.append(item)
+    assert (found, source.given, source.open, open_sources()) == ([1, 2], 2, True, 1)
+    await source.aclose()
+    assert (source.open, source.closed_in, open_sources()) == (False, asyncio.current_task(), 0)
+    stalling = FaultySource([1], stall_after=1)
+    assert await anext(aiter(stalling)) == 1
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(anext(stalling), 0.01)
+    assert stalling.stalled.is_set()
+    await stalling.aclose()
+
+
+def test_the_fixture_fails_a_test_that_leaves_a_source_open(pytester):
+    pytester.makeini("[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function")
+    pytester.makepyfile(
+        """
+        from streamkit.testing import FaultySource
+
+        async def test_leak(open_sources):
+            aiter(FaultySource([1]))
+
+        async def test_next(open_sources):
+            assert open_sources() == 0
+        """
+    )
+    pytester.runpytest_inprocess().assert_outcomes(passed=2, errors=1)
+
+
+def test_machine_and_stage_yield_the_same():
+    vector = next(v for v in VECTORS if v.name == "two calls that interleave")
+    parser = machines("openai-chat", StreamReport())[0]
+    reads = [vector.body[:700], vector.body[700:]]
+    assert drive_machine(parser, reads) == drive(parse_sse(), reads)

@@ -1,0 +1,542 @@
+"""Which fragment belongs to which call: small sequences of deltas, each with the calls and the repairs it must give.
+
+Rows cite the catalogue's case numbers (quirks.md §1-§5). ``made`` stands for an id that was made.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import tracemalloc
+from itertools import count
+from typing import Any
+
+import pytest
+from attrs import evolve
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamkit.errors import ArgumentsTooLong, StreamArgumentsTooLong, TooManyToolCalls
+from streamkit.events import (
+    ChoiceStarted,
+    Event,
+    LastFrameBroken,
+    ProviderFailed,
+    RefusalDelta,
+    ResponseFinished,
+    StopReasonSeen,
+    StreamEnded,
+    TerminatorSeen,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallDelta,
+    ToolCallEnded,
+    ToolCallFinished,
+    ToolCallStarted,
+    WireEvent,
+)
+from streamkit.limits import Limits
+from streamkit.report import StreamReport
+from streamkit.tool_calls.accumulate import ToolCallAccumulator
+from streamkit.tool_calls.check import JSONChecker
+
+MADE = "made"
+
+
+def d(
+    index: int | None = None, id: str | None = None, name: str | None = None, arguments: str | None = None, **rest: Any
+) -> ToolCallDelta:
+    return ToolCallDelta(index, id, name, arguments, **rest)
+
+
+def whole(arguments: str | None, **rest: Any) -> ToolCallDelta:
+    """A delta whose arguments are one whole value."""
+    return ToolCallDelta(arguments=arguments, snapshot=True, **rest)
+
+
+END = ToolCallEnded
+STOP = StopReasonSeen("stop", "stop")
+CALLS = StopReasonSeen("tool_calls", "tool_calls")
+LENGTH = StopReasonSeen("length", "length")
+DONE = TerminatorSeen(derives_calls=True)
+
+
+def accumulate(
+    events: list[WireEvent], *, batches: list[list[WireEvent]] | None = None
+) -> tuple[list[Event], StreamReport]:
+    report, made = StreamReport(), count()
+    machine = ToolCallAccumulator(report=report, make_id=lambda prefix: f"{prefix}{MADE}{next(made)}")
+    out = [event for batch in (batches if batches is not None else [events]) for event in machine.feed(batch)]
+    assert machine.fault is None
+    return out + machine.finish(), report
+
+
+def calls_of(events: list[Event], choice: int = 0) -> list[tuple[str, str, str]]:
+    """The finished calls by ordinal, once it is shown that start, fragments and end of each agree."""
+    finished = sorted(
+        (e for e in events if type(e) is ToolCallFinished and e.choice == choice), key=lambda event: event.call
+    )
+    started = [e for e in events if type(e) is ToolCallStarted and e.choice == choice]
+    assert [e.call for e in started] == [e.call for e in finished] == list(range(len(started)))
+    for start, end in zip(started, finished, strict=True):
+        assert (start.id, start.name, start.kind) == (end.id, end.name, end.kind)
+        mine = [e for e in events if getattr(e, "call", None) == end.call and e.choice == choice]
+        assert mine[0] is start
+        assert mine[-1] is end
+        assert "".join(e.fragment for e in mine[1:-1] if type(e) is ToolCallArguments) == end.arguments
+    ids = [end.id for end in finished]
+    assert len(set(ids)) == len(ids)
+    assert all(ids)
+    return [(MADE if MADE in end.id else end.id, end.name, end.arguments) for end in finished]
+
+
+#: What each row is called (with its cases), the deltas, the calls, the repairs. Every row ends with ``tool_calls``.
+ROWS: list[tuple[str, list[WireEvent], list[tuple[str, str, str]], dict[str, int]]] = [
+    # the shape that needs nothing
+    ("by the book", [d(0, "a", "f", ""), d(0, arguments="{"), d(0, arguments="}")], [("a", "f", "{}")], {}),
+    (
+        "two by the book",
+        [d(0, "a", "f", ""), d(0, arguments="{}"), d(1, "b", "g", ""), d(1, arguments='{"x":1}')],
+        [("a", "f", "{}"), ("b", "g", '{"x":1}')],
+        {},
+    ),
+    # §1: index missing
+    ("1: whole calls without index", [d(None, "a", "f", "{}"), d(None, "b", "g", "{}")], [("a", "f", "{}"), ("b", "g", "{}")], {"index_missing": 2}),
+    ("2: fragments without index", [d(None, "a", "f", "{"), d(arguments='"x":'), d(arguments="1}")], [("a", "f", '{"x":1}')], {"index_missing": 3}),
+    ("2: a known id finds its call", [d(None, "a", "f", "{"), d(None, "b", "g", "{}"), d(None, "a", None, "}")], [("a", "f", "{}"), ("b", "g", "{}")], {"index_missing": 3, "id_repeated": 1}),
+    ("3, 40: no index, and arguments before the name", [d(arguments='{"x":'), d(arguments="1}"), d(None, "a", "f")], [("a", "f", '{"x":1}')], {"index_missing": 3}),
+    ("4: an absent index is not 0", [d(0, "a", "f", "{}"), d(None, "b", "g", "{}")], [("a", "f", "{}"), ("b", "g", "{}")], {"index_missing": 1}),
+    ("5: no index, no id, one call after another", [d(None, None, "f", "{}"), d(None, None, "g", "{}")], [(MADE, "f", "{}"), (MADE, "g", "{}")], {"index_missing": 2, "id_missing": 2}),
+    ("7: only the continuation lacks its index", [d(0, "a", "f", "{"), d(None, None, None, "}")], [("a", "f", "{}")], {"index_missing": 1}),
+    ("8: the id null as a word", [d(0, "null", "f", "{}"), d(1, "null", "g", "{}")], [(MADE, "f", "{}"), (MADE, "g", "{}")], {"identity_blank": 2, "id_missing": 2}),
+    # §2: index constant, reused, duplicated
+    ("9: index 0 for two calls of one function", [d(0, "a", "f", ""), d(0, "b", "f", ""), d(0, "a", None, '{"x":1}'), d(0, "b", None, '{"x":2}')], [("a", "f", '{"x":1}'), ("b", "f", '{"x":2}')], {"index_reused": 1, "id_repeated": 2}),
+    ("18: another id for the same call, with its text", [d(0, "a", "f", ""), d(0, "b", "f", '{"x":1}')], [("a", "f", '{"x":1}')], {"id_changed": 1, "name_repeated": 1}),
+    ("9: one id for two functions", [d(0, "x", "f", ""), d(1, "x", "g", ""), d(0, arguments="{}"), d(1, arguments='{"y":1}')], [("x", "f", "{}"), (MADE, "g", '{"y":1}')], {"id_duplicate": 1}),
+    ("9, 10: every call at index 0", [d(0, "a", "f", '{"p":1}'), d(0, "b", "f", '{"p":2}')], [("a", "f", '{"p":1}'), ("b", "f", '{"p":2}')], {"index_reused": 1}),
+    ("9, 23: index 0 and no id at all", [d(0, None, "f", '{"p":1}'), d(0, None, "g", '{"p":2}')], [(MADE, "f", '{"p":1}'), (MADE, "g", '{"p":2}')], {"index_reused": 1, "id_missing": 2}),
+    ("12: per-call servers restart at 0", [d(0, "a", "f", "{"), d(0, None, None, "}"), d(0, "b", "g", "{"), d(0, None, None, "}")], [("a", "f", "{}"), ("b", "g", "{}")], {"index_reused": 1}),
+    ("13: same index, another id and name before the first was complete", [d(0, "a", "f", ""), d(0, "b", "g", "{}")], [("a", "f", ""), ("b", "g", "{}")], {"index_reused": 1}),
+    ("13: same index, another id, same name, first complete", [d(0, "a", "f", "{}"), d(0, "b", "f", "{}")], [("a", "f", "{}"), ("b", "f", "{}")], {"index_reused": 1}),
+    ("14, 82: indices with gaps", [d(3, "a", "f", "{}"), d(7, "b", "g", "{}")], [("a", "f", "{}"), ("b", "g", "{}")], {}),
+    ("15: one call at several indices", [d(0, "a", "f", "{"), d(1, "a", None, "}")], [("a", "f", "{}")], {"index_changed": 1, "id_repeated": 1}),
+    ("16: a second call does not get the first one's arguments", [d(0, "a", "f", "{}"), d(1, "b", "g", '{"city":'), d(1, None, None, '"Boston"}')], [("a", "f", "{}"), ("b", "g", '{"city":"Boston"}')], {}),
+    ("17: interleaved arguments", [d(0, "a", "f", ""), d(1, "b", "g", ""), d(1, None, None, "[1"), d(0, None, None, "[0"), d(1, None, None, "]"), d(0, None, None, "]")], [("a", "f", "[0]"), ("b", "g", "[1]")], {}),
+    ("18: a new id on each delta of one call", [d(0, "a", "f", "{"), d(0, "b", None, '"x":1'), d(0, "c", None, "}")], [("a", "f", '{"x":1}')], {"id_changed": 2}),
+    ("18: and the name again with it", [d(0, "a", "f", "{"), d(0, "b", "f", '"x":1'), d(0, "c", "f", "}")], [("a", "f", '{"x":1}')], {"id_changed": 2, "name_repeated": 2}),
+    ("19: two entries of one index in one chunk", [d(0, "a", "f", ""), d(0, None, None, "{}")], [("a", "f", "{}")], {}),
+    ("20: later parts with a blank name", [d(0, "a", "f", "{"), d(0, "a", "", "}")], [("a", "f", "{}")], {"identity_blank": 1, "id_repeated": 1}),
+    ("21: nothing is split without proof", [d(0, "a", "f", '{"x":'), d(0, None, "f", '{"y":1}'), d(0, None, None, "}")], [("a", "f", '{"x":{"y":1}}')], {"name_repeated": 1}),
+    ("22: two calls of one tool at index 0 without ids", [d(0, None, "f", '{"p":1}'), d(0, None, "f", '{"p":2}')], [(MADE, "f", '{"p":1}'), (MADE, "f", '{"p":2}')], {"index_reused": 1, "id_missing": 2}),
+    ("22: a call that is sent again", [d(0, "a", "f", '{"p":1}'), d(0, "a", "f", '{"p":1}')], [("a", "f", '{"p":1}')], {"id_repeated": 1, "name_repeated": 1, "arguments_repeated": 1}),
+    # §3: id
+    ("23: white space for an id on a continuation", [d(0, "a", "f", "{"), d(0, " ", None, "}")], [("a", "f", "{}")], {"identity_blank": 1}),
+    ("24: blank id and name on continuations", [d(0, "a", "f", "{"), d(0, "", "", "}")], [("a", "f", "{}")], {"identity_blank": 2}),
+    ("25: None for id and name", [d(0, "a", "f", "{"), d(0, "None", "null", "}")], [("a", "f", "{}")], {"identity_blank": 2}),
+    ("26, 28: an id that never comes", [d(0, None, "f", "{"), d(0, None, None, "}")], [(MADE, "f", "{}")], {"id_missing": 1}),
+    ("29: an id in the first fragment alone", [d(0, "a", "f"), d(0, None, None, "{"), d(0, None, None, "}")], [("a", "f", "{}")], {}),
+    ("30, 31: an id in every fragment", [d(0, "call_1", "f"), d(0, "call_1", None, "{"), d(0, "call_1", None, "}")], [("call_1", "f", "{}")], {"id_repeated": 2}),
+    ("32: the id of later chunks differs", [d(0, "a", "f", "{"), d(0, "b", None, "}")], [("a", "f", "{}")], {"id_changed": 1}),
+    ("33: a ghost", [d(0, "a", "f", "{}"), d(1, "", None, None)], [("a", "f", "{}")], {"identity_blank": 1, "call_ghost": 1}),
+    ("33: a ghost between two calls", [d(0, "a", "f", "{}"), d(1, "g"), d(2, "b", "h", "{}")], [("a", "f", "{}"), ("b", "h", "{}")], {"call_ghost": 1}),
+    ("35: the tool's name for an id, twice", [d(0, "f", "f", "{}"), d(1, "f", "f", '{"x":1}')], [("f", "f", "{}"), (MADE, "f", '{"x":1}')], {"id_duplicate": 1}),
+    ("an id that comes late", [d(0, None, "f"), d(0, "a", None, "{}")], [("a", "f", "{}")], {}),
+    # §4: name
+    ("36: the name in every chunk", [d(0, "a", "read_file", ""), d(0, None, "read_file", "{"), d(0, None, "read_file", "}")], [("a", "read_file", "{}")], {"name_repeated": 2}),
+    ("37: name and complete arguments again under one index", [d(0, "a", "f", '{"x":1}'), d(0, None, "f", '{"x":2}')], [("a", "f", '{"x":1}'), (MADE, "f", '{"x":2}')], {"index_reused": 1, "id_missing": 1}),
+    ("38: a name in pieces", [d(0, "a", "edit_ex"), d(0, None, "isting_file"), d(0, None, None, "{}")], [("a", "edit_existing_file", "{}")], {"name_pieces": 1}),
+    ("39: consecutive calls of one tool", [d(0, "a", "web_search", "{}"), d(1, "b", "web_search", "{}")], [("a", "web_search", "{}"), ("b", "web_search", "{}")], {}),
+    ("40: arguments before the name", [d(0, "a", None, "{"), d(0, None, None, "}"), d(0, None, "f")], [("a", "f", "{}")], {}),
+    ("40: a late name keeps its place", [d(0, "a", None, "{"), d(1, "b", "g", "{}"), d(0, None, "f", "}")], [("a", "f", "{}"), ("b", "g", "{}")], {}),
+    ("40: a name that never comes", [d(0, "a", None, "{}")], [("a", "", "{}")], {"call_nameless": 1}),
+    ("40: a nameless complete call is not the next one", [d(0, "a", None, "{}"), d(0, None, "f", '{"x":1}')], [("a", "", "{}"), (MADE, "f", '{"x":1}')], {"index_reused": 1, "call_nameless": 1, "id_missing": 1}),
+    ("40: not even if the next one has an id", [d(0, None, None, '{"y":2}'), d(0, "a", "f", '{"x":1}')], [(MADE, "", '{"y":2}'), ("a", "f", '{"x":1}')], {"index_reused": 1, "call_nameless": 1, "id_missing": 1}),
+    ("40: id and name late together", [d(0, None, None, '{"y":2}'), d(0, "a", "f", "")], [("a", "f", '{"y":2}')], {}),
+    ("another name after arguments", [d(0, "a", "f", '{"x":'), d(0, None, "g", "1}")], [("a", "f", '{"x":1}')], {"name_changed": 1}),
+    # §5: argument values
+    ("41, 42: arguments that stay blank", [d(0, "a", "f", ""), d(0, None, None, "")], [("a", "f", "")], {}),
+    ("43, 44: arguments null", [d(0, "a", "f", None)], [("a", "f", "")], {}),
+    ("45: a seed of {} before the real arguments", [d(0, "a", "f", "{}"), d(0, None, None, '{"a":'), d(0, None, None, "1}")], [("a", "f", '{"a":1}')], {"empty_object_prefix": 1}),
+    ("45: {} alone stays", [d(0, "a", "f", "{}")], [("a", "f", "{}")], {}),
+    ("45: {} and white space", [d(0, "a", "f", "{}"), d(0, None, None, " ")], [("a", "f", "{} ")], {}),
+    ("46: an object's text", [whole('{"a":1.0}', index=0, id="a", name="f")], [("a", "f", '{"a":1.0}')], {}),
+    ("48: digits and key order", [d(0, "a", "f", '{"z":18446744073709551616,'), d(0, None, None, '"a":1.0}')], [("a", "f", '{"z":18446744073709551616,"a":1.0}')], {}),
+    ("49: a later whole value replaces", [whole('{"a":1}', index=0, id="a", name="f"), whole('{"a":1,"b":2}', index=0)], [("a", "f", '{"a":1,"b":2}')], {"arguments_replaced": 1}),
+    ("49: {} and then the value", [whole("{}", index=0, id="a", name="f"), whole('{"b":2}', index=0)], [("a", "f", '{"b":2}')], {"arguments_replaced": 1}),
+    ("50: fragments that are no JSON", [d(0, "a", "f", '{"x": tru'), d(0, None, None, "th}")], [("a", "f", '{"x": truth}')], {}),
+    ("concatenated objects of one call stay", [d(0, "a", "f", '{"a":1}'), d(0, None, None, '{"b":2}')], [("a", "f", '{"a":1}{"b":2}')], {}),
+    ("the whole text once more at the end", [d(0, "a", "f", '{"a":'), d(0, None, None, "1}"), d(0, None, None, '{"a":1}')], [("a", "f", '{"a":1}')], {"arguments_repeated": 1}),
+    # calls that the wire ends
+    ("ended and started again at its index", [d(0, "a", "f", "{}"), END(0), d(0, "b", "f", "{}"), END(0)], [("a", "f", "{}"), ("b", "f", "{}")], {"index_reused": 1}),
+    ("text after the end", [d(0, "a", "f", "{}"), END(0), d(0, None, None, "{}")], [("a", "f", "{}")], {"arguments_late": 1}),
+    ("an end without a call", [END(4), d(0, "a", "f", "{}")], [("a", "f", "{}")], {}),
+]  # fmt: skip
+
+#: Cases of §1-§5 that are not the accumulator's.
+ELSEWHERE = {
+    6: "the encoder writes the index",
+    11: "Responses' decoder",
+    27: "Responses' encoder",
+    34: "ids of two turns: test_made_ids_differ_between_turns",
+    47: "requests",
+    51: "verdicts of all siblings: test_a_cut_call_leaves_its_siblings_not_ended",
+}
+
+
+@pytest.mark.parametrize(
+    ("events", "calls", "repairs"), [pytest.param(*row[1:], id=row[0].replace(" ", "-")) for row in ROWS]
+)
+def test_identity_is_a_vote(events, calls, repairs):
+    for batches in [[events], [[event] for event in events]]:
+        out, report = accumulate([], batches=[*batches, [CALLS, DONE]])
+        assert calls_of(out) == calls
+        assert dict(report.repairs) == repairs
+        assert out[-2:] == [ResponseFinished("tool_calls", "tool_calls"), StreamEnded(clean=True)]
+
+
+def test_every_case_of_the_catalogue_has_its_row():
+    cited = {int(number) for name, *_ in ROWS if ":" in name for number in name.partition(":")[0].split(", ")}
+    assert cited | set(ELSEWHERE) >= set(range(1, 52))
+    assert not cited & set(ELSEWHERE)
+
+
+def test_made_ids_differ_between_turns():  # quirks.md 34
+    def turn() -> str:
+        machine = ToolCallAccumulator()
+        (started, *_) = machine.feed([d(0, None, "f", "{")])
+        return started.id
+
+    ids = {turn() for _ in range(50)}
+    assert len(ids) == 50
+    assert all(call_id.startswith("call_") for call_id in ids)
+
+
+def test_an_id_that_was_announced_does_not_change():
+    out, report = accumulate([d(0, None, "f", "{"), d(0, "a", None, "}"), CALLS])
+    assert calls_of(out) == [(MADE, "f", "{}")]
+    assert report.repairs["id_missing"] == 1
+    assert report.repairs["id_late"] == 1
+
+
+def test_choices_do_not_share_calls():
+    events = [d(0, "a", "f", "{"), d(0, "b", "g", "[", choice=1), d(0, arguments="}"), d(0, arguments="]", choice=1)]
+    out, report = accumulate([*events, CALLS, evolve(CALLS, choice=1)])
+    assert calls_of(out, 0) == [("a", "f", "{}")]
+    assert calls_of(out, 1) == [("b", "g", "[]")]
+    assert not report.repairs
+
+
+def test_a_call_is_announced_with_its_first_argument_text():
+    machine = ToolCallAccumulator()
+    assert machine.feed([d(0, "a", "f", "")]) == []
+    assert machine.feed([d(0, arguments="{")]) == [ToolCallStarted(0, "a", "f"), ToolCallArguments(0, "{")]
+    assert machine.feed([d(0, arguments="}")]) == [ToolCallArguments(0, "}")]
+
+
+def test_a_call_is_announced_with_the_first_delta_of_another():
+    machine = ToolCallAccumulator()
+    machine.feed([d(0, "a", "f")])
+    assert machine.feed([d(1, "b", "g")]) == [ToolCallStarted(0, "a", "f")]
+
+
+def test_a_call_without_a_name_holds_back_those_behind_it():
+    machine = ToolCallAccumulator()
+    assert machine.feed([d(0, "a", None, '{"x":'), d(1, "b", "g", "{"), d(1, arguments="}")]) == []
+    assert machine.feed([d(0, name="f", arguments="1}")])[0] == ToolCallStarted(0, "a", "f")
+
+
+def test_an_ended_call_is_finished_at_once_and_no_other():
+    machine = ToolCallAccumulator()
+    out = machine.feed([d(0, "a", "f", "{}"), d(1, "b", "g", "{}"), ToolCallEnded(0)])
+    assert [event.call for event in out if type(event) is ToolCallFinished] == [0]
+
+
+def test_text_that_parses_is_not_finished():  # design.md §4
+    machine = ToolCallAccumulator()
+    out = machine.feed([d(0, "a", "f", '{"a":1}'), CALLS])
+    assert not [event for event in out if type(event) is ToolCallFinished]
+
+
+def test_late_text_goes_to_the_report():
+    _, report = accumulate([d(0, "a", "f", "{}"), ToolCallEnded(0), d(0, arguments="more"), d(0, arguments=" "), CALLS])
+    assert [(held.kind, held.id, held.arguments) for held in report.withheld] == [("arguments_late", "a", "more")]
+
+
+# -- stop reasons (quirks.md §6) ---------------------------------------------------------------------------------------
+
+ONE = d(0, "a", "f", '{"x":1}')
+OPEN = d(0, "a", "f", '{"x":')
+ABORT = StopReasonSeen("error", "abort")
+
+
+def seen(reason: Any, **rest: Any) -> StopReasonSeen:
+    return StopReasonSeen(reason, reason, **rest)
+
+
+#: Name, events, the reason (None: not clean), repairs.
+ENDS: list[tuple[str, list[WireEvent], str | None, dict[str, int]]] = [
+    ("text", [TextDelta("hi"), STOP, DONE], "stop", {}),
+    ("no [DONE] behind a reason", [TextDelta("hi"), STOP], "stop", {}),
+    ("52: stop with calls", [ONE, STOP, DONE], "tool_calls", {"stop_with_calls": 1}),
+    ("52: in a dialect where stop covers calls", [ONE, evolve(STOP, covers_calls=True), TerminatorSeen()], "tool_calls", {}),
+    ("54: tool_calls without a call", [TextDelta("hi"), CALLS, DONE], "stop", {"calls_without_call": 1}),
+    ("54, 33: tool_calls with a ghost only", [d(0, "a"), CALLS, DONE], "stop", {"calls_without_call": 1, "call_ghost": 1}),
+    ("55: length wins over calls", [OPEN, LENGTH, DONE], "length", {}),
+    ("55: length then tool_calls", [ONE, LENGTH, CALLS, DONE], "length", {"stop_conflict": 1}),
+    ("56: length with calls is not upgraded", [ONE, LENGTH, DONE], "length", {}),
+    ("content filter wins over calls", [ONE, CALLS, seen("content_filter"), DONE], "content_filter", {"stop_conflict": 1}),
+    ("58: tool_calls, then stop", [ONE, CALLS, STOP, DONE], "tool_calls", {"stop_conflict": 1}),
+    ("58: stop, then tool_calls", [ONE, STOP, CALLS, DONE], "tool_calls", {"stop_conflict": 1}),
+    ("58: the same reason again is no repair", [ONE, CALLS, CALLS, DONE], "tool_calls", {}),
+    ("60: calls in the same chunk as the reason, more text after", [OPEN, CALLS, d(0, arguments="1}"), DONE], "tool_calls", {}),
+    ("57, 61: no reason at all, complete calls, [DONE]", [ONE, DONE], "tool_calls", {"finish_derived": 1}),
+    ("61: with a ghost beside it", [ONE, d(1, "b"), DONE], "tool_calls", {"finish_derived": 1, "call_ghost": 1}),
+    ("61: an open call derives nothing", [OPEN, DONE], None, {}),
+    ("61: blank arguments derive nothing", [d(0, "a", "f", ""), DONE], None, {}),
+    ("61: text alone derives nothing", [TextDelta("hi"), DONE], None, {}),
+    ("61: another dialect's terminator derives nothing", [ONE, TerminatorSeen()], None, {}),
+    ("64: the end inside a call", [OPEN], None, {}),
+    ("64: the end behind a complete call", [ONE], None, {}),
+    ("64: the end inside a frame", [OPEN, LastFrameBroken(b"data: {")], None, {}),
+    ("nothing at all", [], None, {}),
+    ("[DONE] and nothing else", [DONE], None, {}),
+    ("refusal said as stop", [RefusalDelta("no"), STOP, DONE], "refusal", {}),
+    ("a stop sequence says more than stop", [TextDelta("hi"), STOP, seen("stop_sequence", stop_sequence="\n"), DONE], "stop_sequence", {"stop_conflict": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("events", "reason", "repairs"), [pytest.param(*row[1:], id=row[0].replace(" ", "-")) for row in ENDS]
+)
+def test_a_choice_ends_for_one_reason(events, reason, repairs):
+    out, report = accumulate([ChoiceStarted(), *events] if events and events != [DONE] else events)
+    finished = [event.reason for event in out if type(event) is ResponseFinished]
+    assert finished == ([reason] if reason else [])
+    assert type(out[-1]) is StreamEnded
+    assert out[-1].clean is report.clean is (reason is not None)
+    assert bool(out[-1].reason) is (reason is None)
+    assert dict(report.repairs) == repairs
+    assert {event.ended for event in out if type(event) is ToolCallFinished} <= {reason is not None}
+
+
+def test_the_native_word_and_the_stop_sequence_go_along():
+    out, _ = accumulate([StopReasonSeen("stop", "eos"), StopReasonSeen("stop_sequence", "stop", 0, "###")])
+    assert out[-2] == ResponseFinished("stop_sequence", "stop", 0, "###")
+
+
+def test_each_choice_needs_its_reason():
+    out, _ = accumulate([ChoiceStarted(0), ChoiceStarted(1), STOP])
+    assert out == [
+        ChoiceStarted(0),
+        ChoiceStarted(1),
+        StreamEnded(False, "the stream ended without a stop reason for choice 1"),
+    ]
+
+
+def test_a_reason_that_says_error_is_an_error():
+    out, report = accumulate([ONE, ABORT, STOP, DONE])
+    failed, ended = out[-2:]
+    assert type(failed) is ProviderFailed
+    assert failed.code == "abort"
+    assert not ended.clean
+    assert not [event for event in out if type(event) is ResponseFinished]
+    assert report.status.name == "PROVIDER_ERROR"
+
+
+def test_a_cut_call_leaves_its_siblings_not_ended():  # quirks.md 51
+    out, _ = accumulate([ONE, d(1, "b", "g", '{"y":')])
+    checked = JSONChecker().feed(out)
+    assert [event.verdict.kind for event in checked if type(event) is ToolCallFinished] == ["truncated", "truncated"]
+
+
+def test_a_call_that_the_wire_ended_keeps_its_verdict_when_the_stream_is_cut():
+    out, _ = accumulate([ONE, ToolCallEnded(0), d(1, "b", "g", '{"y":')])
+    checked = JSONChecker().feed(out)
+    assert [event.verdict.kind for event in checked if type(event) is ToolCallFinished] == ["complete", "truncated"]
+
+
+def test_content_after_an_error_is_passed_over():
+    out, report = accumulate([OPEN, ProviderFailed("server", "down"), d(0, arguments="1}"), TextDelta("x"), STOP, DONE])
+    assert [type(event) for event in out] == [
+        ToolCallStarted,
+        ToolCallArguments,
+        ToolCallFinished,
+        ProviderFailed,
+        StreamEnded,
+    ]
+    assert report.repairs["after_error"] == 2
+
+
+def test_abandoned_calls_are_not_ended():
+    machine = ToolCallAccumulator()
+    machine.feed([ONE])
+    (finished,) = machine.abandon()
+    assert finished == ToolCallFinished(0, "a", "f", '{"x":1}', ended=False)
+
+
+def test_what_fails_behind_the_completion_point_takes_nothing_back():
+    machine = ToolCallAccumulator()
+    machine.feed([ONE, CALLS])
+    finished, _reason, ended = machine.abandon()
+    assert finished == ToolCallFinished(0, "a", "f", '{"x":1}', ended=True)
+    assert ended.clean
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+def fault_of(limits: Limits, events: list[WireEvent]) -> tuple[list[Event], Exception | None]:
+    machine = ToolCallAccumulator(limits=limits)
+    return machine.feed(events), machine.fault
+
+
+def test_arguments_have_a_limit():
+    limits = Limits(arguments_chars=4)
+    assert fault_of(limits, [d(0, "a", "f", "123"), d(0, arguments="4")])[1] is None
+    out, fault = fault_of(limits, [d(0, "a", "f", "123"), d(0, arguments="45")])
+    assert isinstance(fault, ArgumentsTooLong)
+    assert out == [ToolCallStarted(0, "a", "f"), ToolCallArguments(0, "123")]
+
+
+def test_all_arguments_together_have_a_limit():
+    limits = Limits(stream_arguments_chars=4)
+    assert fault_of(limits, [d(0, "a", "f", "12"), d(1, "b", "g", "34")])[1] is None
+    assert isinstance(fault_of(limits, [d(0, "a", "f", "12"), d(1, "b", "g", "345")])[1], StreamArgumentsTooLong)
+
+
+def test_calls_have_a_limit():
+    limits = Limits(tool_calls=2)
+    calls = [d(index, f"id{index}", "f") for index in range(3)]
+    assert fault_of(limits, calls[:2])[1] is None
+    assert isinstance(fault_of(limits, calls)[1], TooManyToolCalls)
+
+
+# -- properties --------------------------------------------------------------------------------------------------------
+
+IDENTITIES = ["", "a", "b", "null", " ", None]
+NAMES = ["", "f", "g", None]
+FRAGMENTS = st.sampled_from(["{", "}", "{}", '"x":1', '{"x":1}', "", " ", "tru", None])
+WIRE = st.one_of(
+    st.builds(
+        ToolCallDelta,
+        st.sampled_from([None, 0, 1, 5]),
+        st.sampled_from(IDENTITIES),
+        st.sampled_from(NAMES),
+        FRAGMENTS,
+        st.sampled_from([0, 0, 1]),
+        snapshot=st.sampled_from([False, False, False, True]),
+    ),
+    st.builds(ToolCallEnded, st.sampled_from([0, 1, 5])),
+    st.sampled_from([STOP, CALLS, LENGTH, DONE]),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.booleans(), WIRE), max_size=12))
+def test_grouping_into_batches_changes_nothing(tagged):
+    batches: list[list[WireEvent]] = []
+    for new_batch, event in tagged:
+        if new_batch or not batches:
+            batches.append([])
+        batches[-1].append(event)
+    one, one_report = accumulate([event for _, event in tagged])
+    many, many_report = accumulate([], batches=batches)
+    assert one == many
+    assert one_report == many_report
+    for choice in (0, 1):
+        calls_of(one, choice)
+
+
+def fragments_of(text: str, sizes: list[int]) -> list[str]:
+    parts, at = [], 0
+    for size in sizes:
+        parts.append(text[at : at + size])
+        at += size
+    return [*parts, text[at:]]
+
+
+TEXTS = st.lists(
+    st.tuples(st.text(alphabet='{}[]":,x1 \\', max_size=20), st.lists(st.integers(0, 6), max_size=5)),
+    min_size=1,
+    max_size=5,
+)
+
+
+@settings(deadline=None)
+@given(TEXTS, st.randoms(use_true_random=False), st.booleans())
+def test_arguments_never_cross_calls_with_ids_and_indices_of_their_own(texts, rng, repeat):
+    """Whatever the interleaving, and whether or not the id is repeated."""
+    queues = []
+    for index, (text, sizes) in enumerate(texts):
+        first, *rest = fragments_of(text, sizes)
+        again = f"id{index}" if repeat else None
+        queues.append([d(index, f"id{index}", f"f{index}", first), *(d(index, again, None, part) for part in rest)])
+    mentioned, events = [], []
+    while any(queues):
+        queue = rng.choice([queue for queue in queues if queue])
+        delta = queue.pop(0)
+        if delta.index not in mentioned:
+            mentioned.append(delta.index)
+        events.append(delta)
+    out, report = accumulate([*events, CALLS])
+    assert set(report.repairs) <= {"id_repeated", "empty_object_prefix", "arguments_repeated"}
+    calls = calls_of(out)
+    assert [call_id for call_id, _, _ in calls] == [f"id{index}" for index in mentioned]  # the order of first mention
+    for index, (_, name, text) in zip(mentioned, calls, strict=True):
+        assert name == f"f{index}"
+        if not set(report.repairs) & {"empty_object_prefix", "arguments_repeated"}:
+            assert text == texts[index][0]
+
+
+@settings(deadline=None)
+@given(st.permutations(range(4)), st.data())
+def test_calls_keep_the_order_of_first_mention(indices, data):
+    rounds = [[d(index, f"id{index}", f"f{index}") for index in indices]]
+    rounds += [[d(index, arguments="x") for index in data.draw(st.permutations(range(4)))] for _ in range(3)]
+    ends = [ToolCallEnded(index) for index in data.draw(st.permutations(range(4)))]
+    out, _ = accumulate([*(event for events in rounds for event in events), *ends, CALLS])
+    assert [call_id for call_id, _, _ in calls_of(out)] == [f"id{index}" for index in indices]
+
+
+# -- cost --------------------------------------------------------------------------------------------------------------
+
+MIB = 1024 * 1024
+
+
+def test_small_fragments_cost_at_most_four_times_their_text():
+    """A list of 14-character strings would take ten times the text."""
+    size = 14
+    machine = ToolCallAccumulator()
+    machine.feed([d(0, "a", "f", "{")])
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        for number in range(MIB // size):
+            machine.feed([d(0, arguments=f"{number:014d}")])
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept - before < 4 * MIB
+    assert kept - before > 0.9 * MIB  # the text itself is there
+
+
+# -- the debug log -----------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_logged_above_debug(caplog):
+    with caplog.at_level(logging.INFO, "streamkit.tool_calls"):
+        accumulate([ONE, CALLS])
+    assert not caplog.records
+
+
+def test_the_log_counts_what_was_appended_and_not_what_was_dropped(caplog):
+    with caplog.at_level(logging.DEBUG, "streamkit.tool_calls"):
+        accumulate([ONE, d(0, arguments='{"x":1}'), d(0, arguments=" "), CALLS])
+    assert [message.removeprefix("call a: ") for message in caplog.messages] == [
+        "started as number 0: f",
+        "+7 characters, 7 in all",
+        "+0 characters, 7 in all",
+        "+1 characters, 8 in all",
+        "finished with 8 characters",
+    ]

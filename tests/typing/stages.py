@@ -1,0 +1,70 @@
+"""Types are tested: mypy reads this file, nobody runs it.
+
+``warn_unused_ignores`` turns each ``type: ignore`` into an assertion that the line does not type-check.
+"""
+
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import assert_type
+
+from streamkit import (
+    Pipe,
+    Response,
+    accumulate_tool_calls,
+    check_json,
+    collect,
+    decode,
+    encode,
+    parse_ndjson,
+    parse_sse,
+    pipe,
+    transcode,
+)
+from streamkit.events import Event, TextDelta, WireEvent
+from streamkit.framing.frame import Frame
+
+
+async def shout(batches: AsyncIterable[list[Event]]) -> AsyncIterator[list[Event]]:
+    async for batch in batches:
+        yield [TextDelta(e.text.upper(), e.choice, e.block) if isinstance(e, TextDelta) else e for e in batch]
+
+
+async def untyped(batches):  # type: ignore[no-untyped-def]
+    async for batch in batches:
+        yield batch
+
+
+def right(source: AsyncIterable[bytes]) -> None:
+    assert_type(pipe(source), Pipe[bytes])
+    assert_type(pipe(source, parse_sse()), Pipe[list[Frame]])
+    assert_type(pipe(source, parse_ndjson(), decode("ollama")), Pipe[list[WireEvent]])
+    assert_type(pipe(source, parse_sse(), decode("anthropic"), accumulate_tool_calls()), Pipe[list[Event]])
+    assert_type(
+        pipe(
+            source,
+            parse_sse(),
+            decode("openai-chat"),
+            accumulate_tool_calls(),
+            check_json(),
+            shout,
+            encode("anthropic"),
+        ),
+        Pipe[bytes],
+    )
+    pipe(source, parse_sse(), decode("openai-chat"), accumulate_tool_calls(), untyped, encode("anthropic"))
+    assert_type(transcode(source, "openai-chat", "ollama"), Pipe[bytes])
+
+
+def wrong(source: AsyncIterable[bytes], texts: AsyncIterable[str]) -> None:
+    pipe(texts, parse_sse())  # type: ignore[arg-type]
+    pipe(source, decode("openai-chat"))  # type: ignore[arg-type]
+    pipe(source, parse_sse(), accumulate_tool_calls())  # type: ignore[misc]
+    pipe(source, parse_sse(), decode("openai-chat"), check_json())  # type: ignore[misc]
+    pipe(source, parse_sse(), decode("openai-chat"), shout)  # type: ignore[misc]
+    pipe(source, parse_sse(), decode("openai-chat"), encode("anthropic"))  # type: ignore[misc]
+    pipe(source, parse_sse(), decode("openai-chat"), accumulate_tool_calls(), decode("ollama"))  # type: ignore[misc]
+
+
+async def results(source: AsyncIterable[bytes]) -> None:
+    assert_type(await collect(source, "anthropic"), Response)
+    async with transcode(source, "openai-chat", "anthropic") as stream:
+        assert_type(await anext(stream), bytes)

@@ -1,0 +1,31 @@
+"""The catalogue of field failures: 136 reports of other software, and what streamkit does with each cause.
+
+A module for each section. The wire bytes are our own and as few as show the cause; references name the reports.
+"""
+
+from __future__ import annotations
+
+from tests.vectors.field import (
+    anthropic_blocks,
+    arguments,
+    elsewhere,
+    ending,
+    errors,
+    framing,
+    ids,
+    index,
+    names,
+    other,
+    reasoning,
+    reuse,
+    usage,
+)
+from tests.vectors.field.case import Case, Elsewhere
+
+SECTIONS = (
+    index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
+)  # fmt: skip
+CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)
+ELSEWHERE: tuple[Elsewhere, ...] = elsewhere.CASES
+#: Every number of the catalogue.
+NUMBERS = range(1, 137)

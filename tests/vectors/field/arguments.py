@@ -1,0 +1,184 @@
+"""Cases 41 to 51: what stands in the arguments of a call."""
+
+from __future__ import annotations
+
+from tests.vectors import anthropic as am
+from tests.vectors import ollama as ol
+from tests.vectors.field.case import Case, Text, Use
+from tests.vectors.field.shapes import (
+    NO_REASON,
+    anthropic,
+    calling,
+    chat,
+    failed,
+    message,
+    messages,
+    ollama_turn,
+    written,
+)
+from tests.vectors.openai_chat import DONE, call, calls
+from tests.vectors.vector import Call, lines, sse
+
+A = Call("f", '{"x":1}', id="a")
+EMPTY = Call("f", "", "empty", id="a")
+NUMBERS = '{"id":7205759403792793601,"ratio":1.0,"big":18446744073709551616,"b":1e2,"a":0}'
+IDS = {"call_id": 1}
+
+#: An empty text means ``{}``: no delta for Anthropic, ``{}`` as text or object for the others.
+NOTHING = {
+    "anthropic": messages(Use("a", "f", ""), stop="tool_use"),
+    "openai-chat": written(Use("a", "f", "{}"), stop="tool_calls"),
+    "ollama": written(Use(None, "f", "{}"), losses=IDS),
+}
+NOTHING_FROM_ANTHROPIC = {
+    **NOTHING,
+    "anthropic": messages(Use("a", "f", ""), stop="tool_use", usage={"input_tokens": 9, "output_tokens": 4}),
+}
+
+CASES = (
+    Case(
+        number=41, refs="BerriAI/litellm#5063, #5064; pipecat#409; omni#402; oai-compatible-copilot#151",
+        cause="a tool without arguments: one empty `partial_json`, or no delta at all",
+        does="Nothing means `{}`, with the verdict `empty`.",
+        forms=(
+            message(*am.tool(0, "a", "f", ""), reason="tool_use", name="an empty delta", calls=(EMPTY,), stop="tool_calls", to=NOTHING_FROM_ANTHROPIC),
+            message(*am.tool(0, "a", "f"), reason="tool_use", name="no delta", calls=(EMPTY,), stop="tool_calls", to=NOTHING_FROM_ANTHROPIC),
+        ),
+    ),
+    Case(
+        number=42, refs="openai-agents-js#664; CopilotKit#3263; SillyTavern#4083; langchainjs#11319; hermes-evolution#1170",
+        cause='`arguments` is "" and stays so',
+        does="Nothing means `{}`; a Chat client gets `{}` as text, because it parses what it gets.",
+        forms=(
+            calling(calls(call(0, "a", "f", "")), name="empty", calls=(EMPTY,), to=NOTHING),
+            calling(calls(call(0, "a", "f", " ")), calls(call(0, arguments="\n")), name="white space", calls=(Call("f", " \n", "empty", id="a"),), to={"ollama": NOTHING["ollama"]}),
+        ),
+    ),
+    Case(
+        number=43, refs="pydantic/pydantic-ai#1654",
+        cause="`arguments` is null and nothing else comes",
+        does="Null adds nothing; at the end it means `{}`.",
+        forms=(
+            calling(calls({"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": None}}), calls=(EMPTY,), to=NOTHING),
+        ),
+    ),
+    Case(
+        number=44, refs="1jehuang/jcode#225",
+        cause="the arguments are null or no object",
+        does="A null value is nothing. Text that is JSON but no object keeps its bytes and gets the verdict `not_an_object`; where only an object will do it is wrapped.",
+        forms=(
+            calling(calls(call(0, "a", "f")), calls({"index": 0, "function": {"arguments": None}}), name="null", calls=(EMPTY,), to=NOTHING),
+            *(
+                calling(
+                    calls(call(0, "a", "f", text)), name=f"the text {text}", calls=(Call("f", text, "not_an_object", id="a"),),
+                    to={
+                        "anthropic": messages(Use("a", "f", text), stop="tool_use"),
+                        "ollama": written(Use(None, "f", f'{{"_raw_arguments":"{text}"}}'), losses={**IDS, "arguments_wrapped": 1}),
+                    },
+                )
+                for text in ("null", "[1]", "7")
+            ),
+        ),
+    ),
+    Case(
+        number=45, refs="open-webui#22189",
+        cause="a `{}` before the real arguments",
+        does="It is held until more comes and dropped if that begins an object; alone it is the arguments.",
+        forms=(
+            calling(calls(call(0, "a", "f", "{}")), calls(call(0, arguments='{"x"')), calls(call(0, arguments=":1}")), name="in front", calls=(A,), repairs={"empty_object_prefix": 1}),
+            calling(calls(call(0, "a", "f", "{}")), name="alone", calls=(Call("f", "{}", id="a"),)),
+            message(
+                am.begin(0, "tool_use", id="a", name="f", input={}), am.delta(0, "input_json_delta", partial_json='{"x":1}'), am.stop(0), reason="tool_use", name="the input of a start",
+                calls=(A,), stop="tool_calls", to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")},
+            ),
+        ),
+    ),
+    Case(
+        number=46, refs="ggml-org/llama.cpp#20198; litellm#24091, #24095; ollama#6155",
+        cause="arguments as an object where the dialect has text, or as text where it has an object",
+        does="The value's own text is taken. Chat and Anthropic get text, Ollama an object.",
+        forms=(
+            calling(
+                calls(call(0, "a", "f", {"x": 1})), name="an object", calls=(A,), repairs={"arguments_not_text": 1},
+                to={"anthropic": messages(Use("a", "f", '{"x":1}'), stop="tool_use"), "ollama": written(Use(None, "f", '{"x":1}'), losses=IDS)},
+            ),
+            ollama_turn(
+                ol.line(tool_calls=[ol.call("f", '{"x":1}', id="a")]), name="text",
+                calls=(A,), stop="tool_calls", repairs={"arguments_not_object": 1},
+                to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls"), "ollama": written(Use(None, "f", '{"x":1}'))},
+            ),
+        ),
+    ),
+    Case(
+        number=48, refs="earendil-works/pi#8943; routatic/proxy#173; langsmith-sdk#3391",
+        cause="numbers that a parser rounds or rewrites: 19 digits, 1.0, 2^64",
+        does="Argument text is never parsed and written again: digits, key order and spelling stay, in objects as well.",
+        forms=(
+            calling(
+                calls(call(0, "a", "f", NUMBERS[:20])), calls(call(0, arguments=NUMBERS[20:])), name="from text", calls=(Call("f", NUMBERS, id="a"),),
+                to={"anthropic": messages(Use("a", "f", NUMBERS), stop="tool_use"), "ollama": written(Use(None, "f", NUMBERS), losses=IDS)},
+            ),
+            chat(
+                sse(calls(call(0, "a", "f", "?"), finish="tool_calls"), DONE).replace(b'"?"', NUMBERS.encode()), name="from an object in Chat",
+                calls=(Call("f", NUMBERS, id="a"),), stop="tool_calls", repairs={"arguments_not_text": 1},
+                to={"anthropic": messages(Use("a", "f", NUMBERS), stop="tool_use")},
+            ),
+            ollama_turn(
+                *(line.replace(b'"?"', NUMBERS.encode()) for line in [lines(ol.line(tool_calls=[ol.call("f", "?", id="a")]))[:-1]]), name="from an object",
+                calls=(Call("f", NUMBERS, id="a"),), stop="tool_calls", to={"openai-chat": written(Use("a", "f", NUMBERS), stop="tool_calls")},
+            ),
+        ),
+    ),
+    Case(
+        number=49, refs="scale-agentex#353",
+        cause="several objects as deltas of one call",
+        does="An object is a whole value: a later one replaces an earlier one.",
+        forms=(
+            calling(
+                calls(call(0, "a", "f", {"x": 0})), calls(call(0, arguments={"x": 1})),
+                calls=(A,), repairs={"arguments_not_text": 2, "arguments_replaced": 1},
+            ),
+        ),
+    ),
+    Case(
+        number=50, refs="envoyproxy/ai-gateway#2585",
+        cause="fragments that the server does not check, so that the text is no JSON or breaks off",
+        does="No exception: the verdict says `malformed` or `truncated` and where, and the text stays as it came.",
+        forms=(
+            message(
+                *am.tool(0, "a", "f", '{"x": ye', "s}"), reason="tool_use", name="no JSON", calls=(Call("f", '{"x": yes}', "malformed", id="a"),), stop="tool_calls",
+                to={
+                    "openai-chat": written(Use("a", "f", '{"x": yes}'), stop="tool_calls"),
+                    "ollama": written(Use(None, "f", '{"_raw_arguments":"{\\"x\\": yes}"}'), losses={**IDS, "arguments_wrapped": 1}),
+                },
+            ),
+            message(
+                *am.tool(0, "a", "f", '{"x": "ye'), reason="max_tokens", name="broken off", calls=(Call("f", '{"x": "ye', "truncated", id="a"),), stop="length",
+                to={
+                    "openai-chat": written(Use("a", "f", '{"x": "ye'), stop="length"),
+                    "ollama": written(stop="length", losses={"call_withheld": 1}, withheld=('{"x": "ye',)),
+                },
+            ),
+        ),
+    ),
+    Case(
+        number=51, refs="openclaw#126391",
+        cause="the input ends inside the last of several calls",
+        does="Every call that the protocol had not ended is `truncated`, its complete siblings too, and no success is written. Ollama's clients get none of them.",
+        forms=(
+            chat(
+                calls(call(0, "a", "f", '{"x":1}')), calls(call(1, "b", "g", '{"y":')), name="Chat",
+                calls=(Call("f", '{"x":1}', "truncated", id="a"), Call("g", '{"y":', "truncated", id="b")), stop=None,
+                to={
+                    "anthropic": failed(Use("a", "f", '{"x":1}'), Use("b", "g", '{"y":'), error=NO_REASON),
+                    "ollama": failed(error=NO_REASON, losses={"call_withheld": 2}, withheld=('{"x":1}', '{"y":')),
+                },
+            ),
+            anthropic(
+                am.START, *am.block(0, "Hi"), *am.tool(1, "a", "f", '{"x":')[:-1], name="a block that is never closed",
+                text="Hi", calls=(Call("f", '{"x":', "truncated", id="a"),), stop=None,
+                to={"openai-chat": failed(Text("Hi"), Use("a", "f", '{"x":'), error=NO_REASON), "ollama": failed(Text("Hi"), error=NO_REASON, losses={"call_withheld": 1}, withheld=('{"x":',))},
+            ),
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,174 @@
+"""Cases that no stream of bytes can show: what covers them, or what they wait for."""
+
+from __future__ import annotations
+
+from tests.vectors.field.case import OUTSIDE, WAITS, WAITS_DIALECT, Elsewhere
+
+GATEWAY = WAITS + "the gateway"
+REQUESTS = WAITS + "request translation"
+RESPONSES = WAITS_DIALECT + "openai-responses"
+
+CASES = (
+    Elsewhere(
+        number=34, refs="praxis-proxy/ai#1000",
+        cause="made ids that start again with each response",
+        does="A made id is random, so that no two turns share one.",
+        covered_by="tests/tool_calls/test_accumulate.py::test_made_ids_differ_between_turns",
+    ),
+    Elsewhere(
+        number=35, refs="CherryHQ/cherry-studio#16921",
+        cause="results paired with calls by the tool's name",
+        does="Every call has an id of its own to pair by; results are part of requests.",
+        covered_by=REQUESTS,
+    ),
+    Elsewhere(
+        number=47, refs="openclaw#96441; asyar#513; jarvis#560",
+        cause="arguments in a history as an object for Chat, or as text for Ollama",
+        does="Each dialect has its own form of arguments, in answers as in requests.",
+        covered_by=REQUESTS,
+    ),
+    Elsewhere(
+        number=69, refs="traceloop/openllmetry#4394",
+        cause="the end of the HTTP body is left unread behind `[DONE]`, and the connection can't be used again",
+        does="Reading goes on to the end of the input; connections are not streamkit's yet.",
+        covered_by=GATEWAY,
+    ),
+    Elsewhere(
+        number=80, refs="BerriAI/litellm#30115, #27442",
+        cause="deltas of an item that was never added",
+        does="The start is made from what the wire gives of the item.",
+        covered_by=RESPONSES,
+    ),
+    Elsewhere(
+        number=101, refs="theopenco/llmgateway#2334",
+        cause="a blank line behind a keep-alive comment, which old clients dispatch as an event",
+        does="A comment is written as one line without a blank one.",
+        covered_by="tests/framing/test_sse.py::test_a_comment_is_one_line_and_never_an_event",
+    ),
+    Elsewhere(
+        number=103, refs="OmniRoute#7031, #7136, #1146; dive#206; openai-go#227",
+        cause="clients that read every line as JSON, comments too",
+        does="Keep-alives in the form that the client reads.",
+        covered_by=GATEWAY,
+    ),
+    Elsewhere(
+        number=110, refs="any-llm#847; Logos#706; mistral.rs#57",
+        cause="an exception in the middle of a stream closes it without a word",
+        does="What arrived is written, then the dialect's error frame, and the report has the exception.",
+        covered_by="tests/laws/test_l7_prompt_close.py::test_a_failed_source_is_told_to_the_client_and_to_the_report",
+    ),
+    Elsewhere(
+        number=113, refs="codex-proxy-rs#90",
+        cause="clients of Responses pass over `event: error`",
+        does="Failure is written as `response.failed`.",
+        covered_by=RESPONSES,
+    ),
+    Elsewhere(
+        number=117, refs="litellm#13774, #17364, #30244, #30245, #31499, #30223, #37140, #36123, #3341; 1rgs/claude-code-proxy#114",
+        cause="the client leaves and the upstream goes on",
+        does="A pipe closes its source at once when it is left, cancelled or fails; HTTP requests are not streamkit's yet.",
+        covered_by=GATEWAY,
+    ),
+    Elsewhere(
+        number=118, refs="pydantic-ai#4204; mcp python-sdk#1271; simonw/llm#1659; LightRAG#3634, #3712",
+        cause="nested generators that nobody closes, or that yield while they are closed",
+        does="A pipe closes each stage, outermost first, in the task that leaves it, and yields nothing then.",
+        covered_by="tests/test_pipeline.py::test_everything_is_closed_outermost_first_in_the_callers_task",
+    ),
+    Elsewhere(
+        number=119, refs="litellm#8620, #6404, #12685, #18367",
+        cause="memory that grows with every stream or chunk",
+        does="A long stream passes in flat memory, and every buffer has a limit.",
+        covered_by="tests/laws/test_l6_bounded_memory.py::test_a_long_text_passes_in_flat_memory",
+    ),
+    Elsewhere(
+        number=120, refs="aiohttp#7172, #3966, #7590, #2499; aiohttp-sse#370, #450; KiroCrew#7791",
+        cause="writing to a client that has left raises, or the handler is never told",
+        does="A client that leaves is a usual end.",
+        covered_by=GATEWAY,
+    ),
+    Elsewhere(
+        number=121, refs="opencode#16697, #19423; mcp-context-forge#1682; opencti#13908; omnigent#2466; agent-network#271",
+        cause="queues without a limit behind a reader that stalls",
+        does="Stages pull and keep no queue; a limit in bytes for unsent data belongs to the writer.",
+        covered_by=GATEWAY,
+    ),
+    Elsewhere(
+        number=122, refs="llama.cpp#20872; koboldcpp#1168; llama-swap#236; ktor#3993; xagent#1358",
+        cause="proxies that keep a response back until it is whole",
+        does="Headers that tell them not to.",
+        covered_by=GATEWAY,
+    ),
+    Elsewhere(
+        number=123, refs="dstack#4269; c8s#140",
+        cause="a hop that collects events: late first bytes, then clumps",
+        does="A measure of clumping beside the time to the first byte.",
+        covered_by=WAITS + "benchmarks",
+    ),
+    Elsewhere(
+        number=124, refs="starlette#2753",
+        cause="compression that keeps events back",
+        does="No compression of event streams.",
+        covered_by=GATEWAY,
+    ),
+    Elsewhere(
+        number=125, refs="litellm#26102",
+        cause="a stage that waits for the whole input",
+        does="Each read is handed on before the next is asked for.",
+        covered_by="tests/cli/test_convert.py::test_the_first_output_comes_before_the_input_ends",
+    ),
+    Elsewhere(
+        number=126, refs="litellm#34374, #34819, #37322",
+        cause="no byte before the first token, and proxies that give up after a minute",
+        does="Keep-alives from the start.",
+        covered_by=GATEWAY,
+    ),
+    Elsewhere(
+        number=127, refs="Trilium#11628; maxx#592; frontman#731",
+        cause="pings of the upstream are swallowed, so that the stream looks stalled",
+        does="Pings count as life.",
+        covered_by=GATEWAY,
+    ),
+    Elsewhere(
+        number=128, refs="LLM-API-Key-Proxy#39; jp#708; tracker#575; atomic-agent#323; cocore#139",
+        cause="one timer for everything, or none",
+        does="Timers for connecting, first byte, silence and the whole, each with its own error.",
+        covered_by=GATEWAY,
+    ),
+    Elsewhere(
+        number=129, refs="ai-retry#51; NuGuard#455; litellm#38153, #38606, #36267, #6957",
+        cause="another attempt after bytes were sent",
+        does="Another upstream only before the client's first byte; an error after it.",
+        covered_by=GATEWAY,
+    ),
+    Elsewhere(
+        number=131, refs="llm-rosetta#56; better-ccflare#233; Floway#315; req_llm#662; opencodex#4652",
+        cause="streams of Responses without some of their events",
+        does="The whole life of each item, and a last event with all of the output.",
+        covered_by=RESPONSES,
+    ),
+    Elsewhere(
+        number=132, refs="Roo-Code#9666, #10719, #10725",
+        cause="deltas of Responses that do not name their call",
+        does="Identity is carried from the item.",
+        covered_by=RESPONSES,
+    ),
+    Elsewhere(
+        number=134, refs="langwatch#6207; macprovider#830",
+        cause="gateways of one dialect",
+        does="Every dialect that is known is translated into every other; one more of them, and routes, are to come.",
+        covered_by=RESPONSES,
+    ),
+    Elsewhere(
+        number=135, refs="typescript-sdk#2499",
+        cause="a second connection that drops before its first event loses the place to resume at",
+        does="The parser tells the last event id, whoever reconnects must keep it.",
+        covered_by=OUTSIDE + "streamkit does not reconnect",
+    ),
+    Elsewhere(
+        number=136, refs="soliplex#887; agents-api#552; langgraphjs#2805",
+        cause="a producer that dies leaves a stored run open",
+        does="Streams are not stored; one that ends too early ends in an error.",
+        covered_by=OUTSIDE + "streamkit stores no streams",
+    ),
+)  # fmt: skip

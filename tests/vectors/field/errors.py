@@ -1,0 +1,122 @@
+"""Cases 108 to 116: errors inside a stream."""
+
+from __future__ import annotations
+
+from tests.vectors import anthropic as am
+from tests.vectors.field.case import Case, Text, Use
+from tests.vectors.field.shapes import NO_CONTENT, NO_REASON, anthropic, chat, failed, messages, ollama, written
+from tests.vectors.openai_chat import DONE, ROLE, STOP, call, calls, chunk, said
+from tests.vectors.vector import Call, sse
+
+OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}
+RAW = b'{"error":{"code":400,"message":"too long","type":"exceed"}}'
+DETAIL = {"error_detail": 1}
+
+CASES = (
+    Case(
+        number=108, refs="clawrouter#101, #103",
+        cause="status 200, and an error as first event",
+        does="The translation is that error in the client's dialect and nothing else.",
+        forms=(
+            chat(
+                {"error": {"message": "no credit", "type": "insufficient_quota", "code": None}}, DONE, stop=None, provider_error="no credit",
+                to={
+                    "anthropic": failed(error="no credit", body=b'event: error\ndata: {"type":"error","error":{"type":"billing_error","message":"no credit"}}\n\n'),
+                    "ollama": failed(error="no credit", losses=DETAIL, body=b'{"error":"no credit"}\n'),
+                },
+            ),
+        ),
+        waits="the gateway: a real HTTP status while nothing was sent",
+    ),
+    Case(
+        number=109, refs="CLIProxyAPI#4980; clicky#132; celeste#144, #192",
+        cause="`event: error` on status 200, at once or behind text",
+        does="It is told as the provider's error, behind all that came; there is no success.",
+        forms=(
+            anthropic(
+                am.START, *am.block(0, "Hi"), OVERLOADED, name="behind text", text="Hi", stop=None, provider_error="busy",
+                to={"openai-chat": failed(Text("Hi"), error="busy", lacks=(b"[DONE]",)), "ollama": failed(Text("Hi"), error="busy", losses=DETAIL)},
+            ),
+            anthropic(OVERLOADED, name="at once", stop=None, provider_error="busy", to={"openai-chat": failed(error="busy", body=b'data: {"error":{"message":"busy","type":"service_unavailable","param":null,"code":null}}\n\n')}),
+        ),
+        waits="the gateway: a real HTTP status while nothing was sent",
+    ),
+    Case(
+        number=111, refs="lemonade#2826, #2975",
+        cause="the backend's JSON error, raw, where events should be",
+        does="It is told as an error, in a frame of the client's dialect.",
+        forms=(
+            chat(
+                RAW, name="nothing but the error", stop=None, fault="NotThisDialect",
+                to={"anthropic": failed(error=f"not an event stream: found a JSON body ({RAW.decode()!r}) (at byte 0)", losses=DETAIL)},
+            ),
+            chat(
+                sse(said("Hi")) + RAW + b"\n", name="behind text", text="Hi", stop=None, provider_error="too long", repairs={"sse_bare_json": 1},
+                to={"anthropic": failed(Text("Hi"), error="too long", losses=DETAIL)},
+            ),
+            chat(
+                sse(said("Hi")) + RAW, name="behind text, without a line end", text="Hi", stop=None, provider_error="too long", repairs={"sse_bare_json": 1, "last_event_unterminated": 1},
+                to={"anthropic": failed(Text("Hi"), error="too long", losses=DETAIL)},
+            ),
+        ),
+    ),
+    Case(
+        number=112, refs="zed#63825, #57024",
+        cause="errors in other envelopes: bare, with a null type, flat, as text",
+        does="Any of them is an error, and its message is kept.",
+        forms=(
+            anthropic(am.START, {"type": None, "error": {"message": "no", "type": None}}, name="null types", stop=None, provider_error="no", repairs={"error_shape": 1}, to={"openai-chat": failed(error="no")}),
+            anthropic(
+                b'data: {"error":{"message":"no"}}\n\n', name="bare", stop=None, provider_error="no", repairs={"error_shape": 1}, to={"openai-chat": failed(error="no")}
+            ),
+            chat(said("Hi"), {"error": {"message": "no", "type": None, "code": None}}, name="of Chat", text="Hi", stop=None, provider_error="no", to={"anthropic": failed(Text("Hi"), error="no")}),
+            *(
+                chat(said("Hi"), payload, name=name, text="Hi", stop=None, provider_error="no", repairs={"error_shape": 1}, to={"anthropic": failed(Text("Hi"), error="no")})
+                for name, payload in (("text", {"error": "no"}), ("flat", {"object": "error", "message": "no"}), ("detail", {"detail": "no"}))
+            ),
+            ollama({"error": {"message": "no"}}, name="an object in Ollama", stop=None, provider_error="no", repairs={"error_shape": 1}, to={"anthropic": failed(error="no")}),
+        ),
+        waits="dialect openai-responses: its two forms of an error",
+    ),
+    Case(
+        number=114, refs="litellm#33222",
+        cause="the connection ends before any content, or brings nothing at all",
+        does="No reason is made up: an empty stream is an error.",
+        forms=(
+            chat(ROLE, name="a role and nothing else", stop=None, to={"anthropic": failed(error=NO_REASON), "ollama": failed(error=NO_REASON)}),
+            chat(b"", name="nothing", stop=None, to={"anthropic": failed(error=NO_CONTENT, body=b'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"%b"}}\n\n' % NO_CONTENT.encode())}),
+        ),
+    ),
+    Case(
+        number=115, refs="praxis-proxy/ai#1000",
+        cause="a frame that can't be read, and the terminator behind it",
+        does="Reading stops at that frame: what came before is written, then an error, never the terminator.",
+        forms=(
+            chat(
+                said("Hi"), b'{"choices":[{', STOP, DONE, text="Hi", stop=None, fault="BrokenFrame",
+                to={"anthropic": failed(Text("Hi"), error="""no JSON: '{"choices":[{' (at byte 165)""", losses=DETAIL)},
+            ),
+        ),
+    ),
+    Case(
+        number=116, refs="sub2api#6923",
+        cause="refusals in a field of their own, and streams that the server cancelled",
+        does="A refusal is shown as text where there is no other place and is the stop reason; a cancelled stream is an error.",
+        forms=(
+            chat(
+                chunk({"refusal": "I can't"}), chunk({"refusal": " do that"}), STOP, DONE, name="refusal", refusal="I can't do that", stop="refusal",
+                to={
+                    "anthropic": messages(Text("I can't do that"), stop="refusal", losses={"refusal_as_text": 1}),
+                    "openai-chat": written(Text("I can't do that"), holds=(b'"refusal":"I can\'t"',)),
+                    "ollama": written(Text("I can't do that"), losses={"refusal_as_text": 1, "stop_reason": 1}),
+                },
+            ),
+            chat(
+                said("Hi"), calls(call(0, "a", "f", '{"x":1}')), chunk(finish="abort"), DONE, name="cancelled",
+                text="Hi", calls=(Call("f", '{"x":1}', "truncated", id="a"),), stop=None, provider_error="the provider gave the finish reason 'abort'",
+                to={"anthropic": failed(Text("Hi"), Use("a", "f", '{"x":1}'), error="the provider gave the finish reason 'abort'", losses=DETAIL)},
+            ),
+        ),
+        waits="dialect openai-responses: `cancelled`",
+    ),
+)  # fmt: skip

@@ -1,0 +1,139 @@
+"""Cases 23 to 35: the id of a tool call is missing, blank, repeated or unstable."""
+
+from __future__ import annotations
+
+from tests.vectors.field.case import Case, Text, Use
+from tests.vectors.field.shapes import calling, chat, messages, written
+from tests.vectors.openai_chat import DONE, STOP, call, calls, said
+from tests.vectors.vector import Call
+
+A = Call("f", '{"x":1}', id="a")
+MADE = Call("f", '{"x":1}', id="call_1")
+
+#: All that a Chat client must get for case 25: identity in the first fragment, none later.
+OMITTED = (
+    b"".join(
+        b'data: {"id":"chatcmpl-7","object":"chat.completion.chunk","created":1700000000,"model":"m-1","choices":[{"index":0,%b}]}\n\n'
+        % choice
+        for choice in (
+            b'"delta":{"role":"assistant","content":null},"finish_reason":null',
+            b'"delta":{"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"f","arguments":""}}]},"finish_reason":null',
+            b'"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\\"x\\":"}}]},"finish_reason":null',
+            b'"delta":{"tool_calls":[{"index":0,"function":{"arguments":"1}"}}]},"finish_reason":null',
+            b'"delta":{},"finish_reason":"tool_calls"',
+        )
+    )
+    + b"data: [DONE]\n\n"
+)
+
+CASES = (
+    Case(
+        number=23, refs="vercel/ai#18440",
+        cause="index 0 and no id for every call, or white space for an id on continuations",
+        does="An id is made; name and complete text tell calls apart; white space is no id.",
+        forms=(
+            calling(
+                calls(call(0, None, "f", '{"x":1}')), calls(call(0, None, "g", '{"y":2}')), name="no ids",
+                calls=(MADE, Call("g", '{"y":2}', id="call_2")), repairs={"index_reused": 1, "id_missing": 2},
+            ),
+            calling(calls(call(0, "a", "f", '{"x"')), calls(call(0, " ", None, ":1}")), name="white space", calls=(A,), repairs={"identity_blank": 1}),
+        ),
+    ),
+    Case(
+        number=24, refs="anomalyco/opencode#37841; zed#54872; langchain#39331; vercel/ai#19091, #7834",
+        cause="blank id and blank name on continuations",
+        does="Blank is absent: the identity of the first fragment stays.",
+        forms=(
+            calling(calls(call(0, "a", "f", '{"x"')), calls(call(0, "", "", ":")), calls(call(0, "", "", "1}")), calls=(A,), repairs={"identity_blank": 4}),
+            calling(
+                calls(call(None, "a", "f", "")), calls(call(None, "a", "", "")), calls(call(None, "", "", '{"x":1}')), name="and no index",
+                calls=(A,), repairs={"index_missing": 3, "identity_blank": 3, "id_repeated": 1},
+            ),
+        ),
+    ),
+    Case(
+        number=25, refs="anomalyco/opencode#43328",
+        cause="`id` and `name` null on continuations, written by a gateway and read as an update",
+        does="Null is absent. What is written leaves out what is absent.",
+        forms=(
+            calling(
+                calls(call(0, "a", "f", "")), *(calls({"index": 0, "id": None, "function": {"name": None, "arguments": text}}) for text in ('{"x":', "1}")),
+                calls=(A,),
+                to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls", body=OMITTED), "anthropic": messages(Use("a", "f", '{"x":1}'), stop="tool_use")},
+            ),
+        ),
+    ),
+    Case(
+        number=26, refs="nim-deploy#182; aionrs#99; opencode#47954, #30247; Netcatty#1007",
+        cause="ids never come",
+        does="An id is made once for the call and stays.",
+        forms=(calling(calls(call(0, None, "f", '{"x"')), calls(call(0, arguments=":1}")), calls=(MADE,), repairs={"id_missing": 1}),),
+    ),
+    Case(
+        number=27, refs="router-for-me/CLIProxyAPI#4219",
+        cause="a translation waits for an id that comes late or never",
+        does="A call is announced with its first text under a made id; an id that comes later is ignored.",
+        forms=(
+            calling(calls(call(0, None, "f", '{"x"')), calls(call(0, "a", None, ":1}")), calls=(MADE,), repairs={"id_missing": 1, "id_late": 1}),
+        ),
+        waits="dialect openai-responses: the chain of its events",
+    ),
+    Case(
+        number=28, refs="macanderson/stella#5854",
+        cause="a whole call without index and id behind text",
+        does="No call is dropped: an id is made and counted.",
+        forms=(
+            calling(
+                said("Hi"), calls(call(None, None, "f", '{"x":1}')),
+                text="Hi", calls=(MADE,), repairs={"index_missing": 1, "id_missing": 1},
+                to={"anthropic": messages(Text("Hi"), Use("call_1", "f", '{"x":1}'), stop="tool_use")},
+            ),
+        ),
+    ),
+    Case(
+        number=29, refs="BerriAI/litellm#11407",
+        cause="nothing wrong: the id is in the first fragment alone, and users expect it in each",
+        does="Later fragments are found by their index. The id is written once, as the dialect has it.",
+        forms=(calling(calls(call(0, "a", "f")), calls(call(0, arguments='{"x"')), calls(call(0, arguments=":1}")), calls=(A,)),),
+        waits="profiles: ids repeated for clients that want them",
+    ),
+    Case(
+        number=30, refs="SillyTavern#5948; llama_index#21693; openai-agents-python#990; AstrBot#7735",
+        cause="the id in every fragment, and clients that join them",
+        does="An id is set once.",
+        forms=(
+            calling(
+                calls(call(0, "call_z", "f")), calls(call(0, "call_z", None, '{"x"')), calls(call(0, "call_z", None, ":1}")),
+                calls=(Call("f", '{"x":1}', id="call_z"),), repairs={"id_repeated": 2},
+                to={
+                    "openai-chat": written(Use("call_z", "f", '{"x":1}'), stop="tool_calls", lacks=(b"call_zcall_z",)),
+                    "anthropic": messages(Use("call_z", "f", '{"x":1}'), stop="tool_use"),
+                },
+            ),
+        ),
+    ),
+    Case(
+        number=31, refs="JetBrains/koog#2002, #2052",
+        cause="id and name in every fragment, read as calls of their own",
+        does="A known id continues its call.",
+        forms=(calling(calls(call(0, "a", "f", '{"x"')), calls(call(0, "a", "f", ":")), calls(call(0, "a", "f", "1}")), calls=(A,), repairs={"id_repeated": 2, "name_repeated": 2}),),
+    ),
+    Case(
+        number=32, refs="poolsideai/pool#9; mlx-openai-server#216",
+        cause="the id of later fragments differs from the first",
+        does="Without a name the index decides; the first id stays.",
+        forms=(calling(calls(call(0, "a", "f", '{"x"')), calls(call(0, "b", None, ":1}")), calls=(A,), repairs={"id_changed": 1}),),
+    ),
+    Case(
+        number=33, refs="lmstudio-bug-tracker#830",
+        cause="a call with a blank id and nothing else",
+        does="It is dropped and counted; alone it does not make the turn one that calls tools.",
+        forms=(
+            chat(
+                said("Hi"), calls({"index": 0, "id": "", "type": "function"}), STOP, DONE, name="alone",
+                text="Hi", repairs={"identity_blank": 1, "call_ghost": 1}, to={"anthropic": messages(Text("Hi"))},
+            ),
+            calling(calls(call(0, "a", "f", '{"x":1}')), calls({"index": 1, "id": "", "type": "function"}), name="behind a call", calls=(A,), repairs={"identity_blank": 1, "call_ghost": 1}),
+        ),
+    ),
+)  # fmt: skip

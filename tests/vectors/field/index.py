@@ -1,0 +1,100 @@
+"""Cases 1 to 8: the index of a tool call is missing or null."""
+
+from __future__ import annotations
+
+from tests.vectors.field.case import Case, Text, Use
+from tests.vectors.field.shapes import calling, messages, written
+from tests.vectors.openai_chat import call, calls, said
+from tests.vectors.vector import Call
+
+A = Call("f", '{"x":1}', id="a")
+B = Call("g", '{"y":2}', id="b")
+
+CASES = (
+    Case(
+        number=1, refs="ollama/ollama#7881",
+        cause="whole calls without `index`",
+        does="Each call takes the next free place, in the order in which they come.",
+        forms=(
+            calling(calls(call(None, "a", "f", '{"x":1}'), call(None, "b", "g", '{"y":2}')), name="both in one chunk", calls=(A, B), repairs={"index_missing": 2}),
+            calling(calls(call(None, "a", "f", '{"x":1}')), calls(call(None, "b", "g", '{"y":2}')), name="a chunk each", calls=(A, B), repairs={"index_missing": 2}),
+            calling(calls({**call(None, "a", "f", '{"x":1}'), "index": None}), name="null", calls=(A,), repairs={"index_missing": 1}),
+        ),
+    ),
+    Case(
+        number=2, refs="openai/openai-python#2806, #3246",
+        cause="fragments without `index`",
+        does="A fragment without identity belongs to the latest call, one with a known id to the call of that id.",
+        forms=(
+            calling(calls(call(None, "a", "f", '{"x":')), calls(call(None, arguments="1}")), name="one call", calls=(A,), repairs={"index_missing": 2}),
+            calling(
+                calls(call(None, "a", "f", '{"x":')), calls(call(None, "b", "g", '{"y":2}')), calls(call(None, "a", arguments="1}")),
+                name="found by id", calls=(A, B), repairs={"index_missing": 3, "id_repeated": 1},
+            ),
+        ),
+    ),
+    Case(
+        number=3, refs="vercel/ai#5885, #7240, #15879",
+        cause="no `index`, and arguments before the name",
+        does="The text is held until the name is known, then handed on whole.",
+        forms=(
+            calling(calls(call(None, arguments='{"x":')), calls(call(None, arguments="1}")), calls(call(None, "a", "f")), calls=(A,), repairs={"index_missing": 3}),
+        ),
+    ),
+    Case(
+        number=4, refs="SamSaffron/term-llm#314",
+        cause="a second call without `index` beside a first one at 0",
+        does="Absent is not 0: the second is a call of its own.",
+        forms=(
+            calling(calls(call(0, "a", "f", '{"x":1}')), calls(call(None, "b", "g", '{"y":')), calls(call(None, arguments="2}")), calls=(A, B), repairs={"index_missing": 2}),
+        ),
+    ),
+    Case(
+        number=5, refs="zed-industries/zed#38412",
+        cause="no `index`, and `usage` in every chunk",
+        does="The call is found without its index; of the usage the last counts, nothing is added up.",
+        forms=(
+            calling(
+                {**calls(call(None, "a", "f", '{"x":')), "usage": {"prompt_tokens": 9, "completion_tokens": 1, "total_tokens": 10}},
+                {**calls(call(None, arguments="1}")), "usage": {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}},
+                calls=(A,), repairs={"index_missing": 2},
+                to={"anthropic": messages(Use("a", "f", '{"x":1}'), stop="tool_use", usage={"input_tokens": 9, "output_tokens": 4})},
+            ),
+        ),
+    ),
+    Case(
+        number=6, refs="EricLBuehler/mistral.rs#1507; xorbitsai/inference#3634; chatanywhere/GPT_API_free#254; chenyme/grok2api#239",
+        cause="servers leave `index` out and strict clients refuse",
+        does="What is written always has an index: dense, from 0.",
+        forms=(
+            calling(
+                said("Hi"), calls(call(None, "a", "f", '{"x":1}')), calls(call(None, "b", "g", '{"y":2}')),
+                text="Hi", calls=(A, B), repairs={"index_missing": 2},
+                to={
+                    "openai-chat": written(
+                        Text("Hi"), Use("a", "f", '{"x":1}'), Use("b", "g", '{"y":2}'), stop="tool_calls",
+                        holds=(b'{"index":0,"id":"a"', b'{"index":1,"id":"b"', b'{"index":1,"function":{"arguments":'),
+                    ),
+                    "anthropic": messages(Text("Hi"), Use("a", "f", '{"x":1}'), Use("b", "g", '{"y":2}'), stop="tool_use"),
+                },
+            ),
+        ),
+    ),
+    Case(
+        number=7, refs="AstrBotDevs/AstrBot#6692, #6661",
+        cause="the first fragment has its `index`, the later ones lack it",
+        does="They continue the latest call.",
+        forms=(calling(calls(call(0, "a", "f", '{"x"')), calls(call(None, arguments=":")), calls(call(None, arguments="1}")), calls=(A,), repairs={"index_missing": 2}),),
+    ),
+    Case(
+        number=8, refs="langchain-ai/langchainjs#11373",
+        cause='one entry a chunk, whose `index` is not its place in the list, and the word "null" for an id',
+        does="The index of the wire counts, never the place in the list; the word counts as absent and an id is made.",
+        forms=(
+            calling(
+                calls(call(0, "a", "f", '{"x"')), calls(call(1, "null", "g", '{"y"')), calls(call(0, arguments=":1}")), calls(call(1, arguments=":2}")),
+                calls=(A, Call("g", '{"y":2}', id="call_1")), repairs={"identity_blank": 1, "id_missing": 1},
+            ),
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,88 @@
+"""Cases 36 to 40: the name of a tool comes repeated, in pieces or late."""
+
+from __future__ import annotations
+
+from tests.vectors import anthropic as am
+from tests.vectors.field.case import Case, Use
+from tests.vectors.field.shapes import calling, message, messages, uses, written
+from tests.vectors.openai_chat import call, calls
+from tests.vectors.vector import Call
+
+A = Call("read_file", '{"x":1}', id="a")
+
+CASES = (
+    Case(
+        number=36, refs="NousResearch/hermes-agent#8259, #12230",
+        cause="the name in every fragment",
+        does="A name equal to the one that is known is ignored.",
+        forms=(
+            calling(
+                calls(call(0, "a", "read_file", "")), calls(call(0, None, "read_file", '{"x"')), calls(call(0, None, "read_file", ":1}")),
+                calls=(A,), repairs={"name_repeated": 2},
+            ),
+        ),
+    ),
+    Case(
+        number=37, refs="open-webui#22235",
+        cause="name and complete arguments again under one index",
+        does="The name is not doubled. A second object with the name is another call; one without any identity is dropped if it repeats the text, and else stays and makes it malformed.",
+        forms=(
+            calling(calls(call(0, "a", "read_file", "")), calls(call(0, None, "read_file", '{"x":1}')), name="the name", calls=(A,), repairs={"name_repeated": 1}),
+            calling(
+                calls(call(0, "a", "read_file", '{"x":1}')), calls(call(0, None, "read_file", '{"x":2}')), name="name and other arguments",
+                calls=(A, Call("read_file", '{"x":2}', id="call_1")), repairs={"index_reused": 1, "id_missing": 1},
+            ),
+            calling(
+                calls(call(0, "a", "read_file", '{"x":1}')), calls(call(0, arguments='{"x":1}')), name="the same arguments",
+                calls=(A,), repairs={"arguments_repeated": 1},
+            ),
+            calling(
+                calls(call(0, "a", "read_file", '{"x":1}')), calls(call(0, arguments='{"x":2}')), name="other arguments alone",
+                calls=(Call("read_file", '{"x":1}{"x":2}', "malformed", id="a"),),
+                to={"ollama": written(Use(None, "read_file", '{"_raw_arguments":"{\\"x\\":1}{\\"x\\":2}"}'), losses={"arguments_wrapped": 1, "call_id": 1})},
+            ),
+        ),
+    ),
+    Case(
+        number=38, refs="continuedev/continue#5849",
+        cause="the name in pieces from one server, repeated whole by another",
+        does="Pieces are joined as long as no argument text has come; an equal name is ignored.",
+        forms=(
+            calling(
+                calls(call(0, "a", "read")), calls(call(0, None, "_file")), calls(call(0, arguments='{"x":1}')), name="pieces",
+                calls=(A,), repairs={"name_pieces": 1},
+            ),
+            calling(calls(call(0, "a", "read_file")), calls(call(0, None, "read_file")), calls(call(0, arguments='{"x":1}')), name="whole", calls=(A,), repairs={"name_repeated": 1}),
+        ),
+    ),
+    Case(
+        number=39, refs="bytedance/deer-flow#654, #523",
+        cause="nothing wrong: two calls of one tool in a row",
+        does="Calls are grouped by index, so neither names nor texts are joined.",
+        forms=(
+            calling(calls(call(0, "a", "read_file", '{"x":1}')), calls(call(1, "b", "read_file", '{"x":2}')), name="by index", calls=(A, Call("read_file", '{"x":2}', id="b"))),
+            message(
+                *am.tool(0, "a", "read_file", '{"x":1}'), *am.tool(1, "b", "read_file", '{"x":2}'), reason="tool_use", name="by block",
+                calls=(A, Call("read_file", '{"x":2}', id="b")), stop="tool_calls",
+                to={"openai-chat": written(*uses((A, Call("read_file", '{"x":2}', id="b"))), stop="tool_calls")},
+            ),
+        ),
+    ),
+    Case(
+        number=40, refs="cc-switch#5093; vercel/ai#14760",
+        cause="arguments before the name",
+        does="The text is held until the name comes; a call that never gets one is withheld and stands in the report.",
+        forms=(
+            calling(calls(call(0, "a", None, '{"x"')), calls(call(0, arguments=":1}")), calls(call(0, None, "read_file")), name="late", calls=(A,)),
+            calling(
+                calls(call(0, "a", None, '{"x"')), calls(call(1, "b", "g", "{}")), calls(call(0, None, "read_file", ":1}")), name="late, behind another call",
+                calls=(A, Call("g", "{}", id="b")),
+            ),
+            calling(
+                calls(call(0, "a", None, '{"x":1}')), name="never",
+                calls=(Call("", '{"x":1}', id="a"),), repairs={"call_nameless": 1},
+                to={"anthropic": messages(losses={"call_withheld": 1, "stop_reason": 1}, withheld=('{"x":1}',))},
+            ),
+        ),
+    ),
+)  # fmt: skip

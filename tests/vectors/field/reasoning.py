@@ -1,0 +1,190 @@
+"""Cases 85 to 93: reasoning, its signatures and its many names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.vectors import anthropic as am
+from tests.vectors import ollama as ol
+from tests.vectors.field.case import Case, Form, Text, Thinking, Use
+from tests.vectors.field.shapes import anthropic, calling, chat, failed, message, messages, ollama_turn, written
+from tests.vectors.openai_chat import DONE, STOP, call, calls, chunk, said
+from tests.vectors.vector import Call, named
+
+KNOWN = {"input_tokens": 9, "output_tokens": 4}
+A = Call("f", '{"x":1}', id="a")
+LONG = "c2ln" * 60
+SIGNATURE = (
+    b'"delta":{"type":"thinking_delta","thinking":"hm"}}\n\nevent: content_block_delta\ndata: {"type":"content_block_delta","index":0,'
+    b'"delta":{"type":"signature_delta","signature":"c2ln"}}\n\nevent: content_block_stop'
+)
+SIGNED = {"reasoning_signature": 1}
+
+
+def thinking(index: int, text: str, *signatures: str) -> tuple[Any, ...]:
+    return (
+        am.begin(index, "thinking", thinking="", signature=""),
+        am.delta(index, "thinking_delta", thinking=text),
+        *(am.delta(index, "signature_delta", signature=signature) for signature in signatures),
+        am.stop(index),
+    )
+
+
+def named_so(name: str, delta: dict[str, Any], **expected: Any) -> Form:
+    """Reasoning under one of its names in Chat."""
+    return chat(
+        chunk(delta), said("Hi"), STOP, DONE, name=name, text="Hi", reasoning="hm", **expected,
+        to={
+            "anthropic": messages(Thinking("hm"), Text("Hi")),
+            "ollama": written(Thinking("hm"), Text("Hi")),
+            "openai-chat": written(Thinking("hm"), Text("Hi"), lacks=(b'"reasoning":', b"reasoning_details")),
+        },
+    )  # fmt: skip
+
+
+CASES = (
+    Case(
+        number=85, refs="hebo-gateway#131; bitrouter#592; imp#1555; ccs#415",
+        cause="nothing wrong: a signature at the end of a thinking block, lost on the way by others",
+        does="It is an event of its own and is written again before its block stops; dialects without a place for it count the loss.",
+        forms=(
+            message(
+                *thinking(0, "hm", "c2ln"), *am.tool(1, "a", "f", '{"x":1}'), reason="tool_use", reasoning="hm", calls=(A,), stop="tool_calls",
+                to={
+                    "anthropic": messages(Thinking("hm", "c2ln"), Use("a", "f", '{"x":1}'), stop="tool_use", usage=KNOWN),
+                    "openai-chat": written(Thinking("hm"), Use("a", "f", '{"x":1}'), stop="tool_calls", losses=SIGNED),
+                },
+            ),
+        ),
+        waits="request translation: the next turn's history",
+    ),
+    Case(
+        number=86, refs="maximhq/bifrost#5638, #5560",
+        cause="nothing wrong: text and signature of one block, mixed up by others",
+        does="A signature is written as one `signature_delta` right before the stop, and never as thinking.",
+        forms=(
+            message(
+                *thinking(0, "hm", "c2ln"), *am.block(1, "Hi"), name="with a signature", text="Hi", reasoning="hm",
+                to={
+                    "anthropic": messages(
+                        Thinking("hm", "c2ln"), Text("Hi"), usage=KNOWN,
+                        holds=(SIGNATURE,),
+                    ),
+                    "ollama": written(Thinking("hm"), Text("Hi"), losses=SIGNED),
+                },
+            ),
+            message(
+                *thinking(0, "hm", ""), *am.block(1, "Hi"), name="with an empty one", text="Hi", reasoning="hm",
+                to={"anthropic": messages(Thinking("hm"), Text("Hi"), usage=KNOWN, lacks=(b"signature_delta",)), "openai-chat": written(Thinking("hm"), Text("Hi"))},
+            ),
+        ),
+    ),
+    Case(
+        number=87, refs="CLIProxyAPI#570; Antigravity-Manager#608",
+        cause="reasoning without a signature, or with another vendor's",
+        does="None is made up, and another vendor's is not passed off as Anthropic's.",
+        forms=(
+            chat(
+                chunk({"reasoning_content": "hm"}), said("Hi"), STOP, DONE, name="unsigned", text="Hi", reasoning="hm",
+                to={"anthropic": messages(Thinking("hm"), Text("Hi"), lacks=(b"signature_delta",))},
+            ),
+            chat(
+                chunk({"reasoning_details": [{"type": "reasoning.text", "text": "hm", "signature": "c2ln", "format": "google-gemini-v1"}]}), said("Hi"), STOP, DONE, name="another vendor's",
+                text="Hi", reasoning="hm", to={"anthropic": messages(Thinking("hm"), Text("Hi"), losses=SIGNED, lacks=(b"c2ln",))},
+            ),
+        ),
+        waits="request translation: unsigned reasoning in a history",
+    ),
+    Case(
+        number=88, refs="openclaw#92201",
+        cause="a long signature, cut by reads, by deltas or by the end of the input",
+        does="Its parts are joined byte for byte; of a frame that broke off nothing is used.",
+        forms=(
+            message(
+                *thinking(0, "hm", LONG[:37], LONG[37:]), *am.block(1, "Hi"), name="two deltas", text="Hi", reasoning="hm",
+                to={"anthropic": messages(Thinking("hm", LONG), Text("Hi"), usage=KNOWN), "openai-chat": written(Thinking("hm"), Text("Hi"), losses={"reasoning_signature": 2})},
+            ),
+            anthropic(
+                named(am.START, *thinking(0, "hm", LONG)[:-1])[:-20], name="broken off", reasoning="hm", stop=None,
+                to={
+                    "anthropic": failed(Thinking("hm"), error="stream truncated: the stream ended without a stop reason (cut inside a frame)", lacks=(b"c2ln",)),
+                    "openai-chat": failed(Thinking("hm"), error="stream truncated: the stream ended without a stop reason (cut inside a frame)"),
+                },
+            ),
+        ),
+    ),
+    Case(
+        number=89, refs="CLIProxyAPI#5129; OmniRoute#9221, #9273; 9router#2193; Antigravity#139",
+        cause="a signature of thought beside a call",
+        does="It belongs to its call: written again for the same dialect, a counted loss in another. Visible text stays text.",
+        forms=(
+            calling(
+                calls({**call(0, "a", "f", '{"x":1}'), "extra_content": {"google": {"thought_signature": "c2ln"}}}),
+                calls=(A,),
+                to={
+                    "openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls", holds=(b'"thought_signature":"c2ln"',)),
+                    "anthropic": messages(Use("a", "f", '{"x":1}'), stop="tool_use", losses={"metadata": 1}),
+                },
+            ),
+        ),
+        waits="dialect gemini: `thoughtSignature` of parts",
+    ),
+    Case(
+        number=90, refs="OmniRoute#731",
+        cause="nothing wrong: text and a call without any signature, and one put everywhere by others",
+        does="What did not come is not written: neither thinking nor a signature.",
+        forms=(
+            calling(
+                said("Hi"), calls(call(0, "a", "f", '{"x":1}')), text="Hi", calls=(A,),
+                to={"anthropic": messages(Text("Hi"), Use("a", "f", '{"x":1}'), stop="tool_use", lacks=(b"signature", b"thinking"))},
+            ),
+        ),
+    ),
+    Case(
+        number=91, refs="zed#46794; litellm#20246, #24019, #14137; koog#2148; bitrouter#448; fastllm#61; Fastllm-proxy#23",
+        cause="reasoning under many names",
+        does="All are read, into one kind of event; two names for the same text count once. A profile says under which it is written.",
+        forms=(
+            named_so("reasoning_content", {"reasoning_content": "hm"}),
+            named_so("reasoning", {"reasoning": "hm"}),
+            named_so("both", {"reasoning": "hm", "reasoning_content": "hm"}),
+            named_so("reasoning_details", {"reasoning": "hm", "reasoning_details": [{"type": "reasoning.text", "text": "hm"}]}),
+            named_so("a list of parts", {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}, repairs={"content_as_list": 1}),
+            ollama_turn(ol.line(thinking="hm"), ol.line("Hi"), name="thinking", text="Hi", reasoning="hm", to={"anthropic": messages(Thinking("hm"), Text("Hi"))}),
+        ),
+    ),
+    Case(
+        number=92, refs="BerriAI/litellm#38907, #29216",
+        cause="fields of a delta or of a call that the reader does not know",
+        does="They are carried: written again for the same dialect, a counted loss in another.",
+        forms=(
+            chat(
+                chunk({"content": "Hi", "x_score": 0.5}), STOP, DONE, text="Hi",
+                to={"openai-chat": written(Text("Hi"), holds=(b'"delta":{"x_score":0.5}',)), "anthropic": messages(Text("Hi"), losses={"metadata": 1})},
+            ),
+            message(
+                am.begin(0, "tool_use", id="a", name="f", input={}, x_caller="agent"), am.delta(0, "input_json_delta", partial_json='{"x":1}'), am.stop(0), reason="tool_use", name="of a call",
+                calls=(A,), stop="tool_calls",
+                to={
+                    "anthropic": messages(Use("a", "f", '{"x":1}'), stop="tool_use", usage=KNOWN, holds=(b'"x_caller":"agent"',)),
+                    "openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls", losses={"metadata": 1}),
+                },
+            ),
+        ),
+    ),
+    Case(
+        number=93, refs="vllm#32997, #32921, #42875",
+        cause="the tail of the reasoning comes with the end of a call",
+        does="It stays reasoning and is not joined to the text.",
+        forms=(
+            chat(
+                chunk({"reasoning": "h"}), calls(call(0, "a", "f", '{"x":1}')), chunk({"reasoning": "m"}, "tool_calls"), DONE,
+                reasoning="hm", calls=(A,), stop="tool_calls",
+                to={
+                    "anthropic": messages(Thinking("h"), Use("a", "f", '{"x":1}'), Thinking("m"), stop="tool_use"),
+                    "openai-chat": written(Thinking("hm"), Use("a", "f", '{"x":1}'), stop="tool_calls", losses={"block_order": 1}),
+                },
+            ),
+        ),
+    ),
+)  # fmt: skip

@@ -1,0 +1,201 @@
+"""Cases 9 to 22: the index of a tool call is constant, restarted, reused or duplicated."""
+
+from __future__ import annotations
+
+from tests.vectors import anthropic as am
+from tests.vectors import ollama as ol
+from tests.vectors.field.case import Case, Text, Use
+from tests.vectors.field.shapes import calling, message, messages, ollama_turn, written
+from tests.vectors.openai_chat import call, calls
+from tests.vectors.vector import Call
+
+A = Call("f", '{"x":1}', id="a")
+B = Call("g", '{"y":2}', id="b")
+MADE = (Call("f", '{"x":1}', id="call_1"), Call("f", '{"x":2}', id="call_2"))
+
+CASES = (
+    Case(
+        number=9, refs="ollama/ollama#15457",
+        cause="every call at index 0",
+        does="Another id or name, or a second object behind a complete one, starts another call.",
+        forms=(
+            calling(calls(call(0, "a", "f", '{"x":1}')), calls(call(0, "b", "g", '{"y":2}')), name="with ids", calls=(A, B), repairs={"index_reused": 1}),
+            calling(calls(call(0, None, "f", '{"x":1}')), calls(call(0, None, "g", '{"y":2}')), name="without ids", calls=(MADE[0], Call("g", '{"y":2}', id="call_2")), repairs={"index_reused": 1, "id_missing": 2}),
+        ),
+    ),
+    Case(
+        number=10, refs="BerriAI/litellm#33678",
+        cause="index 0 for all calls of an Ollama stream",
+        does="Ollama's index is not read: its calls come whole, and each gets a fresh index.",
+        forms=(
+            ollama_turn(
+                ol.line(tool_calls=[{"function": {"index": 0, "name": "read", "arguments": {"path": "a"}}}]),
+                ol.line(tool_calls=[{"function": {"index": 0, "name": "read", "arguments": {"path": "b"}}}]),
+                calls=(Call("read", '{"path":"a"}', id="call_1"), Call("read", '{"path":"b"}', id="call_2")), stop="tool_calls",
+                to={
+                    "openai-chat": written(
+                        Use("call_1", "read", '{"path":"a"}'), Use("call_2", "read", '{"path":"b"}'), stop="tool_calls",
+                        holds=(b'{"index":0,"id":"call_1"', b'{"index":1,"id":"call_2"'),
+                    ),
+                },
+            ),
+        ),
+        waits="request translation: history with broken arguments",
+    ),
+    Case(
+        number=11, refs="BerriAI/litellm#21331, #21337",
+        cause="a bridge between dialects writes index 0 for calls whose blocks have places of their own",
+        does="Places of blocks become a dense index of calls; where all have index 0, ids tell them apart.",
+        forms=(
+            message(
+                *am.block(0, "Hi"), *am.tool(1, "a", "f", '{"x":1}'), *am.tool(2, "b", "g", '{"y":2}'), reason="tool_use", name="blocks 1 and 2",
+                text="Hi", calls=(A, B), stop="tool_calls",
+                to={"openai-chat": written(Text("Hi"), Use("a", "f", '{"x":1}'), Use("b", "g", '{"y":2}'), stop="tool_calls", holds=(b'{"index":0,"id":"a"', b'{"index":1,"id":"b"'))},
+            ),
+            calling(
+                calls(call(0, "a", "f", "")), calls(call(0, arguments='{"x":1}')), calls(call(0, "b", "g", "")), calls(call(0, arguments='{"y":2}')),
+                name="what the bridge wrote", calls=(A, B), repairs={"index_reused": 1},
+            ),
+        ),
+        waits="dialect openai-responses: `output_index`",
+    ),
+    Case(
+        number=12, refs="ai-dynamo/dynamo#4723",
+        cause="a parser for each call, so that the index starts at 0 again",
+        does="The new id and name start a call; fragments without identity go to the latest at that index.",
+        forms=(
+            calling(
+                calls(call(0, "a", "f", '{"x"')), calls(call(0, arguments=":1}")), calls(call(0, "b", "g", '{"y"')), calls(call(0, arguments=":2}")),
+                calls=(A, B), repairs={"index_reused": 1},
+            ),
+        ),
+    ),
+    Case(
+        number=13, refs="huggingface/smolagents#1569, #1958; langchain#34807, #35281; gptscript-ai/gptscript#374; ccNexus#89",
+        cause="one index, several ids",
+        does="Another id splits if the name is another, too, or the text so far is a complete object.",
+        forms=(
+            calling(calls(call(0, "a", "f", "")), calls(call(0, "b", "g", '{"y":2}')), name="another name", calls=(Call("f", "", "empty", id="a"), B), repairs={"index_reused": 1}),
+            calling(
+                calls(call(0, "a", "f", '{"x":1}')), calls(call(0, "b", "f", '{"x":2}')), name="the same name",
+                calls=(A, Call("f", '{"x":2}', id="b")), repairs={"index_reused": 1},
+            ),
+        ),
+    ),
+    Case(
+        number=14, refs="sgl-project/sglang#6310",
+        cause="the index counts something else: it has gaps, or a call's first chunk has another than its text",
+        does="An index is a label: gaps mean nothing. Text alone at an unknown index belongs to the open call that has none.",
+        forms=(
+            calling(calls(call(1, "a", "f", '{"x"')), calls(call(1, arguments=":1}")), calls(call(3, "b", "g", '{"y":2}')), name="gaps", calls=(A, B)),
+            calling(
+                calls(call(2, "a", "f", "")), calls(call(0, arguments='{"x":1}')), name="text at another index",
+                calls=(A,), repairs={"index_changed": 1},
+            ),
+            calling(
+                calls(call(2, "a", "f", "")), calls(call(0, arguments='{"x":1}')), calls(call(0, "b", "g", "")), calls(call(1, arguments='{"y":2}')),
+                name="text of two calls at other indices", calls=(A, B), repairs={"index_changed": 2, "index_reused": 1},
+            ),
+        ),
+    ),
+    Case(
+        number=15, refs="mudler/LocalAI#9722",
+        cause="one call, one id, several indices",
+        does="A known id is the known call, whatever its index.",
+        forms=(
+            calling(calls(call(0, "a", "f", '{"x"')), calls(call(1, "a", None, ":1}")), name="fragments", calls=(A,), repairs={"index_changed": 1, "id_repeated": 1}),
+            calling(
+                calls(call(0, "a", "f", "")), calls(call(1, "a", "f", '{"x":1}')), name="name again, then the text",
+                calls=(A,), repairs={"index_changed": 1, "id_repeated": 1, "name_repeated": 1},
+            ),
+        ),
+    ),
+    Case(
+        number=16, refs="microsoft/semantic-kernel#6106",
+        cause="nothing wrong: a call without arguments beside one with some",
+        does="Text goes to the call of its index and to no other.",
+        forms=(
+            calling(
+                calls(call(0, "a", "f", "{}")), calls(call(1, "b", "g", '{"city":')), calls(call(1, arguments='"Bern"}')),
+                calls=(Call("f", "{}", id="a"), Call("g", '{"city":"Bern"}', id="b")),
+            ),
+        ),
+    ),
+    Case(
+        number=17, refs="mozilla-ai/any-llm#1305; QwenLM/Qwen-Agent#943",
+        cause="nothing wrong: the fragments of two calls interleave",
+        does="Text goes to the call of its index. Dialects of blocks get one call after the other.",
+        forms=(
+            calling(
+                calls(call(0, "a", "f", "")), calls(call(1, "b", "g", "")), calls(call(0, arguments='{"x"')), calls(call(1, arguments='{"y"')),
+                calls(call(0, arguments=":1}")), calls(call(1, arguments=":2}")),
+                calls=(A, B),
+                to={
+                    "anthropic": messages(Use("a", "f", '{"x":1}'), Use("b", "g", '{"y":2}'), stop="tool_use"),
+                    "ollama": written(Use(None, "f", '{"x":1}'), Use(None, "g", '{"y":2}'), losses={"call_id": 2}),
+                },
+            ),
+        ),
+    ),
+    Case(
+        number=18, refs="0xPlaygrounds/rig#1508, #1510",
+        cause="another id on every delta of one call",
+        does="The first id stays: for another call the name must come as well, and the text so far be complete or the name differ.",
+        forms=(
+            calling(calls(call(0, "a", "f", '{"x"')), calls(call(0, "b", None, ":")), calls(call(0, "c", None, "1}")), name="ids alone", calls=(A,), repairs={"id_changed": 2}),
+            calling(
+                calls(call(0, "a", "f", '{"x"')), calls(call(0, "b", "f", ":1}")), name="with the name",
+                calls=(A,), repairs={"id_changed": 1, "name_repeated": 1},
+            ),
+        ),
+    ),
+    Case(
+        number=19, refs="openai/openai-python#3241, #3425",
+        cause="two entries of one index in one chunk",
+        does="They are two fragments of one call.",
+        forms=(calling(calls(call(0, "a", "f", '{"x"'), call(0, arguments=":1}")), calls=(A,)),),
+    ),
+    Case(
+        number=20, refs="lmstudio-bug-tracker#759, #723, #1922, #649",
+        cause="several calls whose later fragments have a blank name",
+        does="A blank name is no name.",
+        forms=(
+            calling(
+                calls(call(0, "a", "f", '{"x"')), calls(call(0, None, "", ":1}")), calls(call(1, "b", "g", '{"y"')), calls(call(1, None, "", ":2}")),
+                calls=(A, B), repairs={"identity_blank": 2},
+            ),
+        ),
+    ),
+    Case(
+        number=21, refs="LibreChat-AI/agents#260",
+        cause="a shared or missing index with arguments in fragments",
+        does="Calls are split on proof only: a name that comes again inside an open object proves nothing.",
+        forms=(
+            calling(
+                calls(call(0, "a", "f", '{"x":')), calls(call(0, None, "f", '{"z":1}')), calls(call(0, arguments="}")), name="no proof",
+                calls=(Call("f", '{"x":{"z":1}}', id="a"),), repairs={"name_repeated": 1},
+            ),
+            calling(
+                calls(call(0, "a", "f", '{"x"')), calls(call(0, arguments=":1}")), calls(call(0, "b", "g", '{"y"')), calls(call(0, arguments=":2}")), name="shared",
+                calls=(A, B), repairs={"index_reused": 1},
+            ),
+            calling(
+                calls(call(None, "a", "f", '{"x"')), calls(call(None, arguments=":1}")), calls(call(None, "b", "g", '{"y"')), calls(call(None, arguments=":2}")), name="missing",
+                calls=(A, B), repairs={"index_missing": 4},
+            ),
+        ),
+    ),
+    Case(
+        number=22, refs="microsoft/semantic-kernel#10597; NousResearch/hermes-agent#111686; TanStack/ai#199; brainlid/langchain#620; omnigent#28; hermes#12930",
+        cause="parallel calls of one tool, each in its own chunk at index 0, without an id or sent again with it",
+        does="A second object behind a complete one, with the name, is another call; the same id and text again is the same call.",
+        forms=(
+            calling(calls(call(0, None, "f", '{"x":1}')), calls(call(0, None, "f", '{"x":2}')), name="no ids", calls=MADE, repairs={"index_reused": 1, "id_missing": 2}),
+            calling(
+                calls(call(0, "a", "f", '{"x":1}')), calls(call(0, "a", "f", '{"x":1}')), name="sent again",
+                calls=(A,), repairs={"id_repeated": 1, "name_repeated": 1, "arguments_repeated": 1},
+            ),
+        ),
+        waits="dialect gemini: `functionCall.id` and parts",
+    ),
+)  # fmt: skip
