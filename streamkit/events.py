@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-from attrs import define
+from attrs import define, frozen
 
 StopReason: TypeAlias = Literal[
     "stop",
@@ -99,12 +99,13 @@ class ReasoningDelta:
 
 @define
 class ReasoningSignature:
-    """An opaque proof of the reasoning block it names; means something to its ``vendor`` alone."""
+    """An opaque proof of the block it names, reasoning or ``on`` text; means something to its ``vendor`` alone."""
 
     blob: str
     vendor: str
     choice: int = 0
     block: int = 0
+    on: Literal["reasoning", "text"] = "reasoning"
 
 
 @define
@@ -115,6 +116,14 @@ class ReasoningOpaque:
     vendor: str
     choice: int = 0
     block: int = 0
+
+
+@frozen
+class Opaque:
+    """What only its ``vendor`` can read, bound to a tool call (Gemini's thought signature)."""
+
+    vendor: str
+    blob: str
 
 
 @define
@@ -131,8 +140,9 @@ class ToolCallDelta:
     snapshot: bool = False
     #: The dialect gives calls no id here, so making one is no repair.
     anonymous: bool = False
-    #: Fields of the call that are the vendor's own (Gemini's thought signature, Anthropic's caller).
+    #: Fields of the call that are the vendor's own (Anthropic's caller).
     extras: Mapping[str, Any] | None = None
+    signature: Opaque | None = None
 
 
 @define
@@ -153,6 +163,7 @@ class ToolCallStarted:
     choice: int = 0
     kind: ToolKind = "function"
     extras: Mapping[str, Any] | None = None  #: the vendor's own fields, as known when the call was announced
+    signature: Opaque | None = None
 
 
 @define

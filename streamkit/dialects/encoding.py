@@ -9,13 +9,31 @@ import orjson
 
 from streamkit.dialects.base import Encoding
 from streamkit.errors import StreamError, StreamkitError
-from streamkit.events import Event, ProviderFailed, StreamEnded, ToolCallDoomed
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    Event,
+    ProviderFailed,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    RefusalDelta,
+    ResponseFinished,
+    ResponseStarted,
+    StreamEnded,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallDoomed,
+    ToolCallFinished,
+    ToolCallStarted,
+    UsageReported,
+)
 from streamkit.framing.frame import escape_separators
 from streamkit.report import StreamReport, Withheld, describe
 
 
 class EventEncoder:
-    """The loop of an encoder: events to ``self.write``, by the method that ``handlers`` names for their class."""
+    """The loop of an encoder: events to ``self.write``, by one method for each class of event."""
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         self.encoding = encoding
@@ -23,11 +41,78 @@ class EventEncoder:
         self.fault: StreamkitError | None = None
         self.ended = False  # StreamEnded, or an error frame, was written
         self._parts: list[bytes] = []
-        self._handlers = {ToolCallDoomed: self.pass_over, **self.handlers()}
+        self._handlers: dict[type, Callable[[Any], None]] = {
+            ResponseStarted: self.response_started,
+            ChoiceStarted: self.choice_started,
+            TextDelta: self.text,
+            RefusalDelta: self.refusal,
+            ReasoningDelta: self.reasoning,
+            ReasoningSignature: self.signature,
+            ReasoningOpaque: self.opaque,
+            ToolCallStarted: self.call_started,
+            ToolCallArguments: self.call_arguments,
+            ToolCallDoomed: self.pass_over,
+            ToolCallFinished: self.call_finished,
+            UsageReported: self.usage_reported,
+            Aside: self.aside,
+            ProviderFailed: self.failed,
+            ResponseFinished: self.finished,
+            StreamEnded: self.stream_ended,
+        }
 
-    def handlers(self) -> dict[type, Callable[[Any], None]]:
-        """For each class of event the method that takes it."""
+    # What a dialect's encoder defines: one method an event.
+
+    def response_started(self, event: ResponseStarted, /) -> None:
         raise NotImplementedError
+
+    def choice_started(self, event: ChoiceStarted, /) -> None:
+        raise NotImplementedError
+
+    def text(self, event: TextDelta, /) -> None:
+        raise NotImplementedError
+
+    def refusal(self, event: RefusalDelta, /) -> None:
+        raise NotImplementedError
+
+    def reasoning(self, event: ReasoningDelta, /) -> None:
+        raise NotImplementedError
+
+    def signature(self, event: ReasoningSignature, /) -> None:
+        raise NotImplementedError
+
+    def opaque(self, event: ReasoningOpaque, /) -> None:
+        raise NotImplementedError
+
+    def call_started(self, event: ToolCallStarted, /) -> None:
+        raise NotImplementedError
+
+    def call_arguments(self, event: ToolCallArguments, /) -> None:
+        raise NotImplementedError
+
+    def call_finished(self, event: ToolCallFinished, /) -> None:
+        raise NotImplementedError
+
+    def usage_reported(self, event: UsageReported, /) -> None:
+        raise NotImplementedError
+
+    def aside(self, event: Aside, /) -> None:
+        raise NotImplementedError
+
+    def finished(self, event: ResponseFinished, /) -> None:
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Write what is held because the stream failed."""
+
+    def error(self, event: ProviderFailed) -> None:
+        """Write the dialect's error frame."""
+        raise NotImplementedError
+
+    def terminate(self) -> None:
+        """Write the dialect's success terminator."""
+        raise NotImplementedError
+
+    # What they share.
 
     def feed(self, events: list[Event], /) -> bytes:
         for event in events:
@@ -95,17 +180,6 @@ class EventEncoder:
         else:
             reason = event.reason or "the stream ended before its completion point"
             self.error(ProviderFailed("truncated", f"stream truncated: {reason}", code="stream_truncated"))
-
-    def flush(self) -> None:
-        """Write what is held because the stream failed."""
-
-    def error(self, event: ProviderFailed) -> None:
-        """Write the dialect's error frame."""
-        raise NotImplementedError
-
-    def terminate(self) -> None:
-        """Write the dialect's success terminator."""
-        raise NotImplementedError
 
     def withhold(self, kind: str, call_id: str | None, name: str | None, arguments: str) -> None:
         """Count the loss of a call and keep its text in the report."""

@@ -287,7 +287,9 @@ class ToolCallAccumulator:
             self.report.repair("call_nameless")
         if self._debug:
             log.debug("call %s: started as number %d: %s", call.id, call.ordinal, call.name)
-        self._out.append(ToolCallStarted(call.ordinal, call.id, call.name or "", call.choice, call.kind, call.extras))
+        self._out.append(
+            ToolCallStarted(call.ordinal, call.id, call.name or "", call.choice, call.kind, call.extras, call.signature)
+        )
         self._send(call)
 
     def _send(self, call: Call) -> None:

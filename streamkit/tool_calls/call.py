@@ -27,6 +27,7 @@ class Call:
     id_made: bool = False  #: the id is ours: the call was announced before the wire gave one
     name: str | None = None
     extras: Mapping[str, Any] | None = None  #: fields of the call that are the vendor's own
+    signature: Opaque | None = None  #: what came with the call and only its vendor can read
     text: TextBuffer = field(factory=TextBuffer)  #: everything received
     unsent: TextBuffer = field(factory=TextBuffer)  #: received, not yet handed on
     sent: bool = False  #: argument text was handed on

@@ -40,6 +40,8 @@ class Identity:
             self.set_name(call, name, is_new=is_new)
             if delta.extras and call.ordinal is None:
                 call.extras = delta.extras if call.extras is None else call.extras
+            if delta.signature is not None and call.ordinal is None:
+                call.signature = delta.signature if call.signature is None else call.signature
         return call, is_new
 
     def says(self, value: str | None) -> str | None:

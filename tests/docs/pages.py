@@ -112,8 +112,12 @@ def one_line(line: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """A plain terminal of 80 columns, with the commands that this interpreter has."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COV_", "COVERAGE"))}
+    """A plain terminal of 80 columns, with the commands that this interpreter has.
+
+    Without ``CI`` and ``BUILD_NUMBER``: where they are set, pytest does not shorten its summary.
+    """
+    foreign = ("PYTEST", "COV_", "COVERAGE", "CI", "BUILD_NUMBER")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     return kept | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
         "COLUMNS": "80",

@@ -9,7 +9,6 @@ Source: dialects.md §3.3, §0.4, quirks.md §8, §9.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -29,7 +28,6 @@ from streamkit.events import (
     RefusalDelta,
     ResponseFinished,
     ResponseStarted,
-    StreamEnded,
     TextDelta,
     ToolCallArguments,
     ToolCallFinished,
@@ -69,33 +67,14 @@ class AnthropicEncoder(OneChoiceEncoder):
         self._stop: ResponseFinished | None = None
         self._message_delta: dict[str, Any] = {}
 
-    def handlers(self) -> dict[type, Callable[[Any], None]]:
-        return {
-            ResponseStarted: self._response_started,
-            ChoiceStarted: self._first_choice,
-            TextDelta: self._text,
-            RefusalDelta: self._refusal,
-            ReasoningDelta: self._reasoning,
-            ReasoningSignature: self._signature,
-            ReasoningOpaque: self._opaque,
-            ToolCallStarted: self._call_started,
-            ToolCallArguments: self._call_arguments,
-            ToolCallFinished: self._call_finished,
-            UsageReported: self._usage_reported,
-            Aside: self._aside,
-            ProviderFailed: self.failed,
-            ResponseFinished: self._finished,
-            StreamEnded: self.stream_ended,
-        }
-
     # -- the message -----------------------------------------------------------------------------------------------
 
     def _event(self, name: bytes, payload: bytes) -> None:
         if not self._started and name != b"error":
-            self._response_started(ResponseStarted())
+            self.response_started(ResponseStarted())
         self.write(b"event: %b\ndata: %b\n\n" % (name, payload))
 
-    def _response_started(self, event: ResponseStarted) -> None:
+    def response_started(self, event: ResponseStarted) -> None:
         self._started = True
         self._vendor = event.vendor
         message: dict[str, Any] = {
@@ -115,12 +94,12 @@ class AnthropicEncoder(OneChoiceEncoder):
                 self.lose("response_fields")
         self._event(b"message_start", b'{"type":"message_start","message":%b}' % dumps(message))
 
-    def _first_choice(self, event: ChoiceStarted) -> None:
+    def choice_started(self, event: ChoiceStarted) -> None:
         self._is_ours(event.choice)
 
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
-    def _text(self, event: TextDelta) -> None:
+    def text(self, event: TextDelta) -> None:
         if self._is_ours(event.choice):
             key = ("text", event.block)
             self._blocks.text(key, b'{"type":"text_delta","text":%b}' % dumps(event.text))
@@ -128,19 +107,19 @@ class AnthropicEncoder(OneChoiceEncoder):
                 for citation in self._citations.pop(key):
                     self._blocks.text(key, citation)
 
-    def _refusal(self, event: RefusalDelta) -> None:
+    def refusal(self, event: RefusalDelta) -> None:
         if self._is_ours(event.choice):
             if not self._refused:
                 self.lose("refusal_as_text")
             self._refused = True
             self._blocks.text(("refusal", event.block), b'{"type":"text_delta","text":%b}' % dumps(event.text))
 
-    def _reasoning(self, event: ReasoningDelta) -> None:
+    def reasoning(self, event: ReasoningDelta) -> None:
         if self._is_ours(event.choice):
             self._thought.add(event.block)
             self._blocks.text(("thinking", event.block), b'{"type":"thinking_delta","thinking":%b}' % dumps(event.text))
 
-    def _signature(self, event: ReasoningSignature) -> None:
+    def signature(self, event: ReasoningSignature) -> None:
         if not self._is_ours(event.choice):
             return
         key = ("thinking", event.block)
@@ -155,7 +134,7 @@ class AnthropicEncoder(OneChoiceEncoder):
         else:  # its block had to be closed: a signature proves its own text only
             self.lose("reasoning_signature")
 
-    def _opaque(self, event: ReasoningOpaque) -> None:
+    def opaque(self, event: ReasoningOpaque) -> None:
         if not self._is_ours(event.choice):
             return
         if event.vendor == VENDOR:
@@ -166,7 +145,7 @@ class AnthropicEncoder(OneChoiceEncoder):
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 
-    def _call_started(self, event: ToolCallStarted) -> None:
+    def call_started(self, event: ToolCallStarted) -> None:
         if self._is_ours(event.choice) and event.name:
             start: dict[str, Any] = {"type": "tool_use", "id": event.id, "name": event.name, "input": {}}
             if event.extras and self._vendor == VENDOR:
@@ -177,7 +156,7 @@ class AnthropicEncoder(OneChoiceEncoder):
             if event.kind == "custom":
                 self._custom.add(event.call)
 
-    def _call_arguments(self, event: ToolCallArguments) -> None:
+    def call_arguments(self, event: ToolCallArguments) -> None:
         if event.choice != self._choice or event.call in self._custom:
             return
         block = self._calls.get(event.call)
@@ -188,7 +167,7 @@ class AnthropicEncoder(OneChoiceEncoder):
         else:
             self._blocks.arguments(block, event.fragment)
 
-    def _call_finished(self, event: ToolCallFinished) -> None:
+    def call_finished(self, event: ToolCallFinished) -> None:
         if event.choice != self._choice:
             return
         block = self._calls.get(event.call)
@@ -204,10 +183,10 @@ class AnthropicEncoder(OneChoiceEncoder):
 
     # -- beside the text -------------------------------------------------------------------------------------------
 
-    def _usage_reported(self, event: UsageReported) -> None:
+    def usage_reported(self, event: UsageReported) -> None:
         self._usage = event
 
-    def _aside(self, event: Aside) -> None:
+    def aside(self, event: Aside) -> None:
         if event.vendor != VENDOR:
             self.lose(event.kind)
         elif event.type == "citations_delta":
@@ -249,7 +228,7 @@ class AnthropicEncoder(OneChoiceEncoder):
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
-    def _finished(self, event: ResponseFinished) -> None:
+    def finished(self, event: ResponseFinished) -> None:
         if self._is_ours(event.choice):
             self._stop = event
 

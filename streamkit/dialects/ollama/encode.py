@@ -9,7 +9,6 @@ Source: dialects.md §4.4, §0 (the strict reader), §0.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -27,7 +26,6 @@ from streamkit.events import (
     RefusalDelta,
     ResponseFinished,
     ResponseStarted,
-    StreamEnded,
     TextDelta,
     ToolCallArguments,
     ToolCallFinished,
@@ -56,28 +54,9 @@ class OllamaEncoder(OneChoiceEncoder):
         self._usage: UsageReported | None = None
         self._stop: ResponseFinished | None = None
 
-    def handlers(self) -> dict[type, Callable[[Any], None]]:
-        return {
-            ResponseStarted: self._response_started,
-            ChoiceStarted: self._choice_started,
-            TextDelta: self._text,
-            RefusalDelta: self._refusal,
-            ReasoningDelta: self._reasoning,
-            ReasoningSignature: self._signature,
-            ReasoningOpaque: self._opaque,
-            ToolCallStarted: self._call_started,
-            ToolCallArguments: self._call_arguments,
-            ToolCallFinished: self._call_finished,
-            UsageReported: self._usage_reported,
-            Aside: self._aside,
-            ProviderFailed: self.failed,
-            ResponseFinished: self._finished,
-            StreamEnded: self.stream_ended,
-        }
-
     # -- lines -----------------------------------------------------------------------------------------------------
 
-    def _response_started(self, event: ResponseStarted) -> None:
+    def response_started(self, event: ResponseStarted) -> None:
         seconds = event.created if event.created is not None else self.encoding.clock()
         self._vendor = event.vendor
         self._head = dumps({"model": event.model or "", "created_at": encode_time(seconds)})[:-1]
@@ -87,27 +66,27 @@ class OllamaEncoder(OneChoiceEncoder):
     def _line(self, message: bytes, rest: bytes = b'"done":false') -> None:
         """A line with everything that a strict reader asks for: model, created_at, message with role and content."""
         if not self._head:
-            self._response_started(ResponseStarted())
+            self.response_started(ResponseStarted())
         self.write(b'%b,"message":{"role":"assistant",%b},%b}\n' % (self._head, message, rest))
 
-    def _choice_started(self, event: ChoiceStarted) -> None:
+    def choice_started(self, event: ChoiceStarted) -> None:
         self._is_ours(event.choice)
 
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
-    def _text(self, event: TextDelta) -> None:
+    def text(self, event: TextDelta) -> None:
         if self._is_ours(event.choice):
             self._place(event)
             self._line(b'"content":%b' % dumps(event.text))
 
-    def _refusal(self, event: RefusalDelta) -> None:
+    def refusal(self, event: RefusalDelta) -> None:
         if self._is_ours(event.choice):
             if not self._refused:
                 self.lose("refusal_as_text")
             self._refused = True
             self._line(b'"content":%b' % dumps(event.text))
 
-    def _reasoning(self, event: ReasoningDelta) -> None:
+    def reasoning(self, event: ReasoningDelta) -> None:
         if self._is_ours(event.choice):
             self._place(event)
             self._line(b'"content":"","thinking":%b' % dumps(event.text))
@@ -120,24 +99,24 @@ class OllamaEncoder(OneChoiceEncoder):
         if self._order:  # what was said after a call is written before it
             self.lose("block_order")
 
-    def _signature(self, _event: ReasoningSignature) -> None:
+    def signature(self, _event: ReasoningSignature) -> None:
         self.lose("reasoning_signature")
 
-    def _opaque(self, _event: ReasoningOpaque) -> None:
+    def opaque(self, _event: ReasoningOpaque) -> None:
         self.lose("reasoning_opaque")
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 
-    def _call_started(self, event: ToolCallStarted) -> None:
+    def call_started(self, event: ToolCallStarted) -> None:
         if self._is_ours(event.choice):
             self._order.append(event.call)
             if event.extras:  # strict readers allow one key in a call (dialects.md §0)
                 self.lose("metadata")
 
-    def _call_arguments(self, _event: ToolCallArguments) -> None:
+    def call_arguments(self, _event: ToolCallArguments) -> None:
         """Held: the finished call has the whole text."""
 
-    def _call_finished(self, event: ToolCallFinished) -> None:
+    def call_finished(self, event: ToolCallFinished) -> None:
         """Write it once the calls mentioned before it are written."""
         if event.choice != self._choice:
             return
@@ -176,10 +155,10 @@ class OllamaEncoder(OneChoiceEncoder):
 
     # -- beside the text -------------------------------------------------------------------------------------------
 
-    def _usage_reported(self, event: UsageReported) -> None:
+    def usage_reported(self, event: UsageReported) -> None:
         self._usage = event
 
-    def _aside(self, event: Aside) -> None:
+    def aside(self, event: Aside) -> None:
         if event.vendor == VENDOR and event.kind == "logprobs":
             self._line(b'"content":""', b'"logprobs":%b,"done":false' % dumps(event.raw))
         elif event.vendor == VENDOR and event.type.startswith("message."):
@@ -191,7 +170,7 @@ class OllamaEncoder(OneChoiceEncoder):
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
-    def _finished(self, event: ResponseFinished) -> None:
+    def finished(self, event: ResponseFinished) -> None:
         if self._is_ours(event.choice):
             self._stop = event
 

@@ -8,7 +8,6 @@ Source: dialects.md §1.8, §0.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -27,7 +26,6 @@ from streamkit.events import (
     RefusalDelta,
     ResponseFinished,
     ResponseStarted,
-    StreamEnded,
     TextDelta,
     ToolCallArguments,
     ToolCallFinished,
@@ -65,28 +63,9 @@ class ChatEncoder(EventEncoder):
         self._usage: UsageReported | None = None
         self._stops: list[ResponseFinished] = []
 
-    def handlers(self) -> dict[type, Callable[[Any], None]]:
-        return {
-            ResponseStarted: self._started,
-            ChoiceStarted: self._choice_started,
-            TextDelta: self._text,
-            RefusalDelta: self._refusal,
-            ReasoningDelta: self._reasoning,
-            ReasoningSignature: self._signature,
-            ReasoningOpaque: self._opaque,
-            ToolCallStarted: self._call_started,
-            ToolCallArguments: self._call_arguments,
-            ToolCallFinished: self._call_finished,
-            UsageReported: self._usage_reported,
-            Aside: self._aside,
-            ProviderFailed: self.failed,
-            ResponseFinished: self._finished,
-            StreamEnded: self.stream_ended,
-        }
-
     # -- the response ----------------------------------------------------------------------------------------------
 
-    def _started(self, event: ResponseStarted) -> None:
+    def response_started(self, event: ResponseStarted) -> None:
         self._vendor = event.vendor
         created = event.created if event.created is not None else int(self.encoding.clock())
         head: dict[str, Any] = {
@@ -104,10 +83,10 @@ class ChatEncoder(EventEncoder):
 
     def _chunk(self, fields: bytes) -> None:
         if not self._head:
-            self._started(ResponseStarted())
+            self.response_started(ResponseStarted())
         self.write(b"%b%b}\n\n" % (self._head, fields))
 
-    def _choice_started(self, event: ChoiceStarted) -> None:
+    def choice_started(self, event: ChoiceStarted) -> None:
         self._choices[event.choice] = _Choice()
 
     def _choice(self, number: int) -> _Choice:
@@ -128,16 +107,16 @@ class ChatEncoder(EventEncoder):
 
     # -- what the model says ---------------------------------------------------------------------------------------
 
-    def _text(self, event: TextDelta) -> None:
+    def text(self, event: TextDelta) -> None:
         self._place(event, 1)
         self._delta(event.choice, b'{"content":%b}' % dumps(event.text), content=b'""')
 
-    def _refusal(self, event: RefusalDelta) -> None:
+    def refusal(self, event: RefusalDelta) -> None:
         self._place(event, 1)
         self._choice(event.choice).refused = True
         self._delta(event.choice, b'{"refusal":%b}' % dumps(event.text))
 
-    def _reasoning(self, event: ReasoningDelta) -> None:
+    def reasoning(self, event: ReasoningDelta) -> None:
         self._place(event, 0)
         text = dumps(event.text)
         names = self.encoding.profile.reasoning_fields
@@ -154,15 +133,15 @@ class ChatEncoder(EventEncoder):
             self.lose("block_order")
         choice.order = order
 
-    def _signature(self, _event: ReasoningSignature) -> None:
+    def signature(self, _event: ReasoningSignature) -> None:
         self.lose("reasoning_signature")
 
-    def _opaque(self, _event: ReasoningOpaque) -> None:
+    def opaque(self, _event: ReasoningOpaque) -> None:
         self.lose("reasoning_opaque")
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 
-    def _call_started(self, event: ToolCallStarted) -> None:
+    def call_started(self, event: ToolCallStarted) -> None:
         choice = self._choice(event.choice)
         choice.order = 2
         if not event.name:
@@ -180,7 +159,7 @@ class ChatEncoder(EventEncoder):
             self.lose("metadata")
         self._delta(event.choice, b'{"tool_calls":[%b]}' % dumps(start))
 
-    def _call_arguments(self, event: ToolCallArguments) -> None:
+    def call_arguments(self, event: ToolCallArguments) -> None:
         call = self._choice(event.choice).calls.get(event.call)
         if call is not None and call.kind == "function":
             self._arguments(event.choice, call, event.fragment)
@@ -191,7 +170,7 @@ class ChatEncoder(EventEncoder):
             choice, b'{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' % (call.index, dumps(fragment))
         )
 
-    def _call_finished(self, event: ToolCallFinished) -> None:
+    def call_finished(self, event: ToolCallFinished) -> None:
         call = self._choice(event.choice).calls.get(event.call)
         if call is None:
             self.withhold("call_withheld", event.id, event.name or None, event.arguments)
@@ -206,10 +185,10 @@ class ChatEncoder(EventEncoder):
 
     # -- beside the text -------------------------------------------------------------------------------------------
 
-    def _usage_reported(self, event: UsageReported) -> None:
+    def usage_reported(self, event: UsageReported) -> None:
         self._usage = event
 
-    def _aside(self, event: Aside) -> None:
+    def aside(self, event: Aside) -> None:
         if event.vendor != VENDOR:
             self.lose(event.kind)
             return
@@ -236,7 +215,7 @@ class ChatEncoder(EventEncoder):
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
-    def _finished(self, event: ResponseFinished) -> None:
+    def finished(self, event: ResponseFinished) -> None:
         reason = FINISH_REASONS[event.reason]
         choice = self._choice(event.choice)
         if event.reason == "refusal" and choice.refused:

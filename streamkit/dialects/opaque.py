@@ -1,0 +1,49 @@
+"""Opaque reasoning on its way through a client of another vendor's dialect, and back.
+
+A signature or an encrypted thought means something to its own vendor alone, and to that one every byte of it counts. A
+dialect that has a place for such a text carries another vendor's *sealed*: with the vendor's name and what it belongs to,
+as base64, since strict clients decode it. Whoever reads the dialect again unseals it, so that it goes back to its vendor as
+it was, and to no other.
+
+Source: dialects.md §2.4, §3.3, §7.4, quirks.md R14.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Literal, TypeAlias, cast, get_args
+
+from attrs import frozen
+
+#: What a sealed text belongs to: a block of reasoning, a block of text, a tool call; or it is a block of its own.
+Kind: TypeAlias = Literal["reasoning", "text", "call", "opaque"]
+KINDS = frozenset(get_args(Kind))
+#: Nine bytes are twelve characters of base64, whatever follows.
+MARK = b"streamkit"
+START = base64.b64encode(MARK).decode()
+
+
+@frozen
+class Sealed:
+    kind: Kind
+    vendor: str
+    blob: str
+
+
+def seal(kind: Kind, vendor: str, blob: str) -> str:
+    """``blob`` of ``vendor`` as base64 text that another vendor's dialect can carry."""
+    return base64.b64encode(b"%b:%b:%b:%b" % (MARK, kind.encode(), vendor.encode(), blob.encode())).decode()
+
+
+def unseal(text: str) -> Sealed | None:
+    """What ``seal`` was given; None for a text that is not sealed."""
+    if not text.startswith(START):
+        return None
+    try:
+        mark, kind, vendor, blob = base64.b64decode(text, validate=True).decode().split(":", 3)
+    except (binascii.Error, ValueError):
+        return None
+    if mark != MARK.decode() or kind not in KINDS:
+        return None
+    return Sealed(cast("Kind", kind), vendor, blob)
