@@ -29,6 +29,8 @@ class Profile:
     name: str = "default"
     #: openai-chat: the delta's fields that carry reasoning; some clients read ``reasoning``, most ``reasoning_content``.
     reasoning_fields: tuple[str, ...] = ("reasoning_content",)
+    #: openai-chat: whether signed and encrypted reasoning is written as OpenRouter's ``reasoning_details``.
+    reasoning_details: bool = True
     #: openai-chat: whether a usage chunk is written before ``[DONE]``.
     include_usage: bool = True
     #: ollama: whether an ``id`` stands beside ``function``; strict readers (Zed, late 2025) refuse it.

@@ -16,8 +16,9 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from attrs import frozen
 
-#: What a sealed text belongs to: a block of reasoning, a block of text, a tool call; or it is a block of its own.
-Kind: TypeAlias = Literal["reasoning", "text", "call", "opaque"]
+#: What a sealed text belongs to: a block of reasoning, the block of text in front, a part without text, the next tool call;
+#: or it is a block of its own.
+Kind: TypeAlias = Literal["reasoning", "text", "part", "call", "opaque"]
 KINDS = frozenset(get_args(Kind))
 #: Nine bytes are twelve characters of base64, whatever follows.
 MARK = b"streamkit"

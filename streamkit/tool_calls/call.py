@@ -7,7 +7,7 @@ from typing import Any
 
 from attrs import define, field
 
-from streamkit.events import StopReasonSeen, ToolKind
+from streamkit.events import Opaque, StopReasonSeen, ToolKind
 from streamkit.tool_calls.text_buffer import LazyScanner, TextBuffer
 
 #: An empty object with white space about it is shorter.

@@ -73,7 +73,7 @@ HEALTHY = [
     message(
         "thinking", begin(0, "thinking", thinking="", signature=""), delta(0, "thinking_delta", thinking="hm"), delta(0, "signature_delta", signature="c2ln"), stop(0),
         begin(1, "redacted_thinking", data="xx"), stop(1), *block(2, "Hi"), text="Hi", reasoning="hm",
-        losses={d: {"reasoning_signature": 1, "reasoning_opaque": 1} for d in ("openai-chat", "ollama")},
+        losses={"ollama": {"reasoning_signature": 1, "reasoning_opaque": 1}},
     ),
     vector("stop sequence", START, *block(0, "Hi"), finish("stop_sequence", "END"), STOP, text="Hi", stop="stop_sequence", losses={"openai-chat": {"stop_reason": 1, "stop_sequence": 1}}),
     vector("no message_stop", START, *block(0, "Hi"), finish("end_turn"), text="Hi"),

@@ -16,6 +16,7 @@ from typing import TypeAlias
 import orjson
 from attrs import define, field
 
+from streamkit.dialects.opaque import seal
 from streamkit.errors import HeldTooLong
 from streamkit.limits import Limits
 from streamkit.tool_calls.text_buffer import LazyScanner
@@ -39,9 +40,9 @@ class Block:
     ended: bool = False  #: nothing more will come
     closed: bool = False
     held: list[bytes] = field(factory=list)  #: deltas, as JSON, that wait for the block to open
-    signature: list[str] = field(
-        factory=list
-    )  #: written whole, right before the stop: clients assign it (dialects.md §0.4)
+    #: Written whole, right before the stop: clients assign it (dialects.md §0.4).
+    signature: list[str] = field(factory=list)
+    signer: str = ""  #: the vendor of the signature, if it is another's
     scanner: LazyScanner | None = None  #: of a call's arguments
     beginning: str = ""  #: of a call's arguments, to tell ``{}`` from a larger object
 
@@ -172,8 +173,9 @@ class BlockWriter:
         if block is None:
             return
         if block.signature:
-            self._write_delta(
-                block, b'{"type":"signature_delta","signature":%b}' % orjson.dumps("".join(block.signature))
-            )
+            signature = "".join(block.signature)
+            if block.signer:
+                signature = seal("reasoning", block.signer, signature)
+            self._write_delta(block, b'{"type":"signature_delta","signature":%b}' % orjson.dumps(signature))
         self.write(b"content_block_stop", b'{"type":"content_block_stop","index":%d}' % block.index)
         block.closed = True

@@ -9,16 +9,18 @@ Source: dialects.md §3.1, §3.3, quirks.md §8.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from attrs import define
 
 from streamkit.dialects.anthropic.wire import VENDOR
 from streamkit.dialects.decoding import FrameDecoder, said
+from streamkit.dialects.opaque import unseal
 from streamkit.errors import TooManyBlocks
 from streamkit.events import (
     Aside,
     AsideKind,
+    Opaque,
     ReasoningDelta,
     ReasoningOpaque,
     ReasoningSignature,
@@ -64,6 +66,8 @@ class ContentReader(FrameDecoder):
         self._closed: dict[int, Block] = {}  # what was last at an index
         self._seen = 0
         self._calls = 0
+        self._text = 0  # number of the last text block
+        self._signature: Opaque | None = None  # of the next call
 
     def ensure_started(self) -> None:
         """Say that the response started if it did not."""
@@ -81,6 +85,7 @@ class ContentReader(FrameDecoder):
         start = self.fields(document.get("content_block"))
         block = self._open(index, self.string(start.get("type")))
         if block.kind == "text":
+            self._text = block.number
             if text := self.string(start.get("text")):
                 self.out.append(TextDelta(text, 0, block.number))
             for citation in self.items(start.get("citations")):
@@ -89,9 +94,9 @@ class ContentReader(FrameDecoder):
             if text := self.string(start.get("thinking")):
                 self.out.append(ReasoningDelta(text, 0, block.number, "summary"))
             if signature := self.string(start.get("signature")):
-                self.out.append(ReasoningSignature(signature, VENDOR, 0, block.number))
+                self._opaque(signature, block)
         elif block.kind == "redacted_thinking":
-            self.out.append(ReasoningOpaque(self.string(start.get("data")), VENDOR, 0, block.number))
+            self._opaque(self.string(start.get("data")), block)
         elif block.kind == "tool_use":
             self._call(start, block)
         elif block.kind:
@@ -156,6 +161,7 @@ class ContentReader(FrameDecoder):
     def _call(self, start: dict[str, Any], block: Block) -> None:
         delta = ToolCallDelta(block.call, self.string(start.get("id")) or None, self.string(start.get("name")) or None)
         delta.extras = {name: value for name, value in start.items() if name not in CALL_FIELDS and said(value)} or None
+        delta.signature, self._signature = self._signature, None
         self.out.append(delta)
         if start.get("input"):
             block.whole_input = value_text(self.frame.data, "content_block", "input")
@@ -176,7 +182,22 @@ class ContentReader(FrameDecoder):
         elif kind == "thinking_delta":
             self.out.append(ReasoningDelta(text, 0, block.number, "summary"))
         else:
-            self.out.append(ReasoningSignature(text, VENDOR, 0, block.number))
+            self._opaque(text, block)
+
+    def _opaque(self, blob: str, block: Block) -> None:
+        """A signature or redacted thinking: this vendor's, or another's that was sealed."""
+        sealed = unseal(blob)
+        if sealed is None:
+            kind = ReasoningSignature if block.kind == "thinking" else ReasoningOpaque
+            self.out.append(kind(blob, VENDOR, 0, block.number))
+        elif sealed.kind == "call":
+            self._signature = Opaque(sealed.vendor, sealed.blob)
+        elif sealed.kind == "opaque":
+            self.out.append(ReasoningOpaque(sealed.blob, sealed.vendor, 0, block.number))
+        else:
+            number = self._text if sealed.kind == "text" else block.number
+            on: Literal["reasoning", "text"] = "reasoning" if sealed.kind == "reasoning" else "text"
+            self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, number, on))
 
     def _unknown(self, fields: dict[str, Any], known: tuple[str, ...]) -> None:
         for name, value in fields.items():

@@ -14,10 +14,11 @@ from typing import Any
 import orjson
 from attrs import evolve
 
-from streamkit.dialects.anthropic.blocks import Block, BlockWriter, Key
+from streamkit.dialects.anthropic.blocks import STARTS, Block, BlockWriter, Key
 from streamkit.dialects.anthropic.wire import ERROR_NAMES, INEXACT_STOPS, STOP_NAMES, VENDOR, encode_usage
 from streamkit.dialects.base import Encoding
 from streamkit.dialects.encoding import OneChoiceEncoder, wrapped_input
+from streamkit.dialects.opaque import Kind, seal
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -49,6 +50,11 @@ NAME = re.compile(r"[a-z][a-z_]{0,63}")
 def _is_event(name: str, raw: Any) -> bool:
     """Whether an unknown event of this vendor can be written as it came."""
     return isinstance(raw, dict) and raw.get("type") == name and NAME.fullmatch(name) is not None
+
+
+def _is_error(raw: Any) -> bool:
+    """Whether an error of this vendor can be written as it came."""
+    return isinstance(raw, dict) and isinstance(raw.get("type"), str) and isinstance(raw.get("message"), str)
 
 
 class AnthropicEncoder(OneChoiceEncoder):
@@ -122,26 +128,32 @@ class AnthropicEncoder(OneChoiceEncoder):
     def signature(self, event: ReasoningSignature) -> None:
         if not self._is_ours(event.choice):
             return
+        if event.on == "text":
+            last = self._blocks.last
+            kind: Kind = "text" if last is not None and last.key == ("text", event.block) else "part"
+            self._redacted(seal(kind, event.vendor, event.blob), event.block)
+            return
         key = ("thinking", event.block)
         block = self._blocks.find(key)
-        if event.vendor != VENDOR:
-            self.lose("reasoning_signature")
-        elif block is not None:
-            self._blocks.hold(len(event.blob))
-            block.signature.append(event.blob)
-        elif event.block not in self._thought:  # omitted thinking: a signature alone
-            self._blocks.add(key, b'{"type":"thinking","thinking":"","signature":""}').signature.append(event.blob)
-        else:  # its block had to be closed: a signature proves its own text only
-            self.lose("reasoning_signature")
+        signer = "" if event.vendor == VENDOR else event.vendor
+        if block is None and event.block not in self._thought:  # omitted thinking: a signature alone
+            block = self._blocks.add(key, STARTS["thinking"])
+            self._thought.add(event.block)
+        if block is None or (block.signature and block.signer != signer):
+            self.lose("reasoning_signature")  # its block had to be closed: a signature proves its own text only
+            return
+        self._blocks.hold(len(event.blob))
+        block.signature.append(event.blob)
+        block.signer = signer
 
     def opaque(self, event: ReasoningOpaque) -> None:
-        if not self._is_ours(event.choice):
-            return
-        if event.vendor == VENDOR:
-            start = dumps({"type": "redacted_thinking", "data": event.blob})
-            self._blocks.end(self._blocks.add(("redacted_thinking", event.block), start))
-        else:
-            self.lose("reasoning_opaque")
+        if self._is_ours(event.choice):
+            data = event.blob if event.vendor == VENDOR else seal("opaque", event.vendor, event.blob)
+            self._redacted(data, event.block)
+
+    def _redacted(self, data: str, number: int) -> None:
+        start = dumps({"type": "redacted_thinking", "data": data})
+        self._blocks.end(self._blocks.add(("redacted_thinking", number), start))
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 
@@ -152,6 +164,8 @@ class AnthropicEncoder(OneChoiceEncoder):
                 start.update(event.extras)
             elif event.extras:
                 self.lose("metadata")
+            if event.signature is not None:  # Anthropic signs no calls: it stands before the call, sealed
+                self._redacted(seal("call", event.signature.vendor, event.signature.blob), event.call)
             self._calls[event.call] = self._blocks.add(("call", event.call), dumps(start), needs_end=True)
             if event.kind == "custom":
                 self._custom.add(event.call)
@@ -269,7 +283,7 @@ class AnthropicEncoder(OneChoiceEncoder):
         self._blocks.flush(drop=waiting)
 
     def error(self, event: ProviderFailed) -> None:
-        if event.vendor == VENDOR and isinstance(event.raw, dict) and {"type", "message"} <= event.raw.keys():
+        if event.vendor == VENDOR and _is_error(event.raw):
             self._event(b"error", b'{"type":"error","error":%b}' % dumps(event.raw))
             return
         kind = event.native_type if event.vendor == VENDOR and event.native_type else ERROR_NAMES[event.type]

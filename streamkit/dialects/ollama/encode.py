@@ -110,6 +110,8 @@ class OllamaEncoder(OneChoiceEncoder):
     def call_started(self, event: ToolCallStarted) -> None:
         if self._is_ours(event.choice):
             self._order.append(event.call)
+            if event.signature is not None:
+                self.lose("reasoning_signature")
             if event.extras:  # strict readers allow one key in a call (dialects.md §0)
                 self.lose("metadata")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamkit.dialects.decoding import FrameDecoder, said, text_of
-from streamkit.dialects.openai_chat.wire import VENDOR
+from streamkit.dialects.openai_chat.wire import VENDOR, signature_in
 from streamkit.events import (
     Aside,
     ReasoningDelta,
@@ -18,6 +18,8 @@ from streamkit.events import (
     TextDelta,
     ToolCallDelta,
 )
+from streamkit.limits import Limits
+from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import value_text
 
 DELTA_FIELDS = frozenset(
@@ -41,6 +43,8 @@ DELTA_FIELDS = frozenset(
 PLAIN_REASONING = ("reasoning", "reasoning_content", "thinking")
 REASONING_FIELDS = frozenset({"reasoning_details", *PLAIN_REASONING})
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
+#: Block and vendor of no signature at all.
+UNSIGNED = (-1, "")
 
 
 class DeltaReader(FrameDecoder):
@@ -48,6 +52,11 @@ class DeltaReader(FrameDecoder):
 
     dialect = "openai-chat"
     vendor = VENDOR
+
+    def __init__(self, limits: Limits, report: StreamReport) -> None:
+        super().__init__(limits, report)
+        #: The last signed block of each choice and its vendor: a signature closes its block.
+        self._signed: dict[int, tuple[int, str]] = {}
 
     def delta(self, delta: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
         """Everything that the delta of one choice says; ``where`` is its path below ``choices``."""
@@ -71,12 +80,14 @@ class DeltaReader(FrameDecoder):
             self.out.append(Aside(VENDOR, "citation", "annotation", annotation, choice))
         if not delta.keys() <= DELTA_FIELDS:
             for name, value in delta.items():
+                if name == "extra_content" and self._content_signature(value, choice):
+                    continue
                 if name not in DELTA_FIELDS and said(value):
                     self.out.append(Aside(VENDOR, "metadata", f"delta.{name}", value, choice))
 
     def _reasoning(self, delta: dict[str, Any], choice: int) -> None:
         """One of the fields that say the same: OpenRouter sends ``reasoning`` beside its details (quirks.md 91)."""
-        before = len(self.out)
+        before, block = len(self.out), self._signed.get(choice, UNSIGNED)[0] + 1
         had_text = False
         for detail in self.items(delta.get("reasoning_details")):
             had_text = self._detail(self.fields(detail), choice) or had_text
@@ -85,22 +96,40 @@ class DeltaReader(FrameDecoder):
         text = next((text for name in PLAIN_REASONING if (text := self.string(delta.get(name)))), "")
         if text:
             # before a signature of the same chunk: it closes the block
-            self.out.insert(before, ReasoningDelta(text, choice))
+            self.out.insert(before, ReasoningDelta(text, choice, block))
 
     def _detail(self, detail: dict[str, Any], choice: int) -> bool:
         """One entry of ``reasoning_details``; whether it had text of its own."""
         block = self.index(detail.get("index")) or 0
-        vendor = (text_of(detail.get("format")) or "openrouter").split("-")[0]
+        vendor = self._vendor_of(detail, choice, block)
         text, summary = self.string(detail.get("text")), self.string(detail.get("summary"))
         if text:
             self.out.append(ReasoningDelta(text, choice, block))
         if summary:
             self.out.append(ReasoningDelta(summary, choice, block, "summary"))
-        if signature := self.string(detail.get("signature")):
+        signature, data = self.string(detail.get("signature")), self.string(detail.get("data"))
+        if signature:
             self.out.append(ReasoningSignature(signature, vendor, choice, block))
-        if data := self.string(detail.get("data")):
+        if data:
             self.out.append(ReasoningOpaque(data, vendor, choice, block))
+        if signature or data:
+            self._signed[choice] = block, vendor
         return bool(text or summary)
+
+    def _vendor_of(self, detail: dict[str, Any], choice: int, block: int) -> str:
+        """Whose words a detail has; a later part of one need not say it again."""
+        named = text_of(detail.get("format"))
+        signed = self._signed.get(choice, UNSIGNED)
+        if named is None and signed[0] == block:
+            return signed[1]
+        return (named or "openrouter").split("-")[0]
+
+    def _content_signature(self, extra: Any, choice: int) -> bool:
+        """``extra_content``: whether it was a signature of the text (Gemini behind this dialect)."""
+        signature = signature_in(extra)
+        if signature is not None:
+            self.out.append(ReasoningSignature(signature.blob, signature.vendor, choice, 0, "text"))
+        return signature is not None
 
     def _parts(self, content: Any, choice: int) -> None:
         """Content as a list of parts (Mistral)."""
@@ -124,6 +153,9 @@ class DeltaReader(FrameDecoder):
         delta = ToolCallDelta(self.index(call.get("index")), self._identity(call.get("id")), choice=choice)
         if not call.keys() <= CALL_FIELDS:
             delta.extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and said(value)}
+            delta.signature = signature_in(delta.extras.get("extra_content"))
+            if delta.signature is not None:
+                del delta.extras["extra_content"]
         function = self.fields(call.get("function"))
         custom = self.fields(call.get("custom"))
         if custom and not function:

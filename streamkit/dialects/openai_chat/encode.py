@@ -15,10 +15,18 @@ from attrs import define, field
 
 from streamkit.dialects.base import Encoding
 from streamkit.dialects.encoding import EventEncoder, wrapped_input
-from streamkit.dialects.openai_chat.wire import ERROR_NAMES, FINISH_REASONS, VENDOR, encode_usage
+from streamkit.dialects.openai_chat.wire import (
+    ERROR_NAMES,
+    FINISH_REASONS,
+    VENDOR,
+    encode_usage,
+    extra_content,
+    format_of,
+)
 from streamkit.events import (
     Aside,
     ChoiceStarted,
+    Opaque,
     ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
@@ -51,6 +59,9 @@ class _Choice:
     calls: dict[int, _Call] = field(factory=dict)
     refused: bool = False
     blocks: dict[type, int] = field(factory=dict)  #: the block that each kind of delta was last in
+    details: int = 0  #: entries of ``reasoning_details`` that were written
+    signed: tuple[str, int, str] | None = None  #: the last of them; a signature may come in pieces
+    unsigned: int = 0  #: blocks of reasoning since the last of them
     order: int = 0  #: 0 reasoning, 1 text, 2 calls: going back is a loss
 
 
@@ -126,18 +137,45 @@ class ChatEncoder(EventEncoder):
         """Count what the flat shape of Chat loses: block boundaries, and text after calls or before reasoning."""
         choice = self._choice(event.choice)
         kind = type(event)
-        if choice.blocks.setdefault(kind, event.block) != event.block:
+        block = choice.blocks.get(kind)
+        if block != event.block:
             choice.blocks[kind] = event.block
-            self.lose("block_boundary")
+            if kind is ReasoningDelta:
+                choice.unsigned += 1
+            if block is not None and (kind is not ReasoningDelta or choice.unsigned > 1):
+                self.lose("block_boundary")
         if order < choice.order:
             self.lose("block_order")
         choice.order = order
 
-    def signature(self, _event: ReasoningSignature) -> None:
-        self.lose("reasoning_signature")
+    def signature(self, event: ReasoningSignature) -> None:
+        choice = self._choice(event.choice)
+        if not self.encoding.profile.reasoning_details:
+            self.lose("reasoning_signature")
+        elif event.on == "text":
+            extra = extra_content(Opaque(event.vendor, event.blob))
+            self._delta(event.choice, b'{"extra_content":%b}' % dumps(extra))
+        elif choice.unsigned > 1:  # it proves the last block, and the text of several has become one
+            self.lose("reasoning_signature")
+        else:
+            self._detail(choice, event, "reasoning.text", "signature")
 
-    def opaque(self, _event: ReasoningOpaque) -> None:
-        self.lose("reasoning_opaque")
+    def opaque(self, event: ReasoningOpaque) -> None:
+        if self.encoding.profile.reasoning_details:
+            self._detail(self._choice(event.choice), event, "reasoning.encrypted", "data")
+        else:
+            self.lose("reasoning_opaque")
+
+    def _detail(self, choice: _Choice, event: ReasoningSignature | ReasoningOpaque, kind: str, name: str) -> None:
+        """OpenRouter's way to carry what only the vendor can read; the decoder takes it for the end of a block."""
+        this = (name, event.block, event.vendor)
+        detail: dict[str, Any] = {"index": choice.details - 1, "type": kind, name: event.blob}
+        if name == "data" or this != choice.signed:
+            detail |= {"index": choice.details, "format": format_of(event.vendor)}
+            choice.details += 1
+        choice.signed = this
+        choice.unsigned = 0
+        self._delta(event.choice, b'{"reasoning_details":[%b]}' % dumps(detail))
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 
@@ -157,6 +195,8 @@ class ChatEncoder(EventEncoder):
             start.update(event.extras)
         elif event.extras:
             self.lose("metadata")
+        if event.signature is not None:
+            start["extra_content"] = extra_content(event.signature)
         self._delta(event.choice, b'{"tool_calls":[%b]}' % dumps(start))
 
     def call_arguments(self, event: ToolCallArguments) -> None:
@@ -238,7 +278,7 @@ class ChatEncoder(EventEncoder):
         self.write(b"data: [DONE]\n\n")
 
     def error(self, event: ProviderFailed) -> None:
-        if event.vendor == VENDOR and isinstance(event.raw, dict) and "message" in event.raw:
+        if event.vendor == VENDOR and isinstance(event.raw, dict) and isinstance(event.raw.get("message"), str):
             body = event.raw
         else:
             native = event.native_type if event.vendor == VENDOR else None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from streamkit.dialects.decoding import count_of, details_of
-from streamkit.events import ErrorType, StopReason, UsageReported
+from streamkit.dialects.decoding import count_of, details_of, text_of
+from streamkit.events import ErrorType, Opaque, StopReason, UsageReported
 
 VENDOR = "openai"
 
@@ -113,3 +113,30 @@ def encode_usage(usage: UsageReported) -> dict[str, Any]:
     if usage.output_reasoning is not None:
         raw["completion_tokens_details"] = {"reasoning_tokens": usage.output_reasoning}
     return raw
+
+
+#: ``format`` of OpenRouter's reasoning details, by the vendor that can read them; its first word is the vendor (§1.6).
+FORMATS: Mapping[str, str] = {
+    "anthropic": "anthropic-claude-v1",
+    "google": "google-gemini-v1",
+    "openai": "openai-responses-v1",
+    "xai": "xai-responses-v1",
+}
+
+
+def format_of(vendor: str) -> str:
+    return FORMATS.get(vendor, f"{vendor}-v1")
+
+
+def signature_in(extra_content: Any) -> Opaque | None:
+    """The signature in ``{vendor: {"thought_signature": …}}``, if that is all it has (Gemini behind this dialect, §1.6)."""
+    if isinstance(extra_content, dict) and len(extra_content) == 1:
+        [(vendor, fields)] = extra_content.items()
+        if isinstance(fields, dict) and fields.keys() == {"thought_signature"}:
+            blob = text_of(fields["thought_signature"])
+            return None if blob is None else Opaque(vendor, blob)
+    return None
+
+
+def extra_content(signature: Opaque) -> dict[str, Any]:
+    return {signature.vendor: {"thought_signature": signature.blob}}

@@ -82,7 +82,7 @@ def block_said(block: dict[str, Any]) -> Said:
 
 
 def see_chat(body: bytes) -> Seen:
-    seen, calls = Seen(), {}
+    seen, calls, signature = Seen(), {}, ""
     texts = {"reasoning_content": "", "content": "", "refusal": ""}
     frames = body.decode().split("\n\n")
     assert frames.pop() == ""
@@ -101,6 +101,8 @@ def see_chat(body: bytes) -> Seen:
             delta = choice["delta"]
             for name in texts:
                 texts[name] += delta.get(name) or ""
+            for detail in delta.get("reasoning_details", ()):
+                signature += detail.get("signature", "")
             for call in delta.get("tool_calls", ()):
                 function = call["function"]
                 if call["index"] == len(calls):
@@ -115,7 +117,7 @@ def see_chat(body: bytes) -> Seen:
                 assert seen.stop is None
                 seen.stop = choice["finish_reason"]
     assert done == (seen.stop is not None) == (seen.error is None)
-    seen.said = [*flat(texts["reasoning_content"], texts["content"] + texts["refusal"]), *calls.values()]
+    seen.said = [*flat(texts["reasoning_content"], texts["content"] + texts["refusal"], signature), *calls.values()]
     return seen
 
 
@@ -148,8 +150,8 @@ def see_ollama(body: bytes) -> Seen:
     return seen
 
 
-def flat(thinking: str, text: str) -> list[Said]:
-    return [*([Thinking(thinking)] if thinking else []), *([Text(text)] if text else [])]
+def flat(thinking: str, text: str, signature: str = "") -> list[Said]:
+    return [*([Thinking(thinking, signature)] if thinking else []), *([Text(text)] if text else [])]
 
 
 SEE: Mapping[str, Callable[[bytes], Seen]] = {

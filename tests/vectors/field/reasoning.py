@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from streamkit.dialects.opaque import seal
 from tests.vectors import anthropic as am
 from tests.vectors import ollama as ol
-from tests.vectors.field.case import Case, Form, Text, Thinking, Use
+from tests.vectors.field.case import Block, Case, Form, Text, Thinking, Use
 from tests.vectors.field.shapes import anthropic, calling, chat, failed, message, messages, ollama_turn, written
 from tests.vectors.openai_chat import DONE, STOP, call, calls, chunk, said
 from tests.vectors.vector import Call, named
@@ -46,13 +47,14 @@ CASES = (
     Case(
         number=85, refs="hebo-gateway#131; bitrouter#592; imp#1555; ccs#415",
         cause="nothing wrong: a signature at the end of a thinking block, lost on the way by others",
-        does="It is an event of its own and is written again before its block stops; dialects without a place for it count the loss.",
+        does="It is an event of its own and is written again before its block stops, or where the other dialect has a place for it; without one the loss is counted.",
         forms=(
             message(
                 *thinking(0, "hm", "c2ln"), *am.tool(1, "a", "f", '{"x":1}'), reason="tool_use", reasoning="hm", calls=(A,), stop="tool_calls",
                 to={
                     "anthropic": messages(Thinking("hm", "c2ln"), Use("a", "f", '{"x":1}'), stop="tool_use", usage=KNOWN),
-                    "openai-chat": written(Thinking("hm"), Use("a", "f", '{"x":1}'), stop="tool_calls", losses=SIGNED),
+                    "openai-chat": written(Thinking("hm", "c2ln"), Use("a", "f", '{"x":1}'), stop="tool_calls", holds=(b'"format":"anthropic-claude-v1"',)),
+                    "ollama": written(Thinking("hm"), Use(None, "f", '{"x":1}'), stop="stop", losses=SIGNED | {"call_id": 1}),
                 },
             ),
         ),
@@ -82,7 +84,7 @@ CASES = (
     Case(
         number=87, refs="CLIProxyAPI#570; Antigravity-Manager#608",
         cause="reasoning without a signature, or with another vendor's",
-        does="None is made up, and another vendor's is not passed off as Anthropic's.",
+        does="None is made up, and another vendor's is sealed with that vendor's name, so that it goes back to it and to no other.",
         forms=(
             chat(
                 chunk({"reasoning_content": "hm"}), said("Hi"), STOP, DONE, name="unsigned", text="Hi", reasoning="hm",
@@ -90,7 +92,7 @@ CASES = (
             ),
             chat(
                 chunk({"reasoning_details": [{"type": "reasoning.text", "text": "hm", "signature": "c2ln", "format": "google-gemini-v1"}]}), said("Hi"), STOP, DONE, name="another vendor's",
-                text="Hi", reasoning="hm", to={"anthropic": messages(Thinking("hm"), Text("Hi"), losses=SIGNED, lacks=(b"c2ln",))},
+                text="Hi", reasoning="hm", to={"anthropic": messages(Thinking("hm", seal("reasoning", "google", "c2ln")), Text("Hi"), lacks=(b'"c2ln"',))},
             ),
         ),
         waits="request translation: unsigned reasoning in a history",
@@ -102,7 +104,7 @@ CASES = (
         forms=(
             message(
                 *thinking(0, "hm", LONG[:37], LONG[37:]), *am.block(1, "Hi"), name="two deltas", text="Hi", reasoning="hm",
-                to={"anthropic": messages(Thinking("hm", LONG), Text("Hi"), usage=KNOWN), "openai-chat": written(Thinking("hm"), Text("Hi"), losses={"reasoning_signature": 2})},
+                to={"anthropic": messages(Thinking("hm", LONG), Text("Hi"), usage=KNOWN), "openai-chat": written(Thinking("hm", LONG), Text("Hi"))},
             ),
             anthropic(
                 named(am.START, *thinking(0, "hm", LONG)[:-1])[:-20], name="broken off", reasoning="hm", stop=None,
@@ -116,14 +118,14 @@ CASES = (
     Case(
         number=89, refs="CLIProxyAPI#5129; OmniRoute#9221, #9273; 9router#2193; Antigravity#139",
         cause="a signature of thought beside a call",
-        does="It belongs to its call: written again for the same dialect, a counted loss in another. Visible text stays text.",
+        does="It belongs to its call and stays with it; a dialect that signs no calls carries it sealed before its call. Visible text stays text.",
         forms=(
             calling(
                 calls({**call(0, "a", "f", '{"x":1}'), "extra_content": {"google": {"thought_signature": "c2ln"}}}),
                 calls=(A,),
                 to={
                     "openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls", holds=(b'"thought_signature":"c2ln"',)),
-                    "anthropic": messages(Use("a", "f", '{"x":1}'), stop="tool_use", losses={"metadata": 1}),
+                    "anthropic": messages(Block("redacted_thinking"), Use("a", "f", '{"x":1}'), stop="tool_use", holds=(seal("call", "google", "c2ln").encode(),)),
                 },
             ),
         ),
