@@ -2,8 +2,10 @@
 
 A stateful machine writes a Chat stream, one chunk a step, as a server might that follows one of the habits of the field:
 indices that are missing, all 0 or right; ids that are there, missing, repeated or new in each chunk; names that are
-repeated; starts with or without text. Each call's text carries the call's own mark. At the end the stream goes through every
-encoder: the output grammars hold, no mark is in another call's arguments, and nothing but the documented errors escapes.
+repeated; starts with or without text; arguments as text, as objects, behind a `{}`, or sent whole once more; a stop reason
+that is right, is `stop`, comes twice, comes early, is "" in every chunk, or never comes. Each call's text carries the call's
+own mark. At the end the stream goes through every encoder: the output grammars hold, no mark is in another call's arguments,
+and nothing but the documented errors escapes.
 """
 
 from __future__ import annotations
@@ -32,14 +34,20 @@ class Server(RuleBasedStateMachine):
         ids=st.sampled_from(["first", "each", "blank later"]),
         names=st.sampled_from(["first", "each", "null later"]),
         apart=st.booleans(),
+        shape=st.sampled_from(["text", "object", "{} first", "null first", "whole again"]),
+        stop=st.sampled_from(["right", "stop", "twice", "early", "blank", "never"]),
     )
-    def settle(self, indices, ids, names, apart):
-        self.indices, self.ids, self.names, self.apart = indices, ids, names, apart
+    def settle(self, indices, ids, names, apart, shape, stop):
+        self.indices, self.ids, self.names, self.apart, self.shape, self.stop = indices, ids, names, apart, shape, stop
+        if shape == "whole again" and names == "each" and ids != "each":
+            self.shape = "text"  # name and whole text again without an id: that is how others begin another call
         self.payloads: list[object] = []
         self.calls: list[list[str]] = []  # the fragments that each call still has to send
-        self.finished = False
+        self.bare = False  # a call had no arguments at all
 
     def chunk(self, delta, finish=None):
+        if self.stop == "blank" and finish is None:
+            finish = ""
         self.payloads.append({**HEAD, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
 
     def send(self, number, fragment, *, first):
@@ -55,7 +63,7 @@ class Server(RuleBasedStateMachine):
             function["name"] = f"tool_{number}"
         elif self.names == "null later":
             function["name"] = None
-        if fragment is not None:
+        if fragment is not None or self.shape == "null first":
             function["arguments"] = fragment
         self.chunk({"tool_calls": [{**entry, "function": function}]})
 
@@ -88,10 +96,22 @@ class Server(RuleBasedStateMachine):
         if self.calls and self.indices != "right":
             self.complete(len(self.calls) - 1)  # such a server writes one call after the other
         number = len(self.calls)
-        text = orjson.dumps({"mark": f"<{number}>", "value": value}).decode() if value is not None else ""
+        arguments = {"mark": f"<{number}>", "value": value} if value is not None else {}
+        if self.shape == "object":
+            self.send(number, arguments, first=True)
+            self.calls.append([])
+            return
+        text = orjson.dumps(arguments).decode() if value is not None else ""
+        self.bare = self.bare or (not text and self.shape != "{} first")
         size = max(1, len(text) // pieces)
         fragments = [text[at : at + size] for at in range(0, len(text), size)]
-        if self.apart or not fragments:
+        if self.shape == "whole again" and text:
+            fragments.append(text)
+        if self.shape == "{} first":
+            self.send(number, "{}", first=True)
+        elif self.shape == "null first":
+            self.send(number, None, first=True)
+        elif self.apart or not fragments:
             self.send(number, "", first=True)
         else:
             self.send(number, fragments.pop(0), first=True)
@@ -111,15 +131,25 @@ class Server(RuleBasedStateMachine):
     def teardown(self):
         if not hasattr(self, "payloads"):
             return
-        for ending in (self.whole, self.cut):
-            asyncio.run(self.judge(ending()))
+        asyncio.run(self.judge(self.whole(), whole=True))
+        asyncio.run(self.judge(self.cut(), whole=False))
+
+    @property
+    def derivable(self):
+        """Whether complete calls stand for the stop reason that never came; "" is no complete object."""
+        return bool(self.calls) and not self.bare
 
     def whole(self):
         calls = [list(fragments) for fragments in self.calls]
         payloads = list(self.payloads)
+        if self.stop == "early":
+            self.chunk({}, "tool_calls" if self.calls else "stop")
         for number in range(len(self.calls)):
             self.complete(number)
-        self.chunk({}, "tool_calls" if self.calls else "stop")
+        if self.stop in {"right", "twice", "blank"}:
+            self.chunk({}, "tool_calls" if self.calls else "stop")
+        if self.stop in {"stop", "twice"}:
+            self.chunk({}, "stop")
         body = sse(*self.payloads, b"[DONE]")
         self.calls, self.payloads = calls, payloads
         return body
@@ -128,11 +158,13 @@ class Server(RuleBasedStateMachine):
         body = sse(*self.payloads)
         return body[: len(body) * 2 // 3]
 
-    async def judge(self, body):
+    async def judge(self, body, *, whole):
         response = await collect(source_of([body]), "openai-chat")
         for call in response.tool_calls:
             marks = {f"<{number}>" for number in range(5) if f"<{number}>" in call.arguments}
             assert marks <= {f"<{call.name.removeprefix('tool_')}>"}, (call, body)
+        if whole:
+            assert response.clean is (self.stop != "never" or self.derivable), body
         if response.clean:
             assert [call.name for call in response.tool_calls] == [
                 f"tool_{number}" for number in range(len(self.calls))
