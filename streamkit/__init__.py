@@ -4,7 +4,7 @@
 """
 
 from streamkit.detect import detect
-from streamkit.dialects import decode, encode
+from streamkit.dialects import decode, encode, keep_alive
 from streamkit.dialects.base import Profile
 from streamkit.errors import StreamError, StreamkitError, UsageError
 from streamkit.framing.ndjson import parse_ndjson
@@ -50,6 +50,7 @@ __all__ = [
     "detect",
     "encode",
     "error_result",
+    "keep_alive",
     "parse_arguments",
     "parse_ndjson",
     "parse_sse",

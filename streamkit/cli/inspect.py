@@ -11,15 +11,14 @@ from typing import Any
 
 import orjson
 
-from streamkit.cli.options import add_policy
+from streamkit.cli.options import AUTO, add_policy, dialect_or_auto
 from streamkit.cli.picture import Palette, Picture
 from streamkit.cli.streams import files_of, name_of, read, say, write
 from streamkit.collector import Collector
 from streamkit.detect import detect
-from streamkit.dialects import DIALECTS
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError, UsageError
 from streamkit.framing.frame import NOTHING
-from streamkit.messages import Choice, Response
+from streamkit.messages import Choice, Response, ToolCall
 from streamkit.policy import POLICIES, Policy
 from streamkit.recipes import events_of
 from streamkit.report import Status, describe
@@ -52,7 +51,12 @@ def add_to(commands: Any, statuses: str) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument(
-        "--from", dest="source", default="auto", choices=["auto", *DIALECTS], help="the dialect (default: auto)"
+        "--from",
+        dest="source",
+        default=AUTO,
+        type=dialect_or_auto,
+        metavar="DIALECT",
+        help="the dialect (default: auto)",
     )
     add_policy(command)
     command.add_argument("--tools", metavar="TOOLS", help="a JSON file: the request's tools, or the request")
@@ -95,7 +99,7 @@ async def inspect(
     """Read one file and show it; returns its status."""
     try:
         source: AsyncIterable[bytes] = read(path)
-        if dialect == "auto":
+        if dialect == AUTO:
             dialect, source = await detect(source)
     except NotThisDialect as error:
         say(f"{name_of(path)}: {error}")
@@ -157,16 +161,15 @@ def _choice(choice: Choice) -> dict[str, Any]:
         "text": choice.text,
         "reasoning": choice.reasoning,
         "refusal": choice.refusal,
-        "tool_calls": [
-            {
-                "index": call.index,
-                "id": call.id,
-                "name": call.name,
-                "arguments": call.arguments,
-                "verdict": None if call.verdict is None else call.verdict.kind,
-            }
-            for call in choice.tool_calls
-        ],
+        "tool_calls": [_call(call) for call in choice.tool_calls],
         "stop_reason": choice.stop_reason,
         "native_stop_reason": choice.native_stop_reason,
     }
+
+
+def _call(call: ToolCall) -> dict[str, Any]:
+    said: dict[str, Any] = {"index": call.index, "id": call.id, "name": call.name, "arguments": call.arguments}
+    said["verdict"] = None if call.verdict is None else call.verdict.kind
+    if call.verdict is not None and call.verdict.reason is not None:
+        said |= {"reason": call.verdict.reason, "position": call.verdict.position}
+    return said

@@ -1,7 +1,7 @@
 """The table of dialects, and the two stages that use it: ``decode`` and ``encode``.
 
 Adding a dialect touches its own folder and ``DIALECTS``; the recipes, the command line and every property test read the
-table.
+table. A dialect of somebody else's package touches nothing here: it joins by an entry point.
 """
 
 from __future__ import annotations
@@ -11,22 +11,27 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable
 
 from streamkit.dialects import anthropic, ollama, openai_chat
 from streamkit.dialects.base import DEFAULT_PROFILE, A_contra, Dialect, Encoding, ErrorWriter, Profile
+from streamkit.dialects.registry import Registry
 from streamkit.errors import StreamError, UsageError
 from streamkit.events import Event, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.identifiers import random_id
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
+from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
 
-DIALECTS = {dialect.name: dialect for dialect in (openai_chat.DIALECT, anthropic.DIALECT, ollama.DIALECT)}
+#: The built-in dialects. Those of other installed distributions join them by entry point: see ``registry.py``.
+DIALECTS = Registry((openai_chat.DIALECT, anthropic.DIALECT, ollama.DIALECT))
 
 
 def dialect_named(name: str) -> Dialect:
-    """The dialect of that name. Raises UsageError with the names there are."""
+    """The dialect of that name. Raises UsageError: with what is wrong with an installed one, or with the names there are."""
     try:
         return DIALECTS[name]
     except KeyError:
+        if unusable := DIALECTS.named(name):
+            raise unusable[0].error() from unusable[0].cause
         raise UsageError(f"no dialect is called {name!r}; there are {', '.join(DIALECTS)}") from None
 
 
@@ -38,6 +43,19 @@ def decode(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Frame
     """
     named = dialect_named(dialect)
     return Stage(f"decode {dialect}", lambda report: named.decoder(limits, report))
+
+
+def keep_alive(dialect: str, policy: Policy = TOLERANT) -> bytes:
+    """What to write to a client of ``dialect`` while its provider is silent, between two events and before the first.
+
+    The form is ``policy.keep_alive`` where the dialect has it, else the dialect's own; empty if no client would read any.
+    Raises UsageError for an unknown name.
+    """
+    forms = dialect_named(dialect).keep_alive
+    for form, written in forms.items():
+        if policy.keep_alive in {"dialect", form}:
+            return written
+    return next(iter(forms.values()), b"")
 
 
 class EncodeStage(Stage[A_contra, bytes]):

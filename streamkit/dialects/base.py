@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from attrs import frozen
 
@@ -107,6 +107,9 @@ class Dialect:
     decoder: Callable[[Limits, StreamReport], Decoder]
     encoder: Callable[[Encoding, StreamReport], Encoder]
     linter: Callable[[], Linter]
+    #: What is written while the provider is silent, as a comment and as an event; the first is the dialect's own form.
+    #: Empty: no client of the dialect would read any.
+    keep_alive: Mapping[Literal["comment", "event"], bytes]
     #: A cheap look: whether a frame may be the stream's terminator.
     terminates: Callable[[Frame], bool]
     #: Whether a decoded payload can be this dialect's: for ``auto`` and for a clear refusal.

@@ -44,6 +44,9 @@ _RETRY_DIGITS: Final = 18
 _MANY: Final = 8
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 
+#: A comment for a client that waits. The blank line is for clients that cut at blank lines only.
+KEEP_ALIVE: Final = b": keep-alive\n\n"
+
 
 class SSEParser:
     """The machine: bytes to frames.

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable
 from typing import Any
@@ -12,9 +13,21 @@ from typing import Any
 import pytest
 from attrs import evolve
 
+from streamkit import TOLERANT, keep_alive, transcode
+from streamkit.policy import KeepAliveForm
+from streamkit.testing import source_of
 from tests.clients.expected import EXACT_STOPS, differences, expected
 from tests.clients.readers import READERS, Reader, Reading
-from tests.clients.recipes import DIRECTIONS, Recording, conforms, converted, recordings, violations, whole
+from tests.clients.recipes import (
+    DIRECTIONS,
+    Recording,
+    conforms,
+    converted,
+    counting_ids,
+    recordings,
+    violations,
+    whole,
+)
 from tests.clients.replay import ReplayServer
 from tests.clients.vectors import BEGUN, FAILURES, LOSSY, WHOLE, Vector
 
@@ -220,3 +233,24 @@ def test_a_cut_stream_raises_as_truncated(
         output = converted(body, source, reader.dialect, reencode=reencode)
         judge.refuse(f"{source} to {reader.dialect}, {len(body)} bytes", output.body, "truncated")
     judge.verdict("a cut")
+
+
+# -- keep-alives ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["dialect", "comment", "event"])
+@BY_READER
+def test_clients_pass_over_keep_alives(form: KeepAliveForm, reader: Reader, replay: ReplayServer, client: Clients):
+    """While the provider is silent, before its first event and between any two, a client sees no more than without."""
+    waiting = keep_alive(reader.dialect, evolve(TOLERANT, keep_alive=form))
+    reads = [event + b"\n\n" for event in WHOLE[0].body.split(b"\n\n")[:-1]]
+
+    async def written(between: bytes) -> bytes:
+        pipe = transcode(source_of(reads), "openai-chat", reader.dialect, reencode=True, make_id=counting_ids())
+        async with pipe as stream:
+            return b"".join([between + piece async for piece in stream])
+
+    judge = Judge(replay, client, reader)
+    plain, kept = asyncio.run(written(b"")), asyncio.run(written(waiting))
+    assert kept.count(waiting) > 2 or not waiting
+    assert judge.read(kept) == judge.read(plain)

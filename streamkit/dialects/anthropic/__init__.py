@@ -6,7 +6,7 @@ from streamkit.dialects.anthropic.decode import AnthropicDecoder, recognises
 from streamkit.dialects.anthropic.encode import AnthropicEncoder
 from streamkit.dialects.anthropic.lint import AnthropicLinter
 from streamkit.dialects.base import Dialect
-from streamkit.framing.sse import SSEParser
+from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
 DIALECT = Dialect(
     name="anthropic",
@@ -17,6 +17,7 @@ DIALECT = Dialect(
     decoder=AnthropicDecoder,
     encoder=AnthropicEncoder,
     linter=AnthropicLinter,
+    keep_alive={"event": b'event: ping\ndata: {"type":"ping"}\n\n', "comment": KEEP_ALIVE},
     terminates=lambda frame: b'"message_stop"' in frame.data,
     recognises=recognises,
 )

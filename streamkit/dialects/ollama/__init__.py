@@ -17,6 +17,10 @@ DIALECT = Dialect(
     decoder=OllamaDecoder,
     encoder=OllamaEncoder,
     linter=OllamaLinter,
+    keep_alive={
+        "event": b'{"model":"","created_at":"1970-01-01T00:00:00Z",'
+        b'"message":{"role":"assistant","content":""},"done":false}\n'
+    },
     terminates=lambda frame: b'"done":true' in frame.data.replace(b" ", b""),
     recognises=recognises,
 )

@@ -6,7 +6,7 @@ from streamkit.dialects.base import Dialect
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.encode import ChatEncoder
 from streamkit.dialects.openai_chat.lint import ChatLinter
-from streamkit.framing.sse import SSEParser
+from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
 DIALECT = Dialect(
     name="openai-chat",
@@ -17,6 +17,11 @@ DIALECT = Dialect(
     decoder=ChatDecoder,
     encoder=ChatEncoder,
     linter=ChatLinter,
+    # openai-python's helper forgets the usage for an event behind it (dialects.md §0.4); an encoder leaves no gap there
+    keep_alive={
+        "comment": KEEP_ALIVE,
+        "event": b'data: {"id":"","object":"chat.completion.chunk","created":0,"model":"","choices":[]}\n\n',
+    },
     terminates=lambda frame: b'"choices"' not in frame.data,  # [DONE], and errors in any form
     recognises=recognises,
 )
