@@ -6,8 +6,8 @@ import time
 from collections.abc import AsyncIterable, Callable
 
 from streamkit.collector import Collector
-from streamkit.dialects import EncodeStage, decode, dialect_named, encode
-from streamkit.dialects.base import DEFAULT_PROFILE, Encoding, Profile
+from streamkit.dialects import EncodeStage, client_named, decode, encode, source_named
+from streamkit.dialects.base import Encoding, Profile, Provider
 from streamkit.errors import StreamError
 from streamkit.events import Event
 from streamkit.framing.frame import Frame
@@ -34,7 +34,7 @@ def events_of(
     make_id: Callable[[str], str] = random_id,
 ) -> Pipe[list[Event]]:
     """Bytes of a dialect as checked events: the pipe that ``collect`` and ``inspect`` read."""
-    report = _under(policy, report)
+    report = _under(policy, report, source_named(dialect)[1])
     return pipe(
         source,
         parse(dialect, limits=limits),
@@ -47,7 +47,7 @@ def events_of(
 
 def parse(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
     """The framing stage of a dialect, with the tolerances that its providers need."""
-    named = dialect_named(dialect)
+    named, _ = source_named(dialect)
     return Stage(f"parse {dialect}", lambda report: named.parser(limits, report))
 
 
@@ -60,28 +60,31 @@ def transcode(
     policy: Policy = TOLERANT,
     tools: Tools | None = None,
     report: StreamReport | None = None,
-    profile: Profile = DEFAULT_PROFILE,
+    profile: Profile | None = None,
     reencode: bool = False,
     make_id: Callable[[str], str] = random_id,
     clock: Callable[[], float] = time.time,
 ) -> Pipe[bytes]:
     """The whole recipe: bytes of one dialect in, bytes of another out.
 
-    Within one dialect the frames pass byte for byte while they are watched for the report; ``reencode=True`` decodes and
-    encodes them all the same, which mends what the provider broke. ``policy`` says what is tolerated, ``profile`` varies
-    what is written; ``tools`` are the request's, for the verdicts in the report (extra ``schema``). Raises UsageError for an
-    unknown dialect or a bad schema; everything else that can go wrong is told in the output and
-    in the report.
+    Either name is a dialect's, a provider's (``"deepseek"``) or a client's (``"claude-code"``). Within one dialect the frames
+    pass byte for byte while they are watched for the report; ``reencode=True``, or a profile that changes what is written,
+    decodes and encodes them all the same, which mends what the provider broke. ``policy`` says what is tolerated, ``profile``
+    varies what is written and is the client's by default; ``tools`` are the request's, for the verdicts in the report (extra
+    ``schema``). Raises UsageError for an unknown name or a bad schema; everything else that can go wrong is told in the output
+    and in the report.
     """
-    report = _under(policy, report)
-    if from_dialect == to_dialect and not reencode:
-        dialect = dialect_named(to_dialect)
+    dialect, provider = source_named(from_dialect)
+    target, client = client_named(to_dialect)
+    profile = profile or client
+    report = _under(policy, report, provider)
+    if dialect is target and not reencode and not profile.changes:
         schemas = None if tools is None else compiled(tools, limits)
         encoding = Encoding(limits=limits, profile=profile, make_id=make_id, clock=clock)
         return pipe(
             source,
             EncodeStage(
-                f"pass {to_dialect} through", lambda report: PassThrough(dialect, encoding, policy, report, schemas)
+                f"pass {dialect.name} through", lambda report: PassThrough(dialect, encoding, policy, report, schemas)
             ),
             report=report,
         )
@@ -115,7 +118,7 @@ async def collect(
     async with events_of(
         source, dialect, limits=limits, policy=policy, tools=tools, report=report, make_id=make_id
     ) as stream:
-        collector = Collector(dialect, stream.report)
+        collector = Collector(source_named(dialect)[0].name, stream.report)
         try:
             async for batch in stream:
                 collector.feed(batch)
@@ -127,8 +130,9 @@ async def collect(
     return collector.finish()
 
 
-def _under(policy: Policy, report: StreamReport | None) -> StreamReport:
-    """The report of a stream that is read under ``policy``."""
+def _under(policy: Policy, report: StreamReport | None, provider: Provider | None) -> StreamReport:
+    """The report of a stream that is read under ``policy`` and comes from ``provider``."""
     report = report if report is not None else StreamReport()
+    report.habits = provider.habits if provider is not None else {}
     report.refuse_repairs = policy.refuse_repairs
     return report

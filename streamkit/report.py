@@ -132,6 +132,8 @@ class StreamReport:
     frames: int = 0
     repairs: Counter[str] = field(factory=Counter)
     losses: Counter[str] = field(factory=Counter)
+    #: Repairs that the provider is known to need, if it was named, and how they come about.
+    habits: Mapping[str, str] = field(factory=dict)
     #: Finished calls by verdict.
     verdicts: Counter[str] = field(factory=Counter)
     withheld: list[Withheld] = field(factory=list)

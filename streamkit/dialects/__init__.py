@@ -10,7 +10,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterable, Callable
 
 from streamkit.dialects import anthropic, ollama, openai_chat
-from streamkit.dialects.base import DEFAULT_PROFILE, A_contra, Dialect, Encoding, ErrorWriter, Profile
+from streamkit.dialects.base import DEFAULT_PROFILE, A_contra, Dialect, Encoding, ErrorWriter, Profile, Provider
 from streamkit.dialects.registry import Registry
 from streamkit.errors import StreamError, UsageError
 from streamkit.events import Event, WireEvent
@@ -35,27 +35,48 @@ def dialect_named(name: str) -> Dialect:
         raise UsageError(f"no dialect is called {name!r}; there are {', '.join(DIALECTS)}") from None
 
 
+def source_named(name: str) -> tuple[Dialect, Provider | None]:
+    """What comes in, named as a dialect or as a provider that speaks one (``"deepseek"``). Raises UsageError."""
+    if name not in DIALECTS.built_in:
+        for dialect in DIALECTS.values():
+            for provider in dialect.providers:
+                if provider.name == name:
+                    return dialect, provider
+    return dialect_named(name), None
+
+
+def client_named(name: str) -> tuple[Dialect, Profile]:
+    """What goes out, named as a dialect or as a client that reads one (``"claude-code"``). Raises UsageError."""
+    if name not in DIALECTS.built_in:
+        for dialect in DIALECTS.values():
+            for client in dialect.clients:
+                if client.name == name:
+                    return dialect, client
+    return dialect_named(name), DEFAULT_PROFILE
+
+
 def decode(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Frame], list[WireEvent]]:
-    """The stage after framing: what each frame of ``dialect`` says, as wire events.
+    """The stage after framing: what each frame of ``dialect`` (or of a provider that speaks it) says, as wire events.
 
     Raises UsageError for an unknown name; the stage raises BrokenFrame, NotThisDialect and LimitExceeded in the order of
     the stream.
     """
-    named = dialect_named(dialect)
+    named, _ = source_named(dialect)
     return Stage(f"decode {dialect}", lambda report: named.decoder(limits, report))
 
 
 def keep_alive(dialect: str, policy: Policy = TOLERANT) -> bytes:
     """What to write to a client of ``dialect`` while its provider is silent, between two events and before the first.
 
-    The form is ``policy.keep_alive`` where the dialect has it, else the dialect's own; empty if no client would read any.
-    Raises UsageError for an unknown name.
+    The form is that of ``policy``, else the client's if one is named, where the dialect has it; else the dialect's own. Empty
+    if no client would read any. Raises UsageError for an unknown name.
     """
-    forms = dialect_named(dialect).keep_alive
-    for form, written in forms.items():
-        if policy.keep_alive in {"dialect", form}:
+    named, client = client_named(dialect)
+    wanted = client.keep_alive if policy.keep_alive == "dialect" else policy.keep_alive
+    for form, written in named.keep_alive.items():
+        if wanted in {"dialect", form}:
             return written
-    return next(iter(forms.values()), b"")
+    return next(iter(named.keep_alive.values()), b"")
 
 
 class EncodeStage(Stage[A_contra, bytes]):
@@ -103,17 +124,17 @@ async def _drive(
 def encode(
     dialect: str,
     *,
-    profile: Profile = DEFAULT_PROFILE,
+    profile: Profile | None = None,
     limits: Limits = DEFAULT_LIMITS,
     make_id: Callable[[str], str] = random_id,
     clock: Callable[[], float] = time.time,
 ) -> Stage[list[Event], bytes]:
-    """The last stage: events as bytes of ``dialect``.
+    """The last stage: events as bytes of ``dialect``, or of a client that reads it, whose ``profile`` is then the default.
 
     A ``StreamError`` of the stages before ends the stream with the dialect's own error frame and without its success
     terminator, and stands in the report; it is not raised. Any other exception is raised after a generic error frame.
     Raises UsageError for an unknown name.
     """
-    named = dialect_named(dialect)
-    encoding = Encoding(limits=limits, profile=profile, make_id=make_id, clock=clock)
+    named, client = client_named(dialect)
+    encoding = Encoding(limits=limits, profile=profile or client, make_id=make_id, clock=clock)
     return EncodeStage(f"encode {dialect}", lambda report: named.encoder(encoding, report))

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
-from attrs import frozen
+from attrs import field, fields, frozen
 
 from streamkit.dialects.explain import Looks
 from streamkit.events import Event, WireEvent
@@ -17,6 +17,7 @@ from streamkit.framing.frame import Frame
 from streamkit.identifiers import random_id
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Machine
+from streamkit.policy import KeepAliveForm
 from streamkit.report import StreamReport
 
 A_contra = TypeVar("A_contra", contravariant=True)
@@ -24,9 +25,10 @@ A_contra = TypeVar("A_contra", contravariant=True)
 
 @frozen(kw_only=True)
 class Profile:
-    """A named variation of what an encoder writes, as data."""
+    """What an encoder writes for one client, as data. Where a client needs nothing of its own it is all defaults."""
 
     name: str = "default"
+    title: str = ""  #: who the client is, for the list
     #: openai-chat: the delta's fields that carry reasoning; some clients read ``reasoning``, most ``reasoning_content``.
     reasoning_fields: tuple[str, ...] = ("reasoning_content",)
     #: openai-chat: whether signed and encrypted reasoning is written as OpenRouter's ``reasoning_details``.
@@ -35,6 +37,29 @@ class Profile:
     include_usage: bool = True
     #: ollama: whether an ``id`` stands beside ``function``; strict readers (Zed, late 2025) refuse it.
     call_ids: bool = False
+    #: What it is sent while the provider is silent, where a policy does not say otherwise.
+    keep_alive: KeepAliveForm = "dialect"
+
+    @property
+    def changes(self) -> dict[str, Any]:
+        """What differs from the defaults."""
+        names = [field.name for field in fields(Profile) if field.name not in {"name", "title"}]
+        return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(DEFAULT_PROFILE, name)}
+
+
+@frozen(kw_only=True)
+class Provider:
+    """What is known of one provider of a dialect, as data.
+
+    Decoding never needs it: every habit is read from whoever has it. It only adds, to a report, which repairs are no surprise.
+    """
+
+    name: str
+    title: str
+    #: Repairs that this provider is known to need, and how they come about.
+    habits: Mapping[str, str] = field(factory=dict)
+    #: What it sends beside the dialect's own fields: a field, and what it is. Carried within the dialect.
+    adds: Mapping[str, str] = field(factory=dict)
 
 
 DEFAULT_PROFILE = Profile()
@@ -114,6 +139,9 @@ class Dialect:
     terminates: Callable[[Frame], bool]
     #: Whether a decoded payload can be this dialect's: for ``auto`` and for a clear refusal.
     recognises: Callable[[str, Any], bool]
+    #: Providers and clients that are known by name, and may be named where the dialect may.
+    providers: tuple[Provider, ...] = ()
+    clients: tuple[Profile, ...] = ()
 
 
 class FramingParser(Machine[bytes, list[Frame]], Protocol):

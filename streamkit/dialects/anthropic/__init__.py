@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamkit.dialects.anthropic.decode import AnthropicDecoder, recognises
 from streamkit.dialects.anthropic.encode import AnthropicEncoder
 from streamkit.dialects.anthropic.lint import AnthropicLinter
-from streamkit.dialects.base import Dialect
+from streamkit.dialects.base import Dialect, Profile
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
 DIALECT = Dialect(
@@ -20,4 +20,5 @@ DIALECT = Dialect(
     keep_alive={"event": b'event: ping\ndata: {"type":"ping"}\n\n', "comment": KEEP_ALIVE},
     terminates=lambda frame: b'"message_stop"' in frame.data,
     recognises=recognises,
+    clients=(Profile(name="claude-code", title="Claude Code, and the anthropic package"),),
 )

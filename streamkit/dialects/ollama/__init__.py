@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Dialect
+from streamkit.dialects.base import Dialect, Profile
 from streamkit.dialects.ollama.decode import OllamaDecoder, recognises
 from streamkit.dialects.ollama.encode import OllamaEncoder
 from streamkit.dialects.ollama.lint import OllamaLinter
@@ -23,4 +23,8 @@ DIALECT = Dialect(
     },
     terminates=lambda frame: b'"done":true' in frame.data.replace(b" ", b""),
     recognises=recognises,
+    clients=(
+        Profile(name="zed", title="Zed, the editor: one key in a call"),
+        Profile(name="ollama-python", title="the ollama package, and programs like it", call_ids=True),
+    ),
 )

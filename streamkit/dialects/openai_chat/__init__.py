@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Dialect
+from streamkit.dialects.base import Dialect, Profile
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.encode import ChatEncoder
 from streamkit.dialects.openai_chat.lint import ChatLinter
+from streamkit.dialects.openai_chat.providers import PROVIDERS
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
 DIALECT = Dialect(
@@ -24,4 +25,6 @@ DIALECT = Dialect(
     },
     terminates=lambda frame: b'"choices"' not in frame.data,  # [DONE], and errors in any form
     recognises=recognises,
+    providers=PROVIDERS,
+    clients=(Profile(name="openai-python", title="the openai package, and programs like it"),),
 )

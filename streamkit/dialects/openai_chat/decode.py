@@ -37,9 +37,12 @@ CHOICE_FIELDS = frozenset(
 
 
 def recognises(_event: str, document: Any) -> bool:
-    """Whether a payload can be a Chat chunk."""
+    """Whether a payload can be a Chat chunk: not one of the older Completions, whose choices have text and no delta."""
+    choices = document.get("choices") if isinstance(document, dict) else None
+    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+        return not ("text" in choices[0] and choices[0].keys().isdisjoint({"delta", "message"}))
     return isinstance(document, dict) and (
-        isinstance(document.get("choices"), list)
+        isinstance(choices, list)
         or document.get("object") == "chat.completion.chunk"
         or ("type" not in document and isinstance(document.get("error"), dict))
     )

@@ -1,0 +1,133 @@
+"""The dialects there are: the built-in ones, and those that other installed distributions bring.
+
+A distribution brings one by an entry point of the group ``streamkit.dialects``. Its name is the dialect's, and its value leads
+to the ``Dialect``: ``openai-completions = "legacy_completions:DIALECT"``. Metadata is read when the built-in table has no
+answer, a package is imported when its dialect is asked for, and both happen once.
+
+An entry point that can't be used brings no dialect: ``candidates`` says why, and all other dialects work. A built-in
+dialect is never replaced, so installing a package changes nothing for those who do not name its dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from attrs import frozen
+
+from streamkit.dialects.base import Dialect
+from streamkit.errors import UsageError
+from streamkit.report import describe
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP: Final = "streamkit.dialects"
+
+
+@frozen(kw_only=True)
+class Candidate:
+    """An entry point, and what came of it: a ``dialect``, or the ``reason`` why it brings none."""
+
+    name: str
+    value: str  #: ``package.module:DIALECT``
+    distribution: str
+    version: str
+    dialect: Dialect | None = None
+    reason: str = ""
+    cause: Exception | None = None  #: what the import raised
+
+    def error(self) -> UsageError:
+        """What asking for it raises."""
+        return UsageError(
+            f"the dialect {self.name!r} of {self.distribution} {self.version} (entry point {self.name} = {self.value}) "
+            f"can't be used: {self.reason}"
+        )
+
+
+def installed() -> Iterable[EntryPoint]:
+    """The entry points of the group, of every distribution in the environment."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - 13 ms, and most programs never ask
+
+    return entry_points(group=GROUP)
+
+
+class Registry(Mapping[str, Dialect]):
+    """Dialects by name, the built-in ones first. Iterating it imports the packages of the others."""
+
+    def __init__(self, built_in: Iterable[Dialect], find: Callable[[], Iterable[EntryPoint]] = installed) -> None:
+        self.built_in: Mapping[str, Dialect] = {dialect.name: dialect for dialect in built_in}
+        self.find = find
+        self._tried: dict[str, tuple[Candidate, ...]] = {}
+
+    def __getitem__(self, name: str) -> Dialect:
+        if name in self.built_in:
+            return self.built_in[name]
+        for candidate in self.named(name):
+            if candidate.dialect is not None:
+                return candidate.dialect
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.built_in
+        yield from (candidate.name for candidate in self.candidates() if candidate.dialect is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def candidates(self) -> list[Candidate]:
+        """What came of every entry point, by name."""
+        return [candidate for name in sorted(self._points) for candidate in self.named(name)]
+
+    def named(self, name: str) -> tuple[Candidate, ...]:
+        """What came of the entry points of that name: none for a name that nobody brings."""
+        if name not in self._tried:
+            points = self._points.get(name, [])
+            self._tried[name] = tuple(self._try(point, points) for point in points)
+        return self._tried[name]
+
+    @cached_property
+    def _points(self) -> dict[str, list[EntryPoint]]:
+        found: dict[str, list[EntryPoint]] = {}
+        for point in self.find():
+            found.setdefault(point.name, []).append(point)
+        return found
+
+    def _try(self, point: EntryPoint, points: list[EntryPoint]) -> Candidate:
+        dialect, reason, cause = None, "", None
+        if point.name in self.built_in:
+            reason = "a built-in dialect has that name"
+        elif len(points) > 1:
+            reason = f"several distributions bring one: {', '.join(sorted(_origin(other)[0] for other in points))}"
+        else:
+            try:
+                dialect = point.load()
+            except Exception as error:  # noqa: BLE001 - another package's code: whatever it raises concerns its dialect only
+                reason, cause = describe(error), error
+            else:
+                reason = _objection(point.name, dialect)
+        distribution, version = _origin(point)
+        return Candidate(
+            name=point.name,
+            value=point.value,
+            distribution=distribution,
+            version=version,
+            dialect=None if reason else dialect,
+            reason=reason,
+            cause=cause,
+        )
+
+
+def _objection(name: str, dialect: object) -> str:
+    """Why an object is no dialect of that name; empty if it is."""
+    if not isinstance(dialect, Dialect):
+        return f"it is no Dialect but of type {type(dialect).__name__}"
+    if dialect.name != name:
+        return f"the dialect calls itself {dialect.name!r}"
+    return ""
+
+
+def _origin(point: EntryPoint) -> tuple[str, str]:
+    """The name and the version of the distribution that an entry point belongs to."""
+    return (point.dist.name, point.dist.version) if point.dist is not None else ("an unknown distribution", "")

@@ -1,0 +1,82 @@
+"""Providers and clients by name: where they may stand, what they change, and that reading never needs them."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamkit import TOLERANT, Profile, StreamReport, UsageError, collect, decode, encode, keep_alive, transcode
+from streamkit.dialects import DIALECTS, client_named, source_named
+from streamkit.report import REPAIRS
+from streamkit.testing import source_of
+from tests.laws.running import CLOCK, maker
+from tests.vectors import VECTORS
+
+PROVIDERS = [pytest.param(d, p, id=p.name) for d in DIALECTS.built_in.values() for p in d.providers]
+CLIENTS = [pytest.param(d, c, id=c.name) for d in DIALECTS.built_in.values() for c in d.clients]
+OF_CHAT = [vector for vector in VECTORS if vector.dialect == "openai-chat"]
+
+
+async def written(source, target, body, **options):
+    report = StreamReport()
+    pipe = transcode(source_of([body]), source, target, report=report, make_id=maker(), clock=CLOCK, **options)
+    async with pipe as stream:
+        return b"".join([piece async for piece in stream]), report
+
+
+def test_names_are_used_once():
+    names = [*DIALECTS.built_in, *(one.values[1].name for one in (*PROVIDERS, *CLIENTS))]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(("dialect", "provider"), PROVIDERS)
+def test_a_provider_stands_for_its_dialect(dialect, provider):
+    assert source_named(provider.name) == (dialect, provider)
+    assert decode(provider.name).name == f"decode {provider.name}"
+    assert provider.title
+    assert provider.habits.keys() <= REPAIRS.keys()
+
+
+@pytest.mark.parametrize(("dialect", "client"), CLIENTS)
+def test_a_client_stands_for_its_dialect(dialect, client):
+    assert client_named(client.name) == (dialect, client)
+    assert encode(client.name).name == f"encode {client.name}"
+    assert client.title
+    assert keep_alive(client.name) in {b"", *dialect.keep_alive.values()}
+
+
+@pytest.mark.parametrize("name", ["", "gpt", "OpenAI"])
+def test_a_name_that_nobody_has_is_refused_with_those_there_are(name):
+    for named in (source_named, client_named):
+        with pytest.raises(UsageError, match="there are openai-chat"):
+            named(name)
+
+
+async def test_reading_never_needs_the_provider():
+    """The same bytes and the same counts; the habits are all that a name adds."""
+    provider = source_named("fireworks")[1]
+    for vector in OF_CHAT:
+        plain, said = await written("openai-chat", "anthropic", vector.body)
+        named, told = await written("fireworks", "anthropic", vector.body)
+        assert (named, told.repairs, told.losses) == (plain, said.repairs, said.losses), vector.name
+        assert (said.habits, told.habits) == ({}, provider.habits)
+
+
+async def test_the_dialect_of_a_response_is_no_providers_name():
+    assert (await collect(source_of([OF_CHAT[0].body]), "deepseek")).dialect == "openai-chat"
+
+
+async def test_a_client_gets_what_its_profile_says():
+    body = next(vector.body for vector in OF_CHAT if vector.calls and vector.clean)
+    assert b'"id":' in (await written("openai-chat", "ollama-python", body))[0]
+    assert b'"id":' not in (await written("openai-chat", "zed", body))[0]
+
+
+async def test_frames_pass_within_a_dialect_unless_the_profile_changes_them():
+    body = next(vector.body for vector in OF_CHAT if b'"usage":{' in vector.body and vector.clean and not vector.repairs)
+    assert (await written("deepseek", "openai-python", body))[0] == body
+    quiet = (await written("deepseek", "openai-python", body, profile=Profile(include_usage=False)))[0]
+    assert b'"usage":{' not in quiet
+
+
+def test_a_policy_chooses_the_form_of_a_keep_alive_before_the_client_does():
+    assert keep_alive("claude-code") == keep_alive("anthropic", TOLERANT)
