@@ -146,6 +146,15 @@ class ToolCallDelta:
 
 
 @define
+class ToolCallWhole:
+    """The wire said the whole argument text of the call at ``index``, after its fragments or instead of them (Responses)."""
+
+    index: int
+    arguments: str
+    choice: int = 0
+
+
+@define
 class ToolCallEnded:
     """The wire ended the call at ``index`` (``content_block_stop``, a whole Ollama line)."""
 
@@ -164,6 +173,7 @@ class ToolCallStarted:
     kind: ToolKind = "function"
     extras: Mapping[str, Any] | None = None  #: the vendor's own fields, as known when the call was announced
     signature: Opaque | None = None
+    id_made: bool = False  #: the wire gave no id
 
 
 @define
@@ -309,7 +319,9 @@ Carried: TypeAlias = (
 )
 """Events that mean the same before and after accumulation."""
 
-WireEvent: TypeAlias = Carried | ToolCallDelta | ToolCallEnded | StopReasonSeen | TerminatorSeen | LastFrameBroken
+WireEvent: TypeAlias = (
+    Carried | ToolCallDelta | ToolCallWhole | ToolCallEnded | StopReasonSeen | TerminatorSeen | LastFrameBroken
+)
 """What ``decode`` yields."""
 
 Event: TypeAlias = (

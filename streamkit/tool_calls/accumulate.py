@@ -43,6 +43,7 @@ from streamkit.events import (
     ToolCallEnded,
     ToolCallFinished,
     ToolCallStarted,
+    ToolCallWhole,
     UsageReported,
     WireEvent,
 )
@@ -167,6 +168,8 @@ class ToolCallAccumulator:
                 self.report.repair("after_error")
             else:
                 self._delta(event)
+        elif isinstance(event, ToolCallWhole):
+            self._whole(event)
         elif isinstance(event, ToolCallEnded):
             self._ended(event)
         elif isinstance(event, StopReasonSeen):
@@ -251,6 +254,26 @@ class ToolCallAccumulator:
         else:
             call.append(fragment)
 
+    def _whole(self, event: ToolCallWhole) -> None:
+        """The whole text, said once more: what never came of it is added. Fragments that were handed on stand."""
+        choice = self._choice(event.choice)
+        call = choice.by_index.get(event.index)
+        if call is None or call.ended:
+            return
+        text, came = event.arguments, call.text.chars
+        if len(text) >= came and text.startswith(call.text.whole()):  # a shorter one is not worth the join
+            if len(text) > came:
+                if came:
+                    self.report.repair("fragments_missing")
+                self._arguments(call, ToolCallDelta(arguments=text[came:]))
+                self._hand_on(choice, call)
+        elif call.sent:
+            self.report.repair("whole_differs")
+            self.report.withheld.append(Withheld("whole_differs", call.id, call.name, text))
+        else:
+            self.report.repair("arguments_replaced")
+            self._arguments(call, ToolCallDelta(arguments=text, snapshot=True))
+
     def _late(self, call: Call, delta: ToolCallDelta) -> None:
         """Text for a call that the protocol had ended: it is not lost, but it is not the call's any more."""
         if delta.arguments and delta.arguments.strip():
@@ -287,8 +310,11 @@ class ToolCallAccumulator:
             self.report.repair("call_nameless")
         if self._debug:
             log.debug("call %s: started as number %d: %s", call.id, call.ordinal, call.name)
+        name = call.name or ""
         self._out.append(
-            ToolCallStarted(call.ordinal, call.id, call.name or "", call.choice, call.kind, call.extras, call.signature)
+            ToolCallStarted(
+                call.ordinal, call.id, name, call.choice, call.kind, call.extras, call.signature, call.id_made
+            )
         )
         self._send(call)
 
@@ -330,7 +356,16 @@ class ToolCallAccumulator:
 #: What may follow an error without being content.
 AFTER_ERROR = frozenset({ResponseStarted, UsageReported})
 OWN = frozenset(
-    {ToolCallDelta, ToolCallEnded, StopReasonSeen, TerminatorSeen, LastFrameBroken, ProviderFailed, ChoiceStarted}
+    {
+        ToolCallDelta,
+        ToolCallWhole,
+        ToolCallEnded,
+        StopReasonSeen,
+        TerminatorSeen,
+        LastFrameBroken,
+        ProviderFailed,
+        ChoiceStarted,
+    }
 )
 
 

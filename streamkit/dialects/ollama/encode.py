@@ -50,6 +50,7 @@ class OllamaEncoder(OneChoiceEncoder):
         self._blocks: dict[type, int] = {}
         self._refused = False
         self._order: list[int] = []  #: calls that were started, in the order of mention
+        self._with_id: set[int] = set()  #: calls whose id the wire gave
         self._waiting: dict[int, ToolCallFinished] = {}  #: finished before a call mentioned earlier
         self._usage: UsageReported | None = None
         self._stop: ResponseFinished | None = None
@@ -110,6 +111,8 @@ class OllamaEncoder(OneChoiceEncoder):
     def call_started(self, event: ToolCallStarted) -> None:
         if self._is_ours(event.choice):
             self._order.append(event.call)
+            if not event.id_made:
+                self._with_id.add(event.call)
             if event.signature is not None:
                 self.lose("reasoning_signature")
             if event.extras:  # strict readers allow one key in a call (dialects.md §0)
@@ -132,7 +135,7 @@ class OllamaEncoder(OneChoiceEncoder):
             self.withhold("call_withheld", event.id, event.name or None, event.arguments)
             return
         call_id = b'"id":%b,' % dumps(event.id) if self.encoding.profile.call_ids else b""
-        if not call_id and self._vendor != VENDOR:
+        if not call_id and event.call in self._with_id:
             self.lose("call_id")
         self._line(
             b'"content":"","tool_calls":[{%b"function":{"name":%b,"arguments":%b}}]'

@@ -105,7 +105,7 @@ CASES = (
             ollama_turn(
                 ol.line(tool_calls=[ol.call("f", '{"x":1}', id="a")]), name="text",
                 calls=(A,), stop="tool_calls", repairs={"arguments_not_object": 1},
-                to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls"), "ollama": written(Use(None, "f", '{"x":1}'))},
+                to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls"), "ollama": written(Use(None, "f", '{"x":1}'), losses=IDS)},
             ),
         ),
     ),
