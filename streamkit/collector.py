@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 from streamkit.events import (
     Aside,
     ChoiceStarted,
     Event,
+    Opaque,
     ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
@@ -16,10 +19,13 @@ from streamkit.events import (
     StreamEnded,
     TextDelta,
     ToolCallFinished,
+    ToolCallStarted,
     UsageReported,
 )
-from streamkit.messages import Choice, Response, ToolCall
+from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.report import StreamReport
+
+Spoken: TypeAlias = Text | Reasoning | Refusal
 
 
 class Collector:
@@ -28,58 +34,73 @@ class Collector:
     def __init__(self, dialect: str, report: StreamReport) -> None:
         self._response = Response(dialect, report)
         self._choices: dict[int, Choice] = {}
-        self._texts: dict[tuple[int, str], list[str]] = {}
+        self._spoken: dict[tuple[int, type, int], tuple[Spoken, list[str]]] = {}
+        self._calls: dict[tuple[int, int], ToolCall] = {}
 
     def feed(self, events: list[Event]) -> None:
         for event in events:
             match event:
                 case TextDelta():
-                    self._text(event.choice, "text", event.text)
+                    self._fragments(Text, event.choice, event.block).append(event.text)
                 case ReasoningDelta():
-                    self._text(event.choice, "reasoning", event.text)
+                    self._fragments(Reasoning, event.choice, event.block, event.kind).append(event.text)
                 case RefusalDelta():
-                    self._text(event.choice, "refusal", event.text)
-                case ToolCallFinished():
-                    self._call(event)
+                    self._fragments(Refusal, event.choice, event.block).append(event.text)
                 case _:
                     self._other(event)
 
     def finish(self) -> Response:
-        for (number, name), parts in self._texts.items():
-            setattr(self._choices[number], name, "".join(parts))
-        for choice in self._choices.values():
-            choice.tool_calls.sort(key=lambda call: call.index)
+        for part, fragments in self._spoken.values():
+            part.text = "".join(fragments)
         self._response.choices = [self._choices[number] for number in sorted(self._choices)]
         return self._response
 
     def _choice(self, number: int) -> Choice:
         return self._choices.setdefault(number, Choice(number))
 
-    def _text(self, choice: int, name: str, text: str) -> None:
-        self._choice(choice)
-        self._texts.setdefault((choice, name), []).append(text)
+    def _fragments(self, kind: type[Spoken], choice: int, block: int, *more: Literal["raw", "summary"]) -> list[str]:
+        """The fragments of a block, which is a part of its choice from its first mention on."""
+        found = self._spoken.get((choice, kind, block))
+        if found is None:
+            part = Reasoning("", more[0], block=block) if kind is Reasoning and more else kind("", block=block)
+            found = self._spoken[choice, kind, block] = part, []
+            self._choice(choice).parts.append(part)
+        return found[1]
 
-    def _call(self, event: ToolCallFinished) -> None:
-        self._choice(event.choice).tool_calls.append(
-            ToolCall(event.call, event.id, event.name, event.arguments, event.kind, event.verdict)
-        )
+    def _sign(self, event: ReasoningSignature) -> None:
+        kind: type[Text | Reasoning] = Text if event.on == "text" else Reasoning
+        self._fragments(kind, event.choice, event.block)
+        part = self._spoken[event.choice, kind, event.block][0]
+        if isinstance(part, Text | Reasoning):
+            before = part.signature
+            more = before is not None and before.vendor == event.vendor  # one that came in pieces
+            part.signature = Opaque(event.vendor, (before.blob if before and more else "") + event.blob)
 
     def _other(self, event: Event) -> None:
         match event:
+            case ToolCallStarted():
+                call = ToolCall(event.call, event.id, event.name, "", event.kind)
+                call.signature, call.extras = event.signature, event.extras
+                self._calls[event.choice, event.call] = call
+                self._choice(event.choice).parts.append(call)
+            case ToolCallFinished():
+                call = self._calls[event.choice, event.call]
+                call.arguments, call.verdict, call.ended = event.arguments, event.verdict, event.ended
             case ResponseStarted():
                 self._response.id, self._response.model = event.id, event.model
-                self._response.created = event.created
+                self._response.created, self._response.vendor = event.created, event.vendor
                 self._response.extras = event.extras or {}
             case ChoiceStarted():
                 self._choice(event.choice).role = event.role
             case ReasoningSignature():
-                self._choice(event.choice).signatures.append(event)
+                self._sign(event)
             case ReasoningOpaque():
-                self._choice(event.choice).opaque.append(event)
+                opaque = RedactedReasoning(Opaque(event.vendor, event.blob), block=event.block)
+                self._choice(event.choice).parts.append(opaque)
             case UsageReported():
                 self._response.usage = event
             case Aside():
-                self._choice(event.choice).asides.append(event)
+                self._choice(event.choice).parts.append(event)
             case ProviderFailed():
                 self._response.error = event
             case ResponseFinished():
@@ -89,4 +110,4 @@ class Collector:
             case StreamEnded():
                 self._response.clean = event.clean
             case _:
-                pass  # a call's start and fragments: its end has them all
+                pass  # a call's fragments: its end has them all

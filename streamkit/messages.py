@@ -1,26 +1,80 @@
-"""Whole responses, in neutral words: what a stream added up to.
+"""The neutral conversation: requests and whole responses, in the words that every dialect can be told in.
 
-Source: dialects.md §0.2.
+A turn, of a request or of a response, is a list of parts in order. What only one dialect knows rides along: a field in
+``extras``, a whole part as an ``Aside``; it is written again for that dialect and is a counted loss elsewhere. Arguments are
+text as received, never a parsed value.
+
+Source: dialects.md §0.2, §7.3, §7.4; design.md §5.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from attrs import define, field
 
-from streamkit.events import (
-    Aside,
-    ProviderFailed,
-    ReasoningOpaque,
-    ReasoningSignature,
-    StopReason,
-    ToolKind,
-    UsageReported,
-    Verdict,
-)
+from streamkit.events import Aside, Opaque, ProviderFailed, StopReason, ToolKind, UsageReported, Verdict
 from streamkit.report import StreamReport
+
+Extras: TypeAlias = Mapping[str, Any]
+#: How long a provider shall keep the prompt up to here: minutes, or hours (dialects.md §8.12).
+CacheMark: TypeAlias = Literal["short", "long"]
+
+
+# -- parts -------------------------------------------------------------------------------------------------------------
+
+
+@define
+class Text:
+    text: str
+    signature: Opaque | None = None  #: of this very part (Gemini)
+    cache: CacheMark | None = None
+    extras: Extras | None = None
+    block: int = field(default=0, eq=False)  #: the label of its events, where it came of a stream
+
+
+@define
+class Refusal:
+    """The model's words for not doing it."""
+
+    text: str
+    block: int = field(default=0, eq=False)
+
+
+@define
+class Reasoning:
+    """Visible thinking. ``text`` is empty where only the signature came."""
+
+    text: str
+    kind: Literal["raw", "summary"] = "raw"
+    signature: Opaque | None = None
+    extras: Extras | None = None
+    block: int = field(default=0, eq=False)
+
+
+@define
+class RedactedReasoning:
+    """Thinking that only its vendor can read."""
+
+    opaque: Opaque
+    extras: Extras | None = None
+    block: int = field(default=0, eq=False)
+
+
+@define
+class Media:
+    """An image, a sound, a film or a file: as base64 text, at a URL, or by the provider's own id."""
+
+    kind: Literal["image", "audio", "video", "file"]
+    media_type: str | None = None  #: ``image/png``; None where nobody said
+    data: str | None = None  #: base64, without ``data:``
+    url: str | None = None
+    file_id: str | None = None
+    name: str | None = None
+    detail: str | None = None  #: how closely an image is to be looked at: low, high, auto, original
+    cache: CacheMark | None = None
+    extras: Extras | None = None
 
 
 @define
@@ -33,24 +87,160 @@ class ToolCall:
     arguments: str
     kind: ToolKind = "function"
     verdict: Verdict | None = None
+    ended: bool = True  #: the protocol ended it, so its text is all there is
+    signature: Opaque | None = None
+    cache: CacheMark | None = None
+    extras: Extras | None = None
+
+
+@define
+class ToolResult:
+    """What a tool said to the call of that id."""
+
+    call_id: str
+    parts: list[Text | Media | Aside] = field(factory=list)
+    name: str | None = None  #: the tool's, where the dialect says it
+    is_error: bool = False
+    kind: ToolKind = "function"
+    cache: CacheMark | None = None
+    extras: Extras | None = None
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+
+Part: TypeAlias = Text | Refusal | Reasoning | RedactedReasoning | Media | ToolCall | ToolResult | Aside
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+
+@define
+class Turn:
+    """One message. Tool results are parts of a user's turn, whichever way a dialect places them."""
+
+    role: Literal["system", "user", "assistant"]
+    parts: list[Part] = field(factory=list)
+    name: str | None = None
+    native_role: str | None = None  #: the dialect's own word, where it has two (``developer``)
+    extras: Extras | None = None
+
+
+@define
+class Tool:
+    """A definition. ``parameters`` is the JSON schema as it came; None where none was given."""
+
+    name: str
+    description: str | None = None
+    parameters: Any = None
+    strict: bool | None = None
+    kind: ToolKind = "function"
+    format: Extras | None = None  #: of a custom tool: the grammar of its input
+    cache: CacheMark | None = None
+    extras: Extras | None = None
+    raw: Extras | None = None  #: all of it, for a tool that the provider runs itself (kind ``server``)
+
+
+@define
+class ToolChoice:
+    """``required``: any tool, but one. ``names`` limits it; with one name and ``required`` it is that tool."""
+
+    mode: Literal["auto", "none", "required"] = "auto"
+    names: tuple[str, ...] = ()
+    parallel: bool | None = None
+    extras: Extras | None = None
+
+
+@define
+class OutputFormat:
+    kind: Literal["text", "json", "schema"]
+    schema: Any = None
+    name: str | None = None
+    description: str | None = None
+    strict: bool | None = None
+
+
+@define
+class Thinking:
+    """How much the model shall think before it speaks."""
+
+    effort: str | None = None  #: none, minimal, low, medium, high, xhigh, max
+    budget_tokens: int | None = None
+    enabled: bool | None = None
+    summary: str | None = None  #: whether and how it is shown
+
+
+@define
+class Options:
+    """What a request asks of the model besides the conversation. None: not said."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    stop: tuple[str, ...] = ()
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    choices: int | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    thinking: Thinking | None = None
+    output: OutputFormat | None = None
+    service_tier: str | None = None
+    user: str | None = None
+
+
+@define
+class Request:
+    """A request to a model. ``stream`` and ``model`` are None in dialects that have them in the URL."""
+
+    dialect: str
+    model: str | None = None
+    turns: list[Turn] = field(factory=list)
+    tools: list[Tool] = field(factory=list)
+    tool_choice: ToolChoice | None = None
+    options: Options = field(factory=Options)
+    stream: bool | None = None
+    stream_usage: bool | None = None  #: whether the stream shall end with token counts
+    extras: dict[str, Any] = field(factory=dict)  #: fields that only this dialect knows
+
+
+# -- responses ---------------------------------------------------------------------------------------------------------
 
 
 @define
 class Choice:
-    """What the model said in one choice."""
+    """What the model said in one choice: its parts in the order in which they began."""
 
     index: int = 0
     role: str = "assistant"
-    text: str = ""
-    reasoning: str = ""
-    refusal: str = ""
-    tool_calls: list[ToolCall] = field(factory=list)
-    stop_reason: StopReason | None = None  #: None unless the stream ended cleanly
+    parts: list[Part] = field(factory=list)
+    stop_reason: StopReason | None = None  #: None unless the response is whole
     native_stop_reason: str | None = None
     stop_sequence: str | None = None
-    signatures: list[ReasoningSignature] = field(factory=list)
-    opaque: list[ReasoningOpaque] = field(factory=list)
-    asides: list[Aside] = field(factory=list)
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, Text))
+
+    @property
+    def refusal(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, Refusal))
+
+    @property
+    def reasoning(self) -> str:
+        return "".join(part.text for part in self.parts if isinstance(part, Reasoning))
+
+    @property
+    def tool_calls(self) -> list[ToolCall]:
+        """The calls, in the order in which the provider first mentioned them."""
+        return sorted((part for part in self.parts if isinstance(part, ToolCall)), key=lambda call: call.index)
+
+    @property
+    def asides(self) -> list[Aside]:
+        return [part for part in self.parts if isinstance(part, Aside)]
 
 
 @define
@@ -58,11 +248,12 @@ class Response:
     """A whole response, read to its end. ``clean`` is False for a stream that was cut or that reported an error."""
 
     dialect: str
-    report: StreamReport
+    report: StreamReport = field(factory=StreamReport, eq=False)
     id: str | None = None
     model: str | None = None
     created: int | None = None
-    extras: Mapping[str, Any] = field(factory=dict)  #: constant fields of the response that are the vendor's own
+    vendor: str = ""  #: whose words ``extras`` are
+    extras: Extras = field(factory=dict)  #: constant fields of the response that are the vendor's own
     choices: list[Choice] = field(factory=list)
     usage: UsageReported | None = None
     clean: bool = False

@@ -169,7 +169,10 @@ class ToolCallAccumulator:
             else:
                 self._delta(event)
         elif isinstance(event, ToolCallWhole):
-            self._whole(event)
+            if self._failed:
+                self.report.repair("after_error")
+            else:
+                self._whole(event)
         elif isinstance(event, ToolCallEnded):
             self._ended(event)
         elif isinstance(event, StopReasonSeen):
@@ -268,20 +271,21 @@ class ToolCallAccumulator:
                 self._arguments(call, ToolCallDelta(arguments=text[came:]))
                 self._hand_on(choice, call)
         elif call.sent:
-            self.report.repair("whole_differs")
-            self.report.withheld.append(Withheld("whole_differs", call.id, call.name, text))
+            self._set_aside("whole_differs", call, text)
         else:
-            self.report.repair("arguments_replaced")
             self._arguments(call, ToolCallDelta(arguments=text, snapshot=True))
 
     def _late(self, call: Call, delta: ToolCallDelta) -> None:
         """Text for a call that the protocol had ended: it is not lost, but it is not the call's any more."""
         if delta.arguments and delta.arguments.strip():
-            self.report.repair("arguments_late")
-            self._chars += len(delta.arguments)
-            if self._chars > self.limits.stream_arguments_chars:
-                raise StreamArgumentsTooLong(self.limits.stream_arguments_chars)
-            self.report.withheld.append(Withheld("arguments_late", call.id, call.name, delta.arguments))
+            self._set_aside("arguments_late", call, delta.arguments)
+
+    def _set_aside(self, repair: str, call: Call, text: str) -> None:
+        self.report.repair(repair)
+        self._chars += len(text)
+        if self._chars > self.limits.stream_arguments_chars:
+            raise StreamArgumentsTooLong(self.limits.stream_arguments_chars)
+        self.report.withheld.append(Withheld(repair, call.id, call.name, text))
 
     # -- handing on ------------------------------------------------------------------------------------------------
 
@@ -298,16 +302,16 @@ class ToolCallAccumulator:
         return call.name is not None and (call is not choice.last or (call.unsent.chars > 0 and not call.holds))
 
     def _start(self, choice: Choice, call: Call) -> None:
-        call.ordinal = choice.announced
-        choice.announced += 1
         if call.id is None:
-            call.id, call.id_made = self.make_id("call_"), True
             if not call.anonymous:
                 if self.policy.missing_id == "refuse" and not self._abandoned:
                     raise MissingCallId(f"the call of {call.name or 'a function without a name'} has no id")
                 self.report.repair("id_missing")
+            call.id, call.id_made = self.make_id("call_"), True
         if call.name is None:
             self.report.repair("call_nameless")
+        call.ordinal = choice.announced
+        choice.announced += 1
         if self._debug:
             log.debug("call %s: started as number %d: %s", call.id, call.ordinal, call.name)
         name = call.name or ""
