@@ -18,6 +18,15 @@ class UsageError(StreamkitError):
     """The caller asked for something that can't be: an unknown dialect, a pipe that was not entered."""
 
 
+class BadRequest(StreamkitError):
+    """A request or whole response can't be what it says. ``path`` leads to the fault (``messages[3].tool_call_id``)."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}" if path else reason)
+        self.path = path
+        self.reason = reason
+
+
 class StreamError(StreamkitError):
     """The input can't be read further. ``offset`` is the byte of the stream where the offending frame begins, if known."""
 
@@ -85,6 +94,12 @@ class EventTooLong(LimitExceeded):
     """The lines of one event add up to more than the limit."""
 
     limit = "event_bytes"
+
+
+class HeadersTooLong(LimitExceeded):
+    """The headers of one binary message are longer than the limit."""
+
+    limit = "headers_bytes"
 
 
 class NameTooLong(LimitExceeded):

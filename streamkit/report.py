@@ -17,11 +17,12 @@ from streamkit.errors import NeedsRepair, NotThisDialect, StreamkitError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-REPAIRS: Final[Mapping[str, str]] = {
+STREAM_REPAIRS: Final[Mapping[str, str]] = {
     # framing
     "sse_field_unknown": "a line whose field name the event-stream standard does not know was passed over",
     "sse_error_field": "an `error:` field was read as an error event (llama.cpp)",
-    "sse_bare_json": "a JSON line without its `data:` was read as an event",
+    "sse_bare_json": "JSON without its `data:` was read as an event",
+    "array_unclosed": "the closing bracket of a streamed array was missing",
     "comment_as_data": "a `data:` line that held a comment (`: …`) was passed over",
     "last_event_unterminated": "the last event lacked its blank line and was kept",
     "event_name_missing": "an event came without its `event:` line; its payload names it",
@@ -63,7 +64,11 @@ REPAIRS: Final[Mapping[str, str]] = {
     "arguments_repeated": "a fragment that repeats the whole complete argument text was dropped",
     "arguments_replaced": "a later whole value of the arguments replaced an earlier one",
     "empty_object_prefix": "a `{}` in front of the real arguments was dropped",
+    "fragments_missing": "fragments of arguments that never came were taken from the whole text behind them",
+    "whole_differs": "a whole text differs from its fragments, which had been handed on and stand",
     "arguments_late": "text for a call that had ended was set aside into the report",
+    "arguments_gap": "places of an array that no part of the arguments filled became null",
+    "arguments_out_of_order": "parts of arguments that went back to an earlier place were written again at the end",
     # the end
     "stop_with_calls": "a natural stop with tool calls became `tool_calls`",
     "calls_without_call": "`tool_calls` without any call became `stop`",
@@ -74,11 +79,12 @@ REPAIRS: Final[Mapping[str, str]] = {
     "after_end": "frames came after the terminator, and were read all the same",
 }  # fmt: skip
 
-LOSSES: Final[Mapping[str, str]] = {
+STREAM_LOSSES: Final[Mapping[str, str]] = {
     "extra_choice": "a choice beyond the first that came (the dialect has one)",
     "block_order": "the order of text, reasoning and calls",
     "block_boundary": "the boundary between two blocks of one kind",
     "refusal_as_text": "a refusal, written as text",
+    "reasoning": "a block of visible reasoning (the dialect has no place for it)",
     "reasoning_signature": "a signature of reasoning (another vendor's, or the dialect has no place for it)",
     "reasoning_opaque": "opaque (redacted, encrypted) reasoning",
     "stop_reason": "the exact stop reason",
@@ -92,7 +98,7 @@ LOSSES: Final[Mapping[str, str]] = {
     "unknown_event": "an event or field that streamkit does not know",
     "usage_detail": "a token count that the dialect has no field for",
     "usage_unknown": "that a token count is unknown: the dialect demands a number, and 0 is written",
-    "call_withheld": "a call that is not finished or has no name; its text is in the report",
+    "call_withheld": "a call that is not finished, has no name or has no place in the dialect; its text is in the report",
     "cut_call": "an unfinished call that waited behind an open one when the stream failed; its text is in the report",
     "arguments_wrapped": "argument text that is no JSON object, wrapped as `_raw_arguments`",
     "custom_tool_wrapped": 'the free text of a custom tool, wrapped as `{"input": …}`',
@@ -100,6 +106,34 @@ LOSSES: Final[Mapping[str, str]] = {
     "late_arguments": "argument text that came after its call's block had to be closed",
     "error_detail": "parts of the provider's error that the dialect has no field for",
 }  # fmt: skip
+
+
+REQUEST_REPAIRS: Final[Mapping[str, str]] = {
+    "result_missing": "a call of the history had no result; one was made that says so",
+    "result_orphaned": "a result without its call was dropped",
+    "result_moved": "a result stood elsewhere than the dialect wants it",
+    "turns_joined": "neighbouring turns of one role became one",
+    "turn_empty": "a turn or part without any content was dropped",
+    "id_rewritten": "an id that the dialect does not allow was rewritten, alike in call and result",
+    "name_rewritten": "a tool's name that the dialect does not allow was rewritten, alike everywhere",
+}
+REQUEST_LOSSES: Final[Mapping[str, str]] = {
+    "parameter": "a parameter of the request that the dialect has no field for",
+    "reasoning_history": "reasoning of earlier turns that the dialect or the provider does not take back",
+    "media": "an image, a sound or a file that the dialect can't carry in this place",
+    "cache_mark": "how long the provider shall keep the prompt (the dialects' spans differ, or there are none)",
+    "system_place": "the place of a system message in the middle of the conversation",
+    "turn_name": "the name of who speaks",
+    "result_error": "that a tool result is an error: its text says so instead",
+    "tool_choice": "the exact choice of tools",
+    "tool_strict": "that a tool's arguments must match its schema",
+    "tool_definition": "a tool that the dialect can't define (a custom grammar, one that a provider runs itself)",
+    "schema_keyword": "a keyword of a schema that the dialect does not take",
+}
+REPAIRS: Final[Mapping[str, str]] = {**STREAM_REPAIRS, **REQUEST_REPAIRS}
+LOSSES: Final[Mapping[str, str]] = {**STREAM_LOSSES, **REQUEST_LOSSES}
+#: Losses that a report names; beyond them it counts.
+NAMED: Final = 1000
 
 
 class Status(IntEnum):
@@ -134,6 +168,8 @@ class StreamReport:
     losses: Counter[str] = field(factory=Counter)
     #: Repairs that the provider is known to need, if it was named, and how they come about.
     habits: Mapping[str, str] = field(factory=dict)
+    #: Kind and name of what was lost of a request: which parameter, which part.
+    lost: list[tuple[str, str]] = field(factory=list)
     #: Finished calls by verdict.
     verdicts: Counter[str] = field(factory=Counter)
     withheld: list[Withheld] = field(factory=list)
@@ -157,10 +193,15 @@ class StreamReport:
             self.refuse_repairs = False
             raise NeedsRepair(kind, meaning)
 
-    def lose(self, kind: str, times: int = 1) -> None:
-        """Count something the output could not carry. Raises KeyError for a kind that ``LOSSES`` does not describe."""
+    def lose(self, kind: str, times: int = 1, *, what: str = "") -> None:
+        """Count something the output could not carry; ``what`` names it, where the kind does not say enough.
+
+        Raises KeyError for a kind that ``LOSSES`` does not describe.
+        """
         LOSSES[kind]
         self.losses[kind] += times
+        if what and len(self.lost) < NAMED:
+            self.lost.append((kind, what))
 
     @property
     def status(self) -> Status:

@@ -12,10 +12,12 @@ from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 from attrs import field, fields, frozen
 
 from streamkit.dialects.explain import Looks
+from streamkit.dialects.reading import Fields
 from streamkit.events import Event, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.identifiers import random_id
 from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.messages import Request, Response
 from streamkit.pipeline import Machine
 from streamkit.policy import KeepAliveForm
 from streamkit.report import StreamReport
@@ -121,13 +123,39 @@ Decoder: TypeAlias = Machine[list[Frame], list[WireEvent]]
 
 
 @frozen(kw_only=True)
+class Target:
+    """What a request is written for: everything but the conversation."""
+
+    #: The provider, where it is known by name: what it wants beside its dialect.
+    provider: Provider | None = None
+    #: Written where a dialect demands a bound and the request has none.
+    max_tokens: int = 4096
+    #: Imitate what a dialect lacks (a required tool in Ollama) where that is possible, and count it, instead of refusing.
+    emulate: bool = False
+
+
+@frozen(kw_only=True)
+class Bodies:
+    """How a dialect's requests and whole responses are read and written. See ``reading.py``."""
+
+    #: Raises BadRequest.
+    decode_request: Callable[[Fields, StreamReport], Request]
+    #: A body as JSON values (``orjson.Fragment`` for argument text). Raises BadRequest for what the dialect can't say.
+    encode_request: Callable[[Request, Target, StreamReport], dict[str, Any]]
+    #: The wire events of a whole response or error body. Raises BadRequest.
+    decode_response: Callable[[Fields, Limits, StreamReport], list[WireEvent]]
+    encode_response: Callable[[Response, Encoding, StreamReport], dict[str, Any]]
+
+
+@frozen(kw_only=True)
 class Dialect:
     """One wire vocabulary: all that the recipes, the command line and the property tests need to know of it."""
 
     name: str
     title: str
     media_type: str
-    frame_end: bytes  #: what ends a frame: added to a last one that lacks it
+    #: What ends a frame: added to a last one that lacks it. None: such a one can't be mended.
+    frame_end: bytes | None
     parser: Callable[[Limits, StreamReport], FramingParser]
     decoder: Callable[[Limits, StreamReport], Decoder]
     encoder: Callable[[Encoding, StreamReport], Encoder]
@@ -139,6 +167,8 @@ class Dialect:
     terminates: Callable[[Frame], bool]
     #: Whether a decoded payload can be this dialect's: for ``auto`` and for a clear refusal.
     recognises: Callable[[str, Any], bool]
+    #: None for a dialect that only streams.
+    bodies: Bodies | None = None
     #: Providers and clients that are known by name, and may be named where the dialect may.
     providers: tuple[Provider, ...] = ()
     clients: tuple[Profile, ...] = ()
