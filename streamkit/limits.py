@@ -18,8 +18,10 @@ class Limits:
 
     #: Nearly every event is one line; base64 images and a Responses ``completed`` event pass 1 MiB.
     line_bytes: int = field(default=16 * MIB, validator=ge(1))
-    #: The lines of one event together.
+    #: The lines of one event together, or the payload of one binary message.
     event_bytes: int = field(default=16 * MIB, validator=ge(1))
+    #: The headers of one binary message: what the format itself allows.
+    headers_bytes: int = field(default=128 * 1024, validator=ge(1))
     #: Event names and ids are short words; clients copy them about.
     name_bytes: int = field(default=1024, validator=ge(1))
     #: Largest index on the wire. An index is a label, so this guards against nonsense (2^63), not against memory.

@@ -7,8 +7,11 @@ error page, a whole JSON body, a compressed body); it never decides whether to g
 from __future__ import annotations
 
 import codecs
+from collections.abc import Mapping
 from itertools import groupby
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
+from zlib import crc32
 
 from attrs import define
 
@@ -19,17 +22,20 @@ WHITE: Final = b" \t\n\r\v\f"
 BEGINNING_BYTES: Final = 256
 #: What ``describe_beginning`` says of blank input.
 NOTHING: Final = "nothing"
+NO_HEADERS: Final[Mapping[str, Any]] = MappingProxyType({})
 _SHOWN_CHARS = 60
 _SHOWN_BYTES = 8
+#: A message of a binary event stream begins with two lengths and their checksum (``eventstream.py``).
+_PRELUDE_BYTES = 12
 
 
 @define
 class Frame:
-    """An SSE event or an NDJSON line.
+    """An SSE event, an NDJSON line or a binary message.
 
     ``data`` is the payload as received (for SSE, data lines joined by LF). ``event`` and ``id`` are SSE's event type
     (``"message"`` if none was given) and last event ID. ``offset`` is the byte of the stream where the frame begins.
-    ``terminated`` is False for what the input's end cut off: no blank line, no line end.
+    ``terminated`` is False for what the input's end cut off: no blank line, no line end. ``headers`` are a binary message's.
     """
 
     data: bytes
@@ -37,6 +43,7 @@ class Frame:
     event: str = "message"
     id: str = ""
     terminated: bool = True
+    headers: Mapping[str, Any] = NO_HEADERS
 
     @property
     def text(self) -> str:
@@ -91,6 +98,8 @@ def describe_beginning(first_bytes: bytes) -> str:
         text = codecs.getincrementaldecoder("utf-8")().decode(start)
     except UnicodeDecodeError:
         text = ""
+    if len(start) >= _PRELUDE_BYTES and crc32(start[:8]) == int.from_bytes(start[8:_PRELUDE_BYTES], "big"):
+        return "a binary event stream"
     if not text or any(char < " " and char not in "\t\n\r\v\f\x1b" for char in text):
         return f"binary data ({start[:_SHOWN_BYTES].hex(' ')}{' …' if len(start) > _SHOWN_BYTES else ''})"
     head = text[:16].lower()

@@ -5,9 +5,9 @@ JSON (quirks.md R10, §10 cases 94 and 95). Payloads are cut out and not decoded
 partial line and the data of one event, and no byte is searched again when the next read comes.
 
 Beyond the standard: a last event without its blank line is handed over, marked ``terminated=False``
-(``last_event="keep"``); a field named ``error``, and a bare line of JSON behind an
-event, are events where a dialect asks for it, and counted; lines,
-events and names have limits. Input that ends without one event and was not blank is no event stream.
+(``last_event="keep"``); a field named ``error``, and a bare JSON object behind an event, be it on one line or on many, are
+events where a dialect asks for it, and counted; lines, events and names have limits. Input that ends without one event and
+was not blank is no event stream.
 
 It refuses to guess: no stripping, no other spelling of a field name, no event without a data field. An empty data field
 is data, as the standard says; what an empty payload means is the decoder's business. It reconnects nothing: ``retry``
@@ -29,6 +29,7 @@ from streamkit.errors import (
     UsageError,
 )
 from streamkit.framing.frame import Beginning, Frame, cut_lines, describe_beginning
+from streamkit.framing.json_object import NOWHERE, ObjectScanner
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
@@ -62,6 +63,7 @@ class SSEParser:
         report: StreamReport | None = None,
         last_event: LastEvent = "keep",
         stray_errors: bool = False,
+        bare_body: bool = False,
     ) -> None:
         self.fault: StreamkitError | None = None
         #: Reconnection time in milliseconds, once the stream gave one.
@@ -76,6 +78,8 @@ class SSEParser:
         self._report = report if report is not None else StreamReport()
         self._keep_last = last_event == "keep"
         self._stray_errors = stray_errors
+        #: Whether a bare object may be all there is.
+        self._bare_body = bare_body
         self._beginning = Beginning()
         self._any_event = False
         self._after_cr = False
@@ -90,6 +94,7 @@ class SSEParser:
         self._more = bytearray()  # the data lines after the first, each behind its LF
         self._event = ""
         self._id = ""
+        self._bare: ObjectScanner | None = None  # of the bare object that the buffers hold, if they hold one
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The events that ``chunk`` completed, possibly none. After a fault nothing more is read."""
@@ -133,12 +138,13 @@ class SSEParser:
         line = self._beginning.release() + self._take()
         # Of a line without its end only a payload is taken: half a name or half an id would mislead.
         frames: list[Frame] = []
-        if line.partition(b":")[0] in ((b"data", b"error") if self._stray_errors else (b"data",)):
+        if self._bare is not None and line:
+            self._add_data(line)
+        elif line.partition(b":")[0] in ((b"data", b"error") if self._stray_errors else (b"data",)):
             self._begin = self._offset()
             self._field(line, self._begin)
         elif line[:1] == b"{" and self._is_bare(any_event=False):
-            frames.append(Frame(line, self._offset(), "message", self._id, False))
-            self._report.frames += 1
+            self._begin, self._data = self._offset(), line
         if self._data is not None:
             self._any_event = True
             data = self._take_data()
@@ -221,11 +227,12 @@ class SSEParser:
                 begin = at
             if line[:6] == b"data: " and self._data is None:
                 self._data = line[6:]
-            elif line[0] == _BRACE and self._is_bare(any_event=bool(frames)):
-                frames.append(Frame(line, begin, self._event or "message", self._id))
-                at += size + width
-                begin, used, self._event, self.boundary = _NONE, 0, "", at
-                continue
+            elif self._bare is not None or (line[0] == _BRACE and self._is_bare(any_event=bool(frames))):
+                if self._ends_bare(line):
+                    frames.append(Frame(self._take_data(), begin, self._event or "message", self._id))
+                    at += size + width
+                    begin, used, self._event, self.boundary = _NONE, 0, "", at
+                    continue
             else:
                 self._field(line, begin)
                 if self.fault is not None:
@@ -235,14 +242,23 @@ class SSEParser:
         self._at, self._begin, self._size = at, begin, used
 
     def _is_bare(self, *, any_event: bool) -> bool:
-        """Whether a line that begins with a brace is taken as an event: an error body written raw into the stream.
+        """Whether a line that begins with a brace begins an event: an error body written raw into the stream.
 
-        Only behind an event: a whole JSON body is no event stream (quirks.md 111).
+        Only behind an event: a whole JSON body is no event stream (quirks.md 111), or is where the dialect says so.
         """
-        if not self._stray_errors or self._data is not None or not (any_event or self._any_event):
+        if not self._stray_errors or self._data is not None:
+            return False
+        if not (any_event or self._any_event or self._bare_body):
             return False
         self._report.repair("sse_bare_json")
         return True
+
+    def _ends_bare(self, line: bytes) -> bool:
+        """Add a line to the bare object; whether it is the last one."""
+        if self._bare is None:
+            self._bare = ObjectScanner()
+        self._add_data(line)
+        return self._bare.end(line) != NOWHERE
 
     def _offset(self) -> int:
         return self._at if self._begin == _NONE else self._begin
@@ -292,6 +308,7 @@ class SSEParser:
 
     def _take_data(self) -> bytes:
         data, self._data = self._data or b"", None
+        self._bare = None
         if self._more:
             data += self._more
             self._more.clear()
@@ -305,18 +322,24 @@ class SSEParser:
 
 
 def parse_sse(
-    *, limits: Limits = DEFAULT_LIMITS, last_event: LastEvent = "keep", stray_errors: bool = False
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    last_event: LastEvent = "keep",
+    stray_errors: bool = False,
+    bare_body: bool = False,
 ) -> Stage[bytes, list[Frame]]:
     """A stage from bytes, cut anyhow, to batches of frames.
 
     ``last_event="drop"`` drops an event that lacks its blank line at the end, as browsers do. ``stray_errors`` reads
-    errors that servers write beside the format: a field ``error: …`` (older llama.cpp), and, behind an event, a bare line of
-    JSON. Raises what ``SSEParser.fault`` holds, after the frames
+    errors that servers write beside the format: a field ``error: …`` (older llama.cpp), and, behind an event, a bare JSON
+    object; with ``bare_body`` one that is all there is, too. Raises what ``SSEParser.fault`` holds, after the frames
     before it: ``LineTooLong``, ``EventTooLong``, ``NameTooLong``, ``NotThisDialect``.
     """
     return Stage(
         "parse_sse",
-        lambda report: SSEParser(limits=limits, report=report, last_event=last_event, stray_errors=stray_errors),
+        lambda report: SSEParser(
+            limits=limits, report=report, last_event=last_event, stray_errors=stray_errors, bare_body=bare_body
+        ),
     )
 
 

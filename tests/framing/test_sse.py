@@ -98,6 +98,41 @@ def test_an_error_field_is_an_error_event_where_asked_for():
     assert last.frames == [Frame(b'{"code":500}', 0, "error", terminated=False)]
 
 
+PRETTY = b'{\n  "error": {\n    "message": "}",\n    "code": 503\n  }\n}'
+BARE = {
+    "on one line": (b"data: 1\n\n{}\ndata: 2\n\n", [Frame(b"1"), Frame(b"{}", 9), Frame(b"2", 12)]),
+    "on many lines": (b"data: 1\n\n" + PRETTY + b"\n\ndata: 2\n\n", [Frame(b"1"), Frame(PRETTY, 9), Frame(b"2", 11 + len(PRETTY))]),
+    "lines in CRLF": (
+        b"data: 1\r\n\r\n" + PRETTY.replace(b"\n", b"\r\n") + b"\r\n",
+        [Frame(b"1"), Frame(PRETTY, 11)],
+    ),
+    "no blank line behind it": (b"data: 1\n\n{\n}\ndata: 2\n\n", [Frame(b"1"), Frame(b"{\n}", 9), Frame(b"2", 13)]),
+    "a blank line inside": (
+        b'data: 1\n\n{"a":\n\ndata: 2\ndata: 3\n\n',
+        [Frame(b"1"), Frame(b'{"a":', 9), Frame(b"2\n3", 16)],
+    ),
+    "no line end": (b"data: 1\n\n" + PRETTY, [Frame(b"1"), Frame(PRETTY, 9, terminated=False)]),
+    "broken off": (b"data: 1\n\n" + PRETTY[:-3], [Frame(b"1"), Frame(PRETTY[:-3], 9, terminated=False)]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BARE)
+def test_a_bare_object_behind_an_event_is_an_event_where_asked_for(name):
+    data, frames = BARE[name]
+    outcome = same_at_every_cut(partial(SSEParser, stray_errors=True), data)
+    assert outcome.frames == frames
+    assert (outcome.repairs, outcome.fault) == ({"sse_bare_json": 1}, "")
+
+
+@pytest.mark.parametrize("body", [PRETTY, PRETTY + b"\n", b"{}", b"\n{}\n\n"])
+def test_a_bare_object_is_all_there_is_only_where_asked_for(body):
+    found = same_at_every_cut(partial(SSEParser, stray_errors=True, bare_body=True), body)
+    assert [frame.data for frame in found.frames] == [body.strip()]
+    assert found.frames[0].terminated == body.endswith(b"\n")
+    assert (found.repairs, found.fault) == ({"sse_bare_json": 1}, "")
+    assert same_at_every_cut(partial(SSEParser, stray_errors=True), body).fault.startswith("NotThisDialect")
+
+
 @pytest.mark.parametrize(
     ("value", "retry"),
     [
@@ -246,7 +281,10 @@ ends = st.sampled_from([b"\n", b"\n", b"\n\n", b"\n\n", b"\r\n", b"\r\n\r\n", b"
 streams = st.one_of(
     st.lists(st.tuples(lines, ends).map(b"".join), max_size=12).map(b"".join),
     st.lists(
-        st.sampled_from([b"data: 12\n\n", b"data: 12\r\n\r\n", b"data: 3\n", b"event: e\n", b": c\n\n"]), max_size=9
+        st.sampled_from(
+            [b"data: 12\n\n", b"data: 12\r\n\r\n", b"data: 3\n", b"event: e\n", b": c\n\n", b"{\n", b"}\n"]
+        ),
+        max_size=9,
     ).map(b"".join),
     st.binary(max_size=60),
 )
@@ -263,9 +301,9 @@ def pieces(data: bytes, at: list[int]) -> list[bytes]:
     return cut_at(data, [min(place, len(data)) for place in at])
 
 
-@given(streams, places, limits, st.booleans())
-def test_the_cuts_change_nothing_not_even_a_fault(data, at, limits, stray_errors):
-    make = partial(SSEParser, limits=limits, stray_errors=stray_errors)
+@given(streams, places, limits, st.booleans(), st.booleans())
+def test_the_cuts_change_nothing_not_even_a_fault(data, at, limits, stray_errors, bare_body):
+    make = partial(SSEParser, limits=limits, stray_errors=stray_errors, bare_body=bare_body)
     assert read(make, pieces(data, at)) == read(make, [data])
 
 
