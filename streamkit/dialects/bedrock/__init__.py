@@ -1,0 +1,25 @@
+"""Amazon Bedrock: ConverseStream, and InvokeModelWithResponseStream on the way in. Source: dialects.md §6.1."""
+
+from __future__ import annotations
+
+from streamkit.dialects.base import Dialect
+from streamkit.dialects.bedrock.decode import BedrockDecoder, recognises, terminates
+from streamkit.dialects.bedrock.encode import KEEP_ALIVE_MESSAGE, BedrockEncoder
+from streamkit.dialects.bedrock.lint import BedrockLinter
+from streamkit.dialects.bedrock.tools import TOOLS
+from streamkit.framing.eventstream import EventStreamParser
+
+DIALECT = Dialect(
+    name="bedrock",
+    title="Amazon Bedrock",
+    media_type="application/vnd.amazon.eventstream",
+    frame_end=None,
+    parser=lambda limits, report: EventStreamParser(limits=limits, report=report),
+    decoder=BedrockDecoder,
+    encoder=BedrockEncoder,
+    linter=BedrockLinter,
+    keep_alive={"event": KEEP_ALIVE_MESSAGE},
+    terminates=terminates,
+    recognises=recognises,
+    tools=TOOLS,
+)

@@ -1,0 +1,196 @@
+"""Events to ConverseStream messages, each with both its checksums.
+
+One block is open at a time and indices are dense (``blocks.py``). Blocks of text and of reasoning have no start; a call's
+has its id and name. ``messageStop`` waits for the end of the stream, and what was counted follows it in ``metadata``, whose
+latency is what passed here since the response started.
+
+Opaque reasoning of other vendors goes into the signature of its block, or into a block of redacted content, sealed: that is
+base64, as Bedrock's readers demand. The response's id and model have no place and are no loss: the client's request and the
+head of the answer carry them.
+
+Source: dialects.md §6.1, §7.1, §7.5.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from streamkit.dialects.base import Encoding
+from streamkit.dialects.bedrock.blocks import HEADERS, BlockWriter, headers
+from streamkit.dialects.bedrock.wire import (
+    CHUNK,
+    EVENTS,
+    EXCEPTION_NAMES,
+    EXTRA_FIELDS,
+    INEXACT_ERRORS,
+    INEXACT_STOPS,
+    KEEP_ALIVE,
+    METADATA,
+    PADDING,
+    STOP_NAMES,
+    STOP_REASONS,
+    STREAM_EXCEPTIONS,
+    UNKNOWN,
+    VENDOR,
+    encode_usage,
+)
+from streamkit.dialects.block_encoding import BlockEncoder
+from streamkit.dialects.blocks import BlockQueue
+from streamkit.dialects.decoding import count_of
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    ProviderFailed,
+    ResponseFinished,
+    ResponseStarted,
+    ToolCallStarted,
+    UsageReported,
+)
+from streamkit.framing.eventstream import serialize_headers, serialize_message
+from streamkit.report import StreamReport
+
+dumps = orjson.dumps
+#: Fields that the last message may have; more is no metadata.
+FEW = 64
+KEEP_ALIVE_MESSAGE = serialize_message(headers(KEEP_ALIVE), b"{}")
+
+
+def _is_union(value: Any) -> bool:
+    """Whether readers take it: botocore refuses a union that has not exactly one member."""
+    return isinstance(value, dict) and len([member for member in value.values() if member is not None]) == 1
+
+
+class BedrockEncoder(BlockEncoder):
+    vendor = VENDOR
+    text_delta = b'{"text":%b}'
+    thinking_delta = b'{"reasoningContent":{"text":%b}}'
+
+    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
+        super().__init__(encoding, report)
+        self._started = False
+        self._vendor = ""
+        self._begun = 0.0
+        self._usage: UsageReported | None = None
+        self._fields: dict[str, Any] = {}
+        self._metadata: dict[str, Any] = {}
+
+    def make_blocks(self) -> BlockQueue:
+        return BlockWriter(self._event, self.encoding.limits)
+
+    def joined(self, parts: list[bytes]) -> bytes:
+        return b"".join(parts)  # a checksum covers each byte, and nobody cuts these at line ends
+
+    def _event(self, head: bytes, payload: bytes) -> None:
+        if not self._started:
+            self.response_started(ResponseStarted())
+        self.write(serialize_message(head, payload))
+
+    def response_started(self, event: ResponseStarted) -> None:
+        self._started = True
+        self._vendor = event.vendor
+        self._begun = self.encoding.clock()
+        start: dict[str, Any] = {"role": "assistant"}
+        if event.extras and event.vendor == VENDOR:
+            start.update(event.extras)
+        elif event.extras:
+            self.lose("response_fields")
+        self._event(HEADERS["messageStart"], dumps(start))
+
+    def choice_started(self, event: ChoiceStarted) -> None:
+        self._is_ours(event.choice)
+
+    # -- blocks ----------------------------------------------------------------------------------------------------
+
+    def redacted(self, data: str, number: int) -> None:
+        block = self._blocks.add(("redacted", number), b"")
+        self._blocks.delta(block, b'{"reasoningContent":{"redactedContent":%b}}' % dumps(data))
+        self._blocks.end(block)
+
+    def call_start(self, event: ToolCallStarted) -> bytes:
+        start: dict[str, Any] = {"toolUseId": event.id, "name": event.name}
+        if event.extras and self._vendor == VENDOR:
+            start.update(event.extras)
+        elif event.extras:
+            self.lose("metadata")
+        return dumps({"toolUse": start})
+
+    def aside(self, event: Aside) -> None:
+        if event.vendor != VENDOR:
+            self.lose(event.kind)
+        elif event.type == "citation":
+            self._blocks.text(("text", event.block), b'{"citation":%b}' % dumps(event.raw))
+        elif event.type in HEADERS:
+            self._raw_block(event)
+        elif event.type == EXTRA_FIELDS:
+            self._fields = event.raw
+        elif event.type.startswith(METADATA) and len(self._metadata) < FEW:
+            self._metadata[event.type.removeprefix(METADATA)] = event.raw
+        elif event.type.startswith(UNKNOWN) and (name := event.type.removeprefix(UNKNOWN)) not in {CHUNK, *EVENTS}:
+            self._event(headers(name), dumps(event.raw))
+        else:
+            self.lose(event.kind)
+
+    def _raw_block(self, event: Aside) -> None:
+        """A message of a block that only this vendor understands, under the index that its block has here."""
+        key = ("raw", event.block)
+        block = self._blocks.find(key)
+        start, delta = event.raw.get("start"), event.raw.get("delta")
+        if event.type == "contentBlockStart" and _is_union(start):
+            self._blocks.add(key, dumps(start), needs_end=True)
+        elif event.type == "contentBlockDelta" and _is_union(delta) and (block is not None or "toolUse" not in delta):
+            self._blocks.delta(block or self._blocks.add(key, b"", needs_end=True), dumps(delta))
+        elif event.type == "contentBlockStop" and block is not None:
+            self._blocks.end(block)
+        else:
+            self.lose(event.kind)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def usage_reported(self, event: UsageReported) -> None:
+        self._usage = event
+
+    def terminate(self) -> None:
+        self._blocks.finish()
+        stop = self.stop()
+        if stop.reason in INEXACT_STOPS:
+            self.lose("stop_reason")
+        self._event(HEADERS["messageStop"], dumps(self._message_stop(stop)))
+        if self._usage is not None or self._metadata:
+            self._event(HEADERS["metadata"], dumps(self._counts()))
+
+    def _message_stop(self, stop: ResponseFinished) -> dict[str, Any]:
+        """The sequence that was met stands where Anthropic's models put it, for those who ask for that field."""
+        native = stop.native or ""
+        name = native if STOP_REASONS.get(native) == stop.reason else STOP_NAMES[stop.reason]
+        fields = dict(self._fields)
+        if stop.stop_sequence is not None:
+            delta = fields.get("delta")
+            fields["delta"] = {**(delta if isinstance(delta, dict) else {}), "stop_sequence": stop.stop_sequence}
+        return {"stopReason": name, "additionalModelResponseFields": fields} if fields else {"stopReason": name}
+
+    def _counts(self) -> dict[str, Any]:
+        """The payload of ``metadata``, whose three counts and whose latency the service model demands."""
+        usage = self._usage or UsageReported()
+        if usage.input_total is None or usage.output_total is None:
+            self.lose("usage_unknown")
+        if usage.output_reasoning is not None:
+            self.lose("usage_detail")
+        metrics = self._metadata.pop("metrics", {})
+        if count_of(metrics, "latencyMs") is None:
+            metrics = {**metrics, "latencyMs": max(0, round(1000 * (self.encoding.clock() - self._begun)))}
+        return {"usage": encode_usage(usage), "metrics": metrics, **self._metadata}
+
+    def error(self, event: ProviderFailed) -> None:
+        name = EXCEPTION_NAMES[event.type]
+        payload: dict[str, Any] = {"message": event.message}
+        if event.vendor == VENDOR and event.native_type in STREAM_EXCEPTIONS:
+            name = event.native_type or name
+            payload |= {
+                member: value for member, value in (event.raw or {}).items() if member not in {"message", PADDING}
+            }
+        elif event.type in INEXACT_ERRORS or (event.code is not None and event.type != "truncated"):
+            self.lose("error_detail")
+        head = {":exception-type": name, ":content-type": "application/json", ":message-type": "exception"}
+        self.write(serialize_message(serialize_headers(head), dumps(payload)))

@@ -1,0 +1,227 @@
+"""The grammar of Bedrock's streams, as the SDKs that read them need it.
+
+Their readers are generated from a service model: they take event types and members of unions that it does not name for
+nothing, so these are let through. Each message's type stands in a header, without which most of them stop. Blocks are found
+by their index, and a reader need not care whether one was stopped; so much that is against the grammar is a note here.
+
+The events inside the chunks of InvokeModelWithResponseStream are judged by the grammar of the model that wrote them.
+
+Source: dialects.md §6.1, §7.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from attrs import evolve
+
+from streamkit.dialects.anthropic.lint import LOOKS as NATIVE_LOOKS
+from streamkit.dialects.anthropic.lint import AnthropicLinter
+from streamkit.dialects.bedrock.lint_content import ContentChecker, decoded
+from streamkit.dialects.explain import (
+    COMMON_LOOKS,
+    CUT,
+    KNOWN,
+    NO_RULE,
+    READS,
+    STOPS,
+    TORN,
+    Look,
+    Looks,
+    like,
+)
+from streamkit.dialects.grammar import COMMON_RULES, is_filled, is_index, is_text, load_json, shown
+from streamkit.framing.frame import Frame
+
+RULES: dict[str, str] = {
+    **COMMON_RULES,
+    "torn": "The last message is whole: readers drop one that is not, or stop at it (§6.1).",
+    "headers": "Each message has a `:message-type` and a name: `:event-type` or `:exception-type` (§6.1).",
+    "content_type": "`:content-type` is `application/json` (§6.1).",
+    "kind": "Either all events of a stream are chunks or none is (§6.1).",
+    "message_start": "`messageStart` comes first, once, with the role `assistant` (§6.1).",
+    "block_index": "Blocks have the `contentBlockIndex` 0, 1, 2 … in the order they begin (§6.1).",
+    "block_order": "One block is open at a time, and the message stops outside (§6.1).",
+    "start": "`start` is an object with one member; a call's has a `toolUseId` and a name, not blank (§6.1).",
+    "tool_id": "No two calls have the same `toolUseId`: a result could not name its call (§7.3).",
+    "delta": "`delta` is an object with one member, which fits its block and carries what it should (§6.1).",
+    "redacted": "`redactedContent` is base64, which clients decode (§6.1).",
+    "signature": "A signature comes whole, once, behind the reasoning that it proves (§6.1).",
+    "input_unparsable": "A call's fragments join to nothing or to one JSON object; a model may fail at it (§6.1).",
+    "message_stop": "`messageStop` gives a stop reason (§6.1, §7.6).",
+    "after_stop": "Nothing but `metadata`, once, follows `messageStop` (§6.1).",
+    "metadata": "`metadata` follows `messageStop` (§6.1).",
+    "usage": "`usage` counts `inputTokens`, `outputTokens` and `totalTokens` (§6.1).",
+    "metrics": "`metrics` has the latency in milliseconds (§6.1).",
+    "error": "An exception has a `message` that is not blank, an error has it in a header (§6.1).",
+    "after_error": "Nothing follows an exception (§6.1).",
+    "chunk": "A chunk has `bytes`: an event of the model as JSON in base64 (§6.1).",
+    "native": "The events in the chunks are as the model's own dialect has them (§3.1, §6.1).",
+}
+#: A rule of the model's own dialect is named at the beginning of what is said.
+NATIVE = tuple(
+    evolve(look, says=f"{rule}: {look.says}")
+    for rule, looks in NATIVE_LOOKS.items()
+    if rule != NO_RULE
+    for look in looks
+)
+LOOKS: Looks = {
+    **COMMON_LOOKS,
+    "unreadable": (*COMMON_LOOKS["unreadable"], Look(STOPS, 115, "a message whose"), Look(STOPS, 115, "a chunk")),
+    "truncated": (Look(CUT, 66),),
+    "torn": (Look(TORN, 106),),
+    "headers": (),
+    "content_type": (),
+    "kind": (),
+    "message_start": (like("response_restarted"), Look(KNOWN, 66)),
+    "block_index": (like("block_reopened"), like("index_reused"), like("index_invalid"), Look(KNOWN, 82)),
+    "block_order": (
+        like("block_unclosed"),
+        like("block_reopened"),
+        like("block_unopened"),
+        like("arguments_late"),
+        Look(KNOWN, 78),
+    ),
+    "start": (like("id_missing"), like("identity_blank", 33), like("call_nameless"), like("field_invalid")),
+    "tool_id": (like("id_duplicate"),),
+    "delta": (like("block_mismatch"), like("block_unopened"), like("field_invalid")),
+    "redacted": (like("field_invalid"),),
+    "signature": (Look(READS, 88, "a signature"),),
+    "input_unparsable": (Look(KNOWN, 50),),
+    "message_stop": (),
+    "after_stop": (like("after_end"),),
+    "metadata": (),
+    "usage": (like("field_invalid"),),
+    "metrics": (),
+    "error": (like("error_shape"),),
+    "after_error": (like("after_error"), like("after_end")),
+    "chunk": (Look(STOPS, 115),),
+    "native": NATIVE,
+    NO_RULE: NATIVE_LOOKS[NO_RULE],
+}
+
+
+class BedrockLinter(ContentChecker):
+    rules: ClassVar = RULES
+    looks: ClassVar = LOOKS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._started = False  # any event came
+        self._role_seen = False  # messageStart came
+        self._stopped = False
+        self._counted = False
+        self._failed = False
+        self._native: AnthropicLinter | None = None
+        self._handlers: Mapping[str, Callable[[dict[str, Any]], None]] = {
+            "messageStart": self._message_start,
+            "contentBlockStart": self.block_start,
+            "contentBlockDelta": self.block_delta,
+            "contentBlockStop": self.block_stop,
+            "messageStop": self._message_stop,
+            "metadata": self._metadata,
+        }
+
+    def take(self, frame: Frame) -> None:
+        if not frame.terminated:
+            self.broken("torn", f"the input ends inside a message, {len(frame.data)} bytes of which came")
+            return
+        if self._failed:
+            self.broken("after_error", f"after the exception: {shown(frame.event)}")
+        kind = frame.headers.get(":message-type")
+        if kind == "exception":
+            self._exception(frame)
+        elif kind == "error":
+            self._failed = True
+            if not is_filled(frame.headers.get(":error-code")) or not is_filled(frame.headers.get(":error-message")):
+                self.broken("error", f"the headers are {shown(dict(frame.headers))}")
+        else:
+            self._event(frame, kind)
+
+    def close(self) -> None:
+        if self._native is not None and not self._failed:
+            self._relay(self._native.finish())
+        elif self._native is None and not self._stopped and not self._failed:
+            self.broken("truncated", "the stream ends before messageStop")
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def _event(self, frame: Frame, kind: object) -> None:
+        event = frame.headers.get(":event-type")
+        if kind != "event" or not is_filled(event):
+            self.broken("headers", f":message-type is {shown(kind)}, :event-type {shown(event)}")
+        if frame.headers.get(":content-type") != "application/json":
+            self.broken("content_type", f":content-type is {shown(frame.headers.get(':content-type'))}", "note")
+        chunk, handler = frame.event == "chunk", self._handlers.get(frame.event)
+        if (chunk and self._started) or (handler is not None and self._native is not None):
+            self.broken("kind", f"{shown(frame.event)} among events of the other kind")
+            return
+        document = self.load(frame)
+        if document is None:
+            return
+        if chunk:
+            self._chunk(document)
+        elif handler is not None:
+            if not self._started and frame.event != "messageStart":
+                self.broken("message_start", f"{shown(frame.event)} before messageStart", "note")
+            self._started = True
+            if self._stopped and frame.event != "metadata":
+                self.broken("after_stop", f"{shown(frame.event)} after messageStop")
+            handler(document)
+
+    def _exception(self, frame: Frame) -> None:
+        self._failed = True
+        if not is_filled(frame.headers.get(":exception-type")):
+            self.broken("headers", f":exception-type is {shown(frame.headers.get(':exception-type'))}")
+        document = self.load(frame)
+        if document is not None and not is_filled(document.get("message")):
+            self.broken("error", f"the message is {shown(document.get('message'))}")
+
+    def _message_start(self, document: dict[str, Any]) -> None:
+        if self.next_index or self.open is not None or self._stopped or self._role_seen:
+            self.broken("message_start", "messageStart again or too late")
+        self._role_seen = True
+        if document.get("role") != "assistant":
+            self.broken("message_start", f"the role is {shown(document.get('role'))}")
+
+    def _message_stop(self, document: dict[str, Any]) -> None:
+        self.none_open("messageStop")
+        self._stopped = True
+        if not is_filled(document.get("stopReason")):
+            self.broken("message_stop", f"stopReason is {shown(document.get('stopReason'))}")
+
+    def _metadata(self, document: dict[str, Any]) -> None:
+        if not self._stopped:
+            self.broken("metadata", "metadata before messageStop", "note")
+        elif self._counted:
+            self.broken("after_stop", "metadata again")
+        self._counted = True
+        usage, metrics = document.get("usage"), document.get("metrics")
+        if not isinstance(usage, dict):
+            self.broken("usage", f"usage is {shown(usage)}")
+        else:
+            for name in ("inputTokens", "outputTokens", "totalTokens"):
+                if not is_index(usage.get(name)):
+                    self.broken("usage", f"{name} is {shown(usage.get(name))}")
+        if not isinstance(metrics, dict) or not is_index(metrics.get("latencyMs")):
+            self.broken("metrics", f"metrics is {shown(metrics)}", "note")
+
+    def _chunk(self, document: dict[str, Any]) -> None:
+        data = decoded(document.get("bytes"))
+        try:
+            event = load_json(data or b"")
+        except ValueError:
+            self.broken("chunk", f"bytes is {shown(document.get('bytes'))}")
+            return
+        self._native = self._native or AnthropicLinter()
+        kind = event.get("type") if isinstance(event, dict) else None
+        self._relay(self._native.feed([Frame(data or b"", event=kind if is_text(kind) else "message")]))
+
+    def _relay(self, found: list[Any]) -> None:
+        """Note what the model's own checker found, at the message that brought it."""
+        for violation in found:
+            if violation.rule == "truncated":
+                self.broken("truncated", violation.message)
+            else:
+                self.broken("native", f"{violation.rule}: {violation.message}", violation.severity)

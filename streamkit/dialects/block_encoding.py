@@ -1,0 +1,168 @@
+"""What encoders of dialects with content blocks share: which block an event belongs to, and what becomes of its text.
+
+``BlockQueue`` holds the order of blocks; here events find their block. Another vendor's opaque reasoning is written sealed,
+as a signature or as a block of its own (``opaque.py``).
+
+Source: design.md §5, quirks.md R9, R14.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import orjson
+from attrs import evolve
+
+from streamkit.dialects.base import Encoding
+from streamkit.dialects.blocks import Block, BlockQueue, Key
+from streamkit.dialects.encoding import OneChoiceEncoder, wrapped_input
+from streamkit.dialects.opaque import Kind, seal
+from streamkit.events import (
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    RefusalDelta,
+    ResponseFinished,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from streamkit.report import StreamReport
+
+dumps = orjson.dumps
+
+
+class BlockEncoder(OneChoiceEncoder):
+    """An encoder whose dialect has content blocks, one open at a time."""
+
+    #: Whose signatures are written as they are.
+    vendor: ClassVar[str]
+    #: Deltas as ``BlockQueue.delta`` takes them, with ``%b`` for the text.
+    text_delta: ClassVar[bytes]
+    thinking_delta: ClassVar[bytes]
+
+    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
+        super().__init__(encoding, report)
+        self._blocks = self.make_blocks()
+        self._calls: dict[int, Block] = {}
+        self._custom: set[int] = set()
+        self._cut: dict[Key, ToolCallFinished] = {}
+        self._thought: set[int] = set()  # blocks of thinking that were begun
+        self._refused = False
+        self._stop: ResponseFinished | None = None
+
+    # What a dialect defines.
+
+    def make_blocks(self) -> BlockQueue:
+        """The dialect's queue."""
+        raise NotImplementedError
+
+    def call_start(self, event: ToolCallStarted) -> bytes:
+        """What the start event says of a call, as JSON."""
+        raise NotImplementedError
+
+    def redacted(self, data: str, number: int) -> None:
+        """Write a block of redacted reasoning."""
+        raise NotImplementedError
+
+    # -- text and reasoning ----------------------------------------------------------------------------------------
+
+    def text(self, event: TextDelta) -> None:
+        if self._is_ours(event.choice):
+            self._blocks.text(("text", event.block), self.text_delta % dumps(event.text))
+
+    def refusal(self, event: RefusalDelta) -> None:
+        if self._is_ours(event.choice):
+            if not self._refused:
+                self.lose("refusal_as_text")
+            self._refused = True
+            self._blocks.text(("refusal", event.block), self.text_delta % dumps(event.text))
+
+    def reasoning(self, event: ReasoningDelta) -> None:
+        if self._is_ours(event.choice):
+            self._thought.add(event.block)
+            self._blocks.text(("thinking", event.block), self.thinking_delta % dumps(event.text))
+
+    def signature(self, event: ReasoningSignature) -> None:
+        if not self._is_ours(event.choice):
+            return
+        if event.on == "text":
+            last = self._blocks.last
+            kind: Kind = "text" if last is not None and last.key == ("text", event.block) else "part"
+            self.redacted(seal(kind, event.vendor, event.blob), event.block)
+            return
+        key = ("thinking", event.block)
+        block = self._blocks.find(key)
+        signer = "" if event.vendor == self.vendor else event.vendor
+        if block is None and event.block not in self._thought:  # omitted thinking: a signature alone
+            block = self._blocks.add(key, self._blocks.starts["thinking"])
+            self._thought.add(event.block)
+        if block is None or (block.signature and block.signer != signer):
+            self.lose("reasoning_signature")  # its block had to be closed: a signature proves its own text only
+            return
+        self._blocks.hold(len(event.blob))
+        block.signature.append(event.blob)
+        block.signer = signer
+
+    def opaque(self, event: ReasoningOpaque) -> None:
+        if self._is_ours(event.choice):
+            data = event.blob if event.vendor == self.vendor else seal("opaque", event.vendor, event.blob)
+            self.redacted(data, event.block)
+
+    # -- tool calls ------------------------------------------------------------------------------------------------
+
+    def call_started(self, event: ToolCallStarted) -> None:
+        if self._is_ours(event.choice) and event.name:
+            start = self.call_start(event)
+            if event.signature is not None:  # these dialects sign no calls: it stands before the call, sealed
+                self.redacted(seal("call", event.signature.vendor, event.signature.blob), event.call)
+            self._calls[event.call] = self._blocks.add(("call", event.call), start, needs_end=True)
+            if event.kind == "custom":
+                self._custom.add(event.call)
+
+    def call_arguments(self, event: ToolCallArguments) -> None:
+        if event.choice != self._choice or event.call in self._custom:
+            return
+        block = self._calls.get(event.call)
+        if block is None:
+            return  # nameless: withheld when it ends
+        if block.closed:
+            self.withhold("late_arguments", None, None, event.fragment)
+        else:
+            self._blocks.arguments(block, event.fragment)
+
+    def call_finished(self, event: ToolCallFinished) -> None:
+        if event.choice != self._choice:
+            return
+        block = self._calls.get(event.call)
+        if block is None or (event.call in self._custom and not event.ended):
+            self.withhold("call_withheld", event.id, event.name or None, event.arguments)
+        elif not event.ended:
+            self._cut[block.key] = event
+        elif not block.closed:
+            if event.call in self._custom:
+                self.lose("custom_tool_wrapped")
+                self._blocks.arguments(block, wrapped_input(event.arguments))
+            self._blocks.end(block)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def finished(self, event: ResponseFinished) -> None:
+        if self._is_ours(event.choice):
+            self._stop = event
+
+    def stop(self) -> ResponseFinished:
+        """The stop reason to write. Where every call was withheld, the client must not wait for one."""
+        stop = self._stop or ResponseFinished("stop")
+        if stop.reason == "tool_calls" and not self._calls:
+            self.lose("stop_reason")
+            return evolve(stop, reason="stop")
+        return stop
+
+    def flush(self) -> None:
+        waiting = {key for key in self._cut if (block := self._blocks.find(key)) is not None and block.index < 0}
+        for key in waiting:
+            call = self._cut[key]
+            self.withhold("cut_call", call.id, call.name, call.arguments)
+        self._blocks.flush(drop=waiting)
