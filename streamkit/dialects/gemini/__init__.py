@@ -1,0 +1,27 @@
+"""Google's Gemini: `generateContent` streamed, as events or as a JSON array. Source: dialects.md §5."""
+
+from __future__ import annotations
+
+from streamkit.dialects.base import Dialect
+from streamkit.dialects.gemini.decode import GeminiDecoder, recognises
+from streamkit.dialects.gemini.encode import GeminiEncoder
+from streamkit.dialects.gemini.framing import EVENT_END, GeminiParser, continued
+from streamkit.dialects.gemini.lint import GeminiLinter
+from streamkit.dialects.gemini.tools import TOOLS
+
+DIALECT = Dialect(
+    name="gemini",
+    title="Google Gemini",
+    media_type="text/event-stream",
+    frame_end=EVENT_END,
+    parser=lambda limits, report: GeminiParser(limits=limits, report=report),
+    decoder=GeminiDecoder,
+    encoder=GeminiEncoder,
+    linter=GeminiLinter,
+    # the client reads no comments (dialects.md §0.4)
+    keep_alive={"event": b'data: {"candidates":[{"content":{"parts":[],"role":"model"},"index":0}]}' + EVENT_END},
+    terminates=lambda _frame: False,
+    recognises=recognises,
+    tools=TOOLS,
+    continued=continued,
+)

@@ -1,0 +1,168 @@
+"""Gemini chunks to wire events: what each chunk says, in either framing.
+
+There is no terminator: a stream is whole once every candidate has its ``finishReason``, or the prompt was blocked. Reading
+goes on behind a reason, since some servers put ``STOP`` into every chunk. Usage is a snapshot that grows. Fields that are
+unknown from the start ride in the response's extras; later ones are asides.
+
+Source: dialects.md §5.1-§5.4, §7.6.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamkit.dialects.decoding import decode_time, provider_failed, said, text_of
+from streamkit.dialects.gemini.parts import Candidate, PartReader
+from streamkit.dialects.gemini.wire import (
+    COUNTS,
+    ERROR_TYPES,
+    STOP_REASONS,
+    UNSPECIFIED,
+    VENDOR,
+    decode_usage,
+    is_count,
+    is_error,
+)
+from streamkit.errors import BrokenFrame, NotThisDialect, TooManyChoices
+from streamkit.events import Aside, AsideKind, ChoiceStarted, ResponseStarted, StopReasonSeen
+from streamkit.framing.frame import Frame
+from streamkit.limits import Limits
+from streamkit.report import StreamReport
+
+CHUNK_FIELDS = frozenset(
+    {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "createTime", "error"}
+)
+CANDIDATE_FIELDS = frozenset({"index", "content", "finishReason"})
+#: Fields of a candidate that are more telling than metadata.
+ASIDES: dict[str, AsideKind] = {
+    "citationMetadata": "citation",
+    "groundingMetadata": "citation",
+    "groundingAttributions": "citation",
+    "urlContextMetadata": "citation",
+    "logprobsResult": "logprobs",
+    "avgLogprobs": "logprobs",
+}
+
+
+def recognises(_event: str, document: Any) -> bool:
+    """Whether a payload can be a Gemini chunk."""
+    if not isinstance(document, dict):
+        return False
+    error = document.get("error")
+    return (
+        isinstance(document.get("candidates"), list)
+        or "usageMetadata" in document
+        or isinstance(document.get("promptFeedback"), dict)
+        or (isinstance(error, dict) and isinstance(error.get("status"), str) and "message" in error)
+    )
+
+
+class GeminiDecoder(PartReader):
+    def __init__(self, limits: Limits, report: StreamReport) -> None:
+        super().__init__(limits, report)
+        self._started = False
+        self._extras: dict[str, Any] = {}
+        self._candidates: dict[int, Candidate] = {}
+        self._usage: Any = None
+
+    def load(self, frame: Frame) -> dict[str, Any] | None:
+        try:
+            return super().load(frame)
+        except BrokenFrame as error:
+            if not self.recognised:  # a list of something else, another event stream
+                raise NotThisDialect("gemini", f"a frame that is {error.reason}: {frame.text[:60]!r}") from error
+            raise
+
+    def close(self) -> None:
+        for candidate in self._candidates.values():
+            self._cut(candidate)
+
+    def decode(self, document: dict[str, Any]) -> None:
+        error = document.get("error")
+        if not error and not recognises("", document):
+            self.strange()
+            if self._started:
+                self.out.append(Aside(VENDOR, "unknown_event", "chunk", document))
+            return
+        self.recognised = True
+        if not self._started and (not error or len(document) > 1):
+            self._start(document)
+        self._candidate_texts = None
+        for position, candidate in enumerate(self.items(document.get("candidates"))):
+            self._candidate(candidate, position)
+        if feedback := self.fields(document.get("promptFeedback")):
+            self._feedback(feedback)
+        usage = document.get("usageMetadata")
+        if usage and usage != self._usage:
+            self._usage = usage
+            self._count(self.fields(usage))
+        if not document.keys() <= CHUNK_FIELDS:
+            for name, value in document.items():
+                if name not in CHUNK_FIELDS and said(value) and self._extras.get(name) != value:
+                    self.out.append(Aside(VENDOR, "metadata", name, value))
+        if error:
+            if not is_error(error) or next(iter(document)) != "error":
+                self.report.repair("error_shape")  # the official client passes over it
+            self.out.append(provider_failed(error, VENDOR, ERROR_TYPES))
+
+    def _start(self, document: dict[str, Any]) -> None:
+        self._started = True
+        self._extras = {name: value for name, value in document.items() if name not in CHUNK_FIELDS and said(value)}
+        self.out.append(
+            ResponseStarted(
+                text_of(document.get("responseId")),
+                text_of(document.get("modelVersion")),
+                decode_time(document.get("createTime")),
+                VENDOR,
+                self._extras or None,
+            )
+        )
+
+    def _choice(self, index: int) -> Candidate:
+        candidate = self._candidates.get(index)
+        if candidate is None:
+            if len(self._candidates) >= self.limits.choices:
+                raise TooManyChoices(self.limits.choices, offset=self.frame.offset)
+            candidate = self._candidates[index] = Candidate(index)
+            self.out.append(ChoiceStarted(index))
+        return candidate
+
+    def _candidate(self, candidate: Any, position: int) -> None:
+        if type(candidate) is not dict:
+            self.odd(candidate)
+            return
+        index = self.index(candidate.get("index"))
+        if index is None:  # Vertex leaves out 0
+            if position:
+                self.report.repair("choice_index_missing")
+            index = position
+        of = self._choice(index)
+        content = self.fields(candidate.get("content"))
+        self.parts(self.items(content.get("parts")), of, position)
+        if not candidate.keys() <= CANDIDATE_FIELDS:
+            for name, value in candidate.items():
+                if name not in CANDIDATE_FIELDS and said(value):
+                    kind = ASIDES.get(name, "metadata")
+                    self.out.append(Aside(VENDOR, kind, f"candidates.{name}", value, index, max(of.block, 0)))
+        native = text_of(candidate.get("finishReason"))
+        if native is not None and native not in UNSPECIFIED:
+            self.out.append(StopReasonSeen(STOP_REASONS.get(native, "other"), native, index, covers_calls=True))
+
+    def _count(self, usage: dict[str, Any]) -> None:
+        if counts := decode_usage(usage):
+            self.out.append(counts)
+        for name in COUNTS:
+            value = usage.get(name)
+            if value is not None and not is_count(value):
+                self.odd({name: value})
+
+    def _feedback(self, feedback: dict[str, Any]) -> None:
+        """What was thought of the prompt. If it was blocked there are no candidates, and nothing more comes."""
+        if not isinstance(feedback.get("blockReason"), str | None):
+            self.odd(feedback)
+            return
+        self.out.append(Aside(VENDOR, "metadata", "promptFeedback", feedback))
+        native = text_of(feedback.get("blockReason"))
+        if native is not None and native not in UNSPECIFIED:
+            self._choice(0)
+            self.out.append(StopReasonSeen("content_filter", native))

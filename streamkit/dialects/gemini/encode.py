@@ -1,0 +1,301 @@
+"""Events to Gemini chunks: data-only events with CRLF and nothing else, as the official client takes no other line.
+
+Parts of a candidate stand in any order, so text and thoughts are written as they come. A call is whole in one part, so it is
+held until it has its verdict, and calls are written in the order of mention. A signature of Google's is written on the part
+that it came with; another vendor's is sealed and stands on an empty part behind its block. The last chunk has the reasons and
+the usage; a stream that fails gets an object whose first key is ``error``, and no reason.
+
+Source: dialects.md §5.3, §5.4, §0.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from attrs import define, field
+
+from streamkit.dialects.base import Encoding
+from streamkit.dialects.encoding import EventEncoder, encode_time
+from streamkit.dialects.gemini.wire import (
+    ERROR_CODES,
+    FINISH_REASONS,
+    INEXACT_REASONS,
+    STOP_REASONS,
+    VENDOR,
+    encode_usage,
+    is_base64,
+    is_error,
+    says_all,
+)
+from streamkit.dialects.opaque import Kind, seal
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    Event,
+    ProviderFailed,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    RefusalDelta,
+    ResponseFinished,
+    ResponseStarted,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallFinished,
+    ToolCallStarted,
+    UsageReported,
+)
+from streamkit.report import StreamReport
+
+dumps = orjson.dumps
+THOUGHT = b',"thought":true'
+
+
+@define
+class _Choice:
+    """What a reader knows of a candidate, and the calls that wait."""
+
+    kind: type | None = None  #: of the block that the next unsigned part would go on with
+    block: int = 0
+    order: list[int] = field(factory=list)  #: calls that were started and are not written, in the order of mention
+    started: dict[int, ToolCallStarted] = field(factory=dict)
+    finished: dict[int, ToolCallFinished] = field(factory=dict)
+    called: bool = False  #: a call was written
+    refused: bool = False
+
+
+class GeminiEncoder(EventEncoder):
+    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
+        super().__init__(encoding, report)
+        self._tail = b""
+        self._vendor = ""
+        self._choices: dict[int, _Choice] = {}
+        self._text: TextDelta | ReasoningDelta | None = None  #: to be written once it is known whether it is signed
+        self._blocked: Any = None  #: what was thought of a prompt that was blocked
+        self._usage: UsageReported | None = None
+        self._stops: list[ResponseFinished] = []
+
+    def feed(self, events: list[Event], /) -> bytes:
+        output = super().feed(events)
+        if self._text is None:
+            return output
+        self._write_text()  # nothing waits for the next read
+        return output + self._take_parts()
+
+    # -- chunks ----------------------------------------------------------------------------------------------------
+
+    def response_started(self, event: ResponseStarted) -> None:
+        self._vendor = event.vendor
+        tail: dict[str, Any] = {}
+        if event.model is not None:
+            tail["modelVersion"] = event.model
+        if event.created is not None:
+            tail["createTime"] = encode_time(event.created)
+        if event.id is not None:
+            tail["responseId"] = event.id
+        if event.extras and event.vendor == VENDOR:
+            tail.update(event.extras)
+        elif event.extras:
+            self.lose("response_fields")
+        self._tail = b"," + dumps(tail)[1:-1] if tail else b""
+
+    def choice_started(self, event: ChoiceStarted) -> None:
+        self._choice(event.choice)
+
+    def _choice(self, number: int) -> _Choice:
+        choice = self._choices.get(number)
+        if choice is None:
+            choice = self._choices[number] = _Choice()
+        return choice
+
+    def _chunk(self, fields: bytes) -> None:
+        if self._text is not None:
+            self._write_text()
+        self.write(b"data: {%b%b}\r\n\r\n" % (fields, self._tail))
+
+    def _part(self, choice: int, part: bytes) -> None:
+        self._chunk(b'"candidates":[{"content":{"parts":[{%b}],"role":"model"},"index":%d}]' % (part, choice))
+
+    # -- text and thoughts -----------------------------------------------------------------------------------------
+
+    def text(self, event: TextDelta) -> None:
+        self._place(event)
+
+    def reasoning(self, event: ReasoningDelta) -> None:
+        self._place(event)
+
+    def refusal(self, event: RefusalDelta) -> None:
+        choice = self._choice(event.choice)
+        if not choice.refused:
+            choice.refused = True
+            self.lose("refusal_as_text")
+        self._place(TextDelta(event.text, event.choice, event.block))
+
+    def _place(self, event: TextDelta | ReasoningDelta) -> None:
+        if self._text is not None:
+            self._write_text()
+        self._keep_order(event.choice)
+        self._text = event
+
+    def _keep_order(self, choice: int) -> None:
+        if self._choice(choice).order:  # a call began before this, and is written behind it
+            self.lose("block_order")
+
+    def _write_text(self, signature: bytes = b"") -> None:
+        event, self._text = self._text, None
+        if event is None:
+            return
+        choice = self._choice(event.choice)
+        kind = type(event)
+        if choice.kind is kind and choice.block != event.block and not signature:
+            self.lose("block_boundary")  # a reader joins unsigned parts of a kind
+        choice.kind, choice.block = None if signature else kind, event.block
+        thought = THOUGHT if kind is ReasoningDelta else b""
+        self._part(event.choice, b'"text":%b%b%b' % (dumps(event.text), thought, signature))
+
+    def signature(self, event: ReasoningSignature) -> None:
+        if event.vendor == VENDOR and self._is_alone(event):
+            self._write_text(_signed(event.on, VENDOR, event.blob))
+        else:
+            self._sign(event.choice, _signed(event.on, event.vendor, event.blob), thought=event.on == "reasoning")
+
+    def _is_alone(self, event: ReasoningSignature) -> bool:
+        """Whether the text that waits is all of the block that is signed: then it is the part that the signature came with."""
+        text, kind = self._text, TextDelta if event.on == "text" else ReasoningDelta
+        if type(text) is not kind or (text.choice, text.block) != (event.choice, event.block):
+            return False
+        choice = self._choice(event.choice)
+        return choice.kind is not kind or choice.block != event.block
+
+    def opaque(self, event: ReasoningOpaque) -> None:
+        """Sealed, Google's too: here a signature belongs to a part, and what came as a block of its own has none."""
+        sealed = dumps(seal("opaque", event.vendor, event.blob))
+        self._sign(event.choice, b',"thoughtSignature":' + sealed, thought=True)
+
+    def _sign(self, number: int, signature: bytes, *, thought: bool) -> None:
+        """A signature on a part without text."""
+        self._keep_order(number)
+        self._part(number, b'"text":""%b%b' % (THOUGHT if thought else b"", signature))
+        self._choice(number).kind = None
+
+    # -- tool calls ------------------------------------------------------------------------------------------------
+
+    def call_started(self, event: ToolCallStarted) -> None:
+        choice = self._choice(event.choice)
+        choice.order.append(event.call)
+        choice.started[event.call] = event
+        if event.extras and self._vendor != VENDOR:
+            self.lose("metadata")
+
+    def call_arguments(self, _event: ToolCallArguments) -> None:
+        """Held: the finished call has the whole text."""
+
+    def call_finished(self, event: ToolCallFinished) -> None:
+        """Write it once the calls mentioned before it are written."""
+        choice = self._choice(event.choice)
+        choice.finished[event.call] = event
+        while choice.order and choice.order[0] in choice.finished:
+            number = choice.order.pop(0)
+            self._write_call(choice, choice.started.pop(number), choice.finished.pop(number))
+
+    def _write_call(self, choice: _Choice, started: ToolCallStarted, event: ToolCallFinished) -> None:
+        arguments = self.object_arguments(event)
+        if arguments is None or not event.name:
+            self.withhold("call_withheld", event.id, event.name or None, event.arguments)
+            return
+        extras = b""
+        if started.extras and self._vendor == VENDOR:
+            extras = b"," + dumps(started.extras)[1:-1]
+        signature = b""
+        if (opaque := started.signature) is not None:
+            signature = _signed("call", opaque.vendor, opaque.blob)
+        self._part(
+            event.choice,
+            b'"functionCall":{"name":%b,"args":%b,"id":%b%b}%b'
+            % (dumps(event.name), arguments, dumps(event.id), extras, signature),
+        )
+        choice.called, choice.kind = True, None
+
+    # -- beside the text -------------------------------------------------------------------------------------------
+
+    def usage_reported(self, event: UsageReported) -> None:
+        self._usage = event
+
+    def aside(self, event: Aside) -> None:
+        name, value = event.type, event.raw
+        if event.vendor != VENDOR or event.kind == "unknown_event":
+            self.lose(event.kind)
+        elif name == "part":
+            self._part(event.choice, dumps(value)[1:-1])
+            self._choice(event.choice).kind = None
+        elif name.startswith("part."):
+            self._part(event.choice, b'"text":"",' + dumps({name.removeprefix("part."): value})[1:-1])
+        elif name.startswith("candidates."):
+            known = dumps({"index": event.choice, name.removeprefix("candidates."): value})
+            self._chunk(b'"candidates":[%b]' % known)
+        elif name == "promptFeedback" and isinstance(value, dict) and value.get("blockReason"):
+            self._blocked = value  # it ends the stream, so it is written at the end
+        else:
+            self._chunk(dumps({name: value})[1:-1])
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def finished(self, event: ResponseFinished) -> None:
+        self._stops.append(event)
+
+    def flush(self) -> None:
+        if self._blocked is not None:
+            self.lose("metadata")
+
+    def terminate(self) -> None:
+        usage = b""
+        if self._usage is not None:
+            if self._usage.vendor != VENDOR and not says_all(self._usage):
+                self.lose("usage_detail")
+            usage = b',"usageMetadata":' + dumps(encode_usage(self._usage))
+        stops = self._stops or [ResponseFinished("stop")]
+        fields = []
+        if self._blocked is not None:  # it stands for the first candidate's reason
+            fields.append(b'"promptFeedback":' + dumps(self._blocked))
+            stops = [stop for stop in stops if stop.choice]
+        if stops:
+            fields.append(b'"candidates":[%b]' % b",".join(self._last(stop) for stop in stops))
+        self._chunk(b",".join(fields) + usage)
+
+    def _last(self, stop: ResponseFinished) -> bytes:
+        """A candidate with its reason and an empty text, which is how Google ends one."""
+        reason = FINISH_REASONS[stop.reason]
+        native = stop.native or ""
+        meant = "tool_calls" if stop.reason == "tool_calls" and native == "STOP" else STOP_REASONS.get(native, "other")
+        if native and self._vendor == VENDOR and meant == stop.reason:
+            reason = native
+        elif stop.reason in INEXACT_REASONS:
+            self.lose("stop_reason")
+        if stop.reason == "tool_calls" and not self._choice(stop.choice).called:
+            self.lose("stop_reason")  # every call was withheld
+        if stop.stop_sequence is not None:
+            self.lose("stop_sequence")
+        return b'{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":%b,"index":%d}' % (
+            dumps(reason),
+            stop.choice,
+        )
+
+    def error(self, event: ProviderFailed) -> None:
+        raw = event.raw
+        if event.vendor == VENDOR and is_error(raw):
+            body = raw
+        else:
+            status, code = ERROR_CODES[event.type]
+            body = {"code": event.http_status or code, "message": event.message, "status": status}
+            if event.vendor != VENDOR and event.native_type:
+                self.lose("error_detail")
+        self._write_text()
+        self.write(b'data: {"error":%b}\r\n\r\n' % dumps(body))  # nothing stands before its first key
+
+
+def _signed(kind: Kind, vendor: str, blob: str) -> bytes:
+    """The field of a part: Google's own as it is, if it is the base64 that the client decodes; anything else sealed."""
+    if vendor != VENDOR or not is_base64(blob):
+        blob = seal(kind, vendor, blob)
+    return b',"thoughtSignature":' + dumps(blob)

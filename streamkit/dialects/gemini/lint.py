@@ -1,0 +1,233 @@
+"""The grammar of Gemini's chunks, in either framing, as google-genai reads it.
+
+Each chunk stands alone but for what is open across chunks: candidates without a reason, a call whose arguments come in
+parts. The framing is the parser's business: an array and events are judged alike.
+
+Source: dialects.md §0.4, §5.1-§5.3, §7.6.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any, ClassVar
+
+from attrs import define
+
+from streamkit.dialects.explain import COMMON_LOOKS, KNOWN, READS, TORN, UNFINISHED, Look, Looks, like
+from streamkit.dialects.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
+from streamkit.framing.frame import Frame
+
+RULES: dict[str, str] = {
+    **COMMON_RULES,
+    "unterminated": "A blank line ends each event, the last too; the client reads it without (§0.3).",
+    "event": "Events are `data` alone, without a name: the client takes an `event:` line for broken JSON (§0.4).",
+    "done": "There is no sentinel: the client takes `[DONE]` for broken JSON (§0.4).",
+    "chunk": "A chunk has `candidates`, `promptFeedback`, `usageMetadata` or other fields of a response (§5.2).",
+    "candidates": "`candidates` is a list of objects, each with an `index` from 0 or without one (§5.2).",
+    "content": "`content` is an object of the role `model`; its `parts`, if any, are a list of objects (§5.2).",
+    "text": "`text` is a string and `thought` a boolean (§5.2).",
+    "signature": "`thoughtSignature` is base64 text: the client decodes it (§5.2).",
+    "call": "A call has an object `functionCall` with a name that is not blank, or goes on with an open call (§5.3).",
+    "args": "`args`, where there are any, are an object (§5.3).",
+    "partial_args": "Each entry of `partialArgs` has a `jsonPath` and one value at most (§5.3).",
+    "call_open": "A call that will continue is ended before the candidate's reason (§5.3).",
+    "finish_reason": "Each candidate gets one `finishReason`, a string that is not blank (§5.2).",
+    "after_finish": "No content follows a candidate's reason (§5.1).",
+    "prompt_feedback": "`promptFeedback` is an object; its `blockReason`, if any, is a string (§5.2).",
+    "usage": "`usageMetadata` is an object, and its counts are integers from 0 (§5.2).",
+    "identity": "`responseId` and `modelVersion` are strings, and the same in every chunk (§5.2).",
+    "error": "An error has `error` as its first key, with an integer `code` and a `message`: the client sees no other (§0.4).",
+    "after_error": "Nothing follows an error (§5.1).",
+}  # fmt: skip
+LOOKS: Looks = {
+    **COMMON_LOOKS,
+    "unterminated": (like("last_event_unterminated"), Look(TORN, 106)),
+    "event": (),
+    "done": (like("foreign_terminator"),),
+    "chunk": (),
+    "candidates": (like("field_invalid"), like("index_invalid"), like("choice_index_missing")),
+    "content": (like("field_invalid"),),
+    "text": (like("field_invalid"),),
+    "signature": (like("field_invalid"), Look(READS, 88)),
+    "call": (like("call_nameless"), like("call_ghost"), like("identity_blank", 33), like("field_invalid")),
+    "args": (like("arguments_not_object"), like("field_invalid")),
+    "partial_args": (like("field_invalid"),),
+    "call_open": (like("block_unclosed", 50), Look(UNFINISHED, None), Look(READS, 50)),
+    "finish_reason": (like("stop_conflict"), Look(KNOWN, 57)),
+    "after_finish": (Look(KNOWN, 59),),
+    "prompt_feedback": (like("field_invalid"),),
+    "usage": (like("field_invalid"),),
+    "identity": (),
+    "error": (like("error_shape"),),
+    "after_error": (like("after_error"),),
+}
+FIELDS = frozenset(
+    {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "createTime", "modelStatus"}
+)
+VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
+
+
+@define
+class _Candidate:
+    reason: object = None
+    call_open: bool = False
+
+
+class GeminiLinter(GrammarChecker):
+    rules: ClassVar = RULES
+    looks: ClassVar = LOOKS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._identity: dict[str, str] = {}
+        self._candidates: dict[int, _Candidate] = {}
+        self._blocked = False
+        self._failed = False
+
+    # -- the stream ------------------------------------------------------------------------------------------------
+
+    def take(self, frame: Frame) -> None:
+        if not frame.terminated:
+            self.broken("unterminated", "the last event or element has no end", "note")
+        if frame.event != "message":
+            self.broken("event", f"the event is called {shown(frame.event)}")
+        if frame.data.strip() == b"[DONE]":
+            self.broken("done", "[DONE]")
+        elif self._failed:
+            self.broken("after_error", f"after an error: {shown(frame.text)}")
+        else:
+            super().take(frame)
+
+    def check(self, document: dict[str, Any]) -> None:
+        if document.get("error"):
+            self._error(document)
+            return
+        if document.keys().isdisjoint(FIELDS):
+            self.broken("chunk", f"none of them: {shown(document)}")
+        for name in ("responseId", "modelVersion"):
+            if name in document:
+                self._same(name, document[name])
+        candidates = document.get("candidates", [])
+        if isinstance(candidates, list):
+            for position, candidate in enumerate(candidates):
+                self._candidate(candidate, position)
+        else:
+            self.broken("candidates", f"candidates is {shown(candidates)}")
+        self._feedback(document.get("promptFeedback", {}))
+        self._usage(document.get("usageMetadata", {}))
+
+    def close(self) -> None:
+        without = [number for number, candidate in self._candidates.items() if candidate.reason is None]
+        if self._failed or (self._blocked and without in ([], [0])):
+            return
+        if without:
+            self.broken("truncated", f"candidate {without[0]} has no finishReason")
+        elif not self._candidates:
+            self.broken("truncated", "the stream has no candidate")
+
+    def _error(self, document: dict[str, Any]) -> None:
+        self._failed = True
+        error = document["error"]
+        if not isinstance(error, dict) or not is_index(error.get("code")) or not is_text(error.get("message")):
+            self.broken("error", f"the error is {shown(error)}")
+        elif next(iter(document)) != "error":
+            self.broken("error", f"the first key is {shown(next(iter(document)))}")
+
+    def _same(self, name: str, value: object) -> None:
+        if not isinstance(value, str):
+            self.broken("identity", f"{name} is {shown(value)}")
+        elif self._identity.setdefault(name, value) != value:
+            self.broken("identity", f"{name} changes from {shown(self._identity[name])} to {shown(value)}", "note")
+            self._identity[name] = value
+
+    def _feedback(self, feedback: object) -> None:
+        if not isinstance(feedback, dict) or not is_text(feedback.get("blockReason", "")):
+            self.broken("prompt_feedback", f"promptFeedback is {shown(feedback)}")
+        elif feedback.get("blockReason"):
+            self._blocked = True
+
+    def _usage(self, usage: object) -> None:
+        if not isinstance(usage, dict):
+            self.broken("usage", f"usageMetadata is {shown(usage)}")
+            return
+        for name, count in usage.items():
+            if name.endswith("TokenCount") and not is_index(count):
+                self.broken("usage", f"{name} is {shown(count)}")
+
+    # -- a candidate -----------------------------------------------------------------------------------------------
+
+    def _candidate(self, entry: object, position: int) -> None:
+        if not isinstance(entry, dict) or not is_index(entry.get("index", position)):
+            self.broken("candidates", f"an entry is {shown(entry)}")
+            return
+        candidate = self._candidates.setdefault(entry.get("index", position), _Candidate())
+        content = entry.get("content", {})
+        parts = content.get("parts", []) if isinstance(content, dict) else None
+        if not isinstance(content, dict) or not isinstance(parts, list) or content.get("role", "model") != "model":
+            self.broken("content", f"content is {shown(content)}")
+            parts = []
+        for part in parts:
+            if isinstance(part, dict):
+                self._part(part, candidate)
+            else:
+                self.broken("content", f"a part is {shown(part)}")
+        if candidate.reason is not None and any(part != {"text": ""} for part in parts):
+            self.broken("after_finish", f"after the reason: {shown(parts)}", "note")
+        if (reason := entry.get("finishReason")) is not None:
+            self._finish_reason(reason, candidate)
+
+    def _finish_reason(self, reason: object, candidate: _Candidate) -> None:
+        if not is_filled(reason):
+            self.broken("finish_reason", f"finishReason is {shown(reason)}")
+            return
+        if candidate.reason is not None:
+            same = reason == candidate.reason  # some servers put it into every chunk
+            self.broken("finish_reason", f"a second finishReason: {shown(reason)}", "note" if same else "error")
+        if candidate.call_open:
+            self.broken("call_open", f"{shown(reason)} while a call is open")
+        candidate.reason = reason
+
+    # -- a part ----------------------------------------------------------------------------------------------------
+
+    def _part(self, part: dict[str, Any], candidate: _Candidate) -> None:
+        if not is_text(part.get("text", "")):
+            self.broken("text", f"text is {shown(part['text'])}")
+        if not isinstance(part.get("thought", False), bool):
+            self.broken("text", f"thought is {shown(part['thought'])}")
+        if not is_base64(part.get("thoughtSignature", "")):
+            self.broken("signature", f"thoughtSignature is {shown(part['thoughtSignature'])}")
+        if "functionCall" in part:
+            self._call(part["functionCall"], candidate)
+
+    def _call(self, call: object, candidate: _Candidate) -> None:
+        if not isinstance(call, dict) or ("id" in call and not is_text(call["id"])):
+            self.broken("call", f"functionCall is {shown(call)}")
+            return
+        if not candidate.call_open if not call.get("name") else not is_filled(call["name"]):
+            self.broken("call", f"the name of a call is {shown(call.get('name'))}, and none is open")
+        if not isinstance(call.get("args", {}), dict):
+            self.broken("args", f"args are {shown(call['args'])}")
+        partial = call.get("partialArgs", [])
+        if not isinstance(partial, list):
+            self.broken("partial_args", f"partialArgs is {shown(partial)}")
+            partial = []
+        for entry in partial:
+            if not isinstance(entry, dict) or not is_path(entry.get("jsonPath")) or len(entry.keys() & {*VALUES}) > 1:
+                self.broken("partial_args", f"an entry is {shown(entry)}")
+        candidate.call_open = call.get("willContinue") is True
+
+
+def is_path(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("$")
+
+
+def is_base64(value: object) -> bool:
+    """Base64 of either alphabet, as pydantic decodes it."""
+    if not isinstance(value, str):
+        return False
+    try:
+        base64.b64decode(value.replace("-", "+").replace("_", "/"), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True

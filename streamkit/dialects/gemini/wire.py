@@ -1,0 +1,148 @@
+"""The words of Gemini: what both directions must agree on. Source: dialects.md §5.2, §7.1, §7.2, §7.5."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Any
+
+from streamkit.dialects.decoding import count_of
+from streamkit.events import ErrorType, StopReason, UsageReported
+
+VENDOR = "google"
+
+#: ``finishReason``. STOP stands for turns that call tools, too.
+STOP_REASONS: Mapping[str, StopReason] = {
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "SAFETY": "content_filter",
+    "RECITATION": "content_filter",
+    "BLOCKLIST": "content_filter",
+    "PROHIBITED_CONTENT": "content_filter",
+    "SPII": "content_filter",
+    "MODEL_ARMOR": "content_filter",
+    "ESCALATION": "content_filter",
+    "IMAGE_SAFETY": "content_filter",
+    "IMAGE_PROHIBITED_CONTENT": "content_filter",
+    "IMAGE_RECITATION": "content_filter",
+    "IMAGE_OTHER": "content_filter",
+    "CONTINUATION": "pause",
+    "MALFORMED_FUNCTION_CALL": "malformed_tool",
+    "UNEXPECTED_TOOL_CALL": "malformed_tool",
+    "MISSING_THOUGHT_SIGNATURE": "malformed_tool",
+    "MALFORMED_RESPONSE": "error",
+}
+#: The zero values of the two enumerations: nothing is said.
+UNSPECIFIED = frozenset({"FINISH_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED"})
+FINISH_REASONS: Mapping[StopReason, str] = {
+    "stop": "STOP",
+    "stop_sequence": "STOP",
+    "length": "MAX_TOKENS",
+    "context_full": "MAX_TOKENS",
+    "tool_calls": "STOP",
+    "content_filter": "SAFETY",
+    "refusal": "SAFETY",
+    "pause": "CONTINUATION",
+    "compaction": "STOP",
+    "malformed_tool": "MALFORMED_FUNCTION_CALL",
+    "error": "OTHER",
+    "other": "OTHER",
+}
+#: Reasons that have no word of their own: writing them is a loss.
+INEXACT_REASONS = frozenset({"stop_sequence", "context_full", "refusal", "compaction"})
+
+ERROR_TYPES: Mapping[str, ErrorType] = {
+    "INVALID_ARGUMENT": "invalid_request",
+    "FAILED_PRECONDITION": "invalid_request",
+    "OUT_OF_RANGE": "invalid_request",
+    "UNAUTHENTICATED": "auth",
+    "PERMISSION_DENIED": "permission",
+    "NOT_FOUND": "not_found",
+    "RESOURCE_EXHAUSTED": "rate_limit",
+    "INTERNAL": "server",
+    "UNKNOWN": "server",
+    "DATA_LOSS": "server",
+    "UNAVAILABLE": "unavailable",
+    "DEADLINE_EXCEEDED": "timeout",
+}
+#: Status and code of an error that is not Google's own.
+ERROR_CODES: Mapping[ErrorType, tuple[str, int]] = {
+    "invalid_request": ("INVALID_ARGUMENT", 400),
+    "auth": ("UNAUTHENTICATED", 401),
+    "billing": ("RESOURCE_EXHAUSTED", 429),
+    "permission": ("PERMISSION_DENIED", 403),
+    "not_found": ("NOT_FOUND", 404),
+    "too_large": ("INVALID_ARGUMENT", 400),
+    "rate_limit": ("RESOURCE_EXHAUSTED", 429),
+    "server": ("INTERNAL", 500),
+    "unavailable": ("UNAVAILABLE", 503),
+    "timeout": ("DEADLINE_EXCEEDED", 504),
+    "truncated": ("UNAVAILABLE", 503),
+}
+COUNTS = (
+    "promptTokenCount",
+    "cachedContentTokenCount",
+    "candidatesTokenCount",
+    "thoughtsTokenCount",
+    "toolUsePromptTokenCount",
+    "totalTokenCount",
+)
+
+
+def decode_usage(raw: Mapping[str, Any]) -> UsageReported | None:
+    """The counts so far of ``usageMetadata``; None if it has none. Thoughts are counted beside the candidates."""
+    prompt, cached, candidates, thoughts, tools, total = [
+        count_of(raw, name) if name in raw else None for name in COUNTS
+    ]
+    given, output = _sum(prompt, tools), _sum(candidates, thoughts)
+    if given is output is cached is total is None:
+        return None
+    return UsageReported(given, cached, None, output, thoughts, total, raw, VENDOR)
+
+
+def encode_usage(usage: UsageReported) -> dict[str, Any]:
+    """A ``usageMetadata`` object; the vendor's own where it came from this dialect. Unknown counts are left out."""
+    if usage.vendor == VENDOR and usage.raw is not None:
+        return {name: value for name, value in usage.raw.items() if not name.endswith("TokenCount") or is_count(value)}
+    output, thoughts = usage.output_total, usage.output_reasoning
+    if output is not None and thoughts is not None and thoughts <= output:
+        output -= thoughts  # else they were counted beside it already
+    total = usage.total
+    if total is None and usage.input_total is not None and usage.output_total is not None:
+        total = usage.input_total + usage.output_total
+    counts = {
+        "promptTokenCount": usage.input_total,
+        "cachedContentTokenCount": usage.input_cached,
+        "candidatesTokenCount": output,
+        "thoughtsTokenCount": thoughts,
+        "totalTokenCount": total,
+    }
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+def says_all(usage: UsageReported) -> bool:
+    """Whether another vendor's counts can be said here: none of what was written to the cache, thoughts within the output."""
+    return usage.input_cache_write is None and (usage.output_reasoning or 0) <= (usage.output_total or 0)
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else one + other
+
+
+def is_error(value: object) -> bool:
+    """Whether the official client can read an error."""
+    return isinstance(value, dict) and is_count(value.get("code")) and isinstance(value.get("message"), str)
+
+
+def is_count(value: object) -> bool:
+    return type(value) is int and 0 <= value < 2**53
+
+
+def is_base64(text: str) -> bool:
+    """Base64 of either alphabet, as the official client decodes signatures."""
+    try:
+        base64.b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
+    except (binascii.Error, ValueError):
+        return False
+    return True

@@ -1,0 +1,324 @@
+"""What is Gemini's alone: arguments in parts, signatures bound to parts, two framings, a prompt that is blocked."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamkit.detect import Detector
+from streamkit.dialects.base import Encoding
+from streamkit.dialects.gemini import DIALECT
+from streamkit.dialects.gemini.framing import GeminiParser
+from streamkit.dialects.gemini.partial_args import PartialArgs, steps_of
+from streamkit.errors import ArgumentsTooLong, TooManyToolCalls
+from streamkit.events import (
+    ChoiceStarted,
+    Opaque,
+    ProviderFailed,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    ResponseFinished,
+    ResponseStarted,
+    StreamEnded,
+    TextDelta,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.report import StreamReport
+from tests.framing.cuts import same_at_every_cut
+from tests.laws.running import read, translate
+from tests.vectors.gemini import BUSY, ERROR, STOP, array, call, chunk, events, text, thought
+
+# -- arguments in parts ------------------------------------------------------------------------------------------------
+
+NAMES = {str: "stringValue", bool: "boolValue", int: "numberValue", float: "numberValue", type(None): "nullValue"}
+keys = st.text(max_size=4)
+scalars = st.one_of(
+    st.text(max_size=6),
+    st.booleans(),
+    st.integers(-(2**53), 2**53),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.none(),
+)
+#: Nothing is empty: an empty container has no part that could name it.
+values = st.recursive(
+    scalars,
+    lambda inner: st.dictionaries(keys, inner, min_size=1, max_size=3) | st.lists(inner, min_size=1, max_size=3),
+    max_leaves=5,
+)
+
+
+def written(step: str | int, *, quoted: bool) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    if step.isalnum() and not quoted:
+        return f".{step}"
+    return "['" + json.dumps(step)[1:-1].replace('\\"', '"').replace("'", "\\'") + "']"
+
+
+def parts_of(value: Any, path: str, *, quoted: bool) -> list[dict[str, Any]]:
+    """The entries of ``partialArgs`` for a value, in the order of its text; strings character by character."""
+    if isinstance(value, dict):
+        return [
+            p
+            for key, inner in value.items()
+            for p in parts_of(inner, path + written(key, quoted=quoted), quoted=quoted)
+        ]
+    if isinstance(value, list):
+        return [p for at, inner in enumerate(value) for p in parts_of(inner, f"{path}[{at}]", quoted=quoted)]
+    if isinstance(value, str) and value:
+        return [{"jsonPath": path, "stringValue": char, "willContinue": True} for char in value]
+    return [{"jsonPath": path, NAMES[type(value)]: "NULL_VALUE" if value is None else value}]
+
+
+def joined(parts: list[Any], limits: Limits = DEFAULT_LIMITS) -> tuple[str, StreamReport]:
+    report = StreamReport()
+    arguments = PartialArgs(limits, report)
+    texts = [arguments.add(part) for part in parts]
+    assert None not in texts
+    return "".join(text or "" for text in texts) + arguments.close(), report
+
+
+@given(st.dictionaries(keys, values, max_size=4), st.booleans())
+def test_parts_in_order_are_the_text_of_the_object(value, quoted):
+    built, report = joined(parts_of(value, "$", quoted=quoted))
+    assert (
+        built == json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str) or json.loads(built) == value
+    )
+    assert list(json.loads(built)) == list(value)
+    assert report.repairs == {}
+
+
+@given(
+    st.dictionaries(
+        keys, st.text(max_size=3) | st.dictionaries(keys, st.text(max_size=3), min_size=1, max_size=2), max_size=3
+    ),
+    st.randoms(),
+)
+def test_parts_in_any_order_are_the_same_value(value, chance):
+    parts = parts_of(value, "$", quoted=True)
+    places = [part["jsonPath"] for part in parts]
+    chance.shuffle(places)
+    queues = {path: [part for part in parts if part["jsonPath"] == path] for path in places}
+    built, report = joined([queues[path].pop(0) for path in places])
+    assert json.loads(built) == value
+    assert report.repairs.keys() <= {"arguments_out_of_order"}
+    assert report.repairs["arguments_out_of_order"] <= 1
+
+
+def test_text_is_given_as_it_grows():
+    arguments = PartialArgs(DEFAULT_LIMITS, StreamReport())
+    assert arguments.add({"jsonPath": "$.a", "stringValue": "x", "willContinue": True}) == '{"a":"x'
+    assert arguments.add({"jsonPath": "$.a", "stringValue": '"\n'}) == '\\"\\n'
+    assert arguments.add({"jsonPath": "$.a", "willContinue": False}) == ""
+    assert arguments.add({"jsonPath": "$.b[0].c", "numberValue": 1.0}) == '","b":[{"c":1.0'
+    assert arguments.add({"jsonPath": "$.b[0].d", "nullValue": None}) == ',"d":null'
+    assert arguments.cut() == ""
+    assert arguments.close() == "}]}"
+
+
+@pytest.mark.parametrize(
+    ("path", "steps"),
+    [
+        ("$.a.b[0]['x y']", ("a", "b", 0, "x y")),
+        ('$["a"]["\\u00e9\\""]', ("a", 'é"')),
+        ("$['it\\'s \"so\"']", ('it\'s "so"',)),
+        ("$['a\\\\']", ("a\\",)),
+        ("$['']", ("",)),
+        ("$.é-1", ("é-1",)),
+        ("$", None), ("", None), ("a", None), ("$a", None), ("$.", None), ("$.a.", None), ("$.a[", None), ("$.a[-1]", None), ("$.a[1", None),
+        ("$.a['b]", None), ("$.a[12345678901]", None), ("$[0]", None), ("$['\\x']", None), ("$['\\ud800']", None), ("$.a[*]", None), ("$..a", None),
+        (None, None), (7, None), ("$" + ".a" * 9, None),
+    ],
+)  # fmt: skip
+def test_a_path_leads_through_keys_and_places(path, steps):
+    assert steps_of(path, 8) == steps
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        None, "x", {}, {"jsonPath": "$.z"}, {"jsonPath": "$.z", "stringValue": 1}, {"jsonPath": "$.z", "numberValue": "1"}, {"jsonPath": "$.z", "numberValue": True},
+        {"jsonPath": "$.z", "numberValue": float("inf")}, {"jsonPath": "$.z", "boolValue": 1}, {"jsonPath": "$.z", "nullValue": 0}, {"jsonPath": "$.z", "stringValue": "a", "boolValue": True},
+        {"jsonPath": "$.a.b", "stringValue": "in a string"}, {"jsonPath": "$.a[0]", "stringValue": "in a string"}, {"jsonPath": "$.c", "stringValue": "over an object"},
+        {"jsonPath": "$.c[0]", "stringValue": "a place of an object"}, {"jsonPath": "$.l.x", "stringValue": "a key of a list"}, {"jsonPath": f"$.l[{DEFAULT_LIMITS.index + 1}]", "stringValue": "far"},
+    ],
+)  # fmt: skip
+def test_what_is_no_part_changes_nothing(part):
+    arguments = PartialArgs(DEFAULT_LIMITS, StreamReport())
+    given_before = [
+        {"jsonPath": "$.c.d", "boolValue": True},
+        {"jsonPath": "$.l[0]", "boolValue": False},
+        {"jsonPath": "$.a", "stringValue": "x"},
+    ]
+    built = "".join(arguments.add(one) or "" for one in given_before)
+    assert arguments.add(part) is None
+    assert built + arguments.close() == '{"c":{"d":true},"l":[false],"a":"x"}'
+
+
+def test_gaps_and_texts_are_bounded_together():
+    limits = Limits(arguments_chars=1000)
+    assert len(joined([{"jsonPath": "$.a[190]", "numberValue": 1}], limits)[0]) <= 1000
+    for parts in (
+        [{"jsonPath": "$.a[200]", "numberValue": 1}],
+        [{"jsonPath": f"$.a{at}[50]", "numberValue": 1} for at in range(4)],
+        [{"jsonPath": "$.a", "stringValue": "x" * 990}, {"jsonPath": "$.b", "stringValue": "y" * 20}],
+    ):
+        with pytest.raises(ArgumentsTooLong):
+            joined(parts, limits)
+
+
+@pytest.mark.parametrize("paths", [["$.a"], ["$.a", "$.b"], ["$.a.b.c", "$.a.b.d"]])
+def test_many_parts_take_linear_time(paths):
+    begin = time.perf_counter()
+    built, _ = joined(
+        [{"jsonPath": path, "stringValue": "fourteen chars"} for _ in range(100_000 // len(paths)) for path in paths]
+    )
+    assert time.perf_counter() - begin < 5
+    assert len(built) < 3_000_000
+
+
+def test_a_long_list_of_calls_is_refused_before_it_is_searched():
+    body = events(chunk(*[call("f", {"x": 1})] * 20_000))
+    begin = time.perf_counter()
+    found = read("gemini", [body])
+    assert time.perf_counter() - begin < 5
+    assert found.fault.startswith(TooManyToolCalls.__name__)
+
+
+# -- signatures --------------------------------------------------------------------------------------------------------
+
+
+def through(body: bytes) -> bytes:
+    return translate("gemini", "gemini", [body], passing=False)[0]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [text("a"), text("b", thoughtSignature="YQ=="), text("c")],
+        [thought("a", thoughtSignature="YQ=="), thought("b", thoughtSignature="Yg==")],
+        [thought("a"), thought("", thoughtSignature="YQ=="), text("b")],
+        [call("f", {"x": 1}, id="a", signature="YQ=="), call("g", {}, id="b"), text("", thoughtSignature="Yg==")],
+    ],
+    ids=["texts", "thoughts", "an empty thought", "calls"],
+)
+def test_each_signature_goes_back_on_the_part_that_it_came_with(parts):
+    body = events(*(chunk(part) for part in parts), STOP)
+    written_parts = [
+        part
+        for line in through(body).split(b"\r\n\r\n")[:-1]
+        for part in json.loads(line[6:])["candidates"][0]["content"]["parts"]
+        if part != {"text": ""}
+    ]
+    assert written_parts == parts
+
+
+def encoded(*batches: list[Any]) -> tuple[bytes, StreamReport]:
+    report = StreamReport()
+    encoder = DIALECT.encoder(Encoding(), report)
+    return b"".join([*(encoder.feed(batch) for batch in batches), encoder.finish()]), report
+
+
+END = [ResponseFinished("stop"), StreamEnded(clean=True)]
+
+
+def test_a_signature_that_comes_with_a_later_read_stands_on_an_empty_part():
+    signature = ReasoningSignature("YQ==", "google", on="text")
+    together, _ = encoded([ChoiceStarted(), TextDelta("a"), signature, *END])
+    apart, _ = encoded([ChoiceStarted(), TextDelta("a")], [signature, *END])
+    assert b'"text":"a","thoughtSignature":"YQ=="' in together
+    assert b'"text":"a"}' in apart
+    assert b'"text":"","thoughtSignature":"YQ=="' in apart
+
+
+def test_what_the_client_could_not_decode_is_sealed():
+    output, report = encoded(
+        [
+            ChoiceStarted(),
+            ReasoningDelta("a"),
+            ReasoningSignature("no base64", "google"),
+            ReasoningOpaque("eA==", "google"),
+            *END,
+        ]
+    )
+    assert b"no base64" not in output
+    assert report.losses == {}
+    again = read("gemini", [output]).events
+    assert ReasoningSignature("no base64", "google", 0, 0) in again
+    assert ReasoningOpaque("eA==", "google", 0, 1) in again
+
+
+def test_a_signature_sealed_apart_goes_to_the_next_call():
+    found = read(
+        "gemini",
+        [events(chunk(text("", thoughtSignature="c3RyZWFta2l0OmNhbGw6YWNtZTpi")), chunk(call("f"), call("g")), STOP)],
+    )
+    assert [e.signature for e in found.events if type(e) is ToolCallStarted] == [Opaque("acme", "b"), None]
+
+
+# -- the rest ----------------------------------------------------------------------------------------------------------
+
+
+def test_calls_are_written_in_the_order_of_mention():
+    started = [ToolCallStarted(n, f"i{n}", f"f{n}") for n in range(2)]
+    finished = [ToolCallFinished(n, f"i{n}", f"f{n}", "{}") for n in range(2)]
+    output, report = encoded(
+        [
+            ChoiceStarted(),
+            *started,
+            finished[1],
+            TextDelta("a"),
+            finished[0],
+            ResponseFinished("tool_calls"),
+            StreamEnded(clean=True),
+        ]
+    )
+    assert output.index(b'"f0"') < output.index(b'"f1"')
+    assert report.losses == {"block_order": 1}
+
+
+def test_a_blocked_prompt_is_written_as_one():
+    body = events({"promptFeedback": {"blockReason": "JAILBREAK"}, "usageMetadata": {"promptTokenCount": 9}})
+    assert through(body) == body
+    torn = translate("gemini", "gemini", [events({"promptFeedback": {"blockReason": "SAFETY"}}, BUSY)], passing=False)
+    assert b"promptFeedback" not in torn[0]
+    assert torn[1].losses == {"metadata": 1}
+
+
+def test_an_error_is_the_first_key_and_keeps_what_google_said_of_it():
+    said = {"error": {"code": 429, "message": "no", "status": "RESOURCE_EXHAUSTED", "details": [{"retryDelay": "1s"}]}}
+    assert through(events(chunk(text("a")), said)).endswith(events(said))
+    output, report = encoded(
+        [ResponseStarted(model="m"), ProviderFailed("auth", "no", "authentication_error", vendor="anthropic")]
+    )
+    assert output == events({"error": {"code": 401, "message": "no", "status": "UNAUTHENTICATED"}})
+    assert report.losses == {"error_detail": 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "frames"),
+    [
+        (b" \r\n[{}]", [b"{}"]), (b"\xef\xbb\xbf[{}]", [b"{}"]), (b"data: {}\n\n", [b"{}"]), (b": [\n\ndata: {}\n\n", [b"{}"]),
+        (ERROR, [ERROR]), (b"\n" * 300 + b"data: {}\n\n", [b"{}"]), (b" ", []), (b"", []), (b"\xef\xbb\xbf", []),
+    ],
+)  # fmt: skip
+def test_the_first_byte_tells_the_framing(body, frames):
+    found = same_at_every_cut(GeminiParser, body) if len(body) < 300 else None
+    parser = GeminiParser()
+    assert [frame.data for frame in parser.feed(body) + parser.finish()] == frames
+    assert found is None or [frame.data for frame in found.frames] == frames
+
+
+@pytest.mark.parametrize("body", [events(chunk(text("a"))), array(chunk(text("a"))), ERROR, orjson.dumps([BUSY])])
+def test_it_is_detected(body):
+    detector = Detector()
+    assert (detector.feed(body) or detector.finish()) == "gemini"
