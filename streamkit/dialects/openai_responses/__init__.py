@@ -1,0 +1,26 @@
+"""OpenAI Responses, streamed. Source: dialects.md §2."""
+
+from __future__ import annotations
+
+from streamkit.dialects.base import Dialect
+from streamkit.dialects.openai_responses.decode import ResponsesDecoder, recognises
+from streamkit.dialects.openai_responses.encode import ResponsesEncoder
+from streamkit.dialects.openai_responses.lint import ResponsesLinter
+from streamkit.dialects.openai_responses.tools import TOOLS
+from streamkit.framing.sse import KEEP_ALIVE, SSEParser
+
+DIALECT = Dialect(
+    name="openai-responses",
+    title="OpenAI Responses",
+    media_type="text/event-stream",
+    frame_end=b"\n\n",
+    parser=lambda limits, report: SSEParser(limits=limits, report=report, stray_errors=True),
+    decoder=ResponsesDecoder,
+    encoder=ResponsesEncoder,
+    linter=ResponsesLinter,
+    # an event would have to stand behind `response.created`, and to know its place in the sequence
+    keep_alive={"comment": KEEP_ALIVE},
+    terminates=lambda frame: b'"response":' in frame.data,
+    recognises=recognises,
+    tools=TOOLS,
+)

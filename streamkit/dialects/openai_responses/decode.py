@@ -1,0 +1,196 @@
+"""Responses events to wire events: the response around the output items (``items.py``).
+
+A completed response gives no stop reason: what it holds tells. An ``error`` event and ``response.failed`` may both come and
+are one failure. Events and fields that are not known are asides.
+
+Source: dialects.md §2.1, §2.2, §2.4, §7.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from streamkit.dialects.decoding import details_of, provider_failed, said, text_of
+from streamkit.dialects.openai_responses.items import ItemReader
+from streamkit.dialects.openai_responses.texts import REFUSAL, SUMMARY, TEXT, THOUGHT, placeless
+from streamkit.dialects.openai_responses.wire import ASIDES, ERROR_TYPES, INCOMPLETE_REASONS, VENDOR, decode_usage
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    ReasoningOpaque,
+    ResponseStarted,
+    StopReasonSeen,
+    TerminatorSeen,
+)
+from streamkit.limits import Limits
+from streamkit.report import StreamReport
+
+#: What is read of a response; the rest rides in the extras, or in asides if it comes or changes later.
+RESPONSE_FIELDS: Final = frozenset(
+    {"id", "object", "created_at", "status", "error", "incomplete_details", "model", "output", "usage"}
+)
+#: The status that each terminal event has.
+TERMINALS: Final[Mapping[str, str]] = {
+    "response.completed": "completed",
+    "response.incomplete": "incomplete",
+    "response.failed": "failed",
+    "response.cancelled": "cancelled",
+}
+#: The worse news counts where an event and its response disagree.
+STATUSES: Final = ("completed", "incomplete", "cancelled", "failed")
+
+
+def recognises(event: str, document: Any) -> bool:
+    """Whether a payload can be a Responses event."""
+    if not isinstance(document, dict):
+        return False
+    kind = document.get("type")
+    if isinstance(kind, str) and kind.startswith("response."):
+        return True
+    return kind == "error" and ("sequence_number" in document or (event != "error" and "error" in document))
+
+
+class ResponsesDecoder(ItemReader):
+    def __init__(self, limits: Limits, report: StreamReport) -> None:
+        super().__init__(limits, report)
+        self._started = False
+        self._terminal = False
+        self._failures: set[str] = set()  # the events that told of one
+        self._extras: dict[str, Any] = {}
+        self._by_type: dict[str, Callable[[dict[str, Any]], None]] = {
+            "response.output_text.delta": partial(self.delta, speech=TEXT),
+            "response.function_call_arguments.delta": partial(self.call_delta, kind="function_call"),
+            "response.reasoning_summary_text.delta": partial(self.delta, speech=SUMMARY),
+            "response.reasoning_text.delta": partial(self.delta, speech=THOUGHT),
+            "response.refusal.delta": partial(self.delta, speech=REFUSAL),
+            "response.custom_tool_call_input.delta": partial(self.call_delta, kind="custom_tool_call"),
+            "response.output_text.annotation.added": self.annotation_added,
+            "response.output_text.done": partial(self.text_done, speech=TEXT),
+            "response.refusal.done": partial(self.text_done, speech=REFUSAL),
+            "response.reasoning_text.done": partial(self.text_done, speech=THOUGHT),
+            "response.reasoning_summary_text.done": partial(self.text_done, speech=SUMMARY),
+            "response.function_call_arguments.done": partial(self.call_done, kind="function_call"),
+            "response.custom_tool_call_input.done": partial(self.call_done, kind="custom_tool_call"),
+            "response.content_part.added": self.part_added,
+            "response.content_part.done": self.part_done,
+            "response.reasoning_summary_part.added": self.part_added,
+            "response.reasoning_summary_part.done": self.part_done,
+            "response.output_item.added": self.item_added,
+            "response.output_item.done": self.item_done,
+            "response.created": self._created,
+            "response.queued": self._begun,
+            "response.in_progress": self._begun,
+            **dict.fromkeys(TERMINALS, self._ended),
+            **{name: partial(self.carry_event, kind=kind) for name, kind in ASIDES.items()},
+            "error": self._error,
+        }
+
+    def decode(self, document: dict[str, Any]) -> None:
+        kind = document.get("type")
+        handler = self._by_type.get(kind) if isinstance(kind, str) else None
+        if handler is None:
+            self._other(document)
+            return
+        self.recognised = True
+        if self._terminal:
+            self.report.repair("after_end")
+        handler(document)
+
+    def _other(self, document: dict[str, Any]) -> None:
+        """An event that is not known, or an error in another envelope (quirks.md 112)."""
+        kind = self.string(document.get("type"))
+        flat = document.get("object") == "error" or "detail" in document or self.frame.event == "error"
+        if document.get("error") or (flat and not kind):
+            self.recognised = True
+            self.report.repair("error_shape")
+            self._fail(document.get("error") or document, "error")
+            return
+        if kind.startswith("response."):
+            self.recognised = True
+            self.ensure_started()
+        else:
+            self.strange()
+        if self._started:
+            self.out.append(Aside(VENDOR, "unknown_event", kind or "event", placeless(document)))
+
+    # -- the response ----------------------------------------------------------------------------------------------
+
+    def _created(self, document: dict[str, Any]) -> None:
+        if self._started:
+            self.report.repair("response_restarted")
+        else:
+            self._start(self.fields(document.get("response")))
+
+    def _begun(self, document: dict[str, Any]) -> None:
+        if not self._started:
+            self._start(self.fields(document.get("response")))
+
+    def ensure_started(self) -> None:
+        if not self._started:
+            self._start({})
+
+    def _start(self, response: dict[str, Any]) -> None:
+        self._started = True
+        created = response.get("created_at")
+        self._extras = {name: value for name, value in response.items() if name not in RESPONSE_FIELDS and said(value)}
+        self.out.append(
+            ResponseStarted(
+                text_of(response.get("id")),
+                text_of(response.get("model")),
+                int(created) if isinstance(created, int | float) and 0 <= created < 1e11 else None,
+                VENDOR,
+                self._extras or None,
+            )
+        )
+        self.out.append(ChoiceStarted())
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def _ended(self, document: dict[str, Any]) -> None:
+        response = self.fields(document.get("response"))
+        if not self._started:
+            self._start(response)
+        status = self._status(TERMINALS[document["type"]], response.get("status"))
+        self.whole_output(self.items(response.get("output")), ended=status in {"completed", "incomplete"})
+        if self.signature is not None:  # sealed for a call that did not come
+            self.out.append(ReasoningOpaque(self.signature.blob, self.signature.vendor, 0, self.label()))
+            self.signature = None
+        if usage := self.fields(response.get("usage")):
+            self.out.append(decode_usage(usage))
+        for name, value in response.items():
+            if name not in RESPONSE_FIELDS and said(value) and self._extras.get(name) != value:
+                self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
+        if status == "failed":
+            self._fail(response.get("error") or {"message": "the response failed"}, "response")
+            return
+        self._terminal = True
+        if status == "cancelled":
+            self.out.append(StopReasonSeen("error", status))
+        elif status == "incomplete":
+            native = text_of(details_of(response, "incomplete_details").get("reason")) or status
+            self.out.append(StopReasonSeen(INCOMPLETE_REASONS.get(native, "other"), native))
+        else:
+            self.out.append(StopReasonSeen("stop", status, covers_calls=True))
+        self.out.append(TerminatorSeen())
+
+    def _status(self, of_event: str, of_response: object) -> str:
+        if not isinstance(of_response, str) or of_response not in STATUSES or of_response == of_event:
+            return of_event
+        self.report.repair("stop_conflict")
+        return max(of_event, of_response, key=STATUSES.index)
+
+    def _error(self, document: dict[str, Any]) -> None:
+        """Nested, as it is on the wire, or flat, as it is documented: both are the dialect's."""
+        error = document.get("error")
+        if error is not None and not isinstance(error, dict):
+            self.report.repair("error_shape")
+        flat = {name: value for name, value in document.items() if name not in {"type", "sequence_number"}}
+        self._fail(error or flat, "error")
+
+    def _fail(self, error: Any, told_by: str) -> None:
+        """A failure; what the second kind of event tells of it is the same one."""
+        if not self._failures or told_by in self._failures:
+            self.out.append(provider_failed(error, VENDOR, ERROR_TYPES))
+        self._failures.add(told_by)

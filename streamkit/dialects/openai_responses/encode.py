@@ -1,0 +1,279 @@
+"""Events to Responses events: the whole life of each item, and all of the output once more in the last event.
+
+``ItemWriter`` holds the grammar of items; here events find theirs. Ids of items are made; the response's and the calls' are
+those that came. The terminal event waits for ``StreamEnded``.
+
+A failure is told twice: by ``error``, nested and flat, which openai-python raises, and then by ``response.failed``, since
+some clients know only that (quirks.md 113). An unfinished call is not in its output. ``[DONE]`` is never written.
+
+Source: dialects.md §0.4, §2.1, §2.2, §2.4, quirks.md 131.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from streamkit.dialects.base import Encoding
+from streamkit.dialects.block_encoding import BlockEncoder
+from streamkit.dialects.opaque import seal
+from streamkit.dialects.openai_responses.wire import (
+    ERROR_NAMES,
+    EXACT_STOPS,
+    INCOMPLETE_NAMES,
+    OPAQUE_VENDOR,
+    VENDOR,
+    encode_usage,
+    knows_all,
+)
+from streamkit.dialects.openai_responses.writer import FreeText, ItemWriter, Label
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    ProviderFailed,
+    ReasoningDelta,
+    RefusalDelta,
+    ResponseStarted,
+    ToolCallFinished,
+    ToolCallStarted,
+    UsageReported,
+)
+from streamkit.framing.frame import Frame
+from streamkit.report import StreamReport
+
+dumps = orjson.dumps
+#: Types of events that may be copied from the wire: nothing in them can end a line (limits.md T1).
+NAME: Final = re.compile(r"[a-z][a-z0-9_.]{0,127}")
+#: Events of items and of parts, which mean nothing on their own.
+PLACED: Final = ("response.output_item.", "response.content_part.", "response.reasoning_summary_part.")
+#: Fields that may be added to a response, or wait for their item; more are no response.
+FEW: Final = 64
+#: Whose errors have types and codes of this dialect: its own, Chat's, and those that streamkit tells.
+OWN_ERRORS: Final = frozenset({VENDOR, OPAQUE_VENDOR, ""})
+#: What a response has that came from elsewhere, where clients look.
+DEFAULTS: Final[Mapping[str, Any]] = {
+    "instructions": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "temperature": None,
+    "tool_choice": "auto",
+    "tools": [],
+    "top_p": None,
+}
+
+
+class ResponsesEncoder(BlockEncoder):
+    vendor = OPAQUE_VENDOR
+    text_delta = thinking_delta = b"%b"
+
+    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
+        super().__init__(encoding, report)
+        self._started = False
+        self._vendor = ""
+        self._sequence = 0
+        self._head: dict[str, Any] = {}
+        self._usage: UsageReported | None = None
+        self._passed: tuple[ResponseStarted | None, Frame | None] = None, None
+
+    def make_blocks(self) -> ItemWriter:
+        self._items = ItemWriter(self._event, self._more, self.encoding.make_id, self.encoding.limits)
+        return self._items
+
+    # -- the response ----------------------------------------------------------------------------------------------
+
+    def _event(self, name: bytes, members: bytes) -> None:
+        if not self._started:
+            self.response_started(ResponseStarted())
+        comma = b"," if members else b""
+        self._parts.append(
+            b'event: %b\ndata: {"type":"%b","sequence_number":%d%b%b}\n\n'
+            % (name, name, self._sequence, comma, members)
+        )
+        self._sequence += 1
+
+    def _more(self, head: bytes, members: bytes) -> None:
+        """An event that is begun, to its end: nearly all are."""
+        self._parts.append(b'%b%b,"sequence_number":%d}\n\n' % (head, members, self._sequence))
+        self._sequence += 1
+
+    def response_started(self, event: ResponseStarted) -> None:
+        self._begin(event)
+        for name in (b"response.created", b"response.in_progress"):
+            self._event(name, b'"response":%b' % self._response("in_progress", b"[]"))
+
+    def _begin(self, event: ResponseStarted) -> None:
+        self._started = True
+        self._vendor = event.vendor
+        created = event.created if event.created is not None else int(self.encoding.clock())
+        self._head = {
+            "id": event.id or self.encoding.make_id("resp_"),
+            "object": "response",
+            "created_at": created,
+            "model": event.model or "",
+            **DEFAULTS,
+        }
+        if event.extras:
+            if event.vendor == VENDOR:
+                self._head.update(event.extras)
+            else:
+                self.lose("response_fields")
+
+    def _response(self, status: str, output: bytes, *, reason: str | None = None, error: Any = None) -> bytes:
+        """The response object, as JSON."""
+        response = {
+            **self._head,
+            "status": status,
+            "error": error,
+            "incomplete_details": None if reason is None else {"reason": reason},
+            "usage": None if status == "in_progress" or self._usage is None else encode_usage(self._usage),
+        }
+        return b'%b,"output":%b}' % (dumps(response)[:-1], output)
+
+    def follow(self, start: ResponseStarted | None, last: Frame) -> None:
+        self._passed = start, last
+
+    def choice_started(self, event: ChoiceStarted) -> None:
+        self._is_ours(event.choice)
+
+    # -- text and reasoning ----------------------------------------------------------------------------------------
+
+    def refusal(self, event: RefusalDelta) -> None:
+        if self._is_ours(event.choice):
+            self._refused = True
+            self._blocks.text(("refusal", event.block), dumps(event.text))
+
+    def reasoning(self, event: ReasoningDelta) -> None:
+        if self._is_ours(event.choice):
+            self._thought.add(event.block)
+            key, last = ("thinking", event.block), self._blocks.last
+            if last is None or last.key != key or last.start != event.kind.encode():
+                last = self._blocks.add(key, event.kind.encode())
+            self._blocks.delta(last, dumps(event.text))
+
+    def redacted(self, data: str, number: int) -> None:
+        self._blocks.hold(len(data))
+        block = self._blocks.add(("thinking", number), b"")
+        block.signature.append(data)
+        self._blocks.end(block)
+
+    # -- tool calls ------------------------------------------------------------------------------------------------
+
+    def call_started(self, event: ToolCallStarted) -> None:
+        if not self._is_ours(event.choice) or not event.name:
+            return
+        identity: dict[str, Any] = {"call_id": event.id, "name": event.name}
+        if event.extras and self._vendor == VENDOR:
+            identity |= event.extras
+        elif event.extras:
+            self.lose("metadata")
+        if event.signature is not None:  # nothing signs a call here: it stands before the call, sealed
+            self.redacted(seal("call", event.signature.vendor, event.signature.blob), event.call)
+        key = "custom" if event.kind == "custom" else "call", event.call
+        block = self._calls[event.call] = self._blocks.add(key, dumps(identity), needs_end=True)
+        if event.kind == "custom":
+            block.scanner = FreeText()
+
+    def call_finished(self, event: ToolCallFinished) -> None:
+        block = self._calls.get(event.call)
+        if event.choice == self._choice and block is not None and event.ended and not block.closed:
+            if event.kind == "function" and not event.arguments.strip():
+                self._blocks.arguments(block, "{}")  # clients parse the text: "" is no JSON (quirks.md 42)
+            verdict = event.verdict
+            if verdict is not None and verdict.kind == "truncated":
+                self._items.incomplete.add(block.key)
+        super().call_finished(event)
+
+    # -- beside the text -------------------------------------------------------------------------------------------
+
+    def usage_reported(self, event: UsageReported) -> None:
+        self._usage = event
+
+    def aside(self, event: Aside) -> None:
+        if event.vendor != VENDOR:
+            self.lose(event.kind)
+        elif event.kind in {"citation", "logprobs"}:
+            self._blocks.text(("text", event.block), dumps(event.raw))
+        elif event.kind == "metadata":
+            self._metadata(event)
+        elif not _is_event(event.type, event.raw):
+            self.lose(event.kind)
+        elif event.type == "response.output_item.added":
+            self._blocks.add(("hosted", event.block), dumps(event.raw["item"]), needs_end=True)
+        elif (block := self._blocks.find(("hosted", event.block))) is not None:
+            self._blocks.delta(block, dumps(event.raw))
+            if event.type == "response.output_item.done":
+                self._blocks.end(block)
+        elif event.kind in {"unknown_event", "audio"} and not event.type.startswith(PLACED):
+            fields = {name: value for name, value in event.raw.items() if name != "type"}
+            self._event(event.type.encode(), dumps(fields)[1:-1])
+        else:
+            self.lose(event.kind)
+
+    def _metadata(self, event: Aside) -> None:
+        """A field of the response that changed, or a field of an item."""
+        owner, _, name = event.type.partition(".")
+        label: Label = owner.encode(), event.block
+        fields = self._head if owner == "response" else self._items.fields.setdefault(label, {})
+        if owner not in {"response", "message", "reasoning"} or len(fields) + len(self._items.fields) > FEW:
+            self.lose("metadata")
+        else:
+            fields.pop(name, None)  # what changed stands behind what did not
+            fields[name] = event.raw
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def terminate(self) -> None:
+        self._blocks.finish()
+        self._items.close_item()
+        for fields in self._items.fields.values():
+            self.report.lose("metadata", len(fields))
+        if self._usage is not None and not knows_all(self._usage):
+            self.lose("usage_unknown")
+        stop = self.stop()
+        reason = INCOMPLETE_NAMES.get(stop.reason)
+        if self._vendor == VENDOR and stop.native not in {None, "completed"} and stop.reason == "other":
+            reason = stop.native
+        elif stop.reason not in EXACT_STOPS or (stop.reason == "refusal" and not self._refused):
+            self.lose("stop_reason")
+        if stop.stop_sequence is not None:
+            self.lose("stop_sequence")
+        self._end_response("completed" if reason is None else "incomplete", self._items.output, reason=reason)
+
+    def _end_response(self, status: str, output: list[bytes], **told: Any) -> None:
+        response = self._response(status, b"[%b]" % b",".join(output), **told)
+        self._event(b"response." + status.encode(), b'"response":%b' % response)
+
+    def error(self, event: ProviderFailed) -> None:
+        kind, code = ERROR_NAMES[event.type]
+        if event.vendor in OWN_ERRORS:
+            kind, code = event.native_type or kind, event.code or code
+        elif event.code is not None:
+            self.lose("error_detail")
+        raw = event.raw if event.vendor == VENDOR and isinstance(event.raw, dict) else {}
+        error = {"param": None, **raw, "type": kind, "code": code, "message": event.message}
+        if not self._started:
+            self._begin(self._passed[0] or ResponseStarted())
+            self._sequence = _number_behind(self._passed[1])
+        flat = dumps({"code": code, "message": event.message, "param": None})[1:-1]
+        self._event(b"error", b'"error":%b,%b' % (dumps(error), flat))
+        unfinished = self._items.unfinished()
+        output = self._items.output + ([] if unfinished is None else [unfinished])
+        self._end_response("failed", output, error={"code": code, "message": event.message})
+
+
+def _is_event(name: str, raw: Any) -> bool:
+    """Whether an aside is an event that can be written as it came."""
+    return isinstance(raw, dict) and raw.get("type") == name and NAME.fullmatch(name) is not None
+
+
+def _number_behind(last: Frame | None) -> int:
+    """The sequence number that follows on a frame; 0 if it has none."""
+    try:
+        document = {} if last is None else orjson.loads(last.data)
+    except orjson.JSONDecodeError:
+        return 0
+    number = document.get("sequence_number") if isinstance(document, dict) else None
+    return number + 1 if type(number) is int else 0

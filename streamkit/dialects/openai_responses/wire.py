@@ -1,0 +1,152 @@
+"""The words of OpenAI Responses: what both directions must agree on. Source: dialects.md §2.1, §2.2, §7.1, §7.2, §7.5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streamkit.dialects.decoding import count_of, details_of
+from streamkit.events import AsideKind, ErrorType, StopReason, UsageReported
+
+#: Whose asides, usage and errors these are: Chat has others, though it is the same company's.
+VENDOR = "openai-responses"
+#: Who can read ``encrypted_content``, in whichever of its dialects.
+OPAQUE_VENDOR = "openai"
+
+#: Items that mean the same in other dialects; all others are asides.
+CALL_INPUTS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
+OWN_ITEMS = frozenset({"message", "reasoning", *CALL_INPUTS})
+
+#: Events that are carried for this dialect alone.
+ASIDES: Mapping[str, AsideKind] = {
+    "response.audio.delta": "audio",
+    "response.audio.done": "audio",
+    "response.audio.transcript.delta": "audio",
+    "response.audio.transcript.done": "audio",
+    "response.code_interpreter_call.in_progress": "server_tool",
+    "response.code_interpreter_call.interpreting": "server_tool",
+    "response.code_interpreter_call.completed": "server_tool",
+    "response.code_interpreter_call_code.delta": "server_tool",
+    "response.code_interpreter_call_code.done": "server_tool",
+    "response.compaction.compacting": "server_tool",
+    "response.file_search_call.in_progress": "server_tool",
+    "response.file_search_call.searching": "server_tool",
+    "response.file_search_call.completed": "server_tool",
+    "response.image_generation_call.in_progress": "server_tool",
+    "response.image_generation_call.generating": "server_tool",
+    "response.image_generation_call.partial_image": "server_tool",
+    "response.image_generation_call.completed": "server_tool",
+    "response.mcp_call.in_progress": "server_tool",
+    "response.mcp_call.completed": "server_tool",
+    "response.mcp_call.failed": "server_tool",
+    "response.mcp_call_arguments.delta": "server_tool",
+    "response.mcp_call_arguments.done": "server_tool",
+    "response.mcp_list_tools.in_progress": "server_tool",
+    "response.mcp_list_tools.completed": "server_tool",
+    "response.mcp_list_tools.failed": "server_tool",
+    "response.shell_call_command.added": "server_tool",
+    "response.shell_call_command.delta": "server_tool",
+    "response.shell_call_command.done": "server_tool",
+    "response.shell_call_output_content.delta": "server_tool",
+    "response.shell_call_output_content.done": "server_tool",
+    "response.web_search_call.in_progress": "server_tool",
+    "response.web_search_call.searching": "server_tool",
+    "response.web_search_call.completed": "server_tool",
+}
+
+#: ``incomplete_details.reason``. A completed response gives none: what it holds tells (§2.2).
+INCOMPLETE_REASONS: Mapping[str, StopReason] = {
+    "max_output_tokens": "length",
+    "content_filter": "content_filter",
+    "steered": "pause",
+    "max_messages": "other",
+}
+#: Reasons that are written as ``incomplete``; all others as ``completed``.
+INCOMPLETE_NAMES: Mapping[StopReason, str] = {
+    "length": "max_output_tokens",
+    "context_full": "max_output_tokens",
+    "content_filter": "content_filter",
+    "pause": "steered",
+}
+#: Reasons that the reader of what is written finds again; ``refusal`` only if there is a refusal to read.
+EXACT_STOPS = frozenset({"stop", "tool_calls", "length", "content_filter", "refusal"})
+
+ERROR_TYPES: Mapping[str, ErrorType] = {
+    "invalid_request_error": "invalid_request",
+    "invalid_prompt": "invalid_request",
+    "context_length_exceeded": "too_large",
+    "authentication_error": "auth",
+    "invalid_api_key": "auth",
+    "insufficient_quota": "billing",
+    "billing_error": "billing",
+    "permission_error": "permission",
+    "not_found_error": "not_found",
+    "model_not_found": "not_found",
+    "rate_limit_exceeded": "rate_limit",
+    "rate_limit_error": "rate_limit",
+    "requests": "rate_limit",
+    "tokens": "rate_limit",
+    "server_error": "server",
+    "overloaded": "unavailable",
+    "overloaded_error": "unavailable",
+    "server_is_overloaded": "unavailable",
+    "service_unavailable": "unavailable",
+    "timeout": "timeout",
+    "vector_store_timeout": "timeout",
+    "stream_truncated": "truncated",
+}
+#: For each kind of error its ``type`` and its ``code``; clients decide by the code.
+ERROR_NAMES: Mapping[ErrorType, tuple[str, str]] = {
+    "invalid_request": ("invalid_request_error", "invalid_prompt"),
+    "auth": ("authentication_error", "invalid_api_key"),
+    "billing": ("insufficient_quota", "insufficient_quota"),
+    "permission": ("permission_error", "permission_error"),
+    "not_found": ("not_found_error", "model_not_found"),
+    "too_large": ("invalid_request_error", "context_length_exceeded"),
+    "rate_limit": ("rate_limit_error", "rate_limit_exceeded"),
+    "server": ("server_error", "server_error"),
+    "unavailable": ("server_error", "service_unavailable"),
+    "timeout": ("server_error", "timeout"),
+    "truncated": ("server_error", "stream_truncated"),
+}
+
+
+def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
+    """Token counts of a terminal response."""
+    given, output = details_of(raw, "input_tokens_details"), details_of(raw, "output_tokens_details")
+    return UsageReported(
+        count_of(raw, "input_tokens"),
+        count_of(given, "cached_tokens"),
+        count_of(given, "cache_write_tokens"),
+        count_of(raw, "output_tokens"),
+        count_of(output, "reasoning_tokens"),
+        count_of(raw, "total_tokens"),
+        raw,
+        VENDOR,
+    )
+
+
+def encode_usage(usage: UsageReported) -> dict[str, Any]:
+    """A ``usage`` object. Clients read the counts of both details without asking, so what is unknown is 0 here."""
+    if usage.vendor == VENDOR and usage.raw is not None:
+        counts = {name: count_of(usage.raw, name) or 0 for name in ("input_tokens", "output_tokens", "total_tokens")}
+        return {**usage.raw, **counts}
+    given, output = usage.input_total or 0, usage.output_total or 0
+    details = {"cached_tokens": usage.input_cached or 0}
+    if usage.input_cache_write is not None:
+        details["cache_write_tokens"] = usage.input_cache_write
+    return {
+        "input_tokens": given,
+        "input_tokens_details": details,
+        "output_tokens": output,
+        "output_tokens_details": {"reasoning_tokens": usage.output_reasoning or 0},
+        "total_tokens": given + output if usage.total is None else usage.total,
+    }
+
+
+def knows_all(usage: UsageReported) -> bool:
+    """Whether every count that is written is known."""
+    counts = [usage.input_total, usage.output_total]
+    if usage.vendor != VENDOR:  # its own details stay as they came
+        counts += [usage.input_cached, usage.output_reasoning]
+    return None not in counts

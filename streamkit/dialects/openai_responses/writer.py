@@ -1,0 +1,280 @@
+"""Output items as their readers need them: one open at a time, each told in full, and all of them once more at the end.
+
+The blocks of ``BlockQueue`` are parts here. Parts of text that follow one another make one message, parts of reasoning one
+reasoning item up to its signature; any other block is an item of its own. An item is closed when the next opens, a call as
+soon as it has ended. Texts are kept as the JSON that was written, because four events and the terminal response repeat
+them.
+
+A delta's first byte tells what it is: a string is text, an object an annotation or a frame of an item that only this
+vendor understands, a list the log probabilities of the next text.
+
+Source: dialects.md §2.1, §2.2, §2.4, quirks.md 131.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final, TypeAlias
+
+import orjson
+from attrs import define, field, frozen
+
+from streamkit.dialects.blocks import Block, BlockQueue, Key
+from streamkit.dialects.opaque import seal
+from streamkit.limits import Limits
+from streamkit.tool_calls.text_buffer import LazyScanner
+
+dumps = orjson.dumps
+
+
+@frozen
+class Form:
+    """How a kind of block is written."""
+
+    item: bytes  #: the type of its item
+    prefix: str = ""  #: of the item's id
+    event: bytes = b""  #: its delta and done events, without the last word
+    member: bytes = b""  #: of the done event, with the whole text
+    part: bytes = b""  #: the part's type; empty: the text is the item's own
+    place: bytes = b"content_index"
+    part_event: bytes = b"response.content_part"
+
+
+TEXT: Final = Form(b"message", "msg_", b"response.output_text", b"text", b"output_text")
+FORMS: Final[Mapping[str, Form]] = {
+    "text": TEXT,
+    "refusal": Form(b"message", "msg_", b"response.refusal", b"refusal", b"refusal"),
+    "raw": Form(b"reasoning", "rs_", b"response.reasoning_text", b"text", b"reasoning_text"),
+    "summary": Form(
+        b"reasoning",
+        "rs_",
+        b"response.reasoning_summary_text",
+        b"text",
+        b"summary_text",
+        b"summary_index",
+        b"response.reasoning_summary_part",
+    ),
+    "thinking": Form(b"reasoning", "rs_"),  # opaque, and nothing to read
+    "call": Form(b"function_call", "fc_", b"response.function_call_arguments", b"arguments"),
+    "custom": Form(b"custom_tool_call", "ctc_", b"response.custom_tool_call_input", b"input"),
+    "hosted": Form(b""),
+}
+
+
+#: The type of an item, and the label of one of its blocks.
+Label: TypeAlias = tuple[bytes, int]
+
+
+class FreeText(LazyScanner):
+    """Text of any kind: nothing in it tells where it ends."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(0)
+
+    def append(self, fragment: str) -> None:
+        """Nothing to scan."""
+
+
+@define(eq=False)
+class Item:
+    type: bytes
+    index: int
+    id: bytes = b""
+    head: bytes = b""  #: of a call, its identity
+    fields: dict[str, Any] = field(factory=dict)  #: members that are the vendor's own
+    content: list[bytes] = field(factory=list)  #: parts that are done
+    summary: list[bytes] = field(factory=list)
+    own: bytes = b""  #: the members of a call with its whole text
+    opaque: bytes = b""  #: ``encrypted_content``
+    labels: list[Label] = field(factory=list)  #: of its parts
+
+
+class ItemWriter(BlockQueue):
+    """Writes the events of items through ``write(name, members)``; deltas through ``write_more(head, members)``."""
+
+    starts: ClassVar = dict.fromkeys(FORMS, b"")
+
+    def __init__(
+        self,
+        write: Callable[[bytes, bytes], None],
+        write_more: Callable[[bytes, bytes], None],
+        make_id: Callable[[str], str],
+        limits: Limits,
+    ) -> None:
+        super().__init__(limits)
+        self.output: list[bytes] = []  #: the items that are done
+        self.incomplete: set[Key] = set()  #: calls that have ended before their text did
+        self.fields: dict[Label, dict[str, Any]] = {}  #: members of an item that are the vendor's own
+        self._write = write
+        self._write_more = write_more
+        self._make_id = make_id
+        self._item: Item | None = None
+        self._next_index = 0
+        # of the part that is open
+        self._form = TEXT
+        self._address = b""
+        self._delta_head = b""  # an event, up to its delta
+        self._text = bytearray()  # the inside of its JSON string
+        self._annotations: list[bytes] = []
+        self._logprobs: list[bytes] = []
+        self._next_logprobs = b""
+
+    def arguments_delta(self, fragment: str) -> bytes:
+        return dumps(fragment)
+
+    # -- parts -----------------------------------------------------------------------------------------------------
+
+    def write_start(self, block: Block) -> None:
+        kind, number = block.key
+        form = self._form = FORMS[block.start.decode() if kind == "thinking" and block.start else kind]
+        item, label = self._item, (form.item, number)
+        if item is None or not form.part or item.type != form.item or item.opaque or label in self.fields:
+            self.close_item()
+            item = self._open_item(block, form)
+        block.index = item.index
+        item.labels.append(label)
+        self._text, self._annotations, self._logprobs, self._next_logprobs = bytearray(), [], [], b""
+        self._address = b'"item_id":%b,"output_index":%d' % (item.id, item.index)
+        if form.part:
+            place = len(item.summary if form.place == b"summary_index" else item.content)
+            self._address += b',"%b":%d' % (form.place, place)
+            self._write(form.part_event + b".added", b'%b,"part":%b' % (self._address, self._part(b"", final=False)))
+        name = form.event + b".delta"
+        self._delta_head = b'event: %b\ndata: {"type":"%b",%b,"delta":' % (name, name, self._address)
+
+    def write_delta(self, block: Block, delta: bytes) -> None:
+        first = delta[0]
+        if first == ord('"'):
+            self.hold(len(delta))  # until the end of the response
+            self._text.extend(delta[1:-1])
+            if self._form is not TEXT:
+                self._write_more(self._delta_head, delta)
+            elif self._next_logprobs:
+                self._write_more(self._delta_head, b'%b,"logprobs":%b' % (delta, self._next_logprobs))
+                self._next_logprobs = b""
+            else:
+                self._write_more(self._delta_head, delta + b',"logprobs":[]')
+        elif block.key[0] == "hosted":
+            self._hosted(block, delta)
+        elif first == ord("["):
+            self.hold(len(delta))
+            self._logprobs.append(delta[1:-1])
+            self._next_logprobs = delta
+        else:
+            self.hold(len(delta))
+            self._write(
+                b"response.output_text.annotation.added",
+                b'%b,"annotation_index":%d,"annotation":%b' % (self._address, len(self._annotations), delta),
+            )
+            self._annotations.append(delta)
+
+    def write_stop(self, block: Block) -> None:
+        item, form = self._item, self._form
+        if item is None:
+            return
+        if self._next_logprobs:  # of no text
+            self.write_delta(block, b'""')
+        text = b'"%b"' % bytes(self._text)
+        if form.part:
+            part = self._part(text, final=True)
+            (item.summary if form.place == b"summary_index" else item.content).append(part)
+            tail = b',"logprobs":[%b]' % b",".join(self._logprobs) if form is TEXT else b""
+            self._write(form.event + b".done", b'%b,"%b":%b%b' % (self._address, form.member, text, tail))
+            self._write(form.part_event + b".done", b'%b,"part":%b' % (self._address, part))
+        elif form.event:
+            item.own = b',"%b":%b' % (form.member, text)
+        if block.signature:
+            blob = "".join(block.signature)
+            item.opaque = b',"encrypted_content":%b' % dumps(
+                seal("reasoning", block.signer, blob) if block.signer else blob
+            )
+        if form.part and not item.opaque:
+            return  # more parts may follow
+        if form.event and not form.part:
+            self._end_call(block, text)
+        else:
+            self.close_item()
+
+    def _end_call(self, block: Block, text: bytes) -> None:
+        """A reader may act on a call that is completed: one that is cut never says so."""
+        whole = block.may_close and block.key not in self.incomplete
+        if whole:
+            self._write(self._form.event + b".done", b'%b,"%b":%b' % (self._address, self._form.member, text))
+        self.close_item(whole=whole)
+
+    def _part(self, text: bytes, *, final: bool) -> bytes:
+        """The open part as JSON."""
+        form = self._form
+        whole = b'{"type":"%b","%b":%b' % (form.part, form.member, text or b'""')
+        if form is TEXT:
+            annotations, logprobs = (self._annotations, self._logprobs) if final else ([], [])
+            whole += b',"annotations":[%b],"logprobs":[%b]' % (b",".join(annotations), b",".join(logprobs))
+        return whole + b"}"
+
+    # -- items -----------------------------------------------------------------------------------------------------
+
+    def _open_item(self, block: Block, form: Form) -> Item:
+        item = self._item = Item(form.item, self._next_index)
+        self._next_index += 1
+        if block.key[0] == "hosted":
+            self._write(b"response.output_item.added", b'"output_index":%d,"item":%b' % (item.index, block.start))
+            return item
+        item.id = dumps(self._make_id(form.prefix))
+        item.fields.update(self.fields.pop((form.item, block.key[1]), {}))
+        empty = {b"message": b',"content":[]', b"reasoning": b',"summary":[]'}.get(form.item)
+        if empty is None:
+            item.head, empty = b"," + block.start[1:-1], b',"%b":""' % form.member
+        self._write(
+            b"response.output_item.added",
+            b'"output_index":%d,"item":%b' % (item.index, self._whole(item, b"in_progress", empty)),
+        )
+        return item
+
+    def close_item(self, *, whole: bool = True) -> None:
+        """Write the end of the open item, if there is one."""
+        item, self._item = self._item, None
+        if item is None or not item.type:
+            return
+        done = self._whole(item, b"completed" if whole else b"incomplete", self._members(item))
+        self._write(b"response.output_item.done", b'"output_index":%d,"item":%b' % (item.index, done))
+        self.output.append(done)
+
+    def _members(self, item: Item) -> bytes:
+        for label in item.labels:
+            item.fields.update(self.fields.pop(label, {}))
+        if item.type == b"message":
+            return b',"content":[%b]' % b",".join(item.content)
+        if item.type == b"reasoning":
+            content = b',"content":[%b]' % b",".join(item.content) if item.content else b""
+            return b',"summary":[%b]%b%b' % (b",".join(item.summary), content, item.opaque)
+        return item.own
+
+    def _whole(self, item: Item, status: bytes, members: bytes) -> bytes:
+        head = b',"role":"assistant"' if item.type == b"message" else item.head
+        fields = b"," + dumps(item.fields)[1:-1] if item.fields else b""
+        return b'{"id":%b,"type":"%b","status":"%b"%b%b%b}' % (item.id, item.type, status, head, fields, members)
+
+    def unfinished(self) -> bytes | None:
+        """The item that a failure left open, as JSON; None for a call, which nobody must run."""
+        item = self._item
+        if item is None or item.type not in {b"message", b"reasoning"}:
+            return None
+        if self._open is not None and self._form.part:
+            part = self._part(b'"%b"' % bytes(self._text), final=True)
+            (item.summary if self._form.place == b"summary_index" else item.content).append(part)
+        return self._whole(item, b"incomplete", self._members(item))
+
+    def _hosted(self, block: Block, frame: bytes) -> None:
+        """A frame of an item that only this vendor understands, at the place that the item has now."""
+        document = orjson.loads(frame)
+        name = document.pop("type").encode()
+        if name == b"response.output_item.done":
+            start, item = orjson.loads(block.start), document["item"]
+            item = item if isinstance(item, dict) else start
+            document["item"] = {**item, "id": start.get("id"), "type": start["type"]}
+            done = dumps(document["item"])
+            self.hold(len(done))
+            self.output.append(done)
+        self._write(name, b'"output_index":%d,%b' % (block.index, dumps(document)[1:-1]))
