@@ -1,0 +1,149 @@
+"""Cohere events to wire events: the message around the content blocks and the calls (``content.py``).
+
+``message-end`` is the completion point; it also brings the usage, and the provider's error where there is one. A
+``[DONE]`` behind it says nothing more.
+
+Source: dialects.md §0.3, §6.2, §7.6.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamkit.dialects.cohere.content import ContentReader
+from streamkit.dialects.cohere.wire import FAILURES, STOP_REASONS, VENDOR, decode_usage, sound_usage
+from streamkit.dialects.decoding import provider_failed, said, text_of
+from streamkit.events import Aside, ChoiceStarted, ProviderFailed, ResponseStarted, StopReasonSeen, TerminatorSeen
+from streamkit.limits import Limits
+from streamkit.report import StreamReport
+
+EVENTS = frozenset(
+    {
+        "message-start",
+        "content-start",
+        "content-delta",
+        "content-end",
+        "tool-plan-delta",
+        "tool-call-start",
+        "tool-call-delta",
+        "tool-call-end",
+        "citation-start",
+        "citation-end",
+        "message-end",
+    }
+)
+START_FIELDS = frozenset({"id", "type", "delta"})
+END_FIELDS = frozenset({"finish_reason", "usage", "error"})
+
+
+def recognises(_event: str, document: Any) -> bool:
+    """Whether a payload can be a Cohere event."""
+    return isinstance(document, dict) and isinstance(document.get("type"), str) and document["type"] in EVENTS
+
+
+class CohereDecoder(ContentReader):
+    def __init__(self, limits: Limits, report: StreamReport) -> None:
+        super().__init__(limits, report)
+        self._started = False
+        self._ended = False
+        self._by_type = {
+            "message-start": self._message_start,
+            "content-start": self.content_start,
+            "content-delta": self.content_delta,
+            "content-end": self.content_end,
+            "tool-plan-delta": self.tool_plan,
+            "tool-call-start": self.call_start,
+            "tool-call-delta": self.call_delta,
+            "tool-call-end": self.call_end,
+            "citation-start": self.citation,
+            "citation-end": self._pass_over,
+            "message-end": self._message_end,
+            "debug": self._debug,
+        }
+
+    def done(self) -> None:
+        if not self._ended:
+            super().done()
+
+    def decode(self, document: dict[str, Any]) -> None:
+        kind = self.string(document.get("type"))
+        handler = self._by_type.get(kind)
+        if handler is None:
+            self._other(document, kind)
+            return
+        self.recognised = True
+        if self.frame.event == "message":
+            self.report.repair("event_name_missing")
+        if self._ended:
+            self.report.repair("after_end")
+        handler(document)
+
+    def _other(self, document: dict[str, Any], kind: str) -> None:
+        """No event of this dialect: an error in another envelope (the body of an HTTP error), or something new."""
+        if document.get("error") or self.frame.event == "error" or (not kind and text_of(document.get("message"))):
+            self.recognised = True
+            self.report.repair("error_shape")
+            self.out.append(provider_failed(document.get("error") or document, VENDOR, {}))
+            return
+        self.strange()
+        if self._started:
+            self.out.append(Aside(VENDOR, "unknown_event", kind or "event", document))
+
+    def _pass_over(self, _document: dict[str, Any]) -> None:
+        """``citation-end``: a citation comes whole with its start."""
+
+    def _debug(self, document: dict[str, Any]) -> None:
+        self.ensure_started()
+        self.out.append(Aside(VENDOR, "metadata", "debug", document))
+
+    # -- the message -----------------------------------------------------------------------------------------------
+
+    def _message_start(self, document: dict[str, Any]) -> None:
+        if self._started:
+            self.report.repair("response_restarted")
+            return
+        message = self.message(document)
+        extras = {name: value for name, value in document.items() if name not in START_FIELDS and said(value)}
+        if inner := {name: value for name, value in message.items() if name != "role" and said(value)}:
+            extras["delta"] = inner
+        self._start(text_of(document.get("id")), text_of(message.get("role")) or "assistant", extras)
+
+    def _start(self, response_id: str | None, role: str, extras: dict[str, Any]) -> None:
+        self._started = True
+        self.out.append(ResponseStarted(response_id, vendor=VENDOR, extras=extras or None))
+        self.out.append(ChoiceStarted(role=role))
+
+    def ensure_started(self) -> None:
+        if not self._started:
+            self._start(None, "assistant", {})
+
+    def _message_end(self, document: dict[str, Any]) -> None:
+        self.ensure_started()
+        self._ended = True
+        delta = self.fields(document.get("delta"))
+        if usage := self.fields(delta.get("usage")):
+            self._usage(usage)
+        for name, value in delta.items():
+            if name not in END_FIELDS and said(value):
+                self.out.append(Aside(VENDOR, "metadata", f"message-end.{name}", value))
+        native = text_of(delta.get("finish_reason"))
+        if delta.get("error") or native in FAILURES:
+            self._failed(delta, native)
+            return
+        self.close_all()
+        if native is not None:
+            self.out.append(StopReasonSeen(STOP_REASONS.get(native, "other"), native))
+        self.out.append(TerminatorSeen())
+
+    def _usage(self, usage: dict[str, Any]) -> None:
+        self.out.append(decode_usage(usage))
+        if (sound := sound_usage(usage)) != usage:
+            self.odd({name: value for name, value in usage.items() if sound.get(name) != value})
+
+    def _failed(self, delta: dict[str, Any], native: str | None) -> None:
+        error = delta.get("error") or f"the provider gave the finish reason {native!r}"
+        if not isinstance(error, str):
+            self.report.repair("error_shape")
+        failure = provider_failed(error, VENDOR, {})
+        kind = FAILURES.get(native or "", failure.type)
+        self.out.append(ProviderFailed(kind, failure.message, native, failure.code, raw=delta, vendor=VENDOR))

@@ -1,0 +1,215 @@
+"""Events to Cohere events: blocks and calls one after another, the end of the message with its usage last.
+
+``BlockWriter`` holds the grammar of blocks; here events find their block. The message has its text, its calls and its tool
+plan in fields of their own, so text behind a call loses its place. One choice is written, the first.
+
+Source: dialects.md §6.2, §7.1.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import orjson
+
+from streamkit.dialects.base import Encoding
+from streamkit.dialects.block_encoding import BlockEncoder
+from streamkit.dialects.cohere.blocks import BlockWriter
+from streamkit.dialects.cohere.decode import EVENTS
+from streamkit.dialects.cohere.wire import FINISH_REASONS, STOP_REASONS, VENDOR, encode_usage
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    ProviderFailed,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    RefusalDelta,
+    ResponseStarted,
+    TextDelta,
+    ToolCallStarted,
+    UsageReported,
+)
+from streamkit.report import StreamReport
+
+dumps = orjson.dumps
+MESSAGE_END = "message-end."
+#: Fields that a message-end may have; more is no message.
+FEW = 64
+#: Names of events that may be copied from the wire: nothing in them can end a line (limits.md T1).
+NAME = re.compile(r"[a-z][a-z-]{0,63}")
+
+
+class CohereEncoder(BlockEncoder):
+    vendor = VENDOR
+    text_delta = b'"delta":{"message":{"content":{"text":%b}}}'
+    thinking_delta = b'"delta":{"message":{"content":{"thinking":%b}}}'
+
+    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
+        super().__init__(encoding, report)
+        self._started = False
+        self._vendor = ""
+        self._citations = 0
+        self._behind_call = False  # what is said next stands behind a call
+        self._usage: UsageReported | None = None
+        self._message_end: dict[str, Any] = {}
+
+    def make_blocks(self) -> BlockWriter:
+        return BlockWriter(self._event, self.write, self.encoding.limits)
+
+    # -- the message -----------------------------------------------------------------------------------------------
+
+    def _event(self, name: bytes, members: bytes) -> None:
+        if not self._started:
+            self.response_started(ResponseStarted())
+        self._frame(name, b'{"type":"%b",%b}' % (name, members))
+
+    def _frame(self, name: bytes, payload: bytes) -> None:
+        self.write(b"event: %b\ndata: %b\n\n" % (name, payload))
+
+    def response_started(self, event: ResponseStarted) -> None:
+        self._started = True
+        self._vendor = event.vendor
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": [],
+            "tool_plan": "",
+            "tool_calls": [],
+            "citations": [],
+        }
+        extras: dict[str, Any] = {}
+        if event.extras:
+            if event.vendor == VENDOR:
+                extras = dict(event.extras)
+                message.update(extras.pop("delta", {}))
+            else:
+                self.lose("response_fields")
+        start = {"id": event.id or self.encoding.make_id("msg_"), **extras, "delta": {"message": message}}
+        self._event(b"message-start", dumps(start)[1:-1])
+
+    def choice_started(self, event: ChoiceStarted) -> None:
+        self._is_ours(event.choice)
+
+    # -- text and reasoning ----------------------------------------------------------------------------------------
+
+    def text(self, event: TextDelta) -> None:
+        self._place(event.choice)
+        super().text(event)
+
+    def refusal(self, event: RefusalDelta) -> None:
+        self._place(event.choice)
+        super().refusal(event)
+
+    def reasoning(self, event: ReasoningDelta) -> None:
+        """The tool plan is this vendor's summary; what others call one is thinking here."""
+        self._place(event.choice)
+        if event.kind == "summary" and self._vendor == VENDOR:
+            if self._is_ours(event.choice):
+                self._blocks.text(("plan", event.block), b'"delta":{"message":{"tool_plan":%b}}' % dumps(event.text))
+        else:
+            super().reasoning(event)
+
+    def _place(self, choice: int) -> None:
+        if self._behind_call and choice == self._choice:
+            self._behind_call = False
+            self.lose("block_order")
+
+    def signature(self, event: ReasoningSignature) -> None:
+        if self._is_ours(event.choice):
+            self.lose("reasoning_signature")
+
+    def opaque(self, event: ReasoningOpaque) -> None:
+        if self._is_ours(event.choice):
+            self.lose("reasoning_opaque")
+
+    def redacted(self, _data: str, _number: int) -> None:
+        """The signature of a call has no place."""
+        self.lose("reasoning_signature")
+
+    # -- tool calls ------------------------------------------------------------------------------------------------
+
+    def call_start(self, event: ToolCallStarted) -> bytes:
+        self._behind_call = True
+        start: dict[str, Any] = {
+            "id": event.id,
+            "type": "function",
+            "function": {"name": event.name, "arguments": ""},
+        }
+        if event.extras and self._vendor == VENDOR:
+            start.update(event.extras)
+        elif event.extras:
+            self.lose("metadata")
+        return dumps(start)
+
+    # -- beside the text -------------------------------------------------------------------------------------------
+
+    def usage_reported(self, event: UsageReported) -> None:
+        self._usage = event
+
+    def aside(self, event: Aside) -> None:
+        if event.vendor != VENDOR or not self._is_written(event):
+            self.lose(event.kind)
+
+    def _is_written(self, event: Aside) -> bool:
+        """Write an aside of this vendor where it belongs; False if it has no place."""
+        if event.kind == "citation":
+            self._citation(event)
+        elif event.kind == "logprobs":
+            last = self._blocks.last
+            kind = "thinking" if last is not None and last.key == ("thinking", event.block) else "text"
+            delta = b'"delta":{"message":{"content":{"%b":""}}},"logprobs":%b' % (kind.encode(), dumps(event.raw))
+            self._blocks.text((kind, event.block), delta)
+        elif event.type.startswith(MESSAGE_END) and len(self._message_end) < FEW:
+            self._message_end[event.type.removeprefix(MESSAGE_END)] = event.raw
+        elif event.type not in EVENTS and _is_event(event.type, event.raw):
+            self._frame(event.type.encode(), dumps(event.raw))
+        else:
+            return False
+        return True
+
+    def _citation(self, event: Aside) -> None:
+        """A citation names its text by position, so it need not wait for it."""
+        index, self._citations = self._citations, self._citations + 1
+        citation = dumps(event.raw)
+        self._event(b"citation-start", b'"index":%d,"delta":{"message":{"citations":%b}}' % (index, citation))
+        self._event(b"citation-end", b'"index":%d' % index)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def terminate(self) -> None:
+        self._blocks.finish()
+        if not self._started:
+            self.response_started(ResponseStarted())
+        self._end({"finish_reason": self._finish_reason(), **self._message_end})
+
+    def _finish_reason(self) -> str:
+        stop = self.stop()
+        if stop.stop_sequence is not None:
+            self.lose("stop_sequence")
+        reason = FINISH_REASONS[stop.reason]
+        if STOP_REASONS[reason] != stop.reason:
+            self.lose("stop_reason")
+        return reason
+
+    def _end(self, delta: dict[str, Any]) -> None:
+        usage = self._usage
+        if usage is not None:
+            delta["usage"] = encode_usage(usage)
+            summed = (usage.input_total or 0) + (usage.output_total or 0)
+            details = (usage.input_cache_write, usage.output_reasoning)
+            if usage.vendor != VENDOR and (details != (None, None) or usage.total not in {None, summed}):
+                self.lose("usage_detail")
+        self._frame(b"message-end", b'{"type":"message-end","delta":%b}' % dumps(delta))
+
+    def error(self, event: ProviderFailed) -> None:
+        """The end of a message that failed, which no start need precede."""
+        if event.vendor != VENDOR and (event.native_type or event.http_status):
+            self.lose("error_detail")
+        reason = "TIMEOUT" if event.type == "timeout" else "ERROR"
+        self._end({"finish_reason": reason, "error": event.message})
+
+
+def _is_event(name: str, raw: Any) -> bool:
+    """Whether an event that only this vendor understands can be written as it came."""
+    return isinstance(raw, dict) and raw.get("type") == name and NAME.fullmatch(name) is not None

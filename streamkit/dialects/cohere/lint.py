@@ -1,0 +1,280 @@
+"""The grammar of Cohere's events, as the official client's types and the programs that use it need it.
+
+The client checks nothing: a payload of another shape is skipped with a warning, a stream that ends early ends in silence.
+So the rules are those of its types, and of programs that keep one pending call and find a block by its index. Event types
+and content types that are not known here are let through.
+
+Source: dialects.md §0.3, §0.4, §6.2, §7.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from streamkit.dialects.explain import COMMON_LOOKS, CUT, NO_RULE, READS, TORN, Look, Looks, like
+from streamkit.dialects.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
+from streamkit.framing.frame import Frame
+
+RULES: dict[str, str] = {
+    **COMMON_RULES,
+    "unterminated": "A blank line ends each event, the last too: the client drops one that lacks it (§0.3).",
+    "event": "An event has a `type`, and an `event:` line that says the same; clients read the type (§0.4, §6.2).",
+    "message_start": "`message-start` comes first, but for an end in an error, and once (§6.2).",
+    "message": "The message starts with an `id` and the role `assistant` (§6.2).",
+    "block_index": "Blocks of content have the `index` 0, 1, 2 … in the order they start (§6.2).",
+    "call_index": "Calls have the `index` 0, 1, 2 … in the order they start, a row of their own (§6.2).",
+    "block_order": "One block or call is open at a time; deltas and ends name it; a message ends outside (§6.2).",
+    "content": "`content` is an object; at the start it has a `type`, and its text or thinking is a string (§6.2).",
+    "content_kind": "A delta carries what its block is for: text, or thinking (§6.2).",
+    "tool_plan": "`tool_plan` of a delta is a string (§6.2).",
+    "tool_call": "`tool_calls` is an object, no list, with an object `function` (§6.2).",
+    "call_start": "A call starts with an `id`, the type `function` and a name, none of them blank (§6.2).",
+    "call_id": "No two calls have the same `id`: a result could not name its call (§6.2).",
+    "arguments": "`arguments` is a string, a piece of JSON text (§6.2).",
+    "citation": "A citation is an object, and its end names the same `index` (§6.2).",
+    "message_end": "`message-end` has an object `delta` with a `finish_reason` that is not blank (§6.2, §7.6).",
+    "usage": "`usage` is an object; its counts are numbers (§6.2).",
+    "error": "An `error` of `message-end` is a string, and the finish reason is then `ERROR` or `TIMEOUT` (§6.2).",
+    "after_end": "Nothing but `[DONE]` follows `message-end` (§0.3).",
+}
+LOOKS: Looks = {
+    **COMMON_LOOKS,
+    "truncated": (Look(CUT, 66),),
+    "unterminated": (like("last_event_unterminated"), Look(TORN, 106), Look(CUT, 106)),
+    "event": (like("error_shape"), like("event_name_missing")),
+    "message_start": (like("response_restarted"),),
+    "message": (like("field_invalid"),),
+    "block_index": (like("block_reopened"), like("index_reused"), like("index_invalid"), Look(READS, 82)),
+    "call_index": (like("block_reopened"), like("index_reused"), like("index_missing"), like("index_invalid")),
+    "block_order": (
+        like("block_unopened"),
+        like("block_reopened"),
+        like("block_unclosed"),
+        like("arguments_late"),
+    ),
+    "content": (like("field_invalid"),),
+    "content_kind": (like("block_mismatch"),),
+    "tool_plan": (like("field_invalid"),),
+    "tool_call": (like("field_invalid"),),
+    "call_start": (like("id_missing"), like("identity_blank", 33), like("call_nameless"), like("field_invalid")),
+    "call_id": (like("id_duplicate"),),
+    "arguments": (like("arguments_not_text"), like("field_invalid")),
+    "citation": (like("field_invalid"),),
+    "message_end": (like("field_invalid"),),
+    "usage": (like("field_invalid"),),
+    "error": (like("error_shape"),),
+    "after_end": (like("after_end"), like("after_error")),
+    NO_RULE: (Look("finish_derived", None),),
+}
+FAILURES = frozenset({"ERROR", "TIMEOUT"})
+#: The kind of block, and the index, of what is open.
+Open = tuple[str, object]
+SPOKEN = ("text", "thinking")
+
+
+class CohereLinter(GrammarChecker):
+    rules: ClassVar = RULES
+    looks: ClassVar = LOOKS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._started = False
+        self._ended = False
+        self._open: Open | None = None
+        self._kind: object = None  # of the open block of content
+        self._next = {"content": 0, "call": 0}
+        self._call_ids: set[str] = set()
+        self._citation: object = None
+        self._handlers: Mapping[str, Callable[[dict[str, Any]], None]] = {
+            "message-start": self._message_start,
+            "content-start": self._content_start,
+            "content-delta": self._content_delta,
+            "content-end": lambda document: self._stop(document, "content"),
+            "tool-plan-delta": self._tool_plan,
+            "tool-call-start": self._call_start,
+            "tool-call-delta": self._call_delta,
+            "tool-call-end": lambda document: self._stop(document, "call"),
+            "citation-start": self._citation_start,
+            "citation-end": self._citation_end,
+            "message-end": self._message_end,
+        }
+
+    # -- the message -----------------------------------------------------------------------------------------------
+
+    def take(self, frame: Frame) -> None:
+        done = frame.data == b"[DONE]"
+        if not frame.terminated and not done:
+            self.broken("unterminated", "no blank line after the last event")
+        if self._ended:
+            if not done:
+                self.broken("after_end", f"after message-end: {shown(frame.text)}")
+        elif not done:  # before the end the client stops there, and `truncated` says it
+            super().take(frame)
+
+    def check(self, document: dict[str, Any]) -> None:
+        kind = document.get("type")
+        if not is_filled(kind):
+            self.broken("event", f"type is {shown(kind)}")
+            return
+        if self.frame.event != kind:
+            self.broken("event", f"the event line says {shown(self.frame.event)}, the data {shown(kind)}", "note")
+        if not self._started and kind not in {"message-start", "message-end"}:
+            self.broken("message_start", f"{shown(kind)} before message-start")
+            self._started = True
+        handler = self._handlers.get(kind)
+        if handler is not None:
+            handler(document)
+
+    def close(self) -> None:
+        if not self._ended:
+            self.broken("truncated", "the stream ends before message-end")
+
+    def _message_start(self, document: dict[str, Any]) -> None:
+        if self._started:
+            self.broken("message_start", "message-start again")
+        self._started = True
+        role = message(document).get("role")
+        if not is_filled(document.get("id")) or role != "assistant":
+            self.broken("message", f"id is {shown(document.get('id'))}, role {shown(role)}")
+
+    def _message_end(self, document: dict[str, Any]) -> None:
+        self._ended = True
+        delta = document.get("delta")
+        if not isinstance(delta, dict) or not is_filled(delta.get("finish_reason")):
+            self.broken("message_end", f"delta is {shown(delta)}")
+            return
+        failed = delta["finish_reason"] in FAILURES
+        error = delta.get("error")
+        if error is not None and not (is_text(error) and failed):
+            self.broken("error", f"error is {shown(error)}, finish_reason {shown(delta['finish_reason'])}")
+        self._usage(delta.get("usage"))
+        if failed:
+            return
+        if not self._started:
+            self.broken("message_start", "message-end before message-start")
+        self._none_open("message-end")
+
+    def _usage(self, usage: object) -> None:
+        if usage is None:
+            return
+        if not isinstance(usage, dict):
+            self.broken("usage", f"usage is {shown(usage)}")
+            return
+        groups = [usage.get(name) for name in ("tokens", "billed_units")]
+        counts = [count for group in groups if isinstance(group, dict) for count in group.values()]
+        wrong = [group for group in groups if not isinstance(group, dict | None)]
+        wrong += [count for count in [*counts, usage.get("cached_tokens")] if not is_count(count)]
+        if wrong:
+            self.broken("usage", f"usage has {shown(wrong[0])}")
+
+    def _none_open(self, kind: str) -> None:
+        if self._open is not None:
+            self.broken("block_order", f"{kind} while {self._open[0]} {shown(self._open[1])} is open")
+            self._open = None
+
+    # -- blocks and calls ------------------------------------------------------------------------------------------
+
+    def _start(self, document: dict[str, Any], what: str, rule: str) -> None:
+        self._none_open(f"{what} start")
+        index = document.get("index")
+        if type(index) is not int or index != self._next[what]:
+            self.broken(rule, f"index is {shown(index)}, not {self._next[what]}")
+        self._next[what] += 1
+        self._open = what, index
+
+    def _is_open(self, document: dict[str, Any], what: str) -> bool:
+        if self._open == (what, document.get("index")):
+            return True
+        self.broken("block_order", f"{what} {shown(document.get('index'))} is not open")
+        return False
+
+    def _stop(self, document: dict[str, Any], what: str) -> None:
+        if self._is_open(document, what):
+            self._open = None
+
+    def _content_start(self, document: dict[str, Any]) -> None:
+        self._start(document, "content", "block_index")
+        content = message(document).get("content")
+        self._kind = None
+        if not isinstance(content, dict) or not is_filled(content.get("type")):
+            self.broken("content", f"content is {shown(content)}")
+            return
+        self._kind = content["type"]
+        if self._kind in SPOKEN and not is_text(content.get(self._kind)):
+            self.broken("content", f"{self._kind} is {shown(content.get(self._kind))}")
+
+    def _content_delta(self, document: dict[str, Any]) -> None:
+        if not self._is_open(document, "content"):
+            return
+        content = message(document).get("content")
+        if not isinstance(content, dict):
+            self.broken("content", f"content is {shown(content)}")
+            return
+        if self._kind not in SPOKEN:
+            return
+        found = [name for name in SPOKEN if name in content]
+        if found != [self._kind]:
+            self.broken("content_kind", f"{' and '.join(found) or 'nothing'} in a block of {self._kind}")
+        for name in found:
+            if not is_text(content[name]):
+                self.broken("content", f"{name} is {shown(content[name])}")
+
+    def _tool_plan(self, document: dict[str, Any]) -> None:
+        if self._open is not None:
+            self.broken("block_order", f"tool-plan-delta while {self._open[0]} {shown(self._open[1])} is open")
+        plan = message(document).get("tool_plan")
+        if not is_text(plan):
+            self.broken("tool_plan", f"tool_plan is {shown(plan)}")
+
+    def _call(self, document: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        call = message(document).get("tool_calls")
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(call, dict) or not isinstance(function, dict):
+            self.broken("tool_call", f"tool_calls is {shown(call)}")
+            return None
+        if not is_text(function.get("arguments")):
+            self.broken("arguments", f"arguments are {shown(function.get('arguments'))}")
+        return call, function
+
+    def _call_start(self, document: dict[str, Any]) -> None:
+        self._start(document, "call", "call_index")
+        found = self._call(document)
+        if found is None:
+            return
+        (call, function), call_id = found, found[0].get("id")
+        if not is_filled(call_id) or not is_filled(function.get("name")) or call.get("type") != "function":
+            self.broken("call_start", f"the call is {shown(call)}")
+        elif call_id in self._call_ids:
+            self.broken("call_id", f"the id {shown(call_id)} again")
+        else:
+            self._call_ids.add(call_id)
+
+    def _call_delta(self, document: dict[str, Any]) -> None:
+        if self._is_open(document, "call"):
+            self._call(document)
+
+    # -- citations -------------------------------------------------------------------------------------------------
+
+    def _citation_start(self, document: dict[str, Any]) -> None:
+        citation = message(document).get("citations")
+        self._citation = document.get("index")
+        if not isinstance(citation, dict) or not is_index(self._citation):
+            self.broken("citation", f"citation {shown(self._citation)} is {shown(citation)}")
+
+    def _citation_end(self, document: dict[str, Any]) -> None:
+        index, self._citation = self._citation, None
+        if index is None or document.get("index") != index:
+            self.broken("citation", f"an end of citation {shown(document.get('index'))}, which is not open")
+
+
+def message(document: dict[str, Any]) -> dict[str, Any]:
+    """``delta.message``; empty where there is none."""
+    delta = document.get("delta")
+    inner = delta.get("message") if isinstance(delta, dict) else None
+    return inner if isinstance(inner, dict) else {}
+
+
+def is_count(value: object) -> bool:
+    """A number as this API counts: the types say float, the wire mostly integers. Null counts nothing."""
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value >= 0)

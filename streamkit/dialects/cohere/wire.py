@@ -1,0 +1,74 @@
+"""The words of Cohere Chat v2: what both directions must agree on. Source: dialects.md §6.2, §7.1, §7.2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from streamkit.dialects.decoding import count_of, details_of
+from streamkit.events import ErrorType, StopReason, UsageReported
+
+VENDOR = "cohere"
+
+STOP_REASONS: Mapping[str, StopReason] = {
+    "COMPLETE": "stop",
+    "STOP_SEQUENCE": "stop_sequence",
+    "MAX_TOKENS": "length",
+    "TOOL_CALL": "tool_calls",
+}
+#: Where ``usage`` has its counts.
+GROUPS = frozenset({"billed_units", "tokens"})
+CACHED = "cached_tokens"
+COUNTED = GROUPS | {CACHED}
+#: Finish reasons that are errors: they stand where a success has its reason.
+FAILURES: Mapping[str, ErrorType] = {"ERROR": "server", "TIMEOUT": "timeout"}
+#: What came to a clean end is never ``ERROR``, whatever its reason: readers would take the answer for failed.
+FINISH_REASONS: Mapping[StopReason, str] = {
+    "stop": "COMPLETE",
+    "stop_sequence": "STOP_SEQUENCE",
+    "length": "MAX_TOKENS",
+    "context_full": "MAX_TOKENS",
+    "tool_calls": "TOOL_CALL",
+    "content_filter": "COMPLETE",
+    "refusal": "COMPLETE",
+    "pause": "COMPLETE",
+    "compaction": "COMPLETE",
+    "malformed_tool": "COMPLETE",
+    "error": "COMPLETE",
+    "other": "COMPLETE",
+}
+
+
+def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
+    """Token counts of a ``usage`` object. ``billed_units`` are what is paid for, not what was read and written."""
+    tokens = details_of(raw, "tokens")
+    given, output = count_of(tokens, "input_tokens"), count_of(tokens, "output_tokens")
+    total = None if given is None or output is None else given + output
+    return UsageReported(given, count_of(raw, CACHED), None, output, None, total, raw, VENDOR)
+
+
+def encode_usage(usage: UsageReported) -> dict[str, Any]:
+    """A ``usage`` object; the vendor's own where it came from this dialect. What is unknown is left out."""
+    if usage.vendor == VENDOR and usage.raw is not None:
+        return sound_usage(usage.raw)
+    counts = {"input_tokens": usage.input_total, "output_tokens": usage.output_total}
+    raw: dict[str, Any] = {"tokens": {name: count for name, count in counts.items() if count is not None}}
+    if usage.input_cached is not None:
+        raw[CACHED] = usage.input_cached
+    return raw
+
+
+def sound_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The same counts without those that are no numbers: the client's types have no place for them."""
+    sound: dict[str, Any] = {}
+    for name, value in raw.items():
+        if name in GROUPS and isinstance(value, dict):
+            sound[name] = {unit: count for unit, count in value.items() if is_count(count)}
+        elif name not in COUNTED or value is None or (name == CACHED and is_count(value)):
+            sound[name] = value
+    return sound
+
+
+def is_count(value: object) -> bool:
+    """A number as this API counts, or null: its types say float, the wire mostly has integers."""
+    return value is None or (type(value) in {int, float} and cast("float", value) >= 0)

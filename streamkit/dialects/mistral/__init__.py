@@ -1,0 +1,30 @@
+"""Mistral's Chat Completions, streamed: Chat with differences of its own. Source: dialects.md §1.6, §6.3."""
+
+from __future__ import annotations
+
+from streamkit.dialects.base import Dialect
+from streamkit.dialects.mistral.decode import MistralDecoder
+from streamkit.dialects.mistral.encode import MistralEncoder
+from streamkit.dialects.mistral.lint import MistralLinter
+from streamkit.dialects.mistral.tools import TOOLS
+from streamkit.dialects.openai_chat.decode import recognises
+from streamkit.framing.sse import KEEP_ALIVE, SSEParser
+
+DIALECT = Dialect(
+    name="mistral",
+    title="Mistral Chat Completions",
+    media_type="text/event-stream",
+    frame_end=b"\n\n",
+    parser=lambda limits, report: SSEParser(limits=limits, report=report, stray_errors=True),
+    decoder=MistralDecoder,
+    encoder=MistralEncoder,
+    linter=MistralLinter,
+    keep_alive={
+        "comment": KEEP_ALIVE,
+        "event": b'data: {"id":"","object":"chat.completion.chunk","created":0,"model":"","choices":[]}\n\n',
+    },
+    terminates=lambda frame: b'"choices"' not in frame.data,
+    #: The chunks of a text are the same as Chat's, which stands first in the table: ``auto`` says openai-chat.
+    recognises=recognises,
+    tools=TOOLS,
+)

@@ -1,0 +1,136 @@
+"""Mistral's chunks to wire events: Chat's, but for content as a list, whole calls and arguments that may be an object.
+
+An absent index is 0 here, and each of several whole calls may have it: an entry with a new id and a name begins another call.
+Entries that lack either are left to the vote of the next stage, which counts what it did.
+
+A ``signature`` closes its thinking; ``closed`` says nothing in a stream. Another vendor's signature comes sealed
+(``opaque.py``). ``p`` is padding.
+
+Source: dialects.md §1.6, §1.7, §6.3.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from attrs import define, field
+
+from streamkit.dialects.decoding import said, text_of
+from streamkit.dialects.mistral.wire import VENDOR
+from streamkit.dialects.opaque import unseal
+from streamkit.dialects.openai_chat.decode import CHUNK_FIELDS, ChatDecoder
+from streamkit.dialects.openai_chat.delta import UNSIGNED
+from streamkit.events import (
+    Aside,
+    AsideKind,
+    Opaque,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    TextDelta,
+    ToolCallDelta,
+)
+from streamkit.limits import Limits
+from streamkit.report import StreamReport
+
+#: Parts of the content that are asides, by what they are; of other types nothing is known.
+ASIDES: dict[str, AsideKind] = {"reference": "citation", "tool_reference": "citation", "input_audio": "audio"}
+THINKING_FIELDS = frozenset({"type", "thinking", "signature", "closed"})
+
+
+@define
+class _Calls:
+    """The calls of a choice, numbered as they came."""
+
+    at: dict[int, int] = field(factory=dict)  #: by index, the call that came last
+    ids: set[str] = field(factory=set)
+    count: int = 0
+
+
+class MistralDecoder(ChatDecoder):
+    dialect = "mistral"
+    vendor = VENDOR
+    takes_objects: ClassVar = True
+    has_flat_errors: ClassVar = True
+    chunk_fields: ClassVar = CHUNK_FIELDS | {"p"}
+
+    def __init__(self, limits: Limits, report: StreamReport) -> None:
+        super().__init__(limits, report)
+        self._calls: dict[int, _Calls] = {}
+        self._call_signatures: dict[int, Opaque] = {}  # of the next call of a choice
+        self._empty_parts = 0  # parts of text that are a signature only
+
+    # -- content ---------------------------------------------------------------------------------------------------
+
+    def parts(self, content: Any, choice: int) -> None:
+        for part in self.items(content):
+            kind = part.get("type") if type(part) is dict else None
+            if kind == "text":
+                if text := self.string(part.get("text")):
+                    self.out.append(TextDelta(text, choice))
+            elif kind == "thinking":
+                self._thinking(part, choice)
+            elif kind is None:
+                self.odd(part)
+            else:
+                self._part(f"content.{kind}", str(kind), part, choice)
+
+    def _thinking(self, part: dict[str, Any], choice: int) -> None:
+        block = self._signed.get(choice, UNSIGNED)[0] + 1
+        for thought in self.items(part.get("thinking")):
+            kind = thought.get("type") if type(thought) is dict else None
+            if kind == "text":
+                if text := self.string(thought.get("text")):
+                    self.out.append(ReasoningDelta(text, choice, block))
+            elif kind is None:
+                self.odd(thought)
+            else:
+                self._part(f"thinking.{kind}", str(kind), thought, choice)
+        if signature := self.string(part.get("signature")):
+            self._signature(signature, choice, block)
+        for name, value in part.items():
+            if name not in THINKING_FIELDS and said(value):
+                self.out.append(Aside(VENDOR, "metadata", f"thinking:{name}", value, choice, block))
+
+    def _part(self, name: str, kind: str, part: dict[str, Any], choice: int) -> None:
+        self.out.append(Aside(VENDOR, ASIDES.get(kind, "unknown_event"), name, part, choice))
+
+    def _signature(self, blob: str, choice: int, block: int) -> None:
+        sealed = unseal(blob)
+        kind = sealed.kind if sealed is not None else "reasoning"
+        vendor, blob = (sealed.vendor, sealed.blob) if sealed is not None else (VENDOR, blob)
+        if kind == "call":
+            self._call_signatures[choice] = Opaque(vendor, blob)
+        elif kind == "text":
+            self.out.append(ReasoningSignature(blob, vendor, choice, 0, "text"))
+        elif kind == "part":
+            self._empty_parts += 1
+            self.out.append(ReasoningSignature(blob, vendor, choice, self._empty_parts, "text"))
+        else:
+            event = ReasoningOpaque if kind == "opaque" else ReasoningSignature
+            self.out.append(event(blob, vendor, choice, block))
+            self._signed[choice] = block, vendor
+
+    # -- tool calls ------------------------------------------------------------------------------------------------
+
+    def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
+        before = len(self.out)
+        super().tool_call(call, choice, path)
+        for event in self.out[before:]:
+            if type(event) is ToolCallDelta:
+                self._place(event)
+
+    def _place(self, delta: ToolCallDelta) -> None:
+        """Give the entry the number of its call, which is all that the next stage sees of the index."""
+        calls = self._calls.setdefault(delta.choice, _Calls())
+        index = delta.index or 0
+        call_id = text_of(delta.id)
+        begins = call_id is not None and call_id not in calls.ids and text_of(delta.name) is not None
+        number = calls.at.get(index)
+        if number is None or begins:
+            number = calls.at[index] = calls.count
+            calls.count += 1
+            delta.signature = self._call_signatures.pop(delta.choice, delta.signature)
+        if begins and call_id is not None:
+            calls.ids.add(call_id)
+        delta.index = number

@@ -1,0 +1,268 @@
+"""Events to Mistral's chunks: Chat's, but calls are whole, reasoning is parts of the content, usage is on the last chunk.
+
+The client's types have no place for a fragment of a call, so a call is held until it ended; a truncated one is withheld.
+Its id has nine letters and digits: another becomes a hash, which is a counted loss (``identifiers.py``). A signature is
+written whole behind its thinking, since readers take it for the end of that; another vendor's is sealed.
+
+Source: dialects.md §0.4, §6.3.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import orjson
+from attrs import define, field
+
+from streamkit.dialects.base import Encoding
+from streamkit.dialects.encoding import wrapped_input
+from streamkit.dialects.mistral.wire import FINISH_REASONS, VENDOR, encode_usage
+from streamkit.dialects.opaque import Kind, seal
+from streamkit.dialects.openai_chat.encode import ChatEncoder
+from streamkit.dialects.openai_chat.wire import ERROR_NAMES, STOP_REASONS
+from streamkit.errors import HeldTooLong
+from streamkit.events import (
+    Aside,
+    ProviderFailed,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    RefusalDelta,
+    ResponseFinished,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from streamkit.identifiers import nine_characters
+from streamkit.report import StreamReport
+from streamkit.tool_calls.check import check_arguments
+
+dumps = orjson.dumps
+#: Members of the vendor's error that are not copied: two that are written, and those that would make a chunk of it.
+NO_DETAILS = frozenset({"object", "message", "id", "model", "choices"})
+
+
+@define
+class _Calls:
+    """The calls of a choice: those to be written, in the order of mention."""
+
+    order: list[ToolCallStarted] = field(factory=list)
+    ended: dict[int, ToolCallFinished] = field(factory=dict)  #: behind a call mentioned earlier
+    written: int = 0
+
+
+@define
+class _Signature:
+    """A signature that may come in pieces."""
+
+    kind: Kind
+    block: int
+    vendor: str
+    pieces: list[str] = field(factory=list)
+
+    @property
+    def text(self) -> str:
+        blob = "".join(self.pieces)
+        return blob if (self.kind, self.vendor) == ("reasoning", VENDOR) else seal(self.kind, self.vendor, blob)
+
+
+class MistralEncoder(ChatEncoder):
+    vendor: ClassVar = VENDOR
+
+    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
+        super().__init__(encoding, report)
+        self._calls: dict[int, _Calls] = {}
+        self._signatures: dict[int, _Signature] = {}  # by choice, the one that is not written yet
+        self._signature_chars = 0
+        self._finished: list[ResponseFinished] = []
+
+    # -- content ---------------------------------------------------------------------------------------------------
+
+    def _choice_chunk(self, number: int, delta: bytes) -> None:
+        if number in self._signatures:
+            self._settle(number)
+        super()._choice_chunk(number, delta)
+
+    def _thinking(self, choice: int, thinking: bytes) -> None:
+        self._delta(choice, b'{"content":[{"type":"thinking",%b}]}' % thinking)
+
+    def _write_signature(self, choice: int, text: str) -> None:
+        self._thinking(choice, b'"thinking":[],"signature":%b' % dumps(text))
+
+    def _place(self, event: TextDelta | RefusalDelta | ReasoningDelta, _order: int) -> None:
+        """The parts of the content keep their order; only what stands behind a call loses it."""
+        super()._place(event, 1)
+
+    def refusal(self, event: RefusalDelta) -> None:
+        choice = self._choice(event.choice)
+        if not choice.refused:
+            self.lose("refusal_as_text")
+        choice.refused = True
+        self.text(TextDelta(event.text, event.choice, event.block))
+
+    def reasoning(self, event: ReasoningDelta) -> None:
+        self._place(event, 1)
+        self._thinking(event.choice, b'"thinking":[{"type":"text","text":%b}]' % dumps(event.text))
+
+    def signature(self, event: ReasoningSignature) -> None:
+        choice = self._choice(event.choice)
+        if event.on == "text":
+            kind: Kind = "text" if choice.blocks.get(TextDelta) == event.block else "part"
+        elif choice.unsigned > 1 or (choice.unsigned and choice.blocks[ReasoningDelta] != event.block):
+            self.lose("reasoning_signature")  # what it proves is not what stands before it
+            return
+        else:
+            kind, choice.unsigned = "reasoning", 0
+        held = self._signatures.get(event.choice)
+        if held is None or (held.kind, held.block, held.vendor) != (kind, event.block, event.vendor):
+            self._settle(event.choice)
+            held = self._signatures[event.choice] = _Signature(kind, event.block, event.vendor)
+        self._signature_chars += len(event.blob)
+        if self._signature_chars > self.encoding.limits.held_chars:
+            raise HeldTooLong(self.encoding.limits.held_chars)
+        held.pieces.append(event.blob)
+
+    def _settle(self, number: int) -> None:
+        """Write the signature of a choice that is still held."""
+        held = self._signatures.pop(number, None)
+        if held is not None:
+            self._signature_chars -= sum(map(len, held.pieces))
+            self._write_signature(number, held.text)
+
+    def opaque(self, event: ReasoningOpaque) -> None:
+        self._settle(event.choice)
+        self._write_signature(event.choice, seal("opaque", event.vendor, event.blob))
+        self._choice(event.choice).unsigned = 0
+
+    # -- tool calls ------------------------------------------------------------------------------------------------
+
+    def call_started(self, event: ToolCallStarted) -> None:
+        self._choice(event.choice).order = 2
+        self._calls.setdefault(event.choice, _Calls()).order.append(event)
+
+    def call_arguments(self, _event: ToolCallArguments) -> None:
+        """Held: the finished call has the whole text."""
+
+    def call_finished(self, event: ToolCallFinished) -> None:
+        """Write it once the calls mentioned before it are written."""
+        calls = self._calls.setdefault(event.choice, _Calls())
+        calls.ended[event.call] = event
+        while calls.order and calls.order[0].call in calls.ended:
+            start = calls.order.pop(0)
+            self._write_call(calls, start, calls.ended.pop(start.call))
+
+    def _write_call(self, calls: _Calls, start: ToolCallStarted, event: ToolCallFinished) -> None:
+        arguments = self._whole_arguments(event)
+        if arguments is None or not event.name:
+            self.withhold("call_withheld", event.id, event.name or None, event.arguments)
+            return
+        call_id = nine_characters(event.id)
+        if call_id != event.id:
+            self.lose("call_id")
+        entry: dict[str, Any] = {
+            "index": calls.written,
+            "id": call_id,
+            "type": "function",
+            "function": {"name": event.name, "arguments": arguments},
+        }
+        if start.extras and self._vendor == VENDOR:
+            entry.update(start.extras)
+        elif start.extras:
+            self.lose("metadata")
+        if start.signature is not None:
+            self._write_signature(event.choice, seal("call", start.signature.vendor, start.signature.blob))
+        calls.written += 1
+        self._delta(event.choice, b'{"tool_calls":[%b]}' % dumps(entry))
+
+    def _whole_arguments(self, event: ToolCallFinished) -> str | None:
+        """The text to write; None for a call that was cut, which a client would run."""
+        if not event.ended:
+            return None
+        if event.kind == "custom":
+            self.lose("custom_tool_wrapped")
+            return wrapped_input(event.arguments)
+        verdict = event.verdict or check_arguments(event.arguments, depth=self.encoding.limits.json_depth)
+        if verdict.kind == "truncated":
+            return None
+        return "{}" if verdict.kind == "empty" else event.arguments
+
+    # -- beside the text -------------------------------------------------------------------------------------------
+
+    def aside(self, event: Aside) -> None:
+        if event.vendor == VENDOR and event.type.startswith(("content.", "thinking.", "thinking:")):
+            if not self._is_written(event):
+                self.lose(event.kind)
+        else:
+            super().aside(event)
+
+    def _is_written(self, event: Aside) -> bool:
+        """Write a part of the content, a part of a thinking, or a field of one; False if the client could not read it."""
+        where, _, name = event.type.partition(":")
+        if name:
+            self._thinking(event.choice, b'"thinking":[],%b' % dumps({name: event.raw})[1:-1])
+        elif not isinstance(event.raw, dict) or not isinstance(event.raw.get("type"), str):
+            return False
+        elif where.startswith("content."):
+            self._delta(event.choice, b'{"content":[%b]}' % dumps(event.raw))
+        else:
+            self._thinking(event.choice, b'"thinking":[%b]' % dumps(event.raw))
+        return True
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def finished(self, event: ResponseFinished) -> None:
+        self._settle(event.choice)
+        self._finished.append(event)
+
+    def terminate(self) -> None:
+        usage = b""
+        if self._usage is not None:
+            usage = b',"usage":' + dumps(encode_usage(self._usage))
+        for event in self._finished:
+            number = event.choice
+            choice = self._choice(number)
+            reason = self._finish_reason(event).encode()
+            content = b"" if choice.role_written else b'"role":"assistant",'
+            choice.role_written = True
+            rest = usage if event is self._finished[-1] else b""
+            self._chunk(
+                b'"choices":[{"index":%d,"delta":{%b"content":""},"finish_reason":"%b"}]%b'
+                % (number, content, reason, rest)
+            )
+        self.write(b"data: [DONE]\n\n")
+
+    def _finish_reason(self, event: ResponseFinished) -> str:
+        reason = FINISH_REASONS[event.reason]
+        calls = self._calls.get(event.choice)
+        if event.stop_sequence is not None:
+            self.lose("stop_sequence")
+        if event.reason == "tool_calls" and (calls is None or not calls.written):
+            self.lose("stop_reason")  # every call was withheld: the client would wait for one
+            return "stop"
+        if STOP_REASONS[reason] != event.reason:
+            self.lose("stop_reason")
+        return reason
+
+    def flush(self) -> None:
+        """The stream failed: a signature that may be half of one proves nothing."""
+        for _ in self._signatures:
+            self.lose("reasoning_signature")
+        self._signatures.clear()
+
+    def error(self, event: ProviderFailed) -> None:
+        """A chunk that is none: the client raises for it, and shows its body."""
+        ours = event.vendor == VENDOR
+        if event.vendor and not ours and (event.native_type or event.http_status):
+            self.lose("error_detail")
+        native = event.native_type if ours else None
+        body = {
+            "object": "error",
+            "message": event.message,
+            "type": native or ERROR_NAMES[event.type],
+            "param": None,
+            "code": event.code,
+        }
+        if ours and isinstance(event.raw, dict):
+            body |= {name: value for name, value in event.raw.items() if name not in NO_DETAILS}
+        self.write(b"data: %b\n\n" % dumps(body))

@@ -1,0 +1,270 @@
+"""The grammar of Mistral's chunks, as the types of the official client need them.
+
+The client validates each chunk and raises at the first that does not fit, so an error frame needs no form of its own. It
+knows no fragments: each entry of ``tool_calls`` is a whole call. Parts of the content whose type it does not know are let
+through.
+
+Source: dialects.md §0.4, §1.1, §6.3, §7.6.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar
+
+from attrs import define, field
+
+from streamkit.dialects.explain import COMMON_LOOKS, CUT, KNOWN, READS, TORN, UNFINISHED, Look, Looks, like
+from streamkit.dialects.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, load_json, shown
+from streamkit.framing.frame import Frame
+
+RULES: dict[str, str] = {
+    **COMMON_RULES,
+    "unterminated": "A blank line ends each event, the last too; the client reads it without (§0.3).",
+    "empty_data": "No event has an empty payload: the client finds no chunk in it and raises (§0.4).",
+    "identity": "`id` and `model` are strings and the same in all chunks (§1.2, §6.3).",
+    "choices": "`choices` is a list of objects, each with a non-negative integer `index` (§6.3).",
+    "delta": "A choice has an object `delta` (§6.3).",
+    "content": "`content` is a string, null, or a list of objects that each name their `type` (§6.3).",
+    "part": "A part of type `text` has a string `text`, one of type `thinking` a list of such parts (§6.3).",
+    "finish_reason": "Each choice has the key `finish_reason`, null in all chunks of a choice but one (§0.4, §6.3).",
+    "after_finish": "A choice says nothing more once it has its finish reason (§1.1).",
+    "tool_calls": "`tool_calls` is a list of objects, each with an object `function` (§6.3).",
+    "call_index": "Calls have the `index` 0, 1, 2 … in the order they come; the client reads 0 for none (§0.4, §6.3).",
+    "call_id": "A call has an `id` of nine letters and digits, which no other call has (§6.3).",
+    "call_name": "An entry has a name that is not blank: it is a whole call, and no fragment of one (§0.4).",
+    "arguments": "`arguments` is an object or a string (§6.3).",
+    "arguments_unparsable": "Arguments in a string are nothing or one JSON object; a model may fail at it (§6.3).",
+    "usage": "`usage` is an object, its counts integers or null (§6.3).",
+    "error": "An error frame says `object: error`, or has an `error`; the client raises for either (§1.4).",
+    "after_error": "Nothing but `[DONE]` follows an error frame (§1.1).",
+    "done": "`[DONE]` ends a stream that no error frame ended (§1.1).",
+    "after_done": "Nothing follows `[DONE]` (§1.1).",
+}
+LOOKS: Looks = {
+    **COMMON_LOOKS,
+    "truncated": (
+        like("finish_derived"),
+        Look(UNFINISHED, 61),
+        Look(CUT, 114, "the stream has no choice"),
+        Look(CUT, 65),
+    ),
+    "unterminated": (like("last_event_unterminated"), Look(TORN, 106), Look(CUT, 106)),
+    "empty_data": (Look(READS, 100),),
+    "identity": (like("field_invalid"),),
+    "choices": (
+        like("choice_index_missing"),
+        like("index_invalid"),
+        like("field_invalid"),
+        Look(READS, 71, "choices is None"),
+    ),
+    "delta": (like("delta_missing"), like("field_invalid")),
+    "content": (like("field_invalid"),),
+    "part": (like("field_invalid"),),
+    "finish_reason": (
+        like("field_invalid"),
+        Look(READS, 57, "finish_reason is"),
+        Look(READS, 58, "a second finish reason"),
+    ),
+    "after_finish": (Look(READS, 59), like("after_error")),
+    "tool_calls": (like("field_invalid"),),
+    "call_index": (Look(KNOWN, 6, "index is None"), Look(KNOWN, 9), like("index_invalid")),
+    "call_id": (
+        like("id_missing"),
+        like("identity_blank"),
+        like("id_repeated", 30),
+        like("id_duplicate"),
+        Look(READS, 26),
+    ),
+    "call_name": (like("call_nameless"), like("identity_blank", 24), Look(READS, 40)),
+    "arguments": (like("field_invalid"),),
+    "arguments_unparsable": (Look(KNOWN, 50),),
+    "usage": (like("field_invalid"),),
+    "error": (like("error_shape"),),
+    "after_error": (like("after_error"),),
+    "done": (),
+    "after_done": (like("after_end"), like("after_error")),
+}
+DONE = b"[DONE]"
+NINE = re.compile(r"[a-zA-Z0-9]{9}")
+COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_audio_seconds")
+
+
+@define
+class _Choice:
+    finished: object = None
+    calls: int = 0
+    call_ids: set[str] = field(factory=set)
+
+
+class MistralLinter(GrammarChecker):
+    rules: ClassVar = RULES
+    looks: ClassVar = LOOKS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._identity: dict[str, str] = {}
+        self._choices: dict[int, _Choice] = {}
+        self._failed = False
+        self._done = False
+
+    # -- the stream ------------------------------------------------------------------------------------------------
+
+    def take(self, frame: Frame) -> None:
+        if not frame.terminated:
+            self.broken("unterminated", "no blank line after the last event", "note")
+        if self._done:
+            self.broken("after_done", f"after [DONE]: {shown(frame.text)}")
+        elif frame.data == DONE:
+            self._done = True
+        elif self._failed:
+            self.broken("after_error", f"after an error frame: {shown(frame.text)}")
+        elif not frame.data or frame.data.isspace():
+            self.broken("empty_data", "the payload is blank")
+        else:
+            super().take(frame)
+
+    def check(self, document: dict[str, Any]) -> None:
+        error = document.get("error")
+        if error or document.get("object") == "error":
+            self._failed = True
+            message = (
+                document.get("message") if error is None else error.get("message") if isinstance(error, dict) else ""
+            )
+            if not is_filled(message) or "choices" in document:
+                self.broken("error", f"the error is {shown(document)}", "error" if "choices" in document else "note")
+            return
+        for name in ("id", "model"):
+            self._same(name, document.get(name))
+        choices = document.get("choices")
+        if not isinstance(choices, list):
+            self.broken("choices", f"choices is {shown(choices)}")
+            choices = []
+        for choice in choices:
+            self._choice(choice)
+        self._usage(document.get("usage"))
+
+    def close(self) -> None:
+        if self._failed:
+            return
+        open_ones = [number for number, choice in self._choices.items() if not choice.finished]
+        if open_ones:
+            self.broken("truncated", f"choice {open_ones[0]} has no finish reason")
+        elif not self._choices:
+            self.broken("truncated", "the stream has no choice")
+        elif not self._done:
+            self.broken("done", "the stream ends without [DONE]", "note")
+
+    def _same(self, name: str, value: object) -> None:
+        if not isinstance(value, str):
+            self.broken("identity", f"{name} is {shown(value)}")
+        elif self._identity.setdefault(name, value) != value:
+            self.broken("identity", f"{name} changes from {shown(self._identity[name])} to {shown(value)}", "note")
+            self._identity[name] = value
+
+    def _usage(self, usage: object) -> None:
+        if usage is None:
+            return
+        counts = usage if isinstance(usage, dict) else {"": usage}
+        wrong = [
+            value for name, value in counts.items() if name in {*COUNTS, ""} and not (value is None or is_index(value))
+        ]
+        if wrong:
+            self.broken("usage", f"usage has {shown(wrong[0])}")
+
+    # -- a choice --------------------------------------------------------------------------------------------------
+
+    def _choice(self, entry: object) -> None:
+        if not isinstance(entry, dict) or not is_index(entry.get("index")):
+            self.broken("choices", f"a choice without an index: {shown(entry)}")
+            return
+        choice = self._choices.setdefault(entry["index"], _Choice())
+        delta = entry.get("delta")
+        if not isinstance(delta, dict):
+            self.broken("delta", f"delta is {shown(delta)}")
+            delta = {}
+        if choice.finished and any(value for name, value in delta.items() if name != "role"):
+            self.broken("after_finish", f"after the finish reason: {shown(delta)}")
+        self._content(delta.get("content"))
+        self._tool_calls(choice, delta.get("tool_calls"))
+        if "finish_reason" not in entry:
+            self.broken("finish_reason", "no key finish_reason")
+        self._finish_reason(choice, entry.get("finish_reason"))
+
+    def _finish_reason(self, choice: _Choice, reason: object) -> None:
+        if reason is None:
+            return
+        if not is_filled(reason):
+            self.broken("finish_reason", f"finish_reason is {shown(reason)}")
+            return
+        if choice.finished is not None:
+            same = reason == choice.finished
+            self.broken("finish_reason", f"a second finish reason: {shown(reason)}", "note" if same else "error")
+        choice.finished = reason
+
+    def _content(self, content: object) -> None:
+        if content is None or is_text(content):
+            return
+        parts = content if isinstance(content, list) else [content]
+        for part in parts:
+            if not isinstance(content, list) or not isinstance(part, dict) or not is_text(part.get("type")):
+                self.broken("content", f"content is {shown(content)}")
+            elif part["type"] == "text":
+                self._text(part)
+            elif part["type"] == "thinking":
+                self._thinking(part)
+
+    def _thinking(self, part: dict[str, Any]) -> None:
+        thoughts, signature = part.get("thinking"), part.get("signature")
+        if not isinstance(thoughts, list) or not (signature is None or is_text(signature)):
+            self.broken("part", f"the thinking is {shown(part)}")
+            return
+        for thought in thoughts:
+            if not isinstance(thought, dict) or thought.get("type", "text") == "text":
+                self._text(thought)
+
+    def _text(self, part: object) -> None:
+        if not isinstance(part, dict) or not is_text(part.get("text")):
+            self.broken("part", f"the text is {shown(part)}")
+
+    # -- tool calls ------------------------------------------------------------------------------------------------
+
+    def _tool_calls(self, choice: _Choice, entries: object) -> None:
+        if entries is None:
+            return
+        if not isinstance(entries, list):
+            self.broken("tool_calls", f"tool_calls is {shown(entries)}")
+            return
+        for entry in entries:
+            if not isinstance(entry, dict) or not isinstance(entry.get("function"), dict):
+                self.broken("tool_calls", f"an entry is {shown(entry)}")
+            else:
+                self._call(choice, entry, entry["function"])
+
+    def _call(self, choice: _Choice, entry: dict[str, Any], function: dict[str, Any]) -> None:
+        index, call_id, arguments = entry.get("index"), entry.get("id"), function.get("arguments")
+        if index != choice.calls or type(index) is not int:  # many servers send whole calls with 0, or without one
+            harmless = index is None or index == 0
+            self.broken("call_index", f"index is {shown(index)}, not {choice.calls}", "note" if harmless else "error")
+        choice.calls += 1
+        if not is_text(call_id) or not NINE.fullmatch(call_id):
+            self.broken("call_id", f"id is {shown(call_id)}")
+        elif call_id in choice.call_ids:
+            self.broken("call_id", f"id {shown(call_id)} again")
+        else:
+            choice.call_ids.add(call_id)
+        if not is_filled(function.get("name")):
+            self.broken("call_name", f"name is {shown(function.get('name'))}")
+        if is_text(arguments):
+            if not is_object(arguments):
+                self.broken("arguments_unparsable", f"arguments are {shown(arguments)}", "note")
+        elif not isinstance(arguments, dict):
+            self.broken("arguments", f"arguments are {shown(arguments)}")
+
+
+def is_object(text: str) -> bool:
+    """Whether a text of arguments is nothing or one JSON object."""
+    try:
+        return not text or isinstance(load_json(text), dict)
+    except ValueError:
+        return False
