@@ -32,6 +32,7 @@ lint: $(VENV)/.test
 docs: $(VENV)/.test  ## write the generated reference pages again
 	$(BIN)/python tools/reference.py
 	$(BIN)/python tools/field_failures.py
+	$(BIN)/python tools/matrix.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -35,6 +35,7 @@ STAGES = {
     "Stages, in their order": [
         streamkit.parse_sse,
         streamkit.parse_ndjson,
+        streamkit.parse_eventstream,
         streamkit.decode,
         streamkit.accumulate_tool_calls,
         streamkit.check_schema_early,
@@ -153,7 +154,7 @@ def stages_page() -> str:
         for thing in things:
             head = "" if isinstance(thing, type) else f"```text\n{signature(thing)}\n```"
             parts += [f"### {thing.__name__}", head, prose(thing.__doc__)]
-    names = ((f"`{d.name}`", d.title, f"`{d.media_type}`") for d in DIALECTS.values())
+    names = ((f"`{d.name}`", d.title, f"`{d.media_type}`") for d in DIALECTS.built_in.values())
     statuses = ((f"`{status.name}`", str(int(status))) for status in report.Status)
     return page(
         "Stages and recipes",
@@ -225,6 +226,7 @@ def repairs_page() -> str:
         elif kind := re.match(r'    "(\w+)": ', line):
             group[kind[1]] = report.REPAIRS[kind[1]]
             parts[-1] = kinds(group)
+    parts += ["## Requests", kinds(report.REQUEST_REPAIRS)]
     return page("Repairs", "A repair is a tolerance that was used. `StreamReport.repairs` counts them by kind.", *parts)
 
 
@@ -232,13 +234,56 @@ def losses_page() -> str:
     return page(
         "Losses",
         "A loss is something that the output's dialect could not carry. `StreamReport.losses` counts them by kind.",
-        kinds(report.LOSSES),
+        "## Streams and whole responses",
+        kinds(report.STREAM_LOSSES),
+        "## Requests",
+        "`StreamReport.lost` names what it was: which parameter, which keyword.",
+        kinds(report.REQUEST_LOSSES),
     )
+
+
+def profiles_page() -> str:
+    said = [
+        """\
+A provider may be named wherever a dialect comes in (`--from deepseek`, `transcode(source, "deepseek", …)`), and a client
+wherever one goes out (`--to claude-code`).
+`streamkit dialects` lists them, too.""",
+        """\
+## Providers
+
+Nothing needs a provider's name to be read right.
+It only adds: a report then says which repairs are known of that provider.
+What it sends beside the dialect's own fields is carried within the dialect, and a counted loss elsewhere.""",
+    ]
+    for dialect in DIALECTS.built_in.values():
+        for one in dialect.providers:
+            said.append(f"### `{one.name}`\n\n{one.title}: `{dialect.name}`.")
+            if one.habits:
+                said.append(
+                    table(("known repair", "how it comes about"), ((f"`{k}`", how) for k, how in one.habits.items()))
+                )
+            if one.adds:
+                said.append(
+                    table(("beside the dialect", "what it is"), ((f"`{k}`", what) for k, what in one.adds.items()))
+                )
+    said.append("## Clients\n\nWhat is written for a client. The settings are those of [`Profile`](stages.md#profile).")
+    rows = (
+        (
+            f"`{one.name}`",
+            one.title,
+            f"`{dialect.name}`",
+            ", ".join(f"`{k} = {v!r}`" for k, v in one.changes.items()) or "the default",
+        )
+        for dialect in DIALECTS.built_in.values()
+        for one in dialect.clients
+    )
+    said.append(table(("client", "who it is", "dialect", "what is written"), rows))
+    return page("Providers and clients", *said)
 
 
 def lint_page() -> str:
     parts = ["## Every dialect", kinds({**COMMON_RULES, **READING_RULES}, "rule")]
-    for dialect in DIALECTS.values():
+    for dialect in DIALECTS.built_in.values():
         rules = getattr(dialect.linter(), "rules", {})
         own = {name: text for name, text in rules.items() if COMMON_RULES.get(name) != text}
         parts += [f"## {dialect.name}", kinds(own, "rule")]
@@ -268,7 +313,11 @@ def spelled(action: argparse.Action) -> str:
     if not action.option_strings:
         return f"[{action.metavar} …]" if action.nargs == "*" else f"[{action.metavar}]"
     value = (
-        "" if action.nargs == 0 else f" {{{','.join(action.choices)}}}" if action.choices else f" {action.dest.upper()}"
+        ""
+        if action.nargs == 0
+        else f" {{{','.join(action.choices)}}}"
+        if action.choices
+        else f" {action.metavar or action.dest.upper()}"
     )
     return ", ".join(action.option_strings) + value
 
@@ -295,6 +344,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "repairs.md": repairs_page,
     "losses.md": losses_page,
     "lint-rules.md": lint_page,
+    "profiles.md": profiles_page,
     "cli.md": cli_page,
 }
 

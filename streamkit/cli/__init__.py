@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from streamkit.cli import convert, inspect, lint
+from streamkit.cli import convert, dialects, inspect, lint
 from streamkit.cli.streams import say
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.report import Status
@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"streamkit {version('streamkit-llm')}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (convert, inspect, lint):
+    for command in (convert, inspect, lint, dialects):
         command.add_to(commands, STATUSES)
     return top
 

@@ -7,10 +7,9 @@ from typing import Any
 
 from attrs import evolve
 
-from streamkit.cli.options import add_policy
+from streamkit.cli.options import add_policy, client, source
 from streamkit.cli.streams import STDIN, name_of, read, say, write
-from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import DEFAULT_PROFILE
+from streamkit.dialects import client_named
 from streamkit.policy import POLICIES
 from streamkit.recipes import transcode
 from streamkit.report import LOSSES, REPAIRS, Status, StreamReport, describe
@@ -18,7 +17,8 @@ from streamkit.report import LOSSES, REPAIRS, Status, StreamReport, describe
 HELP = "translate a stream into another dialect"
 DETAIL = """\
 Reads a recorded or live stream (curl -N … | streamkit convert …) and writes each piece as soon as it is there. Within one
-dialect frames pass byte for byte; --reencode writes them anew, which mends what the provider broke.
+dialect frames pass byte for byte; --reencode writes them anew, which mends what the provider broke. `streamkit dialects` lists
+the dialects.
 
 When the input is cut or fails, all that arrived is written, then the output dialect's own error frame and no success
 terminator. What was repaired or lost is told on standard error.
@@ -36,8 +36,12 @@ def add_to(commands: Any, statuses: str) -> None:
         epilog=statuses,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("--from", dest="source", required=True, choices=DIALECTS, help="the dialect that comes in")
-    command.add_argument("--to", dest="target", required=True, choices=DIALECTS, help="the dialect that goes out")
+    command.add_argument(
+        "--from", dest="source", required=True, type=source, metavar="DIALECT", help="the dialect that comes in"
+    )
+    command.add_argument(
+        "--to", dest="target", required=True, type=client, metavar="DIALECT", help="the dialect that goes out"
+    )
     command.add_argument("--reencode", action="store_true", help="decode and encode even within one dialect")
     command.add_argument("--no-usage", action="store_true", help="openai-chat: leave the usage chunk out")
     command.add_argument(
@@ -52,7 +56,11 @@ def add_to(commands: Any, statuses: str) -> None:
 
 
 async def run(options: argparse.Namespace) -> Status:
-    profile = evolve(DEFAULT_PROFILE, include_usage=not options.no_usage, call_ids=options.call_ids)
+    profile = client_named(options.target)[1]
+    if options.no_usage:
+        profile = evolve(profile, include_usage=False)
+    if options.call_ids:
+        profile = evolve(profile, call_ids=True)
     async with transcode(
         read(options.file),
         options.source,
@@ -76,7 +84,8 @@ def tell(report: StreamReport, title: str) -> None:
     say(f"{title}: {report.frames} frames, {ending(report)}")
     for what, counts, meanings in (("repair", report.repairs, REPAIRS), ("loss", report.losses, LOSSES)):
         for kind, times in counts.items():
-            say(f"  {what} {kind} ({times}): {meanings[kind]}")
+            known = f"; known of this provider: {report.habits[kind]}" if kind in report.habits else ""
+            say(f"  {what} {kind} ({times}): {meanings[kind]}{known}")
     for call in report.withheld:
         say(f"  withheld ({call.kind}): {call.name or 'a call without a name'} {call.arguments}")
     if report.broken_frame is not None:

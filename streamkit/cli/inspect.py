@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from streamkit.cli.options import AUTO, add_policy, dialect_or_auto
+from streamkit.cli.options import AUTO, add_policy, source_or_auto
 from streamkit.cli.picture import Palette, Picture
 from streamkit.cli.streams import files_of, name_of, read, say, write
 from streamkit.collector import Collector
@@ -54,7 +54,7 @@ def add_to(commands: Any, statuses: str) -> None:
         "--from",
         dest="source",
         default=AUTO,
-        type=dialect_or_auto,
+        type=source_or_auto,
         metavar="DIALECT",
         help="the dialect (default: auto)",
     )

@@ -15,9 +15,10 @@ from typing import Any
 import orjson
 from attrs import asdict, define, frozen
 
+from streamkit.cli.options import AUTO, dialect_or_auto
 from streamkit.cli.streams import files_of, name_of, read, say, visible, write
 from streamkit.detect import Again, detect
-from streamkit.dialects import DIALECTS, dialect_named
+from streamkit.dialects import dialect_named
 from streamkit.dialects.base import Violation
 from streamkit.dialects.decoding import DONE
 from streamkit.dialects.explain import (
@@ -68,7 +69,9 @@ def add_to(commands: Any, _statuses: str) -> None:
     command = commands.add_parser(
         "lint", help=HELP, description=DETAIL, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    command.add_argument("--dialect", default="auto", choices=["auto", *DIALECTS], help="the dialect (default: auto)")
+    command.add_argument(
+        "--dialect", default=AUTO, type=dialect_or_auto, metavar="DIALECT", help="the dialect (default: auto)"
+    )
     command.add_argument("--json", action="store_true", help="one JSON object a file")
     command.add_argument("files", nargs="*", metavar="FILE", help="recordings; standard input by default")
     command.set_defaults(run=run)
@@ -83,7 +86,7 @@ async def lint(path: str, dialect: str, *, as_json: bool) -> Status:
     """Check one file and tell; returns its status."""
     try:
         source: Again | AsyncGenerator[bytes, None] = read(path)
-        if dialect == "auto":
+        if dialect == AUTO:
             dialect, source = await detect(source)
         check = Check(dialect)
         try:

@@ -3,8 +3,40 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
+from streamkit.dialects import client_named, dialect_named, source_named
+from streamkit.errors import UsageError
 from streamkit.policy import POLICIES
+
+AUTO = "auto"
+
+
+def _checked(name: str, find: Callable[[str], object]) -> str:
+    """A name that ``find`` knows. Asked for this one only, so that the package of no other dialect is imported."""
+    try:
+        find(name)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return name
+
+
+def source(name: str) -> str:
+    """The type of an argument that names a dialect that comes in, or a provider."""
+    return _checked(name, source_named)
+
+
+def client(name: str) -> str:
+    """The type of an argument that names a dialect that goes out, or a client."""
+    return _checked(name, client_named)
+
+
+def source_or_auto(name: str) -> str:
+    return name if name == AUTO else source(name)
+
+
+def dialect_or_auto(name: str) -> str:
+    return name if name == AUTO else _checked(name, dialect_named)
 
 
 def add_policy(command: argparse.ArgumentParser) -> None:

@@ -175,7 +175,8 @@ class Picture:
             lines.append(f"  usage  {_count(usage.input_total)} in, {_count(usage.output_total)} out")
         for what, counts, meanings in (("repair", report.repairs, REPAIRS), ("loss", report.losses, LOSSES)):
             for kind, times in counts.items():
-                lines.append(f"  {paint(what, '33')} {kind} ×{times}  {meanings[kind]}")
+                known = f" (known of this provider: {report.habits[kind]})" if kind in report.habits else ""
+                lines.append(f"  {paint(what, '33')} {kind} ×{times}  {meanings[kind]}{known}")
         if report.error is not None:
             lines.append("  " + paint(f"failed: {visible(describe(report.error))}", "31"))
         elif response.error is not None:

@@ -175,3 +175,14 @@ def test_version_and_help():
         done = run(*command, "--help")
         assert done.returncode == 0
         assert b"exit status" in done.stdout
+
+
+def test_a_provider_that_is_named_says_which_repairs_are_no_surprise(tmp_path):
+    body = b'data: {"id":"c","choices":[{"index":0,"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]},'
+    body += b'"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+    (tmp_path / "s.sse").write_bytes(body)
+    told = run("convert", "--from", "gemini-openai", "--to", "claude-code", str(tmp_path / "s.sse")).stderr.decode()
+    assert "known of this provider: `stop` though tools are called" in told
+    told = run("convert", "--from", "openai-chat", "--to", "anthropic", str(tmp_path / "s.sse")).stderr.decode()
+    assert "repair stop_with_calls" in told
+    assert "known of" not in told

@@ -1,0 +1,116 @@
+"""``streamkit dialects``: the dialects there are, where each comes from, and the providers and clients that speak them."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from streamkit.cli.streams import visible, write
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.base import Dialect
+from streamkit.dialects.registry import Candidate
+from streamkit.report import Status
+
+HELP = "list the dialects, and the providers and clients that may be named instead"
+DETAIL = """\
+Lists every dialect with its title, the media type of its streams, whether it is read (in) and written (out), and where it
+comes from: built in, or the installed distribution that brings it by an entry point. An entry point that can't be used is
+listed with the reason, and the exit status is 1; the other dialects work all the same.
+
+Then the providers, which may be named where a dialect comes in, and the clients, which may be named where one goes out.
+Nothing needs a provider's name to be read right: it says which repairs are no surprise, and what comes beside the dialect's
+fields. A client's name changes what is written, as listed; one that needs nothing of its own changes nothing.
+
+--json prints one object an entry on one line:
+  {"name", "title", "media_type", "directions": ["in", "out"], "distribution", "version", "entry_point", "error",
+   "providers": [{"name", "title", "habits": {repair: how}, "adds": {field: what}}],
+   "clients": [{"name", "title", "changes": {setting: value}}]}
+where "distribution", "version" and "entry_point" are null for what is built in, and "error" is null for what can be used.
+
+example:
+  streamkit dialects
+"""
+#: A dialect is a decoder and an encoder: there is none that goes one way only.
+DIRECTIONS = ("in", "out")
+
+
+def add_to(commands: Any, _statuses: str) -> None:
+    command = commands.add_parser(
+        "dialects", help=HELP, description=DETAIL, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    command.add_argument("--json", action="store_true", help="one JSON object an entry")
+    command.set_defaults(run=run)
+
+
+async def run(options: argparse.Namespace) -> Status:
+    candidates = DIALECTS.candidates()
+    entries = [_as_object(name, dialect) for name, dialect in DIALECTS.built_in.items()]
+    entries += [_as_object(candidate.name, candidate.dialect, candidate) for candidate in candidates]
+    if options.json:
+        write(b"".join(orjson.dumps(entry) + b"\n" for entry in entries))
+    else:
+        write("".join(visible(line) + "\n" for line in _lines(entries)).encode())
+    return Status.FAILED if any(candidate.dialect is None for candidate in candidates) else Status.DONE
+
+
+def _as_object(name: str, dialect: Dialect | None, candidate: Candidate | None = None) -> dict[str, Any]:
+    return {
+        "name": name,
+        "title": dialect and dialect.title,
+        "media_type": dialect and dialect.media_type,
+        "directions": DIRECTIONS if dialect else (),
+        "distribution": candidate and candidate.distribution,
+        "version": candidate and candidate.version,
+        "entry_point": candidate and candidate.value,
+        "error": (candidate and candidate.reason) or None,
+        "providers": [
+            {"name": one.name, "title": one.title, "habits": dict(one.habits), "adds": dict(one.adds)}
+            for one in (dialect.providers if dialect else ())
+        ],
+        "clients": [
+            {"name": one.name, "title": one.title, "changes": one.changes}
+            for one in (dialect.clients if dialect else ())
+        ],
+    }
+
+
+def _lines(entries: list[dict[str, Any]]) -> Iterator[str]:
+    """A table of what can be used, then what can't; then the providers and the clients."""
+    rows = [
+        (
+            entry["name"],
+            entry["title"],
+            entry["media_type"],
+            ", ".join(entry["directions"]),
+            f"{entry['distribution']} {entry['version']}" if entry["distribution"] else "built in",
+        )
+        for entry in entries
+        if entry["error"] is None
+    ]
+    yield from _table(rows)
+    for entry in entries:
+        if entry["error"] is not None:
+            origin = f"{entry['distribution']} {entry['version']} ({entry['entry_point']})"
+            yield f"can't be used: {entry['name']} of {origin}: {entry['error']}"
+    yield ""
+    yield "providers (--from), the repairs that are no surprise, and what they send beside the dialect's fields:"
+    for entry in entries:
+        for provider in entry["providers"]:
+            yield f"  {provider['name']} ({entry['name']}): {provider['title']}"
+            yield from (f"    repair {kind}: {how}" for kind, how in provider["habits"].items())
+            yield from (f"    adds {name}: {what}" for name, what in provider["adds"].items())
+    yield ""
+    yield "clients (--to), and what is written for them:"
+    for entry in entries:
+        for client in entry["clients"]:
+            changes = ", ".join(f"{name} = {value}" for name, value in client["changes"].items())
+            yield f"  {client['name']} ({entry['name']}): {client['title']}; {changes or 'the default'}"
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
