@@ -7,6 +7,7 @@ from streamkit.detect import detect
 from streamkit.dialects import decode, encode, keep_alive
 from streamkit.dialects.base import Profile
 from streamkit.errors import StreamError, StreamkitError, UsageError
+from streamkit.framing.eventstream import parse_eventstream
 from streamkit.framing.ndjson import parse_ndjson
 from streamkit.framing.sse import parse_sse
 from streamkit.limits import Limits
@@ -18,10 +19,10 @@ from streamkit.report import Status, StreamReport
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.tool_calls.check import check_json, parse_arguments
 from streamkit.tool_calls.early import check_schema_early
-from streamkit.tool_calls.mend import error_result
 from streamkit.tool_calls.partial_arguments import partial_arguments
 from streamkit.tool_calls.partial_json import PartialJSON
 from streamkit.tool_calls.schema import ToolSchemas
+from streamkit.tool_loop import error_result
 
 __all__ = [
     "LENIENT",
@@ -52,6 +53,7 @@ __all__ = [
     "error_result",
     "keep_alive",
     "parse_arguments",
+    "parse_eventstream",
     "parse_ndjson",
     "parse_sse",
     "partial_arguments",

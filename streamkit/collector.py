@@ -80,7 +80,7 @@ class Collector:
         match event:
             case ToolCallStarted():
                 call = ToolCall(event.call, event.id, event.name, "", event.kind)
-                call.signature, call.extras = event.signature, event.extras
+                call.signature, call.extras, call.id_made = event.signature, event.extras, event.id_made
                 self._calls[event.choice, event.call] = call
                 self._choice(event.choice).parts.append(call)
             case ToolCallFinished():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator, Callable
 from typing import Any
 
 import orjson
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Dialect
+from streamkit.dialects.base import Dialect, FramingParser
 from streamkit.errors import NotThisDialect
 from streamkit.framing.frame import Frame, describe_beginning
 from streamkit.limits import DEFAULT_LIMITS
@@ -30,25 +30,38 @@ class Detector:
         """The dialect's name once it is known. Raises NotThisDialect when too much was read without a sign."""
         self._seen.append(chunk)
         self._size += len(chunk)
-        for dialect, parser in self._readers:
-            if parser.fault is None and any(self._recognised(dialect, frame) for frame in parser.feed(chunk)):
-                return dialect.name
+        if name := self._first(lambda parser: parser.feed(chunk)):
+            return name
         if self._size > DETECT_BYTES:
             raise self._unknown()
         return None
 
     def finish(self) -> str:
         """The dialect's name after all. Raises NotThisDialect."""
-        for dialect, parser in self._readers:
-            if parser.fault is None and any(self._recognised(dialect, frame) for frame in parser.finish()):
-                return dialect.name
+        if name := self._first(lambda parser: parser.finish()):
+            return name
         raise self._unknown()
+
+    def _first(self, frames_of: Callable[[FramingParser], list[Frame]]) -> str | None:
+        """The dialect of the first frame that one recognises: what follows it may look like another's."""
+        name, first = None, None
+        for dialect, parser in self._readers:
+            if parser.fault is not None:
+                continue
+            for frame in frames_of(parser):
+                if first is not None and frame.offset >= first:
+                    break
+                if self._recognised(dialect, frame):
+                    name, first = dialect.name, frame.offset
+                    break
+        return name
 
     def _recognised(self, dialect: Dialect, frame: Frame) -> bool:
         if frame.data.strip() == b"[DONE]":
             return dialect.name == "openai-chat"
         try:
-            return dialect.recognises(frame.event, orjson.loads(frame.data))
+            # an error of a binary stream stands in its headers, and has no payload
+            return dialect.recognises(frame.event, orjson.loads(frame.data or b"{}"))
         except orjson.JSONDecodeError:
             return False
 
@@ -59,7 +72,8 @@ class Detector:
 async def detect(source: AsyncIterable[bytes]) -> tuple[str, Again]:
     """The dialect of a stream, and a source that still has all of it. Raises NotThisDialect.
 
-    The returned source owns ``source``: closing it closes that.
+    Mistral's chunks are OpenAI's as far as a first one shows, so a stream of Mistral's is told as ``openai-chat``: name the
+    dialect where it is known. The returned source owns ``source``: closing it closes that.
     """
     detector, chunks = Detector(), []
     reader = aiter(source)

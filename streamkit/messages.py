@@ -18,6 +18,8 @@ from streamkit.events import Aside, Opaque, ProviderFailed, StopReason, ToolKind
 from streamkit.report import StreamReport
 
 Extras: TypeAlias = Mapping[str, Any]
+#: Of a tool's definition: one that the program runs, with JSON or with free text, or one that the provider runs itself.
+DefinitionKind: TypeAlias = ToolKind | Literal["server"]
 #: How long a provider shall keep the prompt up to here: minutes, or hours (dialects.md §8.12).
 CacheMark: TypeAlias = Literal["short", "long"]
 
@@ -39,6 +41,7 @@ class Refusal:
     """The model's words for not doing it."""
 
     text: str
+    extras: Extras | None = None
     block: int = field(default=0, eq=False)
 
 
@@ -88,6 +91,7 @@ class ToolCall:
     kind: ToolKind = "function"
     verdict: Verdict | None = None
     ended: bool = True  #: the protocol ended it, so its text is all there is
+    id_made: bool = field(default=False, eq=False)  #: the wire gave no id
     signature: Opaque | None = None
     cache: CacheMark | None = None
     extras: Extras | None = None
@@ -125,6 +129,8 @@ class Turn:
     name: str | None = None
     native_role: str | None = None  #: the dialect's own word, where it has two (``developer``)
     extras: Extras | None = None
+    #: The dialect's own place for its reasoning, where it has several (``reasoning_details``).
+    native_reasoning: str | None = field(default=None, eq=False)
 
 
 @define
@@ -135,8 +141,9 @@ class Tool:
     description: str | None = None
     parameters: Any = None
     strict: bool | None = None
-    kind: ToolKind = "function"
-    format: Extras | None = None  #: of a custom tool: the grammar of its input
+    kind: DefinitionKind = "function"
+    #: Of a custom tool, its input: ``{"type": "text"}`` or ``{"type": "grammar", "syntax": …, "definition": …}``.
+    format: Extras | None = None
     cache: CacheMark | None = None
     extras: Extras | None = None
     raw: Extras | None = None  #: all of it, for a tool that the provider runs itself (kind ``server``)
@@ -168,7 +175,8 @@ class Thinking:
     effort: str | None = None  #: none, minimal, low, medium, high, xhigh, max
     budget_tokens: int | None = None
     enabled: bool | None = None
-    summary: str | None = None  #: whether and how it is shown
+    summary: str | None = None  #: whether and how it is shown: none, auto, concise, detailed
+    native: str | None = field(default=None, eq=False)  #: the dialect's own field, where it has two (``reasoning``)
 
 
 @define
@@ -190,6 +198,8 @@ class Options:
     output: OutputFormat | None = None
     service_tier: str | None = None
     user: str | None = None
+    #: The dialect's own field for ``max_tokens``, where it has two.
+    native_max_tokens: str | None = field(default=None, eq=False)
 
 
 @define

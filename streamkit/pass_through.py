@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from streamkit.dialects.base import Dialect, Encoding
 from streamkit.dialects.decoding import FrameDecoder
 from streamkit.errors import HeldTooLong
-from streamkit.events import Event, ProviderFailed, StreamEnded
+from streamkit.events import Event, ProviderFailed, ResponseStarted, StreamEnded
 from streamkit.framing.frame import Frame
 from streamkit.pipeline import Chain
 from streamkit.policy import Policy
@@ -53,9 +53,11 @@ class PassThrough:
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._passed = 0  # bytes handed on
+        self._last = b""  # the last of them that is not blank
         self._stop_at: int | None = None  # the byte from which on nothing passes
         self._error: ProviderFailed | None = None  # what is written there
         self._reason: str | None = None  # why the stream was cut
+        self._start: ResponseStarted | None = None
 
     @property
     def ended(self) -> bool:
@@ -73,7 +75,7 @@ class PassThrough:
         if self._held_bytes > self._limit and self.fault is None:
             self.fault = HeldTooLong(self._limit)
         if self._error is not None:
-            output += self._encoder.feed([self._error])
+            output += self._framed(self._encoder.feed([self._error]))
         return output
 
     def finish(self) -> bytes:
@@ -85,17 +87,11 @@ class PassThrough:
         if self.fault is not None or self._encoder.ended:
             return b""
         output = self._pass(self._whole())
-        rest = b"".join(self._held)
-        if self._stop_at is None and (
-            self._report.clean or (any(frame.data for frame in frames) and self._report.broken_frame is None)
-        ):
-            output += rest + (self._dialect.frame_end if rest.strip() else b"")
-        elif rest.strip() and self._report.broken_frame is None:
-            self._report.broken_frame = rest
+        output += self._end(payload=any(frame.data for frame in frames))
         if self._error is not None:
-            output += self._encoder.feed([self._error])
+            output += self._framed(self._encoder.feed([self._error]))
         elif not self._report.clean and self._report.provider_error is None:
-            output += self._encoder.feed([StreamEnded(clean=False, reason=self._reason)])
+            output += self._framed(self._encoder.feed([StreamEnded(clean=False, reason=self._reason)]))
         return output
 
     def abandon(self) -> bytes:
@@ -108,7 +104,7 @@ class PassThrough:
             return b""
         if torso := b"".join(self._held):
             self._report.broken_frame = torso
-        return self._encoder.fail(error)
+        return self._framed(self._encoder.fail(error))
 
     def _whole(self) -> int:
         """The byte up to which the stream may pass."""
@@ -128,6 +124,8 @@ class PassThrough:
                 self._stop_at, self._error = run[0].offset, failure
             elif self._accumulator.terminated_early:
                 self._stop_at = run[0].offset
+            else:
+                self._encoder.follow(self._start, run[-1])
 
     def _note(self, events: list[Event]) -> ProviderFailed | None:
         """What the events say of the end; the provider's error if it is among them."""
@@ -135,6 +133,8 @@ class PassThrough:
         for event in events:
             if type(event) is ProviderFailed:
                 failure = event
+            elif type(event) is ResponseStarted:
+                self._start = event
             elif type(event) is StreamEnded:
                 self._reason = event.reason
         if failure is not None and self._stop_at is not None and self._error is None:
@@ -162,4 +162,30 @@ class PassThrough:
         self._held = [held[size:]] if len(held) > size else []
         self._held_bytes = len(held) - size
         self._passed += size
+        self._last = held[:size].rstrip()[-1:] or self._last
         return held[:size]
+
+    def _end(self, *, payload: bool) -> bytes:
+        """What did not pass yet of a stream that is whole, and the end that readers need. Anything else is for the report.
+
+        ``payload``: the input ended behind a whole payload that lacks nothing but its end.
+        """
+        torn = self._report.broken_frame is not None
+        rest = b"" if torn else b"".join(self._held)
+        last = rest.rstrip()[-1:]
+        end = self._dialect.continued(self._parser, last or self._last, b"")
+        as_usual = end is None
+        if as_usual:
+            end = self._dialect.frame_end if last else b""
+        elif end and last:  # a comma, and no element behind it
+            rest = b""
+        if end is not None and self._stop_at is None and (self._report.clean or (payload and not torn)):
+            return rest + end
+        if last and as_usual:
+            self._report.broken_frame = rest
+        return b""
+
+    def _framed(self, frame: bytes) -> bytes:
+        """An error frame of the encoder in the framing of what passed."""
+        framed = self._dialect.continued(self._parser, self._last, frame)
+        return frame if framed is None else framed

@@ -74,7 +74,8 @@ class Chain:
 
     def abandon(self) -> list[Any]:
         output: list[Any] = []
-        self._abandon(0, output)
+        if self.fault is None:  # a fault of its own has abandoned them already
+            self._abandon(0, output)
         return output
 
     def _through(self, first: int, batch: Any) -> list[Any]:

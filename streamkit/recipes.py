@@ -7,7 +7,7 @@ from collections.abc import AsyncIterable, Callable
 
 from streamkit.collector import Collector
 from streamkit.dialects import EncodeStage, client_named, decode, encode, source_named
-from streamkit.dialects.base import Encoding, Profile, Provider
+from streamkit.dialects.base import Encoding, Profile, under
 from streamkit.errors import StreamError
 from streamkit.events import Event
 from streamkit.framing.frame import Frame
@@ -34,7 +34,7 @@ def events_of(
     make_id: Callable[[str], str] = random_id,
 ) -> Pipe[list[Event]]:
     """Bytes of a dialect as checked events: the pipe that ``collect`` and ``inspect`` read."""
-    report = _under(policy, report, source_named(dialect)[1])
+    report = under(policy, report, source_named(dialect)[1])
     return pipe(
         source,
         parse(dialect, limits=limits),
@@ -77,7 +77,7 @@ def transcode(
     dialect, provider = source_named(from_dialect)
     target, client = client_named(to_dialect)
     profile = profile or client
-    report = _under(policy, report, provider)
+    report = under(policy, report, provider)
     if dialect is target and not reencode and not profile.changes:
         schemas = None if tools is None else compiled(tools, limits)
         encoding = Encoding(limits=limits, profile=profile, make_id=make_id, clock=clock)
@@ -128,11 +128,3 @@ async def collect(
             else:
                 stream.report.failed(error)
     return collector.finish()
-
-
-def _under(policy: Policy, report: StreamReport | None, provider: Provider | None) -> StreamReport:
-    """The report of a stream that is read under ``policy`` and comes from ``provider``."""
-    report = report if report is not None else StreamReport()
-    report.habits = provider.habits if provider is not None else {}
-    report.refuse_repairs = policy.refuse_repairs
-    return report

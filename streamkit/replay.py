@@ -64,7 +64,9 @@ def _events_of(part: Part, choice: int) -> Iterator[Event]:
         case RedactedReasoning():
             yield ReasoningOpaque(part.opaque.blob, part.opaque.vendor, choice, part.block)
         case ToolCall():
-            yield ToolCallStarted(part.index, part.id, part.name, choice, part.kind, part.extras, part.signature)
+            yield ToolCallStarted(
+                part.index, part.id, part.name, choice, part.kind, part.extras, part.signature, part.id_made
+            )
             if part.arguments:
                 yield ToolCallArguments(part.index, part.arguments, choice)
         case Aside():

@@ -46,7 +46,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "response_restarted": "a second start of the response was passed over",
     # identity of tool calls
     "identity_blank": 'a blank id or name ("", white space, "null") was taken for absent',
-    "index_missing": "a tool call without an index was placed by id, name or order",
+    "index_missing": "a tool call or block without an index was placed by id, name or order",
     "index_reused": "one index was used for two calls or blocks; they were told apart",
     "index_changed": "one call came at several indices; they were joined by id",
     "id_missing": "a call without an id was given one",
@@ -129,6 +129,7 @@ REQUEST_LOSSES: Final[Mapping[str, str]] = {
     "tool_strict": "that a tool's arguments must match its schema",
     "tool_definition": "a tool that the dialect can't define (a custom grammar, one that a provider runs itself)",
     "schema_keyword": "a keyword of a schema that the dialect does not take",
+    "answer_withheld": "what the model had said before it failed: a whole response is an answer or an error",
 }
 REPAIRS: Final[Mapping[str, str]] = {**STREAM_REPAIRS, **REQUEST_REPAIRS}
 LOSSES: Final[Mapping[str, str]] = {**STREAM_LOSSES, **REQUEST_LOSSES}

@@ -5,11 +5,15 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.framing.binary import framed
 
 
 def _find() -> Path | None:
@@ -28,12 +32,18 @@ def require_corpora() -> Path:
     return CORPORA
 
 
-@cache
-def recordings(dialect: str) -> list[Any]:
-    """The recorded streams of a dialect, each with ``name``, ``chunks`` and ``body``; skips the test where there are none.
+def streams_of(reader: Any) -> Iterator[Any]:
+    """All that ``read.py`` yields; Bedrock's, of which the payloads were kept as lines of JSON, in binary messages."""
+    for stream in reader.streams():
+        if stream.dialect == "bedrock-converse-json":
+            yield replace(stream, dialect="bedrock", framing="binary", chunks=(framed(stream.body),))
+        else:
+            yield stream
 
-    They are read by the corpora's own ``read.py``, which needs PyYAML.
-    """
+
+@cache
+def _reader() -> Any:
+    """The corpora's own ``read.py``, which needs PyYAML; skips the test where there is none."""
     path = require_corpora() / "read.py"
     spec = importlib.util.spec_from_file_location("corpora_read", path)
     if spec is None or spec.loader is None:
@@ -42,4 +52,16 @@ def recordings(dialect: str) -> list[Any]:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # its dataclasses look themselves up there
     spec.loader.exec_module(module)
-    return list(module.streams(dialect=dialect))
+    return module
+
+
+@cache
+def recordings(dialect: str) -> list[Any]:
+    """The recorded streams of a dialect, each with ``name``, ``chunks`` and ``body``; skips the test where there are none."""
+    return [stream for stream in streams_of(_reader()) if stream.dialect == dialect]
+
+
+@cache
+def requests(dialect: str) -> list[Any]:
+    """The recorded requests of a dialect, each with ``name``, ``url`` and ``body``, a dict that is not to be changed."""
+    return list(_reader().requests(dialect=dialect))

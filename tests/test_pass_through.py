@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+import orjson
 import pytest
 
 from streamkit import Limits, StreamReport, collect, transcode
@@ -9,7 +12,7 @@ from streamkit.dialects import DIALECTS
 from streamkit.errors import HeldTooLong, SourceFailed
 from streamkit.report import Status
 from streamkit.testing import FaultySource, cuts, source_of
-from tests.vectors import VECTORS
+from tests.vectors import VECTORS, gemini, openai_responses
 from tests.vectors.vector import named, sse
 
 HEAD = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
@@ -147,6 +150,67 @@ async def test_a_source_that_fails_behind_the_end_takes_nothing_back():
     assert response.report.status is Status.DONE
 
 
+SAID = gemini.chunk(gemini.text("Hi"))
+BROKEN_OFF = gemini.array(SAID, SAID)
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        (b"[", 0),
+        (b"[" + b'{"candidates":', 0),
+        (gemini.array(SAID), len(gemini.array(SAID)) - 2),
+        (BROKEN_OFF[:-20], len(gemini.array(SAID)) - 2),
+        (BROKEN_OFF[: len(gemini.array(SAID)) + 1], len(gemini.array(SAID)) - 2),
+        (BROKEN_OFF[:-1], len(BROKEN_OFF) - 2),
+    ],
+    ids=["at once", "in the first element", "no reason", "in an element", "behind a comma", "no bracket"],
+)
+async def test_an_array_that_is_cut_ends_with_an_error_and_its_bracket(body, kept):
+    for reads in cuts(body, sample=10):
+        output, report = await passed(reads, "gemini")
+        assert output[:kept] == body[:kept]
+        elements = json.loads(output)
+        assert [list(element)[0] for element in elements] == ["candidates"] * output.count(b'"Hi"') + ["error"]
+        assert "truncated" in elements[-1]["error"]["message"]
+        assert report.status is Status.CUT
+
+
+async def test_an_array_whose_error_clients_would_not_see_ends_with_the_dialects_own():
+    body = gemini.array(SAID, {"error": "busy"})
+    for reads in cuts(body, sample=10):
+        output, report = await passed(reads, "gemini")
+        assert json.loads(output) == [SAID, {"error": {"code": 500, "message": "busy", "status": "INTERNAL"}}]
+        assert report.status is Status.PROVIDER_ERROR
+    body = gemini.array({"error": "busy"})
+    assert list(json.loads((await passed([body], "gemini"))[0])[0]) == ["error"]
+
+
+async def test_an_array_that_fails_in_reading_ends_with_an_error_and_its_bracket():
+    output, report = await passed([gemini.array(SAID) + b"!"], "gemini")
+    assert [list(element)[0] for element in json.loads(output)] == ["candidates", "error"]
+    assert report.status is Status.FAILED
+
+
+@pytest.mark.parametrize("torso", [b"", b"\n", b",", b',\n{"usageMetadata":{"to'])
+async def test_an_array_that_is_whole_but_for_its_end_gets_its_bracket(torso):
+    whole = gemini.array(SAID, gemini.STOP)
+    for reads in cuts(whole.rstrip(b"\n]") + torso, sample=10):
+        output, report = await passed(reads, "gemini")
+        assert output.startswith(whole.rstrip(b"\n]"))
+        assert output.endswith(b"]")
+        assert report.clean
+        assert json.loads(output) == [SAID, gemini.STOP]
+        assert (report.broken_frame or b"") == torso.strip(b",\n")
+
+
+async def test_a_torso_behind_the_end_does_not_pass():
+    output, report = await passed([HI + sse(chunk({}, "stop")) + b"data: [DO"])
+    assert output == HI + sse(chunk({}, "stop"))
+    assert report.broken_frame == b"[DO"
+    assert report.clean
+
+
 async def test_what_is_held_is_bounded():
     endless = [HI, b"data: [DONE]\n\n", *[HI] * 100]
     _, report = await passed(endless, limits=Limits(held_chars=1000))
@@ -158,4 +222,17 @@ async def test_a_stream_that_is_whole_passes_byte_for_byte(vector):
     output, report = await passed([vector.body], vector.dialect)
     assert report.clean
     assert output.startswith(vector.body)
-    assert output[len(vector.body) :] in {b"", DIALECTS[vector.dialect].frame_end}
+    lacking = output[len(vector.body) :]
+    assert lacking in {b"", DIALECTS[vector.dialect].frame_end} or (vector.dialect, lacking) == ("gemini", b"]")
+
+
+async def test_an_error_behind_responses_events_names_the_response_and_counts_on():
+    begun = openai_responses.numbered(openai_responses.START, *openai_responses.HI)
+    for reads in cuts(begun, sample=10):
+        output, _ = await passed(reads, "openai-responses")
+        assert output.startswith(begun)
+        assert violations("openai-responses", output) == []
+        error, failed = [orjson.loads(part.partition(b"data: ")[2]) for part in output[len(begun) :].split(b"\n\n")[:2]]
+        assert (error["type"], failed["type"]) == ("error", "response.failed")
+        assert failed["response"]["id"] == openai_responses.RESPONSE["id"]
+        assert [error["sequence_number"], failed["sequence_number"]] == [8, 9]

@@ -9,6 +9,10 @@ import pytest
 from streamkit.errors import BrokenFrame, UsageError
 from streamkit.pipeline import Chain, Stage, pipe
 from streamkit.report import StreamReport
+from streamkit.testing import drive_machine
+from tests.laws.running import machines
+from tests.vectors.openai_chat import ROLE, STOP, said
+from tests.vectors.vector import sse
 
 
 class Doubler:
@@ -208,3 +212,12 @@ async def test_a_chain_of_machines_is_the_same_as_their_stages(batches):
         chained += chain.finish()
     assert chained == staged
     assert type(chain.fault) is type(fault)
+
+
+def test_a_chain_that_failed_is_abandoned_once():
+    """Else the machines in front of the fault hand on what came behind it: here a reason, and the stream would end well."""
+    body = sse(ROLE, said("Hi"), b"{oops}", STOP).rstrip()
+    chain = Chain(*machines("openai-chat", StreamReport())[:3])
+    (events,) = drive_machine(chain, [body])
+    assert isinstance(chain.fault, BrokenFrame)
+    assert [type(event).__name__ for event in events] == ["ResponseStarted", "ChoiceStarted", "TextDelta"]

@@ -9,7 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Callable
 
-from streamkit.dialects import anthropic, ollama, openai_chat
+from streamkit.dialects import (
+    anthropic,
+    bedrock,
+    cohere,
+    gemini,
+    mistral,
+    ollama,
+    openai_chat,
+    openai_responses,
+)
 from streamkit.dialects.base import DEFAULT_PROFILE, A_contra, Dialect, Encoding, ErrorWriter, Profile, Provider
 from streamkit.dialects.registry import Registry
 from streamkit.errors import StreamError, UsageError
@@ -22,7 +31,18 @@ from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
 
 #: The built-in dialects. Those of other installed distributions join them by entry point: see ``registry.py``.
-DIALECTS = Registry((openai_chat.DIALECT, anthropic.DIALECT, ollama.DIALECT))
+DIALECTS = Registry(
+    (
+        openai_chat.DIALECT,
+        openai_responses.DIALECT,
+        anthropic.DIALECT,
+        ollama.DIALECT,
+        cohere.DIALECT,
+        mistral.DIALECT,
+        bedrock.DIALECT,
+        gemini.DIALECT,
+    )
+)
 
 
 def dialect_named(name: str) -> Dialect:
@@ -37,7 +57,7 @@ def dialect_named(name: str) -> Dialect:
 
 def source_named(name: str) -> tuple[Dialect, Provider | None]:
     """What comes in, named as a dialect or as a provider that speaks one (``"deepseek"``). Raises UsageError."""
-    if name not in DIALECTS.built_in:
+    if name not in DIALECTS:
         for dialect in DIALECTS.values():
             for provider in dialect.providers:
                 if provider.name == name:
@@ -47,7 +67,7 @@ def source_named(name: str) -> tuple[Dialect, Provider | None]:
 
 def client_named(name: str) -> tuple[Dialect, Profile]:
     """What goes out, named as a dialect or as a client that reads one (``"claude-code"``). Raises UsageError."""
-    if name not in DIALECTS.built_in:
+    if name not in DIALECTS:
         for dialect in DIALECTS.values():
             for client in dialect.clients:
                 if client.name == name:

@@ -13,14 +13,15 @@ from attrs import field, fields, frozen
 
 from streamkit.dialects.explain import Looks
 from streamkit.dialects.reading import Fields
-from streamkit.events import Event, WireEvent
+from streamkit.events import Event, ResponseStarted, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.identifiers import random_id
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.messages import Request, Response
 from streamkit.pipeline import Machine
-from streamkit.policy import KeepAliveForm
+from streamkit.policy import KeepAliveForm, Policy
 from streamkit.report import StreamReport
+from streamkit.tool_definitions import ToolRules
 
 A_contra = TypeVar("A_contra", contravariant=True)
 
@@ -53,7 +54,8 @@ class Profile:
 class Provider:
     """What is known of one provider of a dialect, as data.
 
-    Decoding never needs it: every habit is read from whoever has it. It only adds, to a report, which repairs are no surprise.
+    Decoding never needs it: every habit is read from whoever has it, and a report only says which repairs are no surprise. A
+    request is written as its provider wants it.
     """
 
     name: str
@@ -62,9 +64,29 @@ class Provider:
     habits: Mapping[str, str] = field(factory=dict)
     #: What it sends beside the dialect's own fields: a field, and what it is. Carried within the dialect.
     adds: Mapping[str, str] = field(factory=dict)
+    #: openai-chat: the request's field for the most tokens of an answer.
+    max_tokens_field: str = "max_tokens"
+    #: openai-chat: the request's field for how much to think: ``reasoning_effort``, or OpenRouter's object ``reasoning``.
+    thinking_field: str = "reasoning_effort"
+    #: openai-chat: the field of a message in which it takes reasoning back; empty: it does not.
+    reasoning_history: str = ""
+    #: openai-chat: whether that field must stand, empty at least, in each message that calls tools.
+    reasoning_history_needed: bool = False
+    #: openai-chat: the vendor of the signatures that it takes back in ``extra_content``.
+    signatures: str = ""
+    #: openai-chat: whether a part may say ``prompt_cache_breakpoint``.
+    takes_cache_marks: bool = False
 
 
 DEFAULT_PROFILE = Profile()
+
+
+def under(policy: Policy, report: StreamReport | None, provider: Provider | None) -> StreamReport:
+    """The report of what is read under ``policy`` and comes from ``provider``."""
+    report = report if report is not None else StreamReport()
+    report.habits = provider.habits if provider is not None else {}
+    report.refuse_repairs = policy.refuse_repairs
+    return report
 
 
 @frozen(kw_only=True)
@@ -90,7 +112,11 @@ class ErrorWriter(Machine[A_contra, bytes], Protocol[A_contra]):
         """What is held, then the dialect's own error frame and no success terminator."""
 
 
-Encoder: TypeAlias = ErrorWriter[list[Event]]
+class Encoder(ErrorWriter[list[Event]], Protocol):
+    """Events to a dialect's bytes."""
+
+    def follow(self, start: ResponseStarted | None, last: Frame, /) -> None:
+        """Frames passed without this encoder; its error frame is to fit behind the last of them."""
 
 
 class Linter(Protocol):
@@ -136,14 +162,15 @@ class Target:
 
 @frozen(kw_only=True)
 class Bodies:
-    """How a dialect's requests and whole responses are read and written. See ``reading.py``."""
+    """How a dialect's requests and whole responses are read and written. See ``reading.py`` and ``writing.py``."""
 
     #: Raises BadRequest.
     decode_request: Callable[[Fields, StreamReport], Request]
     #: A body as JSON values (``orjson.Fragment`` for argument text). Raises BadRequest for what the dialect can't say.
     encode_request: Callable[[Request, Target, StreamReport], dict[str, Any]]
-    #: The wire events of a whole response or error body. Raises BadRequest.
-    decode_response: Callable[[Fields, Limits, StreamReport], list[WireEvent]]
+    #: The wire events of a whole response or error body: those of a stream with the same facts, its terminator included. A
+    #: provider can't be told, so it is as tolerant as the decoder of streams. Raises what broke the reading (StreamError).
+    decode_response: Callable[[bytes, Limits, StreamReport], list[WireEvent]]
     encode_response: Callable[[Response, Encoding, StreamReport], dict[str, Any]]
 
 
@@ -167,8 +194,13 @@ class Dialect:
     terminates: Callable[[Frame], bool]
     #: Whether a decoded payload can be this dialect's: for ``auto`` and for a clear refusal.
     recognises: Callable[[str, Any], bool]
+    #: For a dialect with another framing than its encoder's: what stands behind bytes that passed in it and end with that byte,
+    #: blanks aside, for an encoder's error frame, or for none where the stream is whole. None: as in the encoder's own.
+    continued: Callable[[FramingParser, bytes, bytes], bytes | None] = lambda _parser, _last, _frame: None
     #: None for a dialect that only streams.
     bodies: Bodies | None = None
+    #: What it takes of a tool's definition. See ``tool_definitions.py``.
+    tools: ToolRules = ToolRules()
     #: Providers and clients that are known by name, and may be named where the dialect may.
     providers: tuple[Provider, ...] = ()
     clients: tuple[Profile, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, NoReturn
 
 import orjson
@@ -188,6 +189,19 @@ class FrameDecoder:
         return None
 
 
+def read_body(decoder: FrameDecoder, body: bytes) -> list[WireEvent]:
+    """The wire events of a whole body, by a decoder that takes one for its only frame. Raises what broke the reading."""
+    if body.lstrip()[:1] != b"{":
+        found = body[:60].decode("utf-8", "replace")
+        raise NotThisDialect(decoder.dialect, f"no JSON object ({found!r})")
+    events = decoder.feed([Frame(body)])
+    if decoder.fault is None:
+        events += decoder.finish()
+    if decoder.fault is not None:
+        raise decoder.fault
+    return events
+
+
 def _check_depth(frame: Frame) -> None:
     """Refuse a payload that could not be written again: orjson reads 1,024 levels and writes 254."""
     scanner = JSONScanner(depth=DEPTH)
@@ -234,6 +248,17 @@ def count_of(raw: Mapping[str, Any], name: str) -> int | None:
     return value if type(value) is int and 0 <= value < 2**53 else None
 
 
+def decode_time(text: object) -> int | None:
+    """Seconds since the epoch of an RFC 3339 time; None if it is none."""
+    if not isinstance(text, str):
+        return None
+    try:
+        seconds = int(datetime.fromisoformat(text).timestamp())
+    except (ValueError, OverflowError, OSError):
+        return None
+    return seconds if seconds >= 0 else None  # the zero time of Go says nothing
+
+
 def details_of(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A nested object of counts; empty if there is none."""
     value = raw.get(name)
@@ -267,7 +292,7 @@ def provider_failed(error: Any, vendor: str, types: Mapping[str, ErrorType]) -> 
     message = text_of(error.get("message")) or text_of(error.get("detail")) or text_of(error.get("error"))
     if message is None:
         message = "an error without a message: " + orjson.dumps(error).decode()
-    code, native = error.get("code"), text_of(error.get("type"))
+    code, native = error.get("code"), text_of(error.get("type")) or text_of(error.get("status"))
     status = code if type(code) is int and 400 <= code <= 599 else None
     kind = types.get(native or "") or types.get(str(code)) or (ERROR_BY_STATUS.get(status) if status else None)
     return ProviderFailed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -28,8 +29,11 @@ from streamkit.events import (
     ToolCallStarted,
     UsageReported,
 )
-from streamkit.framing.frame import escape_separators
+from streamkit.framing.frame import Frame, escape_separators
+from streamkit.limits import Limits
+from streamkit.messages import Response, ToolCall
 from streamkit.report import StreamReport, Withheld, describe
+from streamkit.tool_calls.check import check_arguments
 
 
 class EventEncoder:
@@ -147,14 +151,21 @@ class EventEncoder:
             self.error(ProviderFailed("server", shown, code="stream_broken"))
         return self._take_parts()
 
+    def follow(self, start: ResponseStarted | None, last: Frame) -> None:
+        """Frames passed without this encoder. Overridden where an error frame names its response or its place."""
+
     def pass_over(self, event: Event) -> None:
         """An event for the application, of which no dialect speaks."""
 
     def write(self, data: bytes) -> None:
         self._parts.append(data)
 
+    def joined(self, parts: list[bytes]) -> bytes:
+        """What one call wrote, for clients that cut lines as Unicode does. Overridden where nobody cuts at lines."""
+        return escape_separators(b"".join(parts))
+
     def _take_parts(self) -> bytes:
-        output = escape_separators(b"".join(self._parts))
+        output = self.joined(self._parts)
         self._parts.clear()
         return output
 
@@ -189,6 +200,48 @@ class EventEncoder:
     def lose(self, kind: str) -> None:
         self.report.lose(kind)
 
+    def object_arguments(self, event: ToolCallFinished) -> bytes | None:
+        """The arguments of a call for a dialect that carries an object; None for text that must not be written as one."""
+        return object_arguments(event, self.encoding.limits, self.report)
+
+
+def object_arguments(call: ToolCallFinished | ToolCall, limits: Limits, report: StreamReport) -> bytes | None:
+    """The arguments of a call for a dialect that carries an object; None for text that must not be written as one.
+
+    A complete text stays as it is, an empty one is ``{}``, one that is no object is wrapped under one key. A truncated one is
+    for no client, which would run it (design.md §4, seeds.md S4).
+    """
+    if call.kind == "custom" and call.ended:
+        report.lose("custom_tool_wrapped")
+        return wrapped_input(call.arguments).encode()
+    verdict = call.verdict or check_arguments(call.arguments, depth=limits.json_depth)
+    if verdict.kind == "truncated" or not call.ended:
+        return None
+    if verdict.kind == "empty":
+        return b"{}"
+    if verdict.kind in {"malformed", "not_an_object"}:
+        report.lose("arguments_wrapped")
+        return wrapped_arguments(call.arguments)
+    # raw line ends can stand between tokens only; clients split lines there
+    return call.arguments.strip().replace("\r", " ").replace("\n", " ").encode()
+
+
+def failure_of(response: Response, report: StreamReport) -> ProviderFailed | None:
+    """Why a response can't be written as an answer; None if it can.
+
+    A whole response is an answer or an error, so what the model had said before it failed is a counted loss; the calls are in
+    the report.
+    """
+    if response.clean and response.error is None:
+        return None
+    for choice in response.choices:
+        if choice.parts:
+            report.lose("answer_withheld")
+        report.withheld += [Withheld("answer_withheld", c.id, c.name or None, c.arguments) for c in choice.tool_calls]
+    if response.error is not None:
+        return response.error
+    return ProviderFailed("truncated", "the response was cut before its end", code="stream_truncated")
+
 
 class OneChoiceEncoder(EventEncoder):
     """An encoder of a dialect with one choice: the first that comes is written."""
@@ -221,3 +274,8 @@ def wrapped_arguments(text: str) -> bytes:
 def wrapped_input(text: str) -> str:
     """The free text of a custom tool as the arguments of a function (dialects.md §1.8)."""
     return orjson.dumps({"input": text}).decode()
+
+
+def encode_time(seconds: float) -> str:
+    """A time as RFC 3339, in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

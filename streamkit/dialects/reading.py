@@ -6,8 +6,10 @@ never a guess. Members that are not known are kept, in ``rest``, so that nothing
 
 from __future__ import annotations
 
+import base64
+import binascii
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -47,6 +49,7 @@ class Fields:
 
     def __init__(self, members: Mapping[str, Any], path: tuple[str | int, ...], body: Body) -> None:
         self._members = dict(members)
+        self._opened: dict[str, Fields] = {}
         self.path = path
         self.body = body
 
@@ -56,6 +59,10 @@ class Fields:
     def at(self, name: str) -> str:
         """The path to a member, for messages: ``messages[3].content``."""
         return shown((*self.path, name))
+
+    def peek(self, name: str) -> Any:
+        """A value that stays where it is: to tell of which kind the object is."""
+        return self._members.get(name)
 
     def take(self, name: str) -> Any:
         """Any value."""
@@ -91,14 +98,38 @@ class Fields:
     def listed(self, name: str) -> list[Any]:
         return self._typed(name, list) or []
 
+    def strings(self, name: str) -> tuple[str, ...]:
+        """The texts of a list."""
+        values = self.listed(name)
+        for number, value in enumerate(values):
+            if not isinstance(value, str):
+                raise BadRequest(f"{self.at(name)}[{number}]", f"text is needed, not {kind_of(value)}")
+        return tuple(values)
+
     def mapping(self, name: str) -> dict[str, Any] | None:
         """An object as it is."""
         return self._typed(name, dict)
 
     def fields(self, name: str) -> Fields | None:
-        """An object, to be read member by member."""
+        """An object, to be read member by member. What nobody takes of it is in the ``rest`` of this one."""
         value = self.mapping(name)
-        return None if value is None else Fields(value, (*self.path, name), self.body)
+        if value is None:
+            return None
+        opened = self._opened[name] = Fields(value, (*self.path, name), self.body)
+        return opened
+
+    def needed_fields(self, name: str) -> Fields:
+        """An object that must be there."""
+        fields = self.fields(name)
+        if fields is None:
+            raise BadRequest(self.at(name), "an object is needed, and there is none")
+        return fields
+
+    def fields_of_type(self, name: str, types: Container[str]) -> Fields | None:
+        """An object whose ``type``, if it has one, is among ``types``; one of another is the dialect's own and stays there."""
+        value = self.peek(name)
+        kind = value.get("type") if isinstance(value, dict) else None
+        return None if isinstance(kind, str) and kind not in types else self.fields(name)
 
     def each(self, name: str) -> Iterator[Fields]:
         """The objects of a list."""
@@ -107,14 +138,30 @@ class Fields:
                 raise BadRequest(f"{self.at(name)}[{number}]", f"an object is needed, not {kind_of(value)}")
             yield Fields(value, (*self.path, name, number), self.body)
 
+    def needed_each(self, name: str) -> Iterator[Fields]:
+        """The objects of a list that must be there."""
+        if name not in self:
+            raise BadRequest(self.at(name), "a list is needed, and there is none")
+        return self.each(name)
+
+    def text_or_each(self, name: str) -> str | list[Fields]:
+        """Text, or the objects of a list: content in the dialects that have both forms. ``""`` where there is none."""
+        value = self.peek(name)
+        if isinstance(value, list):
+            return list(self.each(name))
+        return self.string(name) or ""
+
     def text_of(self, name: str) -> str:
         """The JSON text of a member."""
         return self.body.text_of(self.take(name), (*self.path, name))
 
     def rest(self) -> dict[str, Any]:
-        """What nobody took."""
+        """What nobody took, of this object and of those that were read as ``fields`` of it."""
         rest = {name: value for name, value in self._members.items() if value is not None}
         self._members.clear()
+        for name, opened in self._opened.items():
+            if left := opened.rest():
+                rest[name] = left
         return rest
 
     def wrong(self, reason: str, name: str | None = None) -> BadRequest:
@@ -129,6 +176,29 @@ class Fields:
 
     def _wrong(self, name: str, value: Any, kind: type) -> BadRequest:
         return BadRequest(self.at(name), f"{_NAMES[kind]} is needed, not {kind_of(value)}")
+
+
+def media_of(uri: str, path: str) -> tuple[str, str]:
+    """The media type and the base64 text of a ``data:`` URI (RFC 2397). Raises BadRequest for a bad one."""
+    head, comma, data = uri.partition(",")
+    media_type, *parameters = head[len("data:") :].split(";")
+    if not comma or "base64" not in (parameter.strip().lower() for parameter in parameters):
+        raise BadRequest(path, "a data: URI is needed with its content in base64")
+    return media_type.strip().lower() or "text/plain", base64_of(data, path)
+
+
+def base64_of(text: str, path: str) -> str:
+    """A text that must be base64, as it is. Raises BadRequest."""
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        reason = "base64 is needed, without data: in front" if is_data_uri(text) else f"this is no base64: {error}"
+        raise BadRequest(path, reason) from error
+    return text
+
+
+def is_data_uri(text: str) -> bool:
+    return text[:5].lower() == "data:"
 
 
 def fields_of(body: bytes) -> Fields:

@@ -261,23 +261,27 @@ class ToolCallAccumulator:
         """The whole text, said once more: what never came of it is added. Fragments that were handed on stand."""
         choice = self._choice(event.choice)
         call = choice.by_index.get(event.index)
-        if call is None or call.ended:
+        if call is None:
             return
         text, came = event.arguments, call.text.chars
-        if len(text) >= came and text.startswith(call.text.whole()):  # a shorter one is not worth the join
-            if len(text) > came:
-                if came:
-                    self.report.repair("fragments_missing")
-                self._arguments(call, ToolCallDelta(arguments=text[came:]))
-                self._hand_on(choice, call)
-        elif call.sent:
+        goes_on = len(text) >= came and text.startswith(call.text.whole())  # a shorter one is not worth the join
+        if goes_on and len(text) == came:
+            return
+        if goes_on and not call.ended:
+            if came:
+                self.report.repair("fragments_missing")
+            self._arguments(call, ToolCallDelta(arguments=text[came:]))
+            self._hand_on(choice, call)
+        elif call.sent or call.ended:
             self._set_aside("whole_differs", call, text)
         else:
             self._arguments(call, ToolCallDelta(arguments=text, snapshot=True))
 
     def _late(self, call: Call, delta: ToolCallDelta) -> None:
         """Text for a call that the protocol had ended: it is not lost, but it is not the call's any more."""
-        if delta.arguments and delta.arguments.strip():
+        if delta.snapshot and (delta.arguments or "") == call.text.whole():
+            self.report.repair("arguments_repeated")  # a whole call, sent again (quirks.md 22)
+        elif delta.arguments and delta.arguments.strip():
             self._set_aside("arguments_late", call, delta.arguments)
 
     def _set_aside(self, repair: str, call: Call, text: str) -> None:

@@ -102,6 +102,8 @@ class Identity:
         return None if call_id is not None or (name and self.complete(last)) else last
 
     def _find_by_id(self, choice: Choice, known: Call, delta: ToolCallDelta, name: str | None) -> tuple[Call, bool]:
+        if self._is_sent_again(known, delta, name):
+            return known, False
         if delta.index is not None and delta.index != known.index:
             at_index = choice.by_index.get(delta.index)
             if at_index is not known:
@@ -112,6 +114,13 @@ class Identity:
         elif known.ended and name is not None:
             return self._new(choice, delta)
         return known, False
+
+    def _is_sent_again(self, known: Call, delta: ToolCallDelta, name: str | None) -> bool:
+        """Whether a whole call is one that ended already: its id, its name and its text again (quirks.md 22)."""
+        if not (known.ended and delta.snapshot and name == known.name != known.id):
+            return False
+        text = delta.arguments or ""
+        return len(text) == known.text.chars and text == known.text.whole()
 
     def _is_another(self, call: Call, delta: ToolCallDelta, call_id: str | None, name: str | None) -> bool:
         """Whether a delta at a used index, with an id that is not known, begins another call."""

@@ -9,10 +9,10 @@ Source: dialects.md §1.8, §2, §4.
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from streamkit.errors import UsageError
-from streamkit.events import Verdict
+from streamkit.events import ToolKind, Verdict
 from streamkit.tool_calls.schema import UNKNOWN_TOOL
 
 #: What the verdict says may name keys of the model's own; with the excerpt it stays under 500 characters.
@@ -40,29 +40,24 @@ class JudgedCall(Protocol):
     @property
     def arguments(self) -> str: ...
     @property
+    def kind(self) -> ToolKind: ...
+    @property
     def verdict(self) -> Verdict | None: ...
 
 
-def error_result(call: JudgedCall, dialect: str) -> dict[str, Any]:
-    """The result of a call that was not run, as the dialect's next request has it: for a ``ToolCall`` or ``ToolCallFinished``.
+def is_bad(verdict: Verdict | None) -> bool:
+    """Whether a verdict says that the arguments can't be used."""
+    return verdict is not None and verdict.kind not in GOOD
 
-    ``anthropic``: a ``tool_result`` block with ``is_error`` for the next user message. ``openai-chat`` and ``ollama``: a
-    message with the role ``tool``. Raises UsageError for a call whose verdict is good or missing, and for an unknown dialect.
-    """
+
+def error_text(call: JudgedCall) -> str:
+    """What the model is told of a call that was not run. Raises UsageError for a call whose verdict is good or missing."""
     if call.verdict is None or call.verdict.kind in GOOD:
         said = "no verdict (use check_json)" if call.verdict is None else f"the verdict {call.verdict.kind}"
         raise UsageError(
             f"an error result needs a call with a bad verdict; {_clipped(call.name, NAME_CHARS)!r} has {said}"
         )
-    text = _text(call.name, call.arguments, call.verdict)
-    match dialect:
-        case "anthropic":
-            return {"type": "tool_result", "tool_use_id": call.id, "is_error": True, "content": text}
-        case "openai-chat":
-            return {"role": "tool", "tool_call_id": call.id, "content": f"Error: {text}"}
-        case "ollama":
-            return {"role": "tool", "tool_name": call.name, "content": f"Error: {text}"}
-    raise UsageError(f"no error result for the dialect {dialect!r}: anthropic, openai-chat and ollama have one")
+    return _text(call.name, call.arguments, call.verdict)
 
 
 def _text(name: str, arguments: str, verdict: Verdict) -> str:

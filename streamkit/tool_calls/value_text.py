@@ -64,6 +64,18 @@ def value_text(document: bytes, *path: str | int) -> str:
     raise KeyError(message) if isinstance(step, str) else IndexError(message)
 
 
+def item_texts(array: str) -> list[bytes]:
+    """Return the text of each item of an array's text, in one walk: to look into many of them, cut it up first."""
+    document = array.encode()
+    items: list[bytes] = []
+    at = _between(document, 1).end()
+    while document[at] not in _CLOSERS:
+        end = _skip(document, at)
+        items.append(document[at:end])
+        at = _between(document, end).end()
+    return items
+
+
 def _next_on_path(document: bytes, at: int, entered: list[int], path: tuple[str | int, ...]) -> int | None:
     """Leave and skip what is not on the path. The index of the next value on it, or None at the document's end."""
     while entered:

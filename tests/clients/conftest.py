@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import Any
 
 import pytest
@@ -49,8 +49,37 @@ def ollama_client(ollama: Any, url: str) -> Any:
     return ollama.Client(host=url, trust_env=False)
 
 
+def cohere_client(cohere: Any, url: str) -> Any:
+    from httpx import Client  # noqa: PLC0415 - it comes with the client
+
+    return cohere.ClientV2(base_url=url, api_key="none", httpx_client=Client(trust_env=False))
+
+
+def mistral_client(mistral: Any, url: str) -> Any:
+    from httpx2 import Client  # noqa: PLC0415 - it comes with the client
+
+    return mistral.Mistral(server_url=f"{url}/mistral", api_key="none", client=Client(trust_env=False))
+
+
+def bedrock_client(boto3: Any, url: str) -> Any:
+    from botocore.config import Config  # noqa: PLC0415 - it comes with the client
+
+    config = Config(proxies={}, retries={"max_attempts": 0})
+    keys = {"aws_access_key_id": "none", "aws_secret_access_key": "none"}
+    return closing(boto3.client("bedrock-runtime", "us-east-1", endpoint_url=url, config=config, **keys))
+
+
+def gemini_client(genai: Any, url: str) -> Any:
+    options = genai.types.HttpOptions(base_url=url, client_args={"trust_env": False})
+    return closing(genai.Client(api_key="none", http_options=options))
+
+
 CLIENTS: dict[str, Callable[[Any, str], Any]] = {
     "openai": openai_client,
     "anthropic": anthropic_client,
     "ollama": ollama_client,
+    "cohere": cohere_client,
+    "mistralai.client": mistral_client,
+    "boto3": bedrock_client,
+    "google.genai": gemini_client,
 }

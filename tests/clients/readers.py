@@ -6,67 +6,13 @@ accumulator. Both raise whatever the client raises.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from attrs import define, field, frozen
+from tests.clients import read_bedrock, read_cohere, read_gemini, read_mistral, read_responses
+from tests.clients.shapes import ASK, Call, Choice, Reader, Reading, Usage, parsed
 
-ASK: list[Any] = [{"role": "user", "content": "?"}]
 NOTHING: Mapping[str, Any] = {}
-
-
-@define
-class Call:
-    name: str
-    arguments: Any  #: as the client parses them; None for text that is no JSON
-    id: str | None = None  #: None where the client has no place for it
-    text: str | None = None  #: None where the client keeps the parsed value only
-
-
-@define
-class Choice:
-    text: str = ""
-    refusal: str = ""
-    reasoning: str = ""
-    calls: list[Call] = field(factory=list)
-    stop: str | None = None  #: the dialect's own word
-
-
-@define
-class Usage:
-    """In neutral terms: the input with its cache, the output with its reasoning. None is what the client was not told."""
-
-    given: int | None = None
-    output: int | None = None
-    total: int | None = None
-    cached: int | None = None
-    cache_write: int | None = None
-    reasoning: int | None = None
-
-
-@define
-class Reading:
-    choices: dict[int, Choice] = field(factory=dict)
-    usage: Usage | None = None
-
-
-@frozen
-class Reader:
-    """``read(client, name)`` asks for the stream of that name."""
-
-    name: str
-    dialect: str
-    package: str
-    read: Callable[[Any, str], Reading]
-
-
-def parsed(text: str) -> Any:
-    """Argument text as a program takes it: none at all means no arguments."""
-    try:
-        return json.loads(text or "{}")
-    except ValueError:
-        return None
 
 
 # -- openai --------------------------------------------------------------------------------------------------------
@@ -227,4 +173,9 @@ READERS = [
     Reader("anthropic fold", "anthropic", "anthropic", fold_anthropic),
     Reader("anthropic helper", "anthropic", "anthropic", help_anthropic),
     Reader("ollama fold", "ollama", "ollama", fold_ollama),
+    *read_responses.READERS,
+    *read_cohere.READERS,
+    *read_mistral.READERS,
+    *read_bedrock.READERS,
+    *read_gemini.READERS,
 ]

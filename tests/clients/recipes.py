@@ -18,7 +18,7 @@ from streamkit.limits import DEFAULT_LIMITS
 from streamkit.messages import Response
 from streamkit.recipes import collect, transcode
 from streamkit.report import StreamReport
-from tests.corpora import require_corpora
+from tests.corpora import require_corpora, streams_of
 
 DIRECTIONS = list(product(DIALECTS, DIALECTS))
 
@@ -46,7 +46,7 @@ def recordings(dialect: str) -> tuple[Recording, ...]:
     read = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = read  # dataclasses look their module up there
     spec.loader.exec_module(read)
-    return tuple(Recording(stream.name, dialect, stream.body) for stream in read.streams(folder, dialect))
+    return tuple(Recording(one.name, dialect, one.body) for one in streams_of(read) if one.dialect == dialect)
 
 
 def counting_ids() -> Callable[[str], str]:

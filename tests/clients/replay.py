@@ -14,8 +14,19 @@ from typing import Self
 from aiohttp import web
 
 #: Where each dialect is served.
-PATHS = {"openai-chat": "/v1/chat/completions", "anthropic": "/v1/messages", "ollama": "/api/chat"}
+PATHS = {
+    "openai-chat": "/v1/chat/completions",
+    "openai-responses": "/v1/responses",
+    "anthropic": "/v1/messages",
+    "ollama": "/api/chat",
+    "mistral": "/mistral/v1/chat/completions",
+    "cohere": "/v2/chat",
+    "gemini": "/v1/models/{model}:streamGenerateContent",
+    "bedrock": "/model/{model}/converse-stream",
+    "bedrock, the model's own events": "/model/{model}/invoke-with-response-stream",
+}
 EVENT_STREAM, NDJSON = "text/event-stream", "application/x-ndjson"
+MESSAGES = "application/vnd.amazon.eventstream"
 PIECE_BYTES = 16 * 1024
 
 
@@ -24,16 +35,17 @@ class ReplayServer:
 
     def __init__(self) -> None:
         self.url = ""
-        self._bodies: dict[str, bytes] = {}
+        self._bodies: dict[str, tuple[bytes, str | None]] = {}
+        self.asked: dict[str, bytes] = {}  #: the last request for each name, as its client wrote it
         self._started = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._leave: asyncio.Event | None = None
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="replay server")
 
-    def register(self, body: bytes) -> str:
-        """The name under which ``body`` is served from now on."""
+    def register(self, body: bytes, media_type: str | None = None) -> str:
+        """The name under which ``body`` is served from now on: as the dialect's stream if no media type is given."""
         name = f"stream-{len(self._bodies)}"
-        self._bodies[name] = body
+        self._bodies[name] = body, media_type
         return name
 
     def __enter__(self) -> Self:
@@ -66,12 +78,15 @@ class ReplayServer:
         await runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        asked = await request.json()
-        body = self._bodies.get(asked["model"])
-        if body is None:
-            raise web.HTTPNotFound(text=f"no stream is called {asked['model']}")
+        name = request.match_info.get("model") or (await request.json())["model"]
+        if name not in self._bodies:
+            raise web.HTTPNotFound(text=f"no stream is called {name}")
+        body, media_type = self._bodies[name]
+        self.asked[name] = await request.read()
         kind = NDJSON if request.path == PATHS["ollama"] else EVENT_STREAM
-        response = web.StreamResponse(headers={"content-type": kind})
+        if request.path.startswith("/model/"):
+            kind = MESSAGES
+        response = web.StreamResponse(headers={"content-type": media_type or kind})
         response.enable_chunked_encoding()
         await response.prepare(request)
         for start in range(0, len(body), PIECE_BYTES):

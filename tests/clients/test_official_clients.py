@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import pkgutil
 import random
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +15,10 @@ import pytest
 from attrs import evolve
 
 from streamkit import TOLERANT, keep_alive, transcode
+from streamkit.dialects import DIALECTS
 from streamkit.policy import KeepAliveForm
 from streamkit.testing import source_of
-from tests.clients.expected import EXACT_STOPS, differences, expected
+from tests.clients.expected import EXACT_STOPS, differences, expected, id_in
 from tests.clients.readers import READERS, Reader, Reading
 from tests.clients.recipes import (
     DIRECTIONS,
@@ -37,8 +39,23 @@ SEED, SAMPLE = 20_261_121, 40
 Clients = Callable[[str], Any]
 
 
-#: What each client raises for an error in the stream.
-RAISED = {"openai": "APIError", "anthropic": "APIStatusError", "ollama": "ResponseError"}
+#: What each client raises for an error in the stream: a name in its package, or where the class is.
+RAISED = {
+    "openai": "APIError",
+    "anthropic": "APIStatusError",
+    "ollama": "ResponseError",
+    "cohere": "tests.clients.shapes:StreamFailed",
+    "mistralai.client": "tests.clients.shapes:StreamFailed",
+    "boto3": "botocore.exceptions:EventStreamError",
+    "google.genai": "google.genai.errors:APIError",
+}
+
+
+def raised_by(package: str) -> type[Exception]:
+    pytest.importorskip(package)
+    name = RAISED[package]
+    found: type[Exception] = pkgutil.resolve_name(name if ":" in name else f"{package}:{name}")
+    return found
 
 
 class Judge:
@@ -48,7 +65,7 @@ class Judge:
         self.complaints: list[str] = []
         self._replay = replay
         self._client = client(reader.package)
-        self._error: type[Exception] = getattr(pytest.importorskip(reader.package), RAISED[reader.package])
+        self._error = raised_by(reader.package)
         self._reader = reader
 
     def read(self, body: bytes) -> Reading:
@@ -114,7 +131,8 @@ def test_conforming_recordings_pass_byte_for_byte(source: str, target: str):
     broken = [
         recording.name
         for recording in conforming(source)
-        if converted(recording.body, source, target, reencode=False).body != recording.body
+        if converted(recording.body, source, target, reencode=False).body
+        not in (recording.body, recording.body + (DIALECTS[source].frame_end or b""))
     ]
     assert not broken
 
@@ -144,6 +162,10 @@ def readable(recording: Recording, reader: Reader) -> bool:
     """Whether a conforming stream is one for this reader at all."""
     if reader.dialect == "ollama":  # the others are answers of /api/generate
         return b'"message":' in recording.body
+    if reader.dialect == "gemini":  # it asks for events
+        return recording.body.startswith(b"data:")
+    if reader.dialect == "bedrock":  # it insists on what the grammar says, as we write it
+        return not {found.rule for found in violations(recording.body, recording.dialect)} & {"block_order", "metrics"}
     if reader.name == "openai helper":  # passes over chunks without `object`, stumbles over `type: null`
         return not {found.rule for found in violations(recording.body, recording.dialect)} & {"object", "call_repeat"}
     return True
@@ -187,7 +209,8 @@ BY_READER = pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader
 def test_clients_read_our_vectors(vector: Vector, reader: Reader, replay: ReplayServer, client: Clients):
     output = converted(vector.body, "openai-chat", reader.dialect)
     assert not violations(output.body, reader.dialect)
-    want = evolve(vector.choice, stop=EXACT_STOPS[reader.dialect][vector.stop])
+    calls = [evolve(call, id=id_in(reader.dialect, call.id)) for call in vector.choice.calls]
+    want = evolve(vector.choice, stop=EXACT_STOPS[reader.dialect][vector.stop], calls=calls)
     judge = Judge(replay, client, reader)
     seen = judge.read(output.body)
     assert not differences(Reading({0: want}, seen.usage), seen)
@@ -198,7 +221,9 @@ def test_clients_read_our_vectors(vector: Vector, reader: Reader, replay: Replay
 def test_what_a_counted_loss_leaves(loss: str, reader: Reader, replay: ReplayServer, client: Clients):
     output = converted(LOSSY[loss], "openai-chat", reader.dialect)
     found = {broken.rule for broken in violations(output.body, reader.dialect)}
-    assert found <= ({"input_unparsable"} if loss == "arguments_wrapped" else set())  # the model's text, kept as it is
+    assert found <= (
+        {"input_unparsable", "arguments_unparsable"} if loss == "arguments_wrapped" else set()
+    )  # the model's text, kept as it is
     assert set(output.report.losses) <= {loss, "stop_reason", "call_id", "usage_unknown"}
     judge = Judge(replay, client, reader)
     if loss == "arguments_wrapped" and reader.name == "anthropic helper":

@@ -8,6 +8,7 @@ from typing import Any
 from attrs import field, frozen
 
 from tests.clients.readers import Call, Choice
+from tests.framing.binary import events, exception
 
 HEAD = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
 DONE = b"data: [DONE]\n\n"
@@ -39,6 +40,10 @@ def messages(*events: dict[str, Any]) -> bytes:
 
 def lines(*parts: dict[str, Any]) -> bytes:
     return b"".join(json.dumps(part).encode() + b"\n" for part in parts)
+
+
+def chunks(*parts: dict[str, Any]) -> bytes:
+    return b"".join(b"data: %b\r\n\r\n" % json.dumps(part).encode() for part in parts)
 
 
 @frozen
@@ -148,6 +153,15 @@ LOSSY = {
     + DONE,
 }
 
+RESPONSE = {
+    "id": "resp_1",
+    "object": "response",
+    "created_at": 1,
+    "model": "m",
+    "status": "in_progress",
+    "output": [],
+}
+OF_TEXT = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
 #: The beginning of a stream in each dialect: text, then a call that is not finished.
 BEGUN = {
     "openai-chat": chat({"role": "assistant", "content": "Wait"}, call(0, id="call_a", name="add", arguments='{"x":')),
@@ -183,10 +197,83 @@ BEGUN = {
             "done": False,
         },
     ),
+    "openai-responses": messages(
+        {"type": "response.created", "sequence_number": 0, "response": RESPONSE},
+        {
+            "type": "response.output_item.added",
+            "sequence_number": 1,
+            "output_index": 0,
+            "item": {"id": "msg_1", "type": "message", "status": "in_progress", "role": "assistant", "content": []},
+        },
+        {
+            "type": "response.content_part.added",
+            "sequence_number": 2,
+            **OF_TEXT,
+            "part": {"type": "output_text", "text": "", "annotations": []},
+        },
+        {"type": "response.output_text.delta", "sequence_number": 3, **OF_TEXT, "delta": "Wait", "logprobs": []},
+        {
+            "type": "response.output_item.added",
+            "sequence_number": 4,
+            "output_index": 1,
+            "item": {"id": "fc_1", "type": "function_call", "call_id": "call_a", "name": "add", "arguments": ""},
+        },
+        {
+            "type": "response.function_call_arguments.delta",
+            "sequence_number": 5,
+            "item_id": "fc_1",
+            "output_index": 1,
+            "delta": '{"x":',
+        },
+    ),
+    "cohere": messages(
+        {"type": "message-start", "id": "m", "delta": {"message": {"role": "assistant"}}},
+        {"type": "content-start", "index": 0, "delta": {"message": {"content": {"type": "text", "text": "Wait"}}}},
+        {"type": "content-end", "index": 0},
+        {
+            "type": "tool-call-start",
+            "index": 0,
+            "delta": {
+                "message": {
+                    "tool_calls": {
+                        "id": "add_1",
+                        "type": "function",
+                        "function": {"name": "add", "arguments": '{"x":'},
+                    }
+                }
+            },
+        },
+    ),
+    "gemini": chunks(
+        {"candidates": [{"content": {"parts": [{"text": "Wait"}], "role": "model"}, "index": 0}]},
+        {"candidates": [{"content": {"parts": [{"functionCall": {"name": "add", "willContinue": True}}]}, "index": 0}]},
+    ),
+    "bedrock": events(
+        ("messageStart", {"role": "assistant"}),
+        ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "Wait"}}),
+        ("contentBlockStop", {"contentBlockIndex": 0}),
+        (
+            "contentBlockStart",
+            {"contentBlockIndex": 1, "start": {"toolUse": {"toolUseId": "tooluse_1", "name": "add"}}},
+        ),
+        ("contentBlockDelta", {"contentBlockIndex": 1, "delta": {"toolUse": {"input": '{"x":'}}}),
+    ),
+    "mistral": chat({"role": "assistant", "content": "Wait"}),
 }
 #: What the provider says when it fails then.
 FAILURES = {
     "openai-chat": b'data: {"error":{"message":"all busy","type":"server_error","param":null,"code":null}}\n\n',
     "anthropic": messages({"type": "error", "error": {"type": "overloaded_error", "message": "all busy"}}),
     "ollama": lines({"error": "all busy"}),
+    "openai-responses": messages(
+        {
+            "type": "error",
+            "sequence_number": 6,
+            "error": {"type": "server_error", "code": None, "message": "all busy", "param": None},
+        }
+    ),
+    "cohere": messages({"type": "message-end", "delta": {"finish_reason": "ERROR", "error": "all busy"}}),
+    "gemini": chunks({"error": {"code": 503, "message": "all busy", "status": "UNAVAILABLE"}}),
+    "bedrock": exception("throttlingException", {"message": "all busy"}),
+    "mistral": b'data: {"object":"error","message":"all busy","type":"x","param":null,"code":null}\n\n',
 }

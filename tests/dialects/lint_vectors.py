@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tests.dialects import lint_bedrock, lint_cohere, lint_gemini, lint_mistral, lint_responses
+
 Vector = tuple[str, bytes, str]
 
 
@@ -320,4 +322,13 @@ OLLAMA: list[Vector] = [
 # fmt: on
 
 
-VECTORS = {"openai-chat": CHAT, "anthropic": ANTHROPIC, "ollama": OLLAMA}
+VECTORS = {
+    "openai-chat": CHAT,
+    "openai-responses": lint_responses.RESPONSES,
+    "anthropic": ANTHROPIC,
+    "ollama": OLLAMA,
+    "cohere": lint_cohere.COHERE,
+    "gemini": lint_gemini.GEMINI,
+    "mistral": lint_mistral.MISTRAL,
+    "bedrock": lint_bedrock.BEDROCK,
+}

@@ -12,6 +12,7 @@ import pytest
 
 from streamkit import Limits, StreamReport, transcode
 from streamkit.dialects import DIALECTS
+from streamkit.framing.eventstream import EventStreamParser, serialize_eventstream
 from tests.vectors import VECTORS
 
 ODD = [
@@ -45,6 +46,8 @@ def put(document, path, new):
 def mutated(chance, body, dialect):
     """The stream with one value of one payload replaced or removed."""
     end = DIALECTS[dialect].frame_end
+    if end is None:
+        return mutated_message(chance, body)
     frames = body.split(end)
     number = chance.randrange(len(frames))
     head, brace, payload = frames[number].partition(b"{")
@@ -55,6 +58,28 @@ def mutated(chance, body, dialect):
     document = put(document, chance.choice(list(places(document))), chance.choice([*ODD, GONE]))
     frames[number] = head + json.dumps(document).encode()
     return end.join(frames)
+
+
+def mutated_message(chance, body):
+    """The same where frames are messages with checksums, which must be right for anything else to be looked at."""
+    parser = EventStreamParser()
+    frames = parser.feed(body)
+    number = chance.randrange(len(frames)) if frames else 0
+    messages = [(frame.headers, frame.data) for frame in frames]
+    try:
+        headers, document = messages[number][0], json.loads(messages[number][1])
+    except (ValueError, IndexError):
+        return body
+    place = chance.choice([("headers",), *places(document)])
+    if place == ("headers",):
+        headers = {
+            **headers,
+            chance.choice([*headers, "x"]): chance.choice(["", "x", "chunk", "error", True, -1, b"\xff"]),
+        }
+    else:
+        document = put(document, place, chance.choice([*ODD, GONE]))
+    messages[number] = headers, json.dumps(document).encode()
+    return b"".join(serialize_eventstream(*message) for message in messages) + body[parser.boundary :]
 
 
 async def once(body):

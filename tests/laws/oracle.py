@@ -5,6 +5,7 @@ Source: dialects.md §7.6. One entry a dialect; a new dialect adds its own.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any, Protocol
 from attrs import define, field
 
 from streamkit.dialects import DIALECTS
+from tests.framing.binary import message_payloads
 
 
 @define
@@ -69,7 +71,10 @@ class Chat:
             delta = choice.get("delta") or choice.get("message") or {}
             content = delta.get("content")
             if isinstance(content, list):
-                content = "".join(part.get("text") or "" for part in content if part.get("type") == "text")
+                texts = [part for part in content if isinstance(part, dict) and part.get("type") == "text"]
+                content = "".join(part.get("text") or "" for part in texts)
+            elif not isinstance(content, str):
+                content = ""
             if content and index == 0 and not self.failed:
                 self.text += content
             for call in delta.get("tool_calls") or ():
@@ -86,6 +91,14 @@ class Chat:
                 quiet = quiet and index not in self.finished
                 self.finished.setdefault(index, reason)
         return quiet
+
+
+@define
+class Mistral(Chat):
+    def take(self, payload: Any) -> bool:
+        if payload != "[DONE]" and payload.get("object") == "error":
+            self.failed = True
+        return super().take(payload)
 
 
 @define
@@ -133,12 +146,198 @@ class Ollama:
         return not (message.get("content") or message.get("tool_calls") or message.get("thinking"))
 
 
+@define
+class Cohere:
+    complete: bool = False
+    text: str = ""
+    ended_calls: int = 0
+    open: set[int] = field(factory=set)
+    seen: set[int] = field(factory=set)
+    last: int = 0
+
+    def take(self, payload: Any) -> bool:
+        if payload == "[DONE]":
+            return True
+        kind, index = payload.get("type"), payload.get("index", self.last)
+        message = (payload.get("delta") or {}).get("message") or {}
+        if kind in {"content-start", "content-delta"}:
+            self.text += (message.get("content") or {}).get("text") or ""
+        elif kind == "tool-call-start":
+            self.ended_calls += index in self.open  # a start ends the call that was open there
+            self.last = index
+            self.open.add(index)
+            self.seen.add(index)
+        elif kind == "tool-call-delta" and index not in self.seen:
+            self.open.add(index)
+        elif kind == "tool-call-end" and index in self.open:
+            self.open.remove(index)
+            self.ended_calls += 1
+        elif kind == "message-end":
+            self.complete = cohere_success(payload)
+        elif not kind:
+            self.complete = False
+        return kind in {"message-end", "citation-start", "citation-end", "debug"}
+
+
+def cohere_success(payload: Any) -> bool:
+    delta = payload.get("delta") or {}
+    return (
+        bool(delta.get("finish_reason"))
+        and delta["finish_reason"] not in {"ERROR", "TIMEOUT"}
+        and not delta.get("error")
+    )
+
+
+@define
+class Bedrock:
+    """Payloads stand under the type of their message: ``{"messageStop": {…}}``."""
+
+    complete: bool = False
+    text: str = ""
+    ended_calls: int = 0
+    failed: bool = False
+    kinds: dict[Any, str] = field(factory=dict)  # of the blocks whose start told it
+    native: Anthropic = field(factory=Anthropic)
+
+    def take(self, payload: Any) -> bool:
+        ((kind, document),) = payload.items()
+        if kind == "chunk":
+            quiet = self.native.take(json.loads(base64.b64decode(document["bytes"])))
+            self.complete, self.text = self.native.complete, self.native.text
+            self.ended_calls = self.native.ended_calls
+            return quiet
+        index = document.get("contentBlockIndex")
+        if kind.startswith(("exception:", "error:")):
+            self.failed = True
+        elif kind == "contentBlockStart":
+            self.kinds[index] = "".join(document["start"])
+        elif kind == "contentBlockDelta" and not self.kinds.get(index):
+            self.text += document["delta"].get("text", "")
+            if "toolUse" in document["delta"]:  # its start never came
+                self.kinds[index] = "toolUse"
+        elif kind == "contentBlockStop":
+            self.ended_calls += self.kinds.pop(index, "") == "toolUse"
+        self.complete = not self.failed and (
+            self.complete or bool(kind == "messageStop" and document.get("stopReason"))
+        )
+        return kind in {"messageStop", "metadata", "keepAlive"}
+
+
+@define
+class Gemini:
+    seen: set[int] = field(factory=set)
+    finished: set[int] = field(factory=set)
+    failed: bool = False
+    text: str = ""
+    ended_calls: int = 0
+
+    @property
+    def complete(self) -> bool:
+        return not self.failed and bool(self.seen) and self.seen == self.finished
+
+    def take(self, payload: Any) -> bool:
+        if payload == "[DONE]":
+            return True
+        quiet = True
+        for position, candidate in enumerate(payload.get("candidates") or ()):
+            index = candidate.get("index", position)
+            self.seen.add(index)
+            for part in (candidate.get("content") or {}).get("parts") or ():
+                if not isinstance(part, dict):
+                    continue
+                call, text = part.get("functionCall"), part.get("text")
+                if call is not None:
+                    self.ended_calls += not call.get("willContinue")
+                elif index == 0 and isinstance(text, str) and part.get("thought") is not True and not self.failed:
+                    self.text += text
+                quiet = quiet and not text and call is None
+            if candidate.get("finishReason"):
+                quiet = quiet and index not in self.finished
+                self.finished.add(index)
+                self.failed = self.failed or candidate["finishReason"] == "MALFORMED_RESPONSE"
+        if (payload.get("promptFeedback") or {}).get("blockReason"):
+            self.seen.add(0)
+            self.finished.add(0)
+        self.failed = self.failed or bool(payload.get("error"))
+        return quiet and not payload.get("error")
+
+
+def gemini_success(payload: Any) -> bool:
+    candidates = payload.get("candidates") or ()
+    return bool((payload.get("promptFeedback") or {}).get("blockReason")) or any(
+        c.get("finishReason") for c in candidates
+    )
+
+
+@define
+class Responses:
+    complete: bool = False
+    text: str = ""
+    ended_calls: int = 0
+    failed: bool = False
+    kinds: set[Any] = field(factory=set)  # of the items that came
+    said: set[Any] = field(factory=set)  # parts that have their text
+    ended: set[Any] = field(factory=set)  # calls
+
+    def take(self, payload: Any) -> bool:
+        kind = payload.get("type") if payload != "[DONE]" else ""
+        if payload == "[DONE]":
+            return True
+        place = payload.get("item_id") or payload.get("output_index"), payload.get("content_index")
+        if kind == "error" or (payload.get("error") and not kind):
+            self.failed = True
+        elif kind == "response.output_text.delta":
+            self.say(place, payload["delta"])
+        elif kind == "response.output_text.done" and place not in self.said:
+            self.say(place, payload["text"])
+        elif kind == "response.content_part.done" and place not in self.said:
+            self.say(place, payload["part"].get("text") if payload["part"]["type"] == "output_text" else "")
+        elif kind == "response.output_item.done" and payload["item"]:
+            self.item(payload["item"], payload["item"].get("id") or payload.get("output_index"))
+        elif kind in {"response.completed", "response.incomplete", "response.failed"}:
+            self.terminal(payload["response"])
+        if kind != "response.output_item.added" or payload["item"]:
+            self.kinds.add((payload.get("item") or {}).get("type"))
+        self.complete = self.complete and not self.failed
+        return kind in {"response.completed", "response.incomplete", "response.in_progress"}
+
+    def say(self, place: Any, text: str | None) -> None:
+        if text and not self.failed:
+            self.text += text
+            self.said.add(place)
+
+    def item(self, item: Any, place: Any) -> None:
+        for number, part in enumerate(item.get("content") or () if item["type"] == "message" else ()):
+            if (place, number) not in self.said and part["type"] == "output_text":
+                self.say((place, number), part["text"])
+        if item["type"] in {"function_call", "custom_tool_call"} and item.get("status", "completed") == "completed":
+            self.ended_calls += place not in self.ended
+            self.ended.add(place)
+
+    def terminal(self, response: Any) -> None:
+        seen = frozenset(self.kinds)
+        for number, item in enumerate(response.get("output") or ()):
+            if item["type"].endswith("_call") or item["type"] not in seen:
+                self.item(item, item.get("id") or number)
+        if response["status"] in {"completed", "incomplete"}:
+            self.complete = True
+        else:
+            self.failed = True
+
+
 ORACLES: dict[str, tuple[Callable[[], Oracle], Callable[[bytes], list[tuple[int, bytes]]]]] = {}
 #: Whether a payload of each dialect is the terminator that only a success has.
 SUCCESS: dict[str, Callable[[Any], bool]] = {
+    "openai-responses": lambda payload: (
+        payload != "[DONE]" and payload.get("type") in {"response.completed", "response.incomplete"}
+    ),
     "openai-chat": lambda payload: payload == "[DONE]",
+    "mistral": lambda payload: payload == "[DONE]",
     "anthropic": lambda payload: payload != "[DONE]" and payload.get("type") == "message_stop",
     "ollama": lambda payload: payload.get("done") is True,
+    "bedrock": lambda payload: "messageStop" in payload,
+    "gemini": lambda payload: payload != "[DONE]" and gemini_success(payload),
+    "cohere": lambda payload: payload != "[DONE]" and payload.get("type") == "message-end" and cohere_success(payload),
 }
 
 
@@ -165,10 +364,37 @@ def line_payloads(body: bytes) -> list[tuple[int, bytes]]:
     ]
 
 
+def gemini_payloads(body: bytes) -> list[tuple[int, bytes]]:
+    """The elements of an array, or events and bare objects, each with the byte behind it."""
+    if body.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"["):
+        return objects_from(body, body.index(b"[") + 1)
+    bare = re.search(rb"(?:\A|[\r\n])(?=\{)", body)
+    if bare is None:
+        return sse_payloads(body)
+    return sse_payloads(body[: bare.end()]) + objects_from(body, bare.end())
+
+
+def objects_from(body: bytes, at: int) -> list[tuple[int, bytes]]:
+    """JSON objects with commas between them, as far as they are whole. Bytes count as characters."""
+    text, found = body.decode("latin-1"), []
+    while True:
+        start = at + len(text[at:]) - len(text[at:].lstrip(" \t\r\n,"))
+        try:
+            _, at = json.JSONDecoder().raw_decode(text, start)
+        except ValueError:
+            return found
+        found.append((at, body[start:at]))
+
+
 ORACLES |= {
     "openai-chat": (Chat, sse_payloads),
+    "mistral": (Mistral, sse_payloads),
     "anthropic": (Anthropic, sse_payloads),
     "ollama": (Ollama, line_payloads),
+    "openai-responses": (Responses, sse_payloads),
+    "bedrock": (Bedrock, message_payloads),
+    "cohere": (Cohere, sse_payloads),
+    "gemini": (Gemini, gemini_payloads),
 }
 assert ORACLES.keys() == SUCCESS.keys() == DIALECTS.keys(), "a new dialect needs its own oracle here"
 

@@ -32,7 +32,7 @@ from streamkit.report import StreamReport
 from streamkit.testing import joined
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.tool_calls.check import JSONChecker
-from tests.corpora import CORPORA
+from tests.corpora import CORPORA, streams_of
 from tests.vectors import VECTORS
 
 CLOCK = lambda: 1_700_000_000.0  # noqa: E731
@@ -155,6 +155,18 @@ def _step(chain: Any, encoder: Any, item: Any, output: list[bytes]) -> None:
             raise machine.fault
 
 
+#: Dialects that carry arguments as an object: what clients would split lines at is written otherwise.
+OBJECTS = frozenset({"ollama", "gemini"})
+
+
+def in_one_line(arguments: str) -> str:
+    """Argument text as a dialect of objects spells it."""
+    text = arguments.strip().replace("\r", " ").replace("\n", " ")
+    for char in "\x85\u2028\u2029":
+        text = text.replace(char, f"\\u{ord(char):04x}")
+    return text
+
+
 @frozen
 class Stream:
     name: str
@@ -176,7 +188,9 @@ def recorded() -> tuple[Stream, ...]:
     reader = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = reader
     spec.loader.exec_module(reader)
-    found = {(s.dialect, s.body): Stream(s.name, s.dialect, s.body) for s in reader.streams() if s.dialect in DIALECTS}
+    found = {
+        (s.dialect, s.body): Stream(s.name, s.dialect, s.body) for s in streams_of(reader) if s.dialect in DIALECTS
+    }
     return tuple(found.values())
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from streamkit.dialects import DIALECTS
 from streamkit.tool_calls import json_scanner, text_buffer
+from tests.framing.binary import events
 from tests.laws.running import read, translate
-from tests.vectors import anthropic
+from tests.vectors import anthropic, bedrock
 from tests.vectors.openai_chat import CALLED, DONE, ROLE, call, calls
 from tests.vectors.vector import named, sse
 
@@ -69,11 +70,18 @@ def blocks(size: int) -> bytes:
     )
 
 
+def messages(size: int) -> bytes:
+    return events(
+        bedrock.START, *bedrock.tool(0, "t", "f", *fragments(size)), bedrock.finish("tool_use"), bedrock.counts()
+    )
+
+
 STREAMS = {
     "healthy": ("openai-chat", healthy),
     "doubtful": ("openai-chat", doubtful),
     "interleaved": ("openai-chat", interleaved),
     "blocks": ("anthropic", blocks),
+    "messages": ("bedrock", messages),
 }
 
 

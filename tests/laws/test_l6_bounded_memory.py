@@ -13,8 +13,9 @@ from streamkit.limits import Limits
 from streamkit.recipes import transcode
 from streamkit.report import StreamReport
 from streamkit.testing import cut_at
+from tests.framing.binary import event, events, message, prelude, string
 from tests.laws.running import read, translate
-from tests.vectors import anthropic, ollama, openai_chat
+from tests.vectors import anthropic, bedrock, cohere, gemini, mistral, ollama, openai_chat
 from tests.vectors.openai_chat import CALLED, DONE, ROLE, STOP, call, calls, chunk, said
 from tests.vectors.vector import lines, named, sse
 
@@ -37,6 +38,14 @@ def long_line(size: int) -> bytes:
     return first + b" " * (size - len(first) - 1) + b"}\n" + lines(ollama.end())
 
 
+def long_headers(size: int) -> bytes:
+    """A Bedrock stream with an event of the future that has ``size`` bytes of headers."""
+    head = string(":message-type", "event") + string(":event-type", "keepAlive")
+    first, *rest = bedrock.START, *bedrock.HI, bedrock.finish()
+    padding = string("x", "y" * (size - len(head) - 5))
+    return event(*first) + message(head + padding, b"{}") + events(*rest)
+
+
 #: What waits behind an open call counts as it is held: as the JSON of its deltas.
 WAITING = len(b'{"type":"text_delta","text":""}')
 BLOCK = len(b'{"type":"text_delta","text":"x"}')
@@ -46,6 +55,7 @@ CASES = {
     "line_bytes": ("openai-chat", 400, padded, errors.LineTooLong),
     "event_bytes": ("openai-chat", 400, long_event, errors.EventTooLong),
     "name_bytes": ("openai-chat", 20, lambda n: b"event: " + b"e" * n + b"\n" + sse(ROLE, STOP, DONE), errors.NameTooLong),
+    "headers_bytes": ("bedrock", 200, long_headers, errors.HeadersTooLong),
     "index": ("openai-chat", 9, lambda n: sse(ROLE, calls(call(n, "a", "f", "{}")), CALLED, DONE), errors.IndexTooLarge),
     "arguments_chars": (
         "openai-chat", 30,
@@ -110,6 +120,13 @@ def test_a_line_limit_holds_in_lines_of_json():
         assert (type(report.error) is errors.LineTooLong) == (size > 400)
 
 
+def test_an_event_limit_holds_in_binary_messages():
+    for size in (399, 400, 401):
+        body = events(bedrock.START, ("keepAlive", b"{}" + b" " * (size - 2)), *bedrock.HI, bedrock.finish())
+        _, report = translate("bedrock", "bedrock", [body], Limits(event_bytes=400))
+        assert (type(report.error) is errors.EventTooLong) == (size > 400)
+
+
 @pytest.mark.parametrize("depth", [4, 5, 6])
 def test_too_deep_a_text_is_malformed(depth):
     body = sse(ROLE, calls(call(0, "a", "f", '{"x":' * depth + "1" + "}" * depth)), CALLED, DONE)
@@ -171,6 +188,29 @@ ENDLESS = {
         named(anthropic.delta(0, "input_json_delta", partial_json="y" * 14)),
         "ArgumentsTooLong",
     ),
+    "arguments of Bedrock": (
+        "bedrock",
+        events(bedrock.START, bedrock.begin(0, toolUse={"toolUseId": "t", "name": "f"})),
+        event(*bedrock.delta(0, toolUse={"input": "y" * 14})),
+        "ArgumentsTooLong",
+    ),
+    "message": ("bedrock", event(*bedrock.START) + prelude(2**31, 0), b"x", "EventTooLong"),
+    "element": ("gemini", gemini.array(gemini.chunk(gemini.text("Hi")))[:-2] + b",{", b"x", "EventTooLong"),
+    "arguments in parts": (
+        "gemini",
+        gemini.events(gemini.chunk(gemini.partial(("$.a", "y"), name="f"))),
+        gemini.events(gemini.chunk(gemini.partial(("$.a", "y" * 14)))),
+        "ArgumentsTooLong",
+    ),
+    "arguments that go back": (
+        "gemini",
+        gemini.events(gemini.chunk(gemini.partial(("$.a", "y"), ("$.b", "y"), name="f"))),
+        gemini.events(gemini.chunk(gemini.partial(("$.a", "y" * 14)))),
+        "ArgumentsTooLong",
+    ),
+    "arguments of Cohere": (
+        "cohere", named(cohere.START, cohere.call(0, "t", "f")), named(cohere.piece(0, "y" * 14)), "ArgumentsTooLong",
+    ),
     "held text": ("openai-chat", sse(ROLE, calls(call(0, "a", "f", '{"x":'))), sse(said("y" * 14)), "HeldTooLong"),
 }  # fmt: skip
 
@@ -183,7 +223,7 @@ async def test_what_never_ends_takes_no_more_than_its_limit(what):
     assert most < 8 * MIB
 
 
-@pytest.mark.parametrize("dialect", ["openai-chat", "anthropic", "ollama"])
+@pytest.mark.parametrize("dialect", ["openai-chat", "anthropic", "ollama", "bedrock", "gemini", "cohere", "mistral"])
 @pytest.mark.parametrize("target", DIALECTS)
 @pytest.mark.parametrize(
     "total", [3 * MIB, pytest.param(100 * MIB, marks=[pytest.mark.exhaustive, pytest.mark.timeout(900)])]
@@ -197,6 +237,22 @@ async def test_a_long_text_passes_in_flat_memory(dialect, target, total):
             named(anthropic.stop(0), anthropic.finish("end_turn"), anthropic.STOP),
         ),
         "ollama": (b"", lines(ollama.line("fourteen chars")), lines(ollama.end())),
+        "bedrock": (
+            event(*bedrock.START),
+            event(*bedrock.delta(0, text="fourteen chars")),
+            events(bedrock.stop(0), bedrock.finish(), bedrock.counts()),
+        ),
+        "gemini": (b"", gemini.events(gemini.chunk(gemini.text("fourteen chars"))), gemini.events(gemini.STOP)),
+        "cohere": (
+            named(cohere.START, cohere.begin(0)),
+            named(cohere.delta(0, "fourteen chars")),
+            named(cohere.end(0), cohere.finish()),
+        ),
+        "mistral": (
+            sse(mistral.ROLE),
+            sse(mistral.said([mistral.text("fourteen chars")])),
+            sse(mistral.finish(), mistral.DONE),
+        ),
     }[dialect]
     most, size, report = await peak(endless(head, unit, total, tail), dialect, target, Limits())
     assert report.clean

@@ -33,6 +33,7 @@ from streamkit.events import (
     ToolCallEnded,
     ToolCallFinished,
     ToolCallStarted,
+    ToolCallWhole,
     WireEvent,
 )
 from streamkit.limits import Limits
@@ -55,6 +56,7 @@ def whole(arguments: str | None, **rest: Any) -> ToolCallDelta:
 
 
 END = ToolCallEnded
+ALL = ToolCallWhole
 STOP = StopReasonSeen("stop", "stop")
 CALLS = StopReasonSeen("tool_calls", "tool_calls")
 LENGTH = StopReasonSeen("length", "length")
@@ -166,6 +168,14 @@ ROWS: list[tuple[str, list[WireEvent], list[tuple[str, str, str]], dict[str, int
     ("50: fragments that are no JSON", [d(0, "a", "f", '{"x": tru'), d(0, None, None, "th}")], [("a", "f", '{"x": truth}')], {}),
     ("concatenated objects of one call stay", [d(0, "a", "f", '{"a":1}'), d(0, None, None, '{"b":2}')], [("a", "f", '{"a":1}{"b":2}')], {}),
     ("the whole text once more at the end", [d(0, "a", "f", '{"a":'), d(0, None, None, "1}"), d(0, None, None, '{"a":1}')], [("a", "f", '{"a":1}')], {"arguments_repeated": 1}),
+    # the whole text, said beside the fragments (Responses)
+    ("a whole text that repeats the fragments", [d(0, "a", "f", '{"x"'), d(0, None, None, ":1}"), ALL(0, '{"x":1}'), ALL(0, '{"x":1}'), END(0)], [("a", "f", '{"x":1}')], {}),
+    ("a whole text without any fragment", [d(0, "a", "f"), ALL(0, '{"x":1}'), END(0)], [("a", "f", '{"x":1}')], {}),
+    ("a whole text, and fragments that lack its end", [d(0, "a", "f", '{"x"'), ALL(0, '{"x":1}'), END(0)], [("a", "f", '{"x":1}')], {"fragments_missing": 1}),
+    ("a whole text that differs", [d(0, "a", "f", '{"x":2}'), ALL(0, '{"x":1}'), END(0)], [("a", "f", '{"x":2}')], {"whole_differs": 1}),
+    ("a whole text that is shorter", [d(0, "a", "f", '{"x":1}'), ALL(0, "{"), END(0)], [("a", "f", '{"x":1}')], {"whole_differs": 1}),
+    ("a whole text instead of a held {}", [d(0, "a", "f", "{}"), ALL(0, '{"x":1}'), END(0)], [("a", "f", '{"x":1}')], {"arguments_replaced": 1}),
+    ("a whole text of a call that has ended, or never was", [d(0, "a", "f", "{}"), END(0), ALL(0, "{}"), ALL(0, "{} "), ALL(7, "{}")], [("a", "f", "{}")], {"whole_differs": 1}),
     # calls that the wire ends
     ("ended and started again at its index", [d(0, "a", "f", "{}"), END(0), d(0, "b", "f", "{}"), END(0)], [("a", "f", "{}"), ("b", "f", "{}")], {"index_reused": 1}),
     ("text after the end", [d(0, "a", "f", "{}"), END(0), d(0, None, None, "{}")], [("a", "f", "{}")], {"arguments_late": 1}),
@@ -175,8 +185,8 @@ ROWS: list[tuple[str, list[WireEvent], list[tuple[str, str, str]], dict[str, int
 #: Cases of §1-§5 that are not the accumulator's.
 ELSEWHERE = {
     6: "the encoder writes the index",
-    11: "Responses' decoder",
-    27: "Responses' encoder",
+    11: "Responses' decoder: tests/vectors/field/reuse.py",
+    27: "Responses' encoder: tests/vectors/field/ids.py",
     34: "ids of two turns: test_made_ids_differ_between_turns",
     47: "requests",
     51: "verdicts of all siblings: test_a_cut_call_leaves_its_siblings_not_ended",
@@ -427,6 +437,7 @@ WIRE = st.one_of(
         snapshot=st.sampled_from([False, False, False, True]),
     ),
     st.builds(ToolCallEnded, st.sampled_from([0, 1, 5])),
+    st.builds(ToolCallWhole, st.sampled_from([0, 1, 5]), st.sampled_from(["{}", '{"x":1}', "{", ""])),
     st.sampled_from([STOP, CALLS, LENGTH, DONE]),
 )
 

@@ -10,8 +10,9 @@ from streamkit.errors import UsageError
 from streamkit.events import ToolCallFinished, Verdict
 from streamkit.messages import ToolCall
 from streamkit.tool_calls.check import JSONChecker
-from streamkit.tool_calls.mend import error_result
+from streamkit.tool_calls.mend import error_text
 from streamkit.tool_calls.schema import ToolSchemas
+from streamkit.tool_loop import error_result
 
 SCHEMA = {"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}
 
@@ -54,7 +55,8 @@ def test_a_call_of_a_whole_response_does_as_well():
     ],
 )
 def test_the_text_says_what_is_wrong_and_where(call, words):
-    text = error_result(call, "openai-chat")["content"]
+    text = error_text(call)
+    assert error_result(call, "openai-chat")["content"] == f"Error: {text}"
     assert [word for word in words if word not in text] == []
 
 

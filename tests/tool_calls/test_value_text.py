@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkit.tool_calls import value_text as module
-from streamkit.tool_calls.value_text import value_text
+from streamkit.tool_calls.value_text import item_texts, value_text
 
 OLLAMA = b'{"message":{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{"a":1.0}}}]},"done":false}'
 
@@ -186,3 +186,16 @@ def test_depth_beyond_the_interpreters_stack_is_walked():
 def test_a_long_string_of_escapes_is_skipped():
     document = b'{"a":"%s","b":1}' % (b'\\"x' * 300_000)
     assert value_text(document, "b") == "1"
+
+
+@pytest.mark.parametrize(
+    ("array", "items"),
+    [
+        ("[]", []),
+        (" [ ] ".strip(), []),
+        ('[1, "a,]" ,{"b":[1,{}]},[ [] ],null]', ["1", '"a,]"', '{"b":[1,{}]}', "[ [] ]", "null"]),
+        ('["\\"","é"]', ['"\\""', '"é"']),
+    ],
+)
+def test_the_items_of_an_array_are_cut_apart(array, items):
+    assert [text.decode() for text in item_texts(array)] == items

@@ -14,6 +14,7 @@ from streamkit import (
     collect,
     decode,
     encode,
+    parse_eventstream,
     parse_ndjson,
     parse_sse,
     pipe,
@@ -37,6 +38,7 @@ def right(source: AsyncIterable[bytes]) -> None:
     assert_type(pipe(source), Pipe[bytes])
     assert_type(pipe(source, parse_sse()), Pipe[list[Frame]])
     assert_type(pipe(source, parse_ndjson(), decode("ollama")), Pipe[list[WireEvent]])
+    assert_type(pipe(source, parse_eventstream(), decode("bedrock")), Pipe[list[WireEvent]])
     assert_type(pipe(source, parse_sse(), decode("anthropic"), accumulate_tool_calls()), Pipe[list[Event]])
     assert_type(
         pipe(

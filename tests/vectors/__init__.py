@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
-from tests.vectors import anthropic, ollama, openai_chat
+from tests.vectors import anthropic, bedrock, cohere, gemini, mistral, ollama, openai_chat, openai_responses
 
-VECTORS = [*openai_chat.VECTORS, *anthropic.VECTORS, *ollama.VECTORS]
+VECTORS = [
+    *openai_chat.VECTORS,
+    *openai_responses.VECTORS,
+    *anthropic.VECTORS,
+    *ollama.VECTORS,
+    *cohere.VECTORS,
+    *mistral.VECTORS,
+    *bedrock.VECTORS,
+    *gemini.VECTORS,
+]
+#: Dialects whose first chunks are another's as well, and what a stream of them is taken for.
+LOOKS_LIKE = {"mistral": "openai-chat"}

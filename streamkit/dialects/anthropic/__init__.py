@@ -5,6 +5,7 @@ from __future__ import annotations
 from streamkit.dialects.anthropic.decode import AnthropicDecoder, recognises
 from streamkit.dialects.anthropic.encode import AnthropicEncoder
 from streamkit.dialects.anthropic.lint import AnthropicLinter
+from streamkit.dialects.anthropic.tools import TOOLS
 from streamkit.dialects.base import Dialect, Profile
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
@@ -20,5 +21,6 @@ DIALECT = Dialect(
     keep_alive={"event": b'event: ping\ndata: {"type":"ping"}\n\n', "comment": KEEP_ALIVE},
     terminates=lambda frame: b'"message_stop"' in frame.data,
     recognises=recognises,
+    tools=TOOLS,
     clients=(Profile(name="claude-code", title="Claude Code, and the anthropic package"),),
 )

@@ -13,13 +13,13 @@ from typing import Any, Literal
 
 from attrs import define
 
+from streamkit.dialects.anthropic.asides import aside_of
 from streamkit.dialects.anthropic.wire import VENDOR
 from streamkit.dialects.decoding import FrameDecoder, said
 from streamkit.dialects.opaque import unseal
 from streamkit.errors import TooManyBlocks
 from streamkit.events import (
     Aside,
-    AsideKind,
     Opaque,
     ReasoningDelta,
     ReasoningOpaque,
@@ -164,7 +164,11 @@ class ContentReader(FrameDecoder):
         delta.signature, self._signature = self._signature, None
         self.out.append(delta)
         if start.get("input"):
-            block.whole_input = value_text(self.frame.data, "content_block", "input")
+            block.whole_input = self.input_text()
+
+    def input_text(self) -> str:
+        """The text of the ``input`` that came with a block's start."""
+        return value_text(self.frame.data, "content_block", "input")
 
     def _delta(self, kind: str, delta: dict[str, Any], block: Block) -> None:
         """A delta in a block of its own kind; empty ones say nothing."""
@@ -210,9 +214,7 @@ class ContentReader(FrameDecoder):
 
     def _aside(self, document: dict[str, Any], block: Block) -> None:
         """A frame of a block that only this vendor understands; the frames together are the block."""
-        server = block.kind == "server_tool_use" or block.kind.endswith("_tool_result") or block.kind.startswith("mcp_")
-        kind: AsideKind = "server_tool" if server else "unknown_event"
-        self.out.append(Aside(VENDOR, kind, str(document.get("type")), document, block=block.number))
+        self.out.append(aside_of(document, block.kind, block.number))
 
 
 def _is_input(delta: dict[str, Any]) -> bool:

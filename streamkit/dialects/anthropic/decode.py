@@ -47,7 +47,9 @@ def recognises(event: str, document: Any) -> bool:
     """Whether a payload can be an Anthropic event."""
     if not isinstance(document, dict):
         return False
-    return document.get("type") in EVENTS - {"error"} or (event == "error" and document.get("type") == "error")
+    if document.get("type") == "error":  # an event that is counted is one of Responses
+        return event == "error" and "sequence_number" not in document
+    return document.get("type") in EVENTS
 
 
 class AnthropicDecoder(ContentReader):
@@ -139,4 +141,7 @@ class AnthropicDecoder(ContentReader):
         self.out.append(TerminatorSeen())
 
     def _error(self, document: dict[str, Any]) -> None:
-        self.out.append(provider_failed(document.get("error") or document, VENDOR, ERROR_TYPES))
+        failed = provider_failed(document.get("error") or document, VENDOR, ERROR_TYPES)
+        if isinstance(document.get("error"), dict) and document.keys() - {"type", "error"}:  # the request's id
+            failed.raw = document
+        self.out.append(failed)

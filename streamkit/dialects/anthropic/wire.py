@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamkit.dialects.decoding import count_of, details_of
-from streamkit.events import ErrorType, StopReason, UsageReported
+from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
+from streamkit.messages import CacheMark
+from streamkit.report import StreamReport
 
 VENDOR = "anthropic"
 
@@ -64,6 +66,20 @@ ERROR_NAMES: Mapping[ErrorType, str] = {
 }
 
 
+def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
+    """An error event or body, which are the same; the vendor's own where it came from this dialect."""
+    own = event.vendor == VENDOR
+    if own and isinstance(event.raw, dict):
+        enveloped = isinstance(event.raw.get("error"), dict)
+        error = event.raw["error"] if enveloped else event.raw
+        if isinstance(error.get("type"), str) and isinstance(error.get("message"), str):
+            return {**(event.raw if enveloped else {}), "type": "error", "error": error}
+    if event.code is not None and event.type != "truncated":
+        report.lose("error_detail")
+    kind = event.native_type if own and event.native_type else ERROR_NAMES[event.type]
+    return {"type": "error", "error": {"type": kind, "message": event.message}}
+
+
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
     """Token counts: ``input_tokens`` leaves the cache out here, ``input_total`` does not."""
     fresh, output = count_of(raw, "input_tokens"), count_of(raw, "output_tokens")
@@ -93,3 +109,34 @@ def encode_usage(usage: UsageReported | None) -> dict[str, Any]:
     if usage.output_reasoning is not None:
         raw["output_tokens_details"] = {"thinking_tokens": usage.output_reasoning}
     return raw
+
+
+def count_usage_losses(usage: UsageReported | None, report: StreamReport) -> None:
+    """Count what ``encode_usage`` can't say."""
+    usage = usage or UsageReported()
+    if usage.input_total is None or usage.output_total is None:
+        report.lose("usage_unknown")
+    elif usage.total not in {None, usage.input_total + usage.output_total}:
+        report.lose("usage_detail")
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+#: The first version of the API that takes no ``temperature``, ``top_p`` and ``top_k`` (dialects.md §3.0).
+WITHOUT_SAMPLING = "2026-10-21"
+#: ``ttl`` of a ``cache_control``, which without one is the shorter.
+CACHE_SPANS: Mapping[str | None, CacheMark] = {None: "short", "5m": "short", "1h": "long"}
+CACHE_CONTROLS: Mapping[CacheMark, Mapping[str, str]] = {
+    "short": {"type": "ephemeral"},
+    "long": {"type": "ephemeral", "ttl": "1h"},
+}
+#: Of images in base64.
+IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+#: Of ``output_config``, and what of others comes nearest.
+EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
+NEAREST_EFFORTS: Mapping[str, str] = {"minimal": "low"}
+#: Whether thinking is shown, and our words for it.
+DISPLAYS: Mapping[str, str] = {"summarized": "auto", "omitted": "none"}
+SERVICE_TIERS = frozenset({"auto", "standard_only"})
+#: The least ``budget_tokens``.
+LEAST_BUDGET = 1024

@@ -1,11 +1,15 @@
-"""Ollama's own dialect: `/api/chat`, and `/api/generate` on the way in. Source: dialects.md §4."""
+"""Ollama's own dialect: `/api/chat`, streamed and whole; answers of `/api/generate` on the way in. Source: dialects.md §4."""
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Dialect, Profile
+from streamkit.dialects.base import Bodies, Dialect, Profile
 from streamkit.dialects.ollama.decode import OllamaDecoder, recognises
 from streamkit.dialects.ollama.encode import OllamaEncoder
 from streamkit.dialects.ollama.lint import OllamaLinter
+from streamkit.dialects.ollama.request_in import decode_request
+from streamkit.dialects.ollama.request_out import encode_request
+from streamkit.dialects.ollama.response import decode_response, encode_response
+from streamkit.dialects.ollama.tools import TOOLS
 from streamkit.framing.ndjson import NDJSONParser
 
 DIALECT = Dialect(
@@ -23,6 +27,13 @@ DIALECT = Dialect(
     },
     terminates=lambda frame: b'"done":true' in frame.data.replace(b" ", b""),
     recognises=recognises,
+    bodies=Bodies(
+        decode_request=decode_request,
+        encode_request=encode_request,
+        decode_response=decode_response,
+        encode_response=encode_response,
+    ),
+    tools=TOOLS,
     clients=(
         Profile(name="zed", title="Zed, the editor: one key in a call"),
         Profile(name="ollama-python", title="the ollama package, and programs like it", call_ids=True),

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamkit.dialects.decoding import FrameDecoder, count_of, provider_failed, said, text_of
-from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_time, decode_usage
+from streamkit.dialects.decoding import FrameDecoder, count_of, decode_time, provider_failed, said, text_of
+from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
 from streamkit.errors import BrokenFrame, NotThisDialect
 from streamkit.events import (
     Aside,

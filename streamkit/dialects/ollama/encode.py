@@ -14,8 +14,8 @@ from typing import Any
 import orjson
 
 from streamkit.dialects.base import Encoding
-from streamkit.dialects.encoding import OneChoiceEncoder, wrapped_arguments, wrapped_input
-from streamkit.dialects.ollama.wire import VENDOR, encode_time
+from streamkit.dialects.encoding import OneChoiceEncoder, encode_time
+from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage, less_detailed
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -34,12 +34,8 @@ from streamkit.events import (
 )
 from streamkit.framing.ndjson import serialize_ndjson
 from streamkit.report import StreamReport
-from streamkit.tool_calls.check import check_arguments
 
 dumps = orjson.dumps
-#: Native words of ``done_reason`` that are more telling than ours.
-NATIVE_REASONS = frozenset({"stop", "length", "load", "unload"})
-EXACT_REASONS = frozenset({"stop", "length", "tool_calls"})
 
 
 class OllamaEncoder(OneChoiceEncoder):
@@ -130,7 +126,7 @@ class OllamaEncoder(OneChoiceEncoder):
             self._write_call(self._waiting.pop(self._order.pop(0)))
 
     def _write_call(self, event: ToolCallFinished) -> None:
-        arguments = self._arguments(event)
+        arguments = self.object_arguments(event)
         if arguments is None or not event.name:
             self.withhold("call_withheld", event.id, event.name or None, event.arguments)
             return
@@ -141,22 +137,6 @@ class OllamaEncoder(OneChoiceEncoder):
             b'"content":"","tool_calls":[{%b"function":{"name":%b,"arguments":%b}}]'
             % (call_id, dumps(event.name), arguments)
         )
-
-    def _arguments(self, event: ToolCallFinished) -> bytes | None:
-        """The object to embed; None for text that must not be written as one."""
-        if event.kind == "custom" and event.ended:
-            self.lose("custom_tool_wrapped")
-            return wrapped_input(event.arguments).encode()
-        verdict = event.verdict or check_arguments(event.arguments, depth=self.encoding.limits.json_depth)
-        if verdict.kind == "truncated" or not event.ended:
-            return None
-        if verdict.kind == "empty":
-            return b"{}"
-        if verdict.kind in {"malformed", "not_an_object"}:
-            self.lose("arguments_wrapped")
-            return wrapped_arguments(event.arguments)
-        # raw line ends can stand between tokens only; clients split lines there
-        return event.arguments.strip().replace("\r", " ").replace("\n", " ").encode()
 
     # -- beside the text -------------------------------------------------------------------------------------------
 
@@ -181,31 +161,21 @@ class OllamaEncoder(OneChoiceEncoder):
 
     def terminate(self) -> None:
         stop = self._stop or ResponseFinished("stop")
-        if stop.reason not in EXACT_REASONS:
+        reason, is_less = done_reason(stop.reason, stop.native)
+        if is_less:
             self.lose("stop_reason")
         if stop.stop_sequence is not None:
             self.lose("stop_sequence")
-        reason = "length" if stop.reason in {"length", "context_full"} else "stop"
-        if stop.native in NATIVE_REASONS and stop.reason == "stop":
-            reason = stop.native
         last = {"done": True, "done_reason": reason, **self._counts()}
         self._line(b'"content":""', dumps(last)[1:-1])
 
     def _counts(self) -> dict[str, Any]:
-        """Token counts and durations; durations that the source did not measure are left out, as zero ones are."""
-        usage = self._usage
-        if usage is None:
-            return {}
-        if usage.vendor == VENDOR:
-            return dict(usage.raw or {})
-        details = [usage.input_cached, usage.input_cache_write, usage.output_reasoning]
-        summed = (usage.input_total or 0) + (usage.output_total or 0)
-        if any(count is not None for count in details) or usage.total not in {None, summed}:
+        counts, is_less = encode_usage(self._usage) if self._usage is not None else ({}, False)
+        if is_less:
             self.lose("usage_detail")
-        counts = {"prompt_eval_count": usage.input_total, "eval_count": usage.output_total}
-        return {name: count for name, count in counts.items() if count is not None}
+        return counts
 
     def error(self, event: ProviderFailed) -> None:
-        if event.vendor != VENDOR and (event.native_type or event.http_status):
+        if less_detailed(event):
             self.lose("error_detail")
         self.write(serialize_ndjson(dumps({"error": event.message})))

@@ -1,12 +1,16 @@
-"""OpenAI Chat Completions, streamed, and its many clones. Source: dialects.md §1."""
+"""OpenAI Chat Completions and its many clones, streamed and whole. Source: dialects.md §1."""
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Dialect, Profile
+from streamkit.dialects.base import Bodies, Dialect, Profile
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.encode import ChatEncoder
 from streamkit.dialects.openai_chat.lint import ChatLinter
 from streamkit.dialects.openai_chat.providers import PROVIDERS
+from streamkit.dialects.openai_chat.request_in import decode_request
+from streamkit.dialects.openai_chat.request_out import encode_request
+from streamkit.dialects.openai_chat.response import decode_response, encode_response
+from streamkit.dialects.openai_chat.tools import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
 DIALECT = Dialect(
@@ -25,6 +29,13 @@ DIALECT = Dialect(
     },
     terminates=lambda frame: b'"choices"' not in frame.data,  # [DONE], and errors in any form
     recognises=recognises,
+    bodies=Bodies(
+        decode_request=decode_request,
+        encode_request=encode_request,
+        decode_response=decode_response,
+        encode_response=encode_response,
+    ),
+    tools=TOOLS,
     providers=PROVIDERS,
     clients=(Profile(name="openai-python", title="the openai package, and programs like it"),),
 )

@@ -9,11 +9,11 @@ Source: dialects.md §1.2, §1.6, quirks.md §1-§9.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from streamkit.dialects.decoding import details_of, provider_failed, said, text_of
 from streamkit.dialects.openai_chat.delta import DeltaReader
-from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
+from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, decode_usage
 from streamkit.errors import TooManyChoices
 from streamkit.events import (
     Aside,
@@ -49,6 +49,11 @@ def recognises(_event: str, document: Any) -> bool:
 
 
 class ChatDecoder(DeltaReader):
+    #: Fields of a chunk that are no extras.
+    chunk_fields: ClassVar[frozenset[str]] = CHUNK_FIELDS
+    #: Whether an error may stand in a chunk of its own kind, flat, as well as in ``error``.
+    has_flat_errors: ClassVar[bool] = False
+
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._started = False
@@ -90,13 +95,13 @@ class ChatDecoder(DeltaReader):
                 self._choice(choice, position)
         elif not self._started and not error:
             self._head.update(chunk)
-        if not chunk.keys() <= CHUNK_FIELDS:
+        if not chunk.keys() <= self.chunk_fields:
             self._unknown(chunk)
         if usage := self.fields(chunk.get("usage")) or details_of(details_of(chunk, "x_groq"), "usage"):
             self._start()
-            self.out.append(decode_usage(usage))
+            self.out.append(decode_usage(usage, self.vendor))
         if error or self.frame.event == "error":
-            self.out.append(provider_failed(error or chunk, VENDOR, ERROR_TYPES))
+            self.out.append(provider_failed(error or chunk, self.vendor, ERROR_TYPES))
             if not isinstance(error, dict):
                 self.report.repair("error_shape")
 
@@ -105,16 +110,17 @@ class ChatDecoder(DeltaReader):
         flat = chunk.get("object") == "error" or chunk.get("type") == "error" or "detail" in chunk
         if flat or self.frame.event == "error":
             self.recognised = True
-            self.report.repair("error_shape")
-            self.out.append(provider_failed(chunk, VENDOR, ERROR_TYPES))
+            if not (self.has_flat_errors and chunk.get("object") == "error"):
+                self.report.repair("error_shape")
+            self.out.append(provider_failed(chunk, self.vendor, ERROR_TYPES))
         elif "prompt_tokens" in details_of(chunk, "usage"):
             self.recognised = True
             self._start()
-            self.out.append(decode_usage(chunk["usage"]))
+            self.out.append(decode_usage(chunk["usage"], self.vendor))
         else:
             self.strange()
             if self._started:
-                self.out.append(Aside(VENDOR, "unknown_event", str(chunk.get("object") or "chunk"), chunk))
+                self.out.append(Aside(self.vendor, "unknown_event", str(chunk.get("object") or "chunk"), chunk))
 
     def _start(self) -> None:
         """Say once that the response started: with the first choice, so that blank head frames do not count."""
@@ -123,13 +129,13 @@ class ChatDecoder(DeltaReader):
         self._started = True
         head = self._head
         created = head.get("created")
-        self._extras = {name: value for name, value in head.items() if name not in CHUNK_FIELDS and said(value)}
+        self._extras = {name: value for name, value in head.items() if name not in self.chunk_fields and said(value)}
         self.out.append(
             ResponseStarted(
                 text_of(head.get("id")),
                 text_of(head.get("model")),
                 int(created) if isinstance(created, int | float) and 0 <= created < 1e11 else None,
-                VENDOR,
+                self.vendor,
                 self._extras or None,
             )
         )
@@ -139,8 +145,8 @@ class ChatDecoder(DeltaReader):
         if not self._started:
             return
         for name, value in chunk.items():
-            if name not in CHUNK_FIELDS and said(value) and self._extras.get(name) != value:
-                self.out.append(Aside(VENDOR, "metadata", name, value))
+            if name not in self.chunk_fields and said(value) and self._extras.get(name) != value:
+                self.out.append(Aside(self.vendor, "metadata", name, value))
 
     def _choice(self, choice: Any, position: int) -> None:
         if type(choice) is not dict:
@@ -168,15 +174,15 @@ class ChatDecoder(DeltaReader):
             self.delta(delta, index, (position, where))
         logprobs = choice.get("logprobs")
         if logprobs and (not isinstance(logprobs, dict) or logprobs.get("content") or logprobs.get("refusal")):
-            self.out.append(Aside(VENDOR, "logprobs", "logprobs", logprobs, index))
+            self.out.append(Aside(self.vendor, "logprobs", "logprobs", logprobs, index))
         if not choice.keys() <= CHOICE_FIELDS:
             for name, value in choice.items():
                 if name not in CHOICE_FIELDS and said(value):
-                    self.out.append(Aside(VENDOR, "metadata", f"choices.{name}", value, index))
+                    self.out.append(Aside(self.vendor, "metadata", f"choices.{name}", value, index))
         if native := choice.get("finish_reason"):
             self._finish_reason(native, choice, index)
         if usage := details_of(choice, "usage"):
-            self.out.append(decode_usage(usage))
+            self.out.append(decode_usage(usage, self.vendor))
 
     def _finish_reason(self, native: Any, choice: dict[str, Any], index: int) -> None:
         native = text_of(native)

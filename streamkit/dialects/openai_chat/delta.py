@@ -5,7 +5,7 @@ Source: dialects.md §1.2, §1.6.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from streamkit.dialects.decoding import FrameDecoder, said, text_of
 from streamkit.dialects.openai_chat.wire import VENDOR, signature_in
@@ -52,6 +52,8 @@ class DeltaReader(FrameDecoder):
 
     dialect = "openai-chat"
     vendor = VENDOR
+    #: Whether arguments may be an object as well as text.
+    takes_objects: ClassVar[bool] = False
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -67,23 +69,23 @@ class DeltaReader(FrameDecoder):
             if isinstance(content, str):
                 self.out.append(TextDelta(content, choice))
             else:
-                self._parts(content, choice)
+                self.parts(content, choice)
         if refusal := self.string(delta.get("refusal")):
             self.out.append(RefusalDelta(refusal, choice))
         for position, call in enumerate(self.items(delta.get("tool_calls"))):
-            self._tool_call(call, choice, (*where, "tool_calls", position))
+            self.tool_call(call, choice, (*where, "tool_calls", position))
         if function := self.fields(delta.get("function_call")):
             self._function(function, ToolCallDelta(0, choice=choice, anonymous=True), (*where, "function_call"))
         if audio := delta.get("audio"):
-            self.out.append(Aside(VENDOR, "audio", "audio", audio, choice))
+            self.out.append(Aside(self.vendor, "audio", "audio", audio, choice))
         for annotation in self.items(delta.get("annotations")):
-            self.out.append(Aside(VENDOR, "citation", "annotation", annotation, choice))
+            self.out.append(Aside(self.vendor, "citation", "annotation", annotation, choice))
         if not delta.keys() <= DELTA_FIELDS:
             for name, value in delta.items():
                 if name == "extra_content" and self._content_signature(value, choice):
                     continue
                 if name not in DELTA_FIELDS and said(value):
-                    self.out.append(Aside(VENDOR, "metadata", f"delta.{name}", value, choice))
+                    self.out.append(Aside(self.vendor, "metadata", f"delta.{name}", value, choice))
 
     def _reasoning(self, delta: dict[str, Any], choice: int) -> None:
         """One of the fields that say the same: OpenRouter sends ``reasoning`` beside its details (quirks.md 91)."""
@@ -131,8 +133,8 @@ class DeltaReader(FrameDecoder):
             self.out.append(ReasoningSignature(signature.blob, signature.vendor, choice, 0, "text"))
         return signature is not None
 
-    def _parts(self, content: Any, choice: int) -> None:
-        """Content as a list of parts (Mistral)."""
+    def parts(self, content: Any, choice: int) -> None:
+        """Content as a list of parts, as Mistral has it."""
         self.report.repair("content_as_list")
         for part in content if isinstance(content, list) else [content]:
             kind = part.get("type") if isinstance(part, dict) else None
@@ -144,9 +146,9 @@ class DeltaReader(FrameDecoder):
                     if text := self.string(self.fields(thought).get("text")):
                         self.out.append(ReasoningDelta(text, choice))
             else:
-                self.out.append(Aside(VENDOR, "unknown_event", f"content.{kind}", part, choice))
+                self.out.append(Aside(self.vendor, "unknown_event", f"content.{kind}", part, choice))
 
-    def _tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
+    def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
         if type(call) is not dict:
             self.odd(call)
             return
@@ -175,7 +177,8 @@ class DeltaReader(FrameDecoder):
         if isinstance(arguments, str) or arguments is None:
             delta.arguments = arguments
         else:  # an object: its own text, so that 1.0 and 2^64 stay what they were (quirks.md 46, 48)
-            self.report.repair("arguments_not_text")
+            if not self.takes_objects:
+                self.report.repair("arguments_not_text")
             delta.arguments = value_text(self.frame.data, "choices", *path, name)
             delta.snapshot = True
         self.out.append(delta)

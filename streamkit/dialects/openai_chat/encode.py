@@ -8,7 +8,7 @@ Source: dialects.md §1.8, §0.4.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import orjson
 from attrs import define, field
@@ -16,11 +16,11 @@ from attrs import define, field
 from streamkit.dialects.base import Encoding
 from streamkit.dialects.encoding import EventEncoder, wrapped_input
 from streamkit.dialects.openai_chat.wire import (
-    ERROR_NAMES,
-    FINISH_REASONS,
     VENDOR,
+    encode_error,
     encode_usage,
     extra_content,
+    finish_reason,
     format_of,
 )
 from streamkit.events import (
@@ -66,6 +66,9 @@ class _Choice:
 
 
 class ChatEncoder(EventEncoder):
+    #: Whose extras, asides, counts and errors are written as they came.
+    vendor: ClassVar[str] = VENDOR
+
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._head = b""
@@ -86,7 +89,7 @@ class ChatEncoder(EventEncoder):
             "model": event.model or "",
         }
         if event.extras:
-            if event.vendor == VENDOR:
+            if event.vendor == self.vendor:
                 head.update(event.extras)
             else:
                 self.lose("response_fields")
@@ -153,6 +156,9 @@ class ChatEncoder(EventEncoder):
         if not self.encoding.profile.reasoning_details:
             self.lose("reasoning_signature")
         elif event.on == "text":
+            if choice.blocks.setdefault(TextDelta, event.block) != event.block:  # a part of its own (Gemini)
+                choice.blocks[TextDelta] = event.block
+                self.lose("block_boundary")
             extra = extra_content(Opaque(event.vendor, event.blob))
             self._delta(event.choice, b'{"extra_content":%b}' % dumps(extra))
         elif choice.unsigned > 1:  # it proves the last block, and the text of several has become one
@@ -191,7 +197,7 @@ class ChatEncoder(EventEncoder):
             "type": "function",
             "function": {"name": event.name, "arguments": ""},
         }
-        if event.extras and self._vendor == VENDOR:
+        if event.extras and self._vendor == self.vendor:
             start.update(event.extras)
         elif event.extras:
             self.lose("metadata")
@@ -229,7 +235,7 @@ class ChatEncoder(EventEncoder):
         self._usage = event
 
     def aside(self, event: Aside) -> None:
-        if event.vendor != VENDOR:
+        if event.vendor != self.vendor:
             self.lose(event.kind)
             return
         name, value = event.type, event.raw
@@ -256,14 +262,9 @@ class ChatEncoder(EventEncoder):
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def finished(self, event: ResponseFinished) -> None:
-        reason = FINISH_REASONS[event.reason]
         choice = self._choice(event.choice)
-        if event.reason == "refusal" and choice.refused:
-            reason = "stop"  # as OpenAI: the refusal is in the deltas
-        elif event.reason == "tool_calls" and not choice.calls:
-            reason = "stop"  # every call was withheld: the client would wait for one
-            self.lose("stop_reason")
-        elif event.reason != reason:
+        reason, is_less = finish_reason(event.reason, refused=choice.refused, called=bool(choice.calls))
+        if is_less:
             self.lose("stop_reason")
         if event.stop_sequence is not None:
             self.lose("stop_sequence")
@@ -274,18 +275,8 @@ class ChatEncoder(EventEncoder):
 
     def terminate(self) -> None:
         if self._usage is not None and self.encoding.profile.include_usage:
-            self._chunk(b'"choices":[],"usage":' + dumps(encode_usage(self._usage)))
+            self._chunk(b'"choices":[],"usage":' + dumps(encode_usage(self._usage, self.vendor)))
         self.write(b"data: [DONE]\n\n")
 
     def error(self, event: ProviderFailed) -> None:
-        if event.vendor == VENDOR and isinstance(event.raw, dict) and isinstance(event.raw.get("message"), str):
-            body = event.raw
-        else:
-            native = event.native_type if event.vendor == VENDOR else None
-            body = {
-                "message": event.message,
-                "type": native or ERROR_NAMES[event.type],
-                "param": None,
-                "code": event.code,
-            }
-        self.write(b'data: {"error":%b}\n\n' % dumps(body))
+        self.write(b'data: {"error":%b}\n\n' % dumps(encode_error(event, self.vendor)))

@@ -1,6 +1,8 @@
 """Providers that speak Chat, each in its own way. Source: dialects.md §1.6, quirks.md §1 to §7.
 
-Their habits are read from every stream, named or not: this list only says whose they are.
+Their habits are read from every stream, named or not: this list only says whose they are. What a provider wants in a request
+is written only where it is named: which field bounds the answer, whether and where reasoning comes back (§7.4; DeepSeek and
+Moonshot refuse a message that calls tools without it, and take an empty one).
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ PROVIDERS = (
         title="OpenAI",
         habits={"stop_with_calls": "`stop` for a call that `tool_choice` forced by name"},
         adds={"obfuscation": "random padding of delta chunks"},
+        max_tokens_field="max_completion_tokens",
+        takes_cache_marks=True,
     ),
     Provider(
         name="azure",
@@ -25,6 +29,8 @@ PROVIDERS = (
             "choices[].content_filter_results": "beside deltas, or in chunks of their own behind the text",
             "choices[].content_filter_offsets": "what an asynchronous filter has looked at",
         },
+        max_tokens_field="max_completion_tokens",
+        takes_cache_marks=True,
     ),
     Provider(
         name="openrouter",
@@ -36,6 +42,8 @@ PROVIDERS = (
             "choices[].delta.reasoning_details": "reasoning with its signature, in the vendor's own format",
             "usage.cost": "in credits",
         },
+        thinking_field="reasoning",
+        reasoning_history="reasoning_details",
     ),
     Provider(
         name="deepseek",
@@ -45,6 +53,8 @@ PROVIDERS = (
             "choices[].delta.reasoning_content": "reasoning, before the content",
             "usage.prompt_cache_hit_tokens": "the cached part of the input; `…_miss_tokens` is the rest",
         },
+        reasoning_history="reasoning_content",
+        reasoning_history_needed=True,
     ),
     Provider(
         name="vllm",
@@ -122,6 +132,8 @@ PROVIDERS = (
             "choices[].delta.reasoning_content": "reasoning",
             "choices[].usage": "usage inside the choice of the last chunk",
         },
+        reasoning_history="reasoning_content",
+        reasoning_history_needed=True,
     ),
     Provider(
         name="zhipu",
@@ -131,6 +143,7 @@ PROVIDERS = (
             "choices[].delta.reasoning_content": "reasoning",
             "choices[].finish_reason": "`sensitive` and `network_error` too",
         },
+        reasoning_history="reasoning_content",
     ),
     Provider(
         name="gemini-openai",
@@ -144,10 +157,12 @@ PROVIDERS = (
             "choices[].delta.tool_calls[].extra_content": "the thought signature, which must come back with its call",
             "usage": "cumulative, in each chunk",
         },
+        signatures="google",
     ),
     Provider(
         name="ollama-v1",
         title="Ollama through its OpenAI endpoint",
         adds={"choices[].delta.reasoning": "reasoning"},
+        reasoning_history="reasoning",
     ),
 )

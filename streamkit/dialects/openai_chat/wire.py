@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamkit.dialects.decoding import count_of, details_of, text_of
-from streamkit.events import ErrorType, Opaque, StopReason, UsageReported
+from streamkit.events import ErrorType, Opaque, ProviderFailed, StopReason, UsageReported
+from streamkit.messages import CacheMark
 
 VENDOR = "openai"
 
@@ -77,7 +78,24 @@ ERROR_NAMES: Mapping[ErrorType, str] = {
 }
 
 
-def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
+def finish_reason(reason: StopReason, *, refused: bool, called: bool) -> tuple[str, bool]:
+    """The ``finish_reason`` to write, and whether it says less than ``reason`` did."""
+    if reason == "refusal" and refused:
+        return "stop", False  # as OpenAI: the refusal is in the message
+    if reason == "tool_calls" and not called:
+        return "stop", True  # every call was withheld: the client would wait for one
+    return FINISH_REASONS[reason], FINISH_REASONS[reason] != reason
+
+
+def encode_error(event: ProviderFailed, vendor: str = VENDOR) -> dict[str, Any]:
+    """An ``error`` object; the vendor's own where it came from this dialect."""
+    if event.vendor == vendor and isinstance(event.raw, dict) and isinstance(event.raw.get("message"), str):
+        return event.raw
+    native = event.native_type if event.vendor == vendor else None
+    return {"message": event.message, "type": native or ERROR_NAMES[event.type], "param": None, "code": event.code}
+
+
+def decode_usage(raw: Mapping[str, Any], vendor: str = VENDOR) -> UsageReported:
     """Token counts of a ``usage`` object, DeepSeek's and xAI's ways included."""
     prompt = details_of(raw, "prompt_tokens_details")
     given, output = count_of(raw, "prompt_tokens"), count_of(raw, "completion_tokens")
@@ -94,13 +112,13 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
         reasoning,
         total,
         raw,
-        VENDOR,
+        vendor,
     )
 
 
-def encode_usage(usage: UsageReported) -> dict[str, Any]:
+def encode_usage(usage: UsageReported, vendor: str = VENDOR) -> dict[str, Any]:
     """A ``usage`` object; the vendor's own where it came from this dialect. Unknown counts are null, not 0."""
-    if usage.vendor == VENDOR and usage.raw is not None:
+    if usage.vendor == vendor and usage.raw is not None:
         counts = {name: count_of(usage.raw, name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
         return {**usage.raw, **counts}
     given, output, total = usage.input_total, usage.output_total, usage.total
@@ -140,3 +158,33 @@ def signature_in(extra_content: Any) -> Opaque | None:
 
 def extra_content(signature: Opaque) -> dict[str, Any]:
     return {signature.vendor: {"thought_signature": signature.blob}}
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+#: Options that are one field each, by our names (dialects.md §1.3).
+OPTIONS: Mapping[str, str] = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "stop": "stop",
+    "seed": "seed",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "choices": "n",
+    "logprobs": "logprobs",
+    "top_logprobs": "top_logprobs",
+    "service_tier": "service_tier",
+    "user": "user",
+}
+#: ``ttl`` of a ``prompt_cache_breakpoint``; without one it is that of the request, whose only value is the shorter.
+CACHE_SPANS: Mapping[str | None, CacheMark] = {None: "short", "30m": "short", "12h": "long"}
+CACHE_TTLS: Mapping[CacheMark, str] = {"short": "30m", "long": "12h"}
+#: ``format`` of ``input_audio``.
+AUDIO_TYPES: Mapping[str, str] = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+AUDIO_FORMATS: Mapping[str, str] = {
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/wave": "wav",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+}

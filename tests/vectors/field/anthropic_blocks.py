@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from tests.vectors import anthropic as am
+from tests.vectors import openai_responses as rs
 from tests.vectors.field.case import Block, Case, Text, Thinking, Use
-from tests.vectors.field.shapes import calling, chat, message, messages, written
+from tests.vectors.field.shapes import calling, chat, message, messages, responses_turn, written
 from tests.vectors.openai_chat import DONE, STOP, call, calls, chunk, said
 from tests.vectors.vector import Call
 
 KNOWN = {"input_tokens": 9, "output_tokens": 4}
+USED = {"input_tokens": 5, "output_tokens": 5, "cache_read_input_tokens": 4, "output_tokens_details": {"thinking_tokens": 2}}
 A = Call("f", '{"x":1}', id="a")
 B = Call("g", '{"y":2}', id="b")
 C = Call("h", '{"z":3}', id="c")
@@ -87,6 +89,20 @@ CASES = (
                 calls(call(0, "a", "f", "")), calls(call(1, "b", "g", "")), calls(call(2, "c", "h", "")),
                 calls(call(2, arguments='{"z"')), calls(call(1, arguments='{"y"'), call(0, arguments='{"x"')), calls(call(1, arguments=":2}")),
                 calls(call(0, arguments=":1}"), call(2, arguments=":3}")), calls=(A, B, C),
+            ),
+        ),
+    ),
+    Case(
+        number=80, refs="BerriAI/litellm#30115, #27442",
+        cause="deltas of an item that was never added",
+        does="The start is made from what the wire gives of the item.",
+        forms=(
+            responses_turn(
+                *rs.message(0, "Hi")[2:], *rs.call(1, "a", "f", '{"x":1}')[1:], text="Hi", calls=(A,), stop="tool_calls", repairs={"block_unopened": 2},
+                to={
+                    "anthropic": messages(Text("Hi"), Use("a", "f", '{"x":1}'), stop="tool_use", usage=USED),
+                    "openai-responses": written(Text("Hi"), Use("a", "f", '{"x":1}'), stop="completed"),
+                },
             ),
         ),
     ),

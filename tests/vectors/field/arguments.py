@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from tests.vectors import anthropic as am
+from tests.vectors import cohere as co
+from tests.vectors import mistral as mi
 from tests.vectors import ollama as ol
 from tests.vectors.field.case import Case, Text, Use
 from tests.vectors.field.shapes import (
@@ -10,9 +12,11 @@ from tests.vectors.field.shapes import (
     anthropic,
     calling,
     chat,
+    cohere,
     failed,
     message,
     messages,
+    mistral,
     ollama_turn,
     written,
 )
@@ -96,7 +100,7 @@ CASES = (
     Case(
         number=46, refs="ggml-org/llama.cpp#20198; litellm#24091, #24095; ollama#6155",
         cause="arguments as an object where the dialect has text, or as text where it has an object",
-        does="The value's own text is taken. Chat and Anthropic get text, Ollama an object.",
+        does="The value's own text is taken. Chat and Anthropic get text, Ollama an object. Mistral allows both.",
         forms=(
             calling(
                 calls(call(0, "a", "f", {"x": 1})), name="an object", calls=(A,), repairs={"arguments_not_text": 1},
@@ -106,6 +110,14 @@ CASES = (
                 ol.line(tool_calls=[ol.call("f", '{"x":1}', id="a")]), name="text",
                 calls=(A,), stop="tool_calls", repairs={"arguments_not_object": 1},
                 to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls"), "ollama": written(Use(None, "f", '{"x":1}'), losses=IDS)},
+            ),
+            cohere(
+                co.call(0, "a", "f", {"x": 1}), co.over(0), reason="TOOL_CALL", name="an object in a start of Cohere's",
+                calls=(A,), stop="tool_calls", repairs={"arguments_not_text": 1}, to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls"), "cohere": written(Use("a", "f", '{"x":1}'), stop="TOOL_CALL")},
+            ),
+            mistral(
+                mi.calls(mi.call("aaaaaaaa1", "f", {"x": 1})), name="an object where it may be one",
+                calls=(Call("f", '{"x":1}', id="aaaaaaaa1"),), stop="tool_calls", to={"openai-chat": written(Use("aaaaaaaa1", "f", '{"x":1}'), stop="tool_calls"), "mistral": written(Use("aaaaaaaa1", "f", '{"x":1}'), stop="tool_calls")},
             ),
         ),
     ),

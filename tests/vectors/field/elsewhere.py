@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tests.vectors.field.case import OUTSIDE, WAITS, WAITS_DIALECT, Elsewhere
+from tests.vectors.field.case import OUTSIDE, WAITS, Elsewhere
 
 GATEWAY = WAITS + "the gateway"
 REQUESTS = WAITS + "request translation"
-RESPONSES = WAITS_DIALECT + "openai-responses"
 
 CASES = (
     Elsewhere(
@@ -34,12 +33,6 @@ CASES = (
         covered_by=GATEWAY,
     ),
     Elsewhere(
-        number=80, refs="BerriAI/litellm#30115, #27442",
-        cause="deltas of an item that was never added",
-        does="The start is made from what the wire gives of the item.",
-        covered_by=RESPONSES,
-    ),
-    Elsewhere(
         number=101, refs="theopenco/llmgateway#2334",
         cause="a blank line behind a keep-alive comment, which old clients dispatch as an event",
         does="A comment is written as one line without a blank one.",
@@ -56,12 +49,6 @@ CASES = (
         cause="an exception in the middle of a stream closes it without a word",
         does="What arrived is written, then the dialect's error frame, and the report has the exception.",
         covered_by="tests/laws/test_l7_prompt_close.py::test_a_failed_source_is_told_to_the_client_and_to_the_report",
-    ),
-    Elsewhere(
-        number=113, refs="codex-proxy-rs#90",
-        cause="clients of Responses pass over `event: error`",
-        does="Failure is written as `response.failed`.",
-        covered_by=RESPONSES,
     ),
     Elsewhere(
         number=117, refs="litellm#13774, #17364, #30244, #30245, #31499, #30223, #37140, #36123, #3341; 1rgs/claude-code-proxy#114",
@@ -142,22 +129,10 @@ CASES = (
         covered_by=GATEWAY,
     ),
     Elsewhere(
-        number=131, refs="llm-rosetta#56; better-ccflare#233; Floway#315; req_llm#662; opencodex#4652",
-        cause="streams of Responses without some of their events",
-        does="The whole life of each item, and a last event with all of the output.",
-        covered_by=RESPONSES,
-    ),
-    Elsewhere(
-        number=132, refs="Roo-Code#9666, #10719, #10725",
-        cause="deltas of Responses that do not name their call",
-        does="Identity is carried from the item.",
-        covered_by=RESPONSES,
-    ),
-    Elsewhere(
         number=134, refs="langwatch#6207; macprovider#830",
         cause="gateways of one dialect",
-        does="Every dialect that is known is translated into every other; one more of them, and routes, are to come.",
-        covered_by=RESPONSES,
+        does="Every dialect is translated into every other; routes belong to the gateway.",
+        covered_by="tests/test_vectors.py::test_transcode_counts_the_losses_and_says_all_the_same",
     ),
     Elsewhere(
         number=135, refs="typescript-sdk#2499",

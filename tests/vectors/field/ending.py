@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from tests.vectors import anthropic as am
+from tests.vectors import bedrock as br
+from tests.vectors import gemini as gm
 from tests.vectors import ollama as ol
 from tests.vectors.field.case import Case, Text, Use
 from tests.vectors.field.shapes import (
     NO_REASON,
     anthropic,
+    bedrock,
     calling,
     chat,
     failed,
+    gemini,
     message,
     messages,
     ollama_turn,
@@ -164,8 +168,14 @@ CASES = (
                 to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls"), **USED},
             ),
             chat(WHOLE, chunk({"content": ""}, "stop"), DONE, name="Chat", calls=(A,), stop="tool_calls", repairs={"stop_with_calls": 1}, to=USED),
+            gemini(
+                gm.chunk(gm.call("f", {"x": 1}, id="a")), gm.STOP, name="Gemini", calls=(A,), stop="tool_calls",
+                to={
+                    "openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls"),
+                    "gemini": written(Use("a", "f", '{"x":1}'), stop="STOP"),
+                },
+            ),
         ),
-        waits="dialect gemini: `functionCall` and `STOP`",
     ),
     Case(
         number=63, refs="BerriAI/litellm#27139, #19121",
@@ -220,8 +230,14 @@ CASES = (
                 am.START, *am.block(0, "Hi"), text="Hi", stop=None,
                 to={"openai-chat": failed(Text("Hi"), error=NO_REASON, lacks=(b"usage", b'"finish_reason":"')), "ollama": failed(Text("Hi"), error=NO_REASON, lacks=(b"_count",))},
             ),
+            bedrock(
+                br.START, *br.tool(0, "a", "f", '{"x":1}'), name="no messageStop", calls=(Call("f", '{"x":1}', id="a"),), stop=None,
+                to={
+                    "openai-chat": failed(Use("a", "f", '{"x":1}'), error=NO_REASON, lacks=(b"usage", b'"finish_reason":"')),
+                    "bedrock": failed(Use("a", "f", '{"x":1}'), error=NO_REASON, lacks=(b"messageStop", b"metadata")),
+                },
+            ),
         ),
-        waits="dialect bedrock: a stream without `messageStop`",
     ),
     Case(
         number=67, refs="earendil-works/pi#6226, #6225, #5793",
@@ -242,14 +258,17 @@ CASES = (
         forms=(
             chat(
                 said("Hi"), STOP, DONE, text="Hi",
-                to={"anthropic": messages(Text("Hi"), lacks=(b"[DONE]",)), "ollama": written(Text("Hi"), lacks=(b"[DONE]", b"data:"))},
+                to={"anthropic": messages(Text("Hi"), lacks=(b"[DONE]",)), "ollama": written(Text("Hi"), lacks=(b"[DONE]", b"data:")), "gemini": written(Text("Hi"), stop="STOP", lacks=(b"[DONE]",))},
             ),
             message(*am.block(0, "Hi"), text="Hi", to={"openai-chat": written(Text("Hi"), holds=(b"data: [DONE]\n\n",), lacks=(b"message_stop",))}),
             anthropic(
                 named(am.START, *am.block(0, "Hi"), am.finish("end_turn"), am.STOP) + b"data: [DONE]\n\n", name="[DONE] behind message_stop", text="Hi", repairs={"foreign_terminator": 1},
                 to={"openai-chat": written(Text("Hi")), "anthropic": messages(Text("Hi"), usage={"input_tokens": 9, "output_tokens": 4})},
             ),
+            gemini(
+                gm.events(gm.chunk(gm.text("Hi")), gm.STOP) + b"data: [DONE]\n\n", name="[DONE] behind Gemini", text="Hi", repairs={"foreign_terminator": 1},
+                to={"openai-chat": written(Text("Hi")), "gemini": written(Text("Hi"), stop="STOP", lacks=(b"[DONE]",))},
+            ),
         ),
-        waits="dialect gemini: its end without a terminator",
     ),
 )  # fmt: skip

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from tests.vectors import anthropic as am
+from tests.vectors import openai_responses as rs
 from tests.vectors.field.case import Case, Text, Use
-from tests.vectors.field.shapes import NO_CONTENT, NO_REASON, anthropic, chat, failed, messages, ollama, written
+from tests.vectors.field.shapes import (
+    NO_CONTENT,
+    NO_REASON,
+    anthropic,
+    chat,
+    failed,
+    messages,
+    ollama,
+    responses,
+    responses_turn,
+    written,
+)
 from tests.vectors.openai_chat import DONE, ROLE, STOP, call, calls, chunk, said
 from tests.vectors.vector import Call, sse
 
@@ -75,8 +87,29 @@ CASES = (
                 for name, payload in (("text", {"error": "no"}), ("flat", {"object": "error", "message": "no"}), ("detail", {"detail": "no"}))
             ),
             ollama({"error": {"message": "no"}}, name="an object in Ollama", stop=None, provider_error="no", repairs={"error_shape": 1}, to={"anthropic": failed(error="no")}),
+            *(
+                responses(rs.START, *rs.message(0, "Hi"), payload, name=f"{name} in Responses", text="Hi", stop=None, provider_error="gone", repairs=repairs, to={"anthropic": failed(Text("Hi"), error="gone", losses=losses)})
+                for name, payload, repairs, losses in (
+                    ("nested", rs.NESTED, {}, DETAIL), ("flat", rs.FLAT, {}, DETAIL), ("failed", rs.FAILED, {}, DETAIL),
+                    ("bare", {"type": "", "error": {"message": "gone"}}, {"error_shape": 1}, {}),
+                )
+            ),
         ),
-        waits="dialect openai-responses: its two forms of an error",
+    ),
+    Case(
+        number=113, refs="codex-proxy-rs#90",
+        cause="clients of Responses pass over `event: error`",
+        does="A failure is written twice: as `error`, which openai-python raises, then as `response.failed`.",
+        forms=(
+            chat(
+                said("Hi"), {"error": {"message": "no", "type": "server_error", "code": None}}, text="Hi", stop=None, provider_error="no",
+                to={"openai-responses": failed(Text("Hi"), error="no", holds=(b'event: error\ndata: {"type":"error","sequence_number":5,"error":{', b'event: response.failed\ndata: {"type":"response.failed","sequence_number":6,'))},
+            ),
+            responses(
+                rs.START, *rs.message(0, "Hi"), name="cut", text="Hi", stop=None,
+                to={"openai-responses": failed(Text("Hi"), error=NO_REASON, lacks=(b"response.completed",))},
+            ),
+        ),
     ),
     Case(
         number=114, refs="litellm#33222",
@@ -116,7 +149,15 @@ CASES = (
                 text="Hi", calls=(Call("f", '{"x":1}', "truncated", id="a"),), stop=None, provider_error="the provider gave the finish reason 'abort'",
                 to={"anthropic": failed(Text("Hi"), Use("a", "f", '{"x":1}'), error="the provider gave the finish reason 'abort'", losses=DETAIL)},
             ),
+            responses_turn(
+                *rs.REFUSED, name="refusal in Responses", refusal="I won't", stop="refusal",
+                to={"openai-responses": written(Text("I won't"), stop="completed", holds=(b'{"type":"refusal","refusal":"I won\'t"}',)), "openai-chat": written(Text("I won't"), losses={})},
+            ),
+            responses_turn(
+                *rs.message(0, "Hi"), end=rs.last("cancelled", kind="response.completed"), name="cancelled in Responses",
+                text="Hi", stop=None, repairs={"stop_conflict": 1}, provider_error="the provider gave the finish reason 'cancelled'",
+                to={"openai-responses": failed(Text("Hi"), error="the provider gave the finish reason 'cancelled'")},
+            ),
         ),
-        waits="dialect openai-responses: `cancelled`",
     ),
 )  # fmt: skip

@@ -74,9 +74,14 @@ CASES = (
         cause="a translation waits for an id that comes late or never",
         does="A call is announced with its first text under a made id; an id that comes later is ignored.",
         forms=(
-            calling(calls(call(0, None, "f", '{"x"')), calls(call(0, "a", None, ":1}")), calls=(MADE,), repairs={"id_missing": 1, "id_late": 1}),
+            calling(
+                calls(call(0, None, "f", '{"x"')), calls(call(0, "a", None, ":1}")), calls=(MADE,), repairs={"id_missing": 1, "id_late": 1},
+                to={
+                    "anthropic": messages(Use("call_1", "f", '{"x":1}'), stop="tool_use"),
+                    "openai-responses": written(Use("call_1", "f", '{"x":1}'), stop="completed"),
+                },
+            ),
         ),
-        waits="dialect openai-responses: the chain of its events",
     ),
     Case(
         number=28, refs="macanderson/stella#5854",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from streamkit.identifiers import nine_characters
+from tests.vectors import mistral as mi
 from tests.vectors.field.case import Case, Text, Use
-from tests.vectors.field.shapes import calling, messages, written
+from tests.vectors.field.shapes import calling, messages, mistral, written
 from tests.vectors.openai_chat import call, calls, said
 from tests.vectors.vector import Call
 
@@ -94,6 +96,11 @@ CASES = (
             calling(
                 calls(call(0, "a", "f", '{"x"')), calls(call(1, "null", "g", '{"y"')), calls(call(0, arguments=":1}")), calls(call(1, arguments=":2}")),
                 calls=(A, Call("g", '{"y":2}', id="call_1")), repairs={"identity_blank": 1, "id_missing": 1},
+            ),
+            mistral(
+                mi.calls(mi.call("null", "f", '{"x":1}')), name="a whole call of Mistral's",
+                calls=(Call("f", '{"x":1}', id="call_1"),), stop="tool_calls", repairs={"identity_blank": 1, "id_missing": 1},
+                to={"openai-chat": written(Use("call_1", "f", '{"x":1}'), stop="tool_calls"), "mistral": written(Use(nine_characters("call_1"), "f", '{"x":1}'), stop="tool_calls", losses={"call_id": 1})},
             ),
         ),
     ),

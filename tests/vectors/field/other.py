@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from tests.vectors import openai_responses as rs
 from tests.vectors.field.case import Case, Text, Use
-from tests.vectors.field.shapes import calling, chat, messages
+from tests.vectors.field.shapes import calling, chat, messages, responses, responses_turn, written
 from tests.vectors.openai_chat import DONE, HEAD, STOP, call, calls, chunk, said
 from tests.vectors.vector import Call
 
+WHOLE_LIFE = tuple(
+    b'event: response.%b\ndata: {"type":"response.%b",' % (name, name)
+    for name in (
+        b"created", b"in_progress", b"output_item.added", b"content_part.added", b"output_text.delta", b"output_text.done",
+        b"content_part.done", b"output_item.done", b"completed",
+    )
+)  # fmt: skip
 ARGUMENTS = '{"path":"C:\\\\tmp","n":[1,{"s":"}"}]}'
 A = Call("f", ARGUMENTS, id="a")
 
@@ -26,6 +34,39 @@ CASES = (
                 for at in range(1, len(ARGUMENTS), 3)
             ),
             calling(calls(call(0, "a", "f", "")), *(calls(call(0, arguments=character)) for character in ARGUMENTS), name="by character", calls=(A,)),
+        ),
+    ),
+    Case(
+        number=131, refs="llm-rosetta#56; better-ccflare#233; Floway#315; req_llm#662; opencodex#4652",
+        cause="streams of Responses without some of their events",
+        does="The whole life of each item is written, and a last event with all of the output.",
+        forms=(
+            chat(said("Hi"), STOP, DONE, name="text", text="Hi", stop="stop", to={"openai-responses": written(Text("Hi"), stop="completed", holds=WHOLE_LIFE)}),
+            responses(
+                rs.START, rs.last("completed", rs.message(0, "Hi")[-1], rs.call(1, "a", "f", ARGUMENTS)[-1]), name="the last event alone",
+                text="Hi", calls=(A,), stop="tool_calls", repairs={"block_unopened": 2},
+                to={"openai-responses": written(Text("Hi"), Use("a", "f", ARGUMENTS), stop="completed")},
+            ),
+            responses_turn(
+                rs.call(0, "a", "f")[0], rs.call(0, "a", "f", ARGUMENTS)[-1], name="no deltas", calls=(A,), stop="tool_calls",
+                to={"openai-responses": written(Use("a", "f", ARGUMENTS), stop="completed")},
+            ),
+        ),
+    ),
+    Case(
+        number=132, refs="Roo-Code#9666, #10719, #10725",
+        cause="deltas of Responses that do not name their call",
+        does="Identity is carried from the item.",
+        forms=(
+            responses_turn(
+                *rs.call(0, "a", "f", ARGUMENTS[:9], ARGUMENTS[9:]), name="by index and item", calls=(A,), stop="tool_calls",
+                to={"openai-chat": written(Use("a", "f", ARGUMENTS), stop="tool_calls")},
+            ),
+            responses_turn(
+                rs.call(0, "a", "f")[0], *(rs.event("function_call_arguments.delta", None, "", delta=ARGUMENTS[at : at + 9]) for at in range(0, len(ARGUMENTS), 9)), rs.call(0, "a", "f", ARGUMENTS)[-1],
+                name="by nothing at all", calls=(A,), stop="tool_calls", repairs={"index_missing": 4},
+                to={"openai-chat": written(Use("a", "f", ARGUMENTS), stop="tool_calls")},
+            ),
         ),
     ),
     Case(

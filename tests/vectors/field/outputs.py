@@ -6,23 +6,16 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from attrs import define, field
-
+from tests.framing.binary import message_payloads
 from tests.vectors.field.case import Block, Said, Text, Thinking, Use
+from tests.vectors.field.see_others import see_cohere, see_mistral
+from tests.vectors.field.seen import Seen, flat
 
 DELTAS = {
     "text": {"text_delta": "text"},
     "thinking": {"thinking_delta": "thinking", "signature_delta": "signature"},
     "tool_use": {"input_json_delta": "partial_json"},
 }
-
-
-@define
-class Seen:
-    said: list[Said] = field(factory=list)
-    stop: str | None = None
-    error: str | None = None
-    usage: Mapping[str, object] | None = None
 
 
 def see_anthropic(body: bytes) -> Seen:
@@ -150,12 +143,182 @@ def see_ollama(body: bytes) -> Seen:
     return seen
 
 
-def flat(thinking: str, text: str, signature: str = "") -> list[Said]:
-    return [*([Thinking(thinking, signature)] if thinking else []), *([Text(text)] if text else [])]
+def see_gemini(body: bytes) -> Seen:
+    """Unsigned parts of a kind that stand together are one; a signature on an empty part is a block that only its vendor reads."""
+    seen = Seen()
+    frames = body.decode().split("\r\n\r\n")
+    assert frames.pop() == ""
+    opened: type | None = None
+    for frame in frames:
+        assert frame.startswith("data: ")
+        payload = json.loads(frame[6:])
+        assert seen.stop is None
+        assert seen.error is None
+        if "error" in payload:
+            assert next(iter(payload)) == "error"
+            seen.error = payload["error"]["message"]
+            continue
+        seen.usage = payload.get("usageMetadata", seen.usage)
+        for candidate in payload.get("candidates", ()):
+            assert candidate["index"] == 0
+            assert candidate["content"]["role"] == "model"
+            for part in candidate["content"]["parts"]:
+                opened = see_part(seen, part, frame, opened)
+            seen.stop = candidate.get("finishReason")
+    assert (seen.stop is None) == (seen.error is not None)
+    return seen
+
+
+def see_part(seen: Seen, part: dict[str, Any], frame: str, opened: type | None) -> type | None:
+    """Add a part; the kind of block that the next unsigned part may go on with."""
+    signature = part.get("thoughtSignature", "")
+    if "functionCall" in part:
+        call = part["functionCall"]
+        assert type(call["args"]) is dict
+        start = frame.index('"args":') + len('"args":')  # one call a frame; its text as written
+        end = json.JSONDecoder().raw_decode(frame, start)[1]
+        seen.said.append(Use(call["id"], call["name"], frame[start:end]))
+    elif not part["text"]:
+        if signature:
+            seen.said.append(Block("thoughtSignature"))
+        return None if signature else opened
+    else:
+        kind = Thinking if part.get("thought") else Text
+        text = part["text"]
+        if opened is kind and not signature:
+            last = seen.said.pop()
+            assert isinstance(last, Thinking | Text)
+            text = last.text + text
+        seen.said.append(Thinking(text, signature) if kind is Thinking else Text(text))
+        return None if signature else kind
+    return None
+
+
+def see_bedrock(body: bytes) -> Seen:
+    seen, block, count, finished = Seen(), None, 0, False
+    for number, (_, text) in enumerate(message_payloads(body)):
+        ((kind, payload),) = json.loads(text).items()
+        assert seen.error is None
+        assert finished is False or kind == "metadata"
+        assert (kind == "messageStart") == (number == 0 and ":" not in kind)
+        if kind == "contentBlockStart":
+            assert block is None
+            assert payload["contentBlockIndex"] == count
+            use = payload["start"]["toolUse"]
+            block = Use(use["toolUseId"], use["name"], "")
+        elif kind == "contentBlockDelta":
+            assert payload["contentBlockIndex"] == count
+            block = with_delta(block, payload["delta"])
+        elif kind == "contentBlockStop":
+            assert block is not None
+            assert payload["contentBlockIndex"] == count
+            seen.said.append(block)
+            block, count = None, count + 1
+        elif kind == "messageStop":
+            assert block is None
+            seen.stop, finished = payload["stopReason"], True
+        elif kind == "metadata":
+            seen.usage = payload["usage"]
+        elif kind.startswith("exception:"):
+            seen.error = payload["message"]
+    if block is not None:
+        assert seen.error is not None
+        seen.said.append(block)
+    assert (seen.stop is None) == (seen.error is not None)
+    return seen
+
+
+def with_delta(block: Said | None, delta: dict[str, Any]) -> Said:
+    """A block that has grown; one of text or of reasoning begins with its first delta."""
+    ((member, value),) = delta.items()
+    if member == "text":
+        block = block or Text("")
+        assert isinstance(block, Text)
+        return Text(block.text + value)
+    if member == "toolUse":
+        assert isinstance(block, Use)
+        return Use(block.id, block.name, block.arguments + value["input"])
+    block = block or Thinking("")
+    assert member == "reasoningContent"
+    assert isinstance(block, Thinking)
+    return Thinking(block.text + value.get("text", ""), block.signature + value.get("signature", ""))
+
+
+#: For each event with a fragment: the type of the item it belongs to.
+FRAGMENTS = {
+    "response.output_text.delta": "message",
+    "response.refusal.delta": "message",
+    "response.reasoning_text.delta": "reasoning",
+    "response.reasoning_summary_text.delta": "reasoning",
+    "response.function_call_arguments.delta": "function_call",
+    "response.custom_tool_call_input.delta": "custom_tool_call",
+}
+
+
+def see_responses(body: bytes) -> Seen:
+    """Reads as strict programs do: an item at a time, from its start to its end; a failure by ``response.failed`` alone."""
+    seen, done, text = Seen(), [], ""
+    item: dict[str, Any] | None = None
+    last: dict[str, Any] = {}
+    events = body.decode().split("\n\n")
+    assert events.pop() == ""
+    for number, event in enumerate(events):
+        head, _, data = event.partition("\n")
+        payload = json.loads(data.removeprefix("data: "))
+        kind = payload["type"]
+        assert (head, data[:6], payload["sequence_number"]) == (f"event: {kind}", "data: ", number)
+        assert not last
+        assert (kind == "response.created") == (number == 0 and kind != "error")
+        assert kind == "error" or "error" not in payload
+        if kind == "response.output_item.added":
+            assert item is None
+            assert payload["output_index"] == len(done)
+            item, text = payload["item"], ""
+            assert item["status"] == "in_progress"
+        elif kind == "response.output_item.done":
+            assert item is not None
+            assert {**item, **payload["item"]} == payload["item"]
+            done.append(payload["item"])
+            seen.said += item_said(payload["item"], text)
+            item = None
+        elif kind in FRAGMENTS:
+            assert item is not None
+            assert (payload["item_id"], payload["output_index"]) == (item["id"], len(done))
+            assert item["type"] == FRAGMENTS[kind]
+            text += payload["delta"]
+        elif kind in {"response.completed", "response.incomplete", "response.failed"}:
+            last = payload["response"]
+            assert kind == f"response.{last['status']}"
+    assert last
+    if last["status"] == "failed":
+        seen.error = last["error"]["message"]
+        if item is not None:  # what was told of it, and no more
+            seen.said += item_said(item, text)
+    else:
+        assert item is None
+        assert last["output"] == done
+        seen.stop = (last["incomplete_details"] or {"reason": last["status"]})["reason"]
+    seen.usage = last["usage"]
+    return seen
+
+
+def item_said(item: dict[str, Any], text: str) -> list[Said]:
+    if item["type"] == "message":
+        return [Text(text)]
+    if item["type"] == "reasoning":
+        return [Thinking(text, item.get("encrypted_content", ""))]
+    if item["type"] in {"function_call", "custom_tool_call"}:
+        return [Use(item["call_id"], item["name"], text)]
+    return [Block(item["type"])]
 
 
 SEE: Mapping[str, Callable[[bytes], Seen]] = {
+    "openai-responses": see_responses,
     "anthropic": see_anthropic,
     "openai-chat": see_chat,
     "ollama": see_ollama,
+    "bedrock": see_bedrock,
+    "gemini": see_gemini,
+    "cohere": see_cohere,
+    "mistral": see_mistral,
 }

@@ -6,9 +6,20 @@ from typing import Any
 
 from streamkit.dialects.opaque import seal
 from tests.vectors import anthropic as am
+from tests.vectors import gemini as gm
 from tests.vectors import ollama as ol
 from tests.vectors.field.case import Block, Case, Form, Text, Thinking, Use
-from tests.vectors.field.shapes import anthropic, calling, chat, failed, message, messages, ollama_turn, written
+from tests.vectors.field.shapes import (
+    anthropic,
+    calling,
+    chat,
+    failed,
+    gemini,
+    message,
+    messages,
+    ollama_turn,
+    written,
+)
 from tests.vectors.openai_chat import DONE, STOP, call, calls, chunk, said
 from tests.vectors.vector import Call, named
 
@@ -126,10 +137,23 @@ CASES = (
                 to={
                     "openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls", holds=(b'"thought_signature":"c2ln"',)),
                     "anthropic": messages(Block("redacted_thinking"), Use("a", "f", '{"x":1}'), stop="tool_use", holds=(seal("call", "google", "c2ln").encode(),)),
+                    "gemini": written(Use("a", "f", '{"x":1}'), stop="STOP", holds=(b'"id":"a"},"thoughtSignature":"c2ln"',)),
+                },
+            ),
+            gemini(
+                gm.chunk(gm.text("Hi", thoughtSignature="bWFy")), gm.chunk(gm.call("f", {"x": 1}, id="a", signature="c2ln")), gm.STOP, name="Gemini",
+                text="Hi", calls=(A,), stop="tool_calls",
+                to={
+                    "gemini": written(
+                        Text("Hi"), Use("a", "f", '{"x":1}'), stop="STOP",
+                        holds=(b'"text":"Hi","thoughtSignature":"bWFy"', b'"id":"a"},"thoughtSignature":"c2ln"'), lacks=(b'"thought"',),
+                    ),
+                    "openai-chat": written(
+                        Text("Hi"), Use("a", "f", '{"x":1}'), stop="tool_calls", holds=(b'"thought_signature":"bWFy"', b'"thought_signature":"c2ln"'), lacks=(b"reasoning_content",),
+                    ),
                 },
             ),
         ),
-        waits="dialect gemini: `thoughtSignature` of parts",
     ),
     Case(
         number=90, refs="OmniRoute#731",

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from streamkit.identifiers import nine_characters
 from tests.vectors import anthropic as am
+from tests.vectors import gemini as gm
+from tests.vectors import mistral as mi
 from tests.vectors import ollama as ol
+from tests.vectors import openai_responses as rs
 from tests.vectors.field.case import Case, Text, Use
-from tests.vectors.field.shapes import calling, message, messages, ollama_turn, written
+from tests.vectors.field.shapes import calling, gemini, message, messages, mistral, ollama_turn, responses_turn, written
 from tests.vectors.openai_chat import call, calls
 from tests.vectors.vector import Call
 
@@ -21,6 +25,14 @@ CASES = (
         forms=(
             calling(calls(call(0, "a", "f", '{"x":1}')), calls(call(0, "b", "g", '{"y":2}')), name="with ids", calls=(A, B), repairs={"index_reused": 1}),
             calling(calls(call(0, None, "f", '{"x":1}')), calls(call(0, None, "g", '{"y":2}')), name="without ids", calls=(MADE[0], Call("g", '{"y":2}', id="call_2")), repairs={"index_reused": 1, "id_missing": 2}),
+            mistral(
+                mi.calls(mi.call("aaaaaaaa1", "f", '{"x":1}', index=0), mi.call("bbbbbbbb2", "f", '{"x":1}')), name="where that is the rule",
+                calls=(Call("f", '{"x":1}', id="aaaaaaaa1"), Call("f", '{"x":1}', id="bbbbbbbb2")), stop="tool_calls",
+                to={
+                    "openai-chat": written(Use("aaaaaaaa1", "f", '{"x":1}'), Use("bbbbbbbb2", "f", '{"x":1}'), stop="tool_calls", holds=(b'{"index":1,"id":"bbbbbbbb2"',)),
+                    "mistral": written(Use("aaaaaaaa1", "f", '{"x":1}'), Use("bbbbbbbb2", "f", '{"x":1}'), stop="tool_calls"),
+                },
+            ),
         ),
     ),
     Case(
@@ -56,8 +68,17 @@ CASES = (
                 calls(call(0, "a", "f", "")), calls(call(0, arguments='{"x":1}')), calls(call(0, "b", "g", "")), calls(call(0, arguments='{"y":2}')),
                 name="what the bridge wrote", calls=(A, B), repairs={"index_reused": 1},
             ),
+            responses_turn(
+                *rs.message(0, "Hi"), *rs.call(1, "a", "f", '{"x":1}'), *rs.call(2, "b", "g", '{"y":2}'), name="items 1 and 2",
+                text="Hi", calls=(A, B), stop="tool_calls",
+                to={"openai-chat": written(Text("Hi"), Use("a", "f", '{"x":1}'), Use("b", "g", '{"y":2}'), stop="tool_calls", holds=(b'{"index":0,"id":"a"', b'{"index":1,"id":"b"'))},
+            ),
+            responses_turn(
+                *({**one, "output_index": 0} for one in (*rs.call(1, "a", "f", '{"x":1}'), *rs.call(2, "b", "g", '{"y":2}'))), name="items at 0",
+                calls=(A, B), stop="tool_calls", repairs={"index_reused": 1},
+                to={"openai-responses": written(Use("a", "f", '{"x":1}'), Use("b", "g", '{"y":2}'), stop="completed", holds=(b'"output_index":1',))},
+            ),
         ),
-        waits="dialect openai-responses: `output_index`",
     ),
     Case(
         number=12, refs="ai-dynamo/dynamo#4723",
@@ -133,6 +154,8 @@ CASES = (
                 to={
                     "anthropic": messages(Use("a", "f", '{"x":1}'), Use("b", "g", '{"y":2}'), stop="tool_use"),
                     "ollama": written(Use(None, "f", '{"x":1}'), Use(None, "g", '{"y":2}'), losses={"call_id": 2}),
+                    "cohere": written(Use("a", "f", '{"x":1}'), Use("b", "g", '{"y":2}'), stop="TOOL_CALL"),
+                    "mistral": written(Use(nine_characters("a"), "f", '{"x":1}'), Use(nine_characters("b"), "g", '{"y":2}'), stop="tool_calls", losses={"call_id": 2}),
                 },
             ),
         ),
@@ -195,7 +218,17 @@ CASES = (
                 calls(call(0, "a", "f", '{"x":1}')), calls(call(0, "a", "f", '{"x":1}')), name="sent again",
                 calls=(A,), repairs={"id_repeated": 1, "name_repeated": 1, "arguments_repeated": 1},
             ),
+            gemini(
+                gm.chunk(gm.call("f", {"x": 1})), gm.chunk(gm.call("f", {"x": 2})), gm.STOP, name="Gemini, no ids", calls=MADE, stop="tool_calls",
+                to={
+                    "openai-chat": written(Use("call_1", "f", '{"x":1}'), Use("call_2", "f", '{"x":2}'), stop="tool_calls"),
+                    "gemini": written(Use("call_1", "f", '{"x":1}'), Use("call_2", "f", '{"x":2}'), stop="STOP"),
+                },
+            ),
+            gemini(
+                gm.chunk(gm.call("f", {"x": 1}, id="a")), gm.chunk(gm.call("f", {"x": 1}, id="a")), gm.STOP, name="Gemini, sent again",
+                calls=(A,), stop="tool_calls", repairs={"arguments_repeated": 1}, to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")},
+            ),
         ),
-        waits="dialect gemini: `functionCall.id` and parts",
     ),
 )  # fmt: skip

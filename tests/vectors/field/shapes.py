@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tests.vectors import anthropic as am
+from tests.vectors import bedrock as br
+from tests.vectors import cohere as co
+from tests.vectors import gemini as gm
+from tests.vectors import mistral as mi
 from tests.vectors import ollama as ol
+from tests.vectors import openai_responses as rs
 from tests.vectors.field.case import Form, Output, Said, Use
 from tests.vectors.openai_chat import CALLED, DONE
 from tests.vectors.vector import Call, lines, named, sse
@@ -51,6 +56,37 @@ def ollama_turn(*payloads: Any, to: dict[str, Output], **expected: Any) -> Form:
     return ollama(*payloads, ol.end(), to=to, **expected)
 
 
+def bedrock(*parts: br.Pair | bytes, to: dict[str, Output], name: str = "", **expected: Any) -> Form:
+    return form("bedrock", br.vector(name, *parts).body, name, to, expected)
+
+
+def gemini(*payloads: Any, to: dict[str, Output], name: str = "", **expected: Any) -> Form:
+    body = payloads[0] if len(payloads) == 1 and isinstance(payloads[0], bytes) else gm.events(*payloads)
+    return form("gemini", body, name, to, expected)
+
+
+def responses(*payloads: Any, to: dict[str, Output], name: str = "", **expected: Any) -> Form:
+    """A Responses stream, its events numbered."""
+    body = payloads[0] if len(payloads) == 1 and isinstance(payloads[0], bytes) else rs.numbered(*payloads)
+    return form("openai-responses", body, name, to, expected)
+
+
+def responses_turn(*payloads: Any, to: dict[str, Output], end: Any = None, **expected: Any) -> Form:
+    """A Responses stream that starts and ends by the book."""
+    finished = [one for one in payloads if one["type"] == "response.output_item.done"]
+    return responses(rs.START, *payloads, end or rs.last("completed", *finished), to=to, **expected)
+
+
+def cohere(*payloads: Any, to: dict[str, Output], reason: str = "COMPLETE", name: str = "", **expected: Any) -> Form:
+    """A Cohere stream that starts and ends by the book."""
+    return form("cohere", named(co.START, *payloads, co.finish(reason)), name, to, expected)
+
+
+def mistral(*payloads: Any, to: dict[str, Output], reason: str = "tool_calls", name: str = "", **expected: Any) -> Form:
+    """A Mistral stream that starts and ends by the book."""
+    return form("mistral", sse(mi.ROLE, *payloads, mi.finish(reason), mi.DONE), name, to, expected)
+
+
 def uses(calls: tuple[Call, ...]) -> tuple[Use, ...]:
     return tuple(Use(call.id, call.name, call.arguments) for call in calls)
 
@@ -62,7 +98,7 @@ def messages(*said: Said, stop: str = "end_turn", losses: dict[str, int] | None 
 
 
 def written(*said: Said, stop: str = "stop", losses: dict[str, int] | None = None, **rest: Any) -> Output:
-    """A Chat or Ollama stream that ends well."""
+    """A stream of Chat, Ollama or Responses that ends well."""
     return Output(said=said, stop=stop, losses=losses or {}, **rest)
 
 

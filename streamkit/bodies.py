@@ -1,0 +1,132 @@
+"""Whole bodies: requests and responses of any dialect to the neutral conversation and back.
+
+A request comes from a client and goes to a provider, a response the other way round; where a dialect is named, so may be a
+client or a provider that speaks it. What a request can't be is an error with the path to it (``BadRequest``), since a program
+can be told. A provider can't, so its responses are read as its streams are: the same wire events, accumulated and checked.
+
+Source: design.md §5, §8; seeds.md S1, S2, S3.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+import orjson
+
+from streamkit.collector import Collector
+from streamkit.dialects import client_named, source_named
+from streamkit.dialects.base import Bodies, Dialect, Encoding, Profile, Target, under
+from streamkit.dialects.reading import fields_of
+from streamkit.errors import StreamError, UsageError
+from streamkit.identifiers import random_id
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.messages import Request, Response
+from streamkit.pairing import check_pairing, repair_pairing
+from streamkit.policy import TOLERANT, Policy
+from streamkit.redact import redacted
+from streamkit.report import StreamReport
+from streamkit.tool_calls.accumulate import ToolCallAccumulator
+from streamkit.tool_calls.check import JSONChecker
+from streamkit.tool_calls.schema import Tools, compiled
+
+log = logging.getLogger("streamkit.bodies")
+
+
+def decode_request(body: bytes, dialect: str, *, report: StreamReport | None = None) -> Request:
+    """Read a request that a client of ``dialect`` sent. Raises BadRequest for one that can't be, and UsageError."""
+    named, _ = client_named(dialect)
+    return _bodies_of(named).decode_request(fields_of(body), report if report is not None else StreamReport())
+
+
+def encode_request(
+    request: Request,
+    dialect: str,
+    *,
+    repair: bool = False,
+    max_tokens: int = Target.max_tokens,
+    emulate: bool = False,
+    report: StreamReport | None = None,
+) -> bytes:
+    """Write a request for ``dialect``, or for a provider that speaks it, which then gets what it wants beside its dialect.
+
+    Calls and results must be paired: if not, it is an error that names the turn and the id, or with ``repair`` a counted
+    repair. ``max_tokens`` is written where a dialect demands a bound and the request has none; ``emulate`` imitates what the
+    dialect lacks instead of refusing it. What the dialect can't say is a counted loss. Raises BadRequest and UsageError.
+    """
+    named, provider = source_named(dialect)
+    bodies = _bodies_of(named)
+    report = report if report is not None else StreamReport()
+    if repair:
+        request = repair_pairing(request, report)
+    else:
+        check_pairing(request)
+    target = Target(provider=provider, max_tokens=max_tokens, emulate=emulate)
+    return orjson.dumps(bodies.encode_request(request, target, report))
+
+
+def decode_response(
+    body: bytes,
+    dialect: str,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    policy: Policy = TOLERANT,
+    tools: Tools | None = None,
+    report: StreamReport | None = None,
+    make_id: Callable[[str], str] = random_id,
+) -> Response:
+    """Read a whole response of ``dialect``, or of a provider that speaks it: verdicts, usage and report included.
+
+    An error body is no exception: ``Response.error`` says what the provider said, and ``clean`` is False. ``tools`` are the
+    request's: arguments are then checked against their schemas (extra ``schema``). While the logger ``streamkit.bodies`` is at
+    the level of debugging, it gets the body, without what looks like a secret. Raises NotThisDialect for a body of another
+    kind, other errors of ``StreamError`` for one that can't be read, and UsageError.
+    """
+    named, provider = source_named(dialect)
+    bodies = _bodies_of(named)
+    report = under(policy, report, provider)
+    report.bytes_in += len(body)
+    report.frames += 1
+    if log.isEnabledFor(logging.DEBUG):
+        log.debug("response of %s, %d bytes: %s", dialect, len(body), redacted(body))
+    schemas = None if tools is None else compiled(tools, limits)
+    accumulator = ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=make_id)
+    checker = JSONChecker(limits=limits, report=report, tools=schemas)
+    collector = Collector(named.name, report)
+    try:
+        for events in accumulator.feed(bodies.decode_response(body, limits, report)), accumulator.finish():
+            if accumulator.fault is not None:
+                raise accumulator.fault
+            collector.feed(checker.feed(events))
+    except StreamError as error:
+        report.failed(error)
+        raise
+    return collector.finish()
+
+
+def encode_response(
+    response: Response,
+    dialect: str,
+    *,
+    profile: Profile | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    report: StreamReport | None = None,
+    make_id: Callable[[str], str] = random_id,
+    clock: Callable[[], float] = time.time,
+) -> bytes:
+    """Write a whole response for clients of ``dialect``, or for one that reads it, whose ``profile`` is then the default.
+
+    One that is not ``clean`` is written as the dialect's error body: no success is made up. Losses are counted in ``report``,
+    by default the response's own. Raises UsageError.
+    """
+    named, client = client_named(dialect)
+    encoding = Encoding(limits=limits, profile=profile or client, make_id=make_id, clock=clock)
+    report = report if report is not None else response.report
+    return orjson.dumps(_bodies_of(named).encode_response(response, encoding, report))
+
+
+def _bodies_of(dialect: Dialect) -> Bodies:
+    if dialect.bodies is None:
+        raise UsageError(f"{dialect.name} has no whole bodies here: it only streams")
+    return dialect.bodies

@@ -1,0 +1,219 @@
+"""Anthropic's messages to turns.
+
+A message is one turn, and so is the text of ``system``, in front. Blocks that only this vendor understands are asides: those of
+the assistant as the frames that a stream would have sent (``asides.py``), others whole. What another vendor signed or encrypted
+and was carried here sealed is that vendor's again (``opaque.py``).
+
+Source: dialects.md §3.2, §3.3, §7.3, §7.4, quirks.md R14.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Final, Literal, TypeAlias, cast
+
+from streamkit.dialects.anthropic.asides import CONTENT, aside_of, frames_of
+from streamkit.dialects.anthropic.wire import CACHE_SPANS, VENDOR
+from streamkit.dialects.opaque import unseal
+from streamkit.dialects.reading import Fields, kind_of
+from streamkit.events import Aside, Opaque
+from streamkit.messages import (
+    CacheMark,
+    Media,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+
+#: Where blocks stand: in a message of that role, or in what a tool said.
+Place: TypeAlias = Literal["system", "user", "assistant", "tool_result"]
+#: Blocks that may stand in one place only.
+ONLY: Final = {
+    "thinking": "assistant",
+    "redacted_thinking": "assistant",
+    "tool_use": "assistant",
+    "tool_result": "user",
+}
+#: Kinds of ``source`` that have a form of ours, by the block's type; the others are asides.
+SOURCES: Final = {
+    "image": frozenset({"base64", "url", "file"}),
+    "document": frozenset({"base64", "url", "file", "text"}),
+}
+
+
+class MessageReader:
+    """The part of the reader of requests that reads messages."""
+
+    def __init__(self) -> None:
+        self.turns: list[Turn] = []
+
+    def system(self, fields: Fields) -> None:
+        """The member ``system``: text, or text blocks."""
+        if parts := BlockReader("system").read(fields.text_or_each("system")):
+            self.turns.append(Turn("system", parts))
+
+    def message(self, message: Fields) -> None:
+        role = message.needed("role")
+        if role not in {"system", "user", "assistant"}:
+            raise message.wrong(f"there is no role {role!r}", "role")
+        if "content" not in message:
+            raise message.wrong("text or a list of blocks is needed", "content")
+        place = cast("Literal['system', 'user', 'assistant']", role)
+        turn = Turn(place, BlockReader(place).read(message.text_or_each("content")))
+        turn.extras = message.rest() or None
+        self.turns.append(turn)
+
+
+class BlockReader:
+    """Content blocks to parts, each labelled by its place."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._parts: list[Part] = []
+        self._calls = 0
+        self._text: Text | None = None  # the last one
+        self._signature: Opaque | None = None  # of the next call
+
+    def read(self, content: str | list[Fields]) -> list[Part]:
+        if isinstance(content, str):
+            return [Text(content)] if content else []
+        for number, block in enumerate(content):
+            self._block(block, number)
+        if self._signature is not None:  # the call that it signed is gone
+            self._parts.append(RedactedReasoning(self._signature))
+        return self._parts
+
+    def _block(self, block: Fields, number: int) -> None:
+        kind = block.needed("type")
+        if self._place == "system" and kind != "text":
+            raise block.wrong(f"text is needed in a message of the system, not {kind!r}", "type")
+        if ONLY.get(kind, self._place) != self._place:
+            raise block.wrong(f"{kind!r} may only stand in a message of the {ONLY[kind]}", "type")
+        match kind:
+            case "text":
+                self._text_block(block, number)
+            case "image" | "document" if _source_kind(block) in SOURCES[kind]:
+                self._parts.append(self._media(block, kind))
+            case "thinking":
+                self._thinking(block, number)
+            case "redacted_thinking":
+                self._redacted(block, number)
+            case "tool_use":
+                self._parts.append(self._call(block))
+            case "tool_result":
+                self._parts.append(self._result(block))
+            case _:
+                self._aside(block, kind, number)
+
+    # -- text and media --------------------------------------------------------------------------------------------
+
+    def _text_block(self, block: Fields, number: int) -> None:
+        text = self._text = Text(block.needed("text"), cache=cache_mark(block), block=number)
+        citations = block.listed("citations")
+        text.extras = block.rest() or None
+        self._parts.append(text)
+        self._parts += [Aside(VENDOR, "citation", "citations_delta", citation, block=number) for citation in citations]
+
+    def _media(self, block: Fields, kind: str) -> Media:
+        source = block.needed_fields("source")
+        media = Media("image" if kind == "image" else "file")
+        match source.needed("type"):
+            case "base64":
+                media.media_type, media.data = source.needed("media_type"), source.needed("data")
+            case "text":
+                media.media_type = source.string("media_type") or "text/plain"
+                media.data = base64.b64encode(source.needed("data").encode()).decode()
+            case "url":
+                media.url = source.needed("url")
+            case _:
+                media.file_id = source.needed("file_id")
+        if kind == "document":
+            media.name = block.string("title")
+        media.cache = cache_mark(block)
+        media.extras = block.rest() or None
+        return media
+
+    # -- what the assistant said -----------------------------------------------------------------------------------
+
+    def _thinking(self, block: Fields, number: int) -> None:
+        part = Reasoning(block.string("thinking") or "", "summary", block=number)
+        if blob := block.string("signature"):
+            sealed = unseal(blob)
+            part.signature = Opaque(VENDOR, blob) if sealed is None else Opaque(sealed.vendor, sealed.blob)
+        part.extras = block.rest() or None
+        self._parts.append(part)
+
+    def _redacted(self, block: Fields, number: int) -> None:
+        """Thinking that only its vendor can read, or what was sealed as such (see ``content.py``)."""
+        data = block.needed("data")
+        sealed = unseal(data)
+        if sealed is None:
+            extras = block.rest() or None
+            self._parts.append(RedactedReasoning(Opaque(VENDOR, data), extras, block=number))
+            return
+        opaque = Opaque(sealed.vendor, sealed.blob)
+        if sealed.kind == "call":
+            self._signature = opaque
+        elif sealed.kind == "opaque":
+            self._parts.append(RedactedReasoning(opaque, block=number))
+        elif sealed.kind == "reasoning":
+            self._parts.append(Reasoning("", signature=opaque, block=number))
+        elif sealed.kind == "text" and self._text is not None:
+            self._text.signature = opaque
+        else:
+            self._parts.append(Text("", opaque, block=number))
+
+    def _call(self, block: Fields) -> ToolCall:
+        call_id, name = block.needed("id"), block.needed("name")
+        if not isinstance(block.peek("input"), dict):
+            raise block.wrong(f"an object is needed, not {kind_of(block.peek('input'))}", "input")
+        call = ToolCall(self._calls, call_id, name, block.text_of("input"), cache=cache_mark(block))
+        self._calls += 1
+        call.signature, self._signature = self._signature, None
+        call.extras = block.rest() or None
+        return call
+
+    def _aside(self, block: Fields, kind: str, number: int) -> None:
+        if self._place != "assistant":
+            raw = {"type": kind, **block.rest()}
+            self._parts.append(Aside(VENDOR, "unknown_event", f"{CONTENT}{kind}", raw, block=number))
+            return
+        given = block.peek("input")
+        text = block.text_of("input") if isinstance(given, dict) and given else None
+        raw = {"type": kind, **block.rest()}
+        self._parts += [aside_of(frame, kind, number) for frame in frames_of(raw, number, text)]
+
+    # -- results ---------------------------------------------------------------------------------------------------
+
+    def _result(self, block: Fields) -> ToolResult:
+        result = ToolResult(block.needed("tool_use_id"))
+        said = BlockReader("tool_result").read(block.text_or_each("content"))
+        result.parts = cast("list[Text | Media | Aside]", said)
+        result.is_error = block.boolean("is_error") or False
+        result.cache = cache_mark(block)
+        result.extras = block.rest() or None
+        return result
+
+
+def cache_mark(fields: Fields) -> CacheMark | None:
+    """The ``cache_control`` of a block or a tool."""
+    control = fields.fields("cache_control")
+    if control is None:
+        return None
+    kind, ttl = control.needed("type"), control.string("ttl")
+    if kind != "ephemeral":
+        raise control.wrong(f"'ephemeral' is needed, not {kind!r}", "type")
+    if ttl not in CACHE_SPANS:
+        raise control.wrong(f"'5m' or '1h' is needed, not {ttl!r}", "ttl")
+    return CACHE_SPANS[ttl]
+
+
+def _source_kind(block: Fields) -> str | None:
+    """What kind of ``source`` a block has; a missing one is an error of the block's reader, not an unknown one."""
+    source = block.peek("source")
+    kind = source.get("type") if isinstance(source, dict) else "base64"
+    return kind if isinstance(kind, str) else "base64"

@@ -1,0 +1,194 @@
+"""Ollama's chat requests to the neutral conversation.
+
+Each message is one turn, but the answers of ``tool`` messages that stand together are one turn of the user. Ids are optional
+here and no repair: a call without one is given one made of its place in the history, and a result without one answers the
+first call that waits under its tool's name, or the first that waits at all.
+
+What Ollama does unless it is told is said: it streams, and a stream ends with token counts. Images have no place within the
+text; the server puts them in front of it, and so does the reader.
+
+Source: dialects.md §4.1, §7.3, §7.4; quirks.md 35.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from streamkit.dialects.ollama.wire import THINK_LEVELS
+from streamkit.dialects.reading import Fields, base64_of, kind_of
+from streamkit.messages import (
+    Media,
+    Options,
+    OutputFormat,
+    Part,
+    Reasoning,
+    Request,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from streamkit.report import StreamReport
+
+#: The key of the calls that wait, whatever their names.
+ANY = ""
+
+
+def decode_request(fields: Fields, _report: StreamReport) -> Request:
+    """Read a request body of ``/api/chat``. Raises BadRequest."""
+    return OllamaRequestReader().request(fields)
+
+
+class OllamaRequestReader:
+    def __init__(self) -> None:
+        self.turns: list[Turn] = []
+        self._results: Turn | None = None  #: the turn that further results join
+        self._waiting: dict[str, deque[str]] = {}  #: ids of the latest turn's calls, by the tool's name
+        self._answered: set[str] = set()
+
+    def request(self, fields: Fields) -> Request:
+        if "messages" not in fields and "prompt" in fields:
+            raise fields.wrong("requests to /api/generate are not read; those to /api/chat have messages", "prompt")
+        stream = fields.boolean("stream") is not False
+        request = Request("ollama", fields.needed("model"), stream=stream, stream_usage=stream or None)
+        for message in fields.needed_each("messages"):
+            self._message(message)
+        request.turns = self.turns
+        request.tools = [self._tool(tool) for tool in fields.each("tools")]
+        request.options = self._options(fields)
+        request.extras = fields.rest()
+        return request
+
+    # -- options ---------------------------------------------------------------------------------------------------
+
+    def _options(self, fields: Fields) -> Options:
+        options = Options(
+            logprobs=fields.boolean("logprobs"),
+            top_logprobs=fields.integer("top_logprobs"),
+            thinking=self._thinking(fields),
+            output=self._output(fields),
+        )
+        model = fields.fields("options")
+        if model is not None:
+            options.temperature = model.number("temperature")
+            options.top_p = model.number("top_p")
+            options.top_k = model.integer("top_k")
+            options.stop = model.strings("stop")
+            options.seed = model.integer("seed")
+            options.presence_penalty = model.number("presence_penalty")
+            options.frequency_penalty = model.number("frequency_penalty")
+            bound = model.peek("num_predict")
+            if not (isinstance(bound, int) and bound < 0):  # no bound, or the rest of the context: Ollama's own
+                options.max_tokens = model.integer("num_predict")
+        return options
+
+    def _thinking(self, fields: Fields) -> Thinking | None:
+        match fields.take("think"):
+            case None:
+                return None
+            case True:
+                return Thinking(enabled=True)
+            case False:
+                return Thinking("none")
+            case str(level) if level in THINK_LEVELS:
+                return Thinking(level)
+            case think:
+                shown = repr(think) if isinstance(think, str) else kind_of(think)
+                raise fields.wrong(f"true, false or one of {', '.join(THINK_LEVELS)} is needed, not {shown}", "think")
+
+    def _output(self, fields: Fields) -> OutputFormat | None:
+        match fields.take("format"):
+            case None | "":
+                return None
+            case "json":
+                return OutputFormat("json")
+            case dict(schema):
+                return OutputFormat("schema", schema)
+            case form:
+                shown = repr(form) if isinstance(form, str) else kind_of(form)
+                raise fields.wrong(f"'json' or a JSON schema is needed, not {shown}", "format")
+
+    # -- tools -----------------------------------------------------------------------------------------------------
+
+    def _tool(self, tool: Fields) -> Tool:
+        kind = tool.string("type") or "function"
+        if kind != "function":
+            raw = {"type": kind, **tool.rest()}
+            return Tool(str(raw.get("name", kind)), kind="server", raw=raw)
+        function = tool.needed_fields("function")
+        read = Tool(function.needed("name"), function.string("description"), function.mapping("parameters"))
+        read.extras = tool.rest() or None
+        return read
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def _message(self, message: Fields) -> None:
+        role = message.needed("role").lower()  # as the server reads it
+        if role == "tool":
+            if self._results is None:
+                self._results = Turn("user")
+                self.turns.append(self._results)
+            self._results.parts.append(self._result(message))
+            return
+        self._results = None
+        match role:
+            case "system" | "user":
+                turn = Turn(role, [*self._content(message)])
+            case "assistant":
+                turn = self._assistant(message)
+            case _:
+                raise message.wrong(f"there is no role {role!r}", "role")
+        turn.extras = message.rest() or None
+        self.turns.append(turn)
+
+    def _content(self, message: Fields) -> list[Text | Media]:
+        images: list[Text | Media] = [
+            Media("image", data=base64_of(image, f"{message.at('images')}[{number}]"))
+            for number, image in enumerate(message.strings("images"))
+        ]
+        content = message.string("content")
+        return [*images, Text(content)] if content else images
+
+    def _assistant(self, message: Fields) -> Turn:
+        parts: list[Part] = []
+        if thinking := message.string("thinking"):
+            parts.append(Reasoning(thinking))
+        parts += self._content(message)
+        calls = [self._call(call, number, message) for number, call in enumerate(message.each("tool_calls"))]
+        self._answered, self._waiting = set(), {}
+        for call in calls:
+            for key in (call.name, ANY):
+                self._waiting.setdefault(key, deque()).append(call.id)
+        return Turn("assistant", [*parts, *calls])
+
+    def _call(self, call: Fields, number: int, message: Fields) -> ToolCall:
+        function = call.needed_fields("function")
+        arguments = function.peek("arguments")
+        if not isinstance(arguments, dict | None):
+            raise function.wrong(f"an object is needed, not {kind_of(arguments)}", "arguments")
+        text = "" if arguments is None else function.text_of("arguments")
+        read = ToolCall(number, call.string("id") or "", function.needed("name"), text)
+        if not read.id:
+            read.id, read.id_made = f"call_{message.path[-1]}_{number}", True
+        if function.peek("index") == number:
+            function.take("index")
+        if call.peek("type") == "function":
+            call.take("type")
+        read.extras = call.rest() or None
+        return read
+
+    def _result(self, message: Fields) -> ToolResult:
+        call_id, name = message.string("tool_call_id") or "", message.string("tool_name")
+        result = ToolResult(call_id or self._unanswered(name or ANY), [*self._content(message)], name)
+        self._answered.add(result.call_id)
+        result.extras = message.rest() or None
+        return result
+
+    def _unanswered(self, name: str) -> str:
+        """The id of the first call that waits under a name; none if there is no such call."""
+        waiting = self._waiting.get(name, deque())
+        while waiting and waiting[0] in self._answered:
+            waiting.popleft()
+        return waiting[0] if waiting else ""

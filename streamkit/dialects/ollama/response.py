@@ -1,0 +1,135 @@
+"""Whole responses of Ollama (``stream: false``) and error bodies, both directions.
+
+A whole body is the last line of a stream with the message in it, so the decoder of streams reads it as its only line. Writing,
+a message has one text, one reasoning and its calls behind them; what is lost is counted as the encoder of streams does, and
+the same client is written for: one key in a call unless its profile takes ids, and no call that a client must not run.
+
+Source: dialects.md §4.1, §4.4; seeds.md S4.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from streamkit.dialects.base import Encoding
+from streamkit.dialects.decoding import read_body
+from streamkit.dialects.encoding import encode_time, failure_of, object_arguments
+from streamkit.dialects.ollama.decode import OllamaDecoder
+from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage, less_detailed
+from streamkit.events import Aside, WireEvent
+from streamkit.limits import Limits
+from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.report import StreamReport, Withheld
+
+#: Where a part stands in a message: going back is a loss.
+PLACES: Final = {Reasoning: 0, Text: 1, Refusal: 1, ToolCall: 2}
+
+
+def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
+    """The wire events of a whole body. Raises NotThisDialect, and what broke the reading."""
+    return read_body(OllamaDecoder(limits, report), body)
+
+
+def encode_response(response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:
+    """A whole body as JSON values."""
+    return OllamaResponseWriter(response, encoding, report).body()
+
+
+class OllamaResponseWriter:
+    def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
+        self.response = response
+        self.encoding = encoding
+        self.report = report
+
+    def body(self) -> dict[str, Any]:
+        response, report = self.response, self.report
+        failure = failure_of(response, report)
+        if failure is not None:
+            if less_detailed(failure):
+                report.lose("error_detail")
+            return {"error": failure.message}
+        if response.extras:
+            report.lose("response_fields")
+        if len(response.choices) > 1:
+            report.lose("extra_choice", len(response.choices) - 1)
+        choice = response.choices[0] if response.choices else Choice()
+        seconds = response.created if response.created is not None else self.encoding.clock()
+        message = self.message(choice)
+        body = {"model": response.model or "", "created_at": encode_time(seconds), "message": message}
+        for aside in choice.asides:
+            self.aside(aside, body, message)
+        return {**body, "done": True, "done_reason": self.done_reason(choice), **self.counts()}
+
+    def message(self, choice: Choice) -> dict[str, Any]:
+        self._count(choice)
+        spoken = "".join(part.text for part in choice.parts if isinstance(part, Text | Refusal))
+        message: dict[str, Any] = {"role": "assistant", "content": spoken}
+        if choice.reasoning:
+            message["thinking"] = choice.reasoning
+        calls = [written for call in choice.tool_calls if (written := self.call(call)) is not None]
+        if calls:
+            message["tool_calls"] = calls
+        return message
+
+    def _count(self, choice: Choice) -> None:
+        """Count what the flat shape of a message loses."""
+        lose = self.report.lose
+        order = 0
+        for part in choice.parts:
+            place = PLACES.get(type(part), order)
+            if place < order:
+                lose("block_order")
+            order = place
+            if isinstance(part, RedactedReasoning):
+                lose("reasoning_opaque")
+            elif isinstance(part, Text | Reasoning | ToolCall) and part.signature is not None:
+                lose("reasoning_signature")
+        for kind in Text, Reasoning:
+            if (parts := sum(isinstance(part, kind) for part in choice.parts)) > 1:
+                lose("block_boundary", parts - 1)
+        if choice.refusal:
+            lose("refusal_as_text")
+
+    def call(self, call: ToolCall) -> dict[str, Any] | None:
+        """One call; None for one that no client may run."""
+        if call.extras:  # strict readers allow one key in a call (dialects.md §0)
+            self.report.lose("metadata")
+        arguments = object_arguments(call, self.encoding.limits, self.report)
+        if arguments is None or not call.name:
+            self.report.lose("call_withheld")
+            self.report.withheld.append(Withheld("call_withheld", call.id, call.name or None, call.arguments))
+            return None
+        written: dict[str, Any] = {"function": {"name": call.name, "arguments": orjson.Fragment(arguments)}}
+        if self.encoding.profile.call_ids:
+            return {"id": call.id, **written}
+        if not call.id_made:
+            self.report.lose("call_id")
+        return written
+
+    def aside(self, aside: Aside, body: dict[str, Any], message: dict[str, Any]) -> None:
+        """What only this dialect knows, in its place; log probabilities that came in pieces are one list."""
+        name, value = aside.type, aside.raw
+        if aside.vendor == VENDOR and aside.kind == "logprobs" and isinstance(value, list):
+            body[name] = [*body.get(name, []), *value]
+        elif aside.vendor == VENDOR and aside.kind == "metadata":
+            place = message if name.startswith("message.") else body
+            if place.setdefault(name.removeprefix("message."), value) != value:
+                self.report.lose("metadata", what=name)
+        else:
+            self.report.lose(aside.kind, what=name)
+
+    def done_reason(self, choice: Choice) -> str:
+        reason, is_less = done_reason(choice.stop_reason or "other", choice.native_stop_reason)
+        if is_less:
+            self.report.lose("stop_reason")
+        if choice.stop_sequence is not None:
+            self.report.lose("stop_sequence")
+        return reason
+
+    def counts(self) -> dict[str, Any]:
+        counts, is_less = encode_usage(self.response.usage) if self.response.usage is not None else ({}, False)
+        if is_less:
+            self.report.lose("usage_detail")
+        return counts

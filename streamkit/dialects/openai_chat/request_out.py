@@ -1,0 +1,161 @@
+"""The neutral conversation to Chat requests: options, tools, the choice among them; ``messages_out.py`` writes the messages.
+
+What the dialect has two fields for is written in the one that the provider takes, or in the one it came in if the request was
+Chat's and no provider is named. Custom tools stay custom: a client of this dialect can declare them.
+
+Source: dialects.md §1.3, §1.6, §7.3, §7.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streamkit.dialects.base import Target
+from streamkit.dialects.openai_chat.messages_out import MessageWriter
+from streamkit.dialects.openai_chat.wire import OPTIONS
+from streamkit.dialects.writing import given, merged
+from streamkit.messages import OutputFormat, Request, Thinking, Tool, ToolChoice
+from streamkit.report import StreamReport
+
+#: Options that are written by methods of their own.
+BESIDE = frozenset({"max_tokens", "thinking", "output", "top_k"})
+#: A schema must have a name, and other dialects give it none.
+SCHEMA_NAME = "response"
+
+
+def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
+    """Write a request body as JSON values."""
+    return ChatRequestWriter(request, target, report).request_body()
+
+
+class ChatRequestWriter(MessageWriter):
+    def request_body(self) -> dict[str, Any]:
+        request = self.request
+        body = given(model=request.model)
+        body["messages"] = list(self.messages())
+        tools = [written for tool in request.tools if (written := self.tool(tool)) is not None]
+        if tools:
+            body["tools"] = tools
+        body |= self.tool_choice(request.tool_choice)
+        body |= self.options(OPTIONS, BESIDE)
+        body |= self.max_tokens()
+        body |= self.thinking(request.options.thinking)
+        body |= given(response_format=self.output(request.options.output), stream=request.stream)
+        if request.options.top_k is not None:
+            body |= self.top_k(request.options.top_k)
+        if request.stream_usage is not None:
+            body["stream_options"] = {"include_usage": request.stream_usage}
+        return merged(body, self.extras(request.extras, "parameter"))
+
+    # -- options ---------------------------------------------------------------------------------------------------
+
+    def max_tokens(self) -> dict[str, Any]:
+        provider, options = self.target.provider, self.request.options
+        name = provider.max_tokens_field if provider is not None else "max_completion_tokens"
+        if self.as_it_came and options.native_max_tokens is not None:
+            name = options.native_max_tokens
+        return given(**{name: options.max_tokens})
+
+    def top_k(self, top_k: int) -> dict[str, Any]:
+        """OpenAI has no such field, many of the others do: it is written where the client speaks to one of them."""
+        if self.own:
+            return {"top_k": top_k}
+        self.lose("parameter", "top_k")
+        return {}
+
+    def thinking(self, thinking: Thinking | None) -> dict[str, Any]:
+        if thinking is None:
+            return {}
+        provider = self.target.provider
+        field = provider.thinking_field if provider is not None else "reasoning_effort"
+        if self.as_it_came and thinking.native is not None:
+            field = thinking.native
+        if field == "reasoning_effort":
+            self._unwritten(thinking, "budget_tokens", "enabled", "summary")
+            return given(reasoning_effort=thinking.effort)
+        if thinking.summary not in {None, "none", "auto"}:
+            self._unwritten(thinking, "summary")
+        exclude = None if thinking.summary is None else thinking.summary == "none"
+        return {
+            field: given(
+                effort=thinking.effort,
+                max_tokens=thinking.budget_tokens,
+                enabled=thinking.enabled,
+                exclude=exclude,
+            )
+        }
+
+    def _unwritten(self, thinking: Thinking, *names: str) -> None:
+        for name in names:
+            if getattr(thinking, name) is not None:
+                self.lose("parameter", f"thinking.{name}")
+
+    def output(self, output: OutputFormat | None) -> dict[str, Any] | None:
+        if output is None:
+            return None
+        if output.kind != "schema":
+            return {"type": "json_object" if output.kind == "json" else "text"}
+        schema = given(
+            name=output.name or SCHEMA_NAME,
+            description=output.description,
+            schema=output.schema,
+            strict=output.strict,
+        )
+        return {"type": "json_schema", "json_schema": schema}
+
+    # -- tools -----------------------------------------------------------------------------------------------------
+
+    def tool(self, tool: Tool) -> dict[str, Any] | None:
+        """A definition; None for a tool that another dialect's provider runs itself."""
+        if tool.cache is not None:
+            self.lose("cache_mark", tool.name)
+        match tool.kind:
+            case "function":
+                function = given(
+                    name=self.tool_name(tool.name),
+                    description=tool.description,
+                    parameters=tool.parameters,
+                    strict=tool.strict,
+                )
+                written: dict[str, Any] = {"type": "function", "function": function}
+            case "custom":
+                custom = given(
+                    name=self.tool_name(tool.name), description=tool.description, format=_format(tool.format)
+                )
+                written = {"type": "custom", "custom": custom}
+            case "server":
+                if self.own and tool.raw is not None:
+                    return dict(tool.raw)
+                self.lose("tool_definition", tool.name)
+                return None
+        return merged(written, self.extras(tool.extras))
+
+    def tool_choice(self, choice: ToolChoice | None) -> dict[str, Any]:
+        """Which tools may or must be called. ``auto``, the default, is not said where only ``parallel`` is."""
+        if choice is None:
+            return {}
+        self.extras(choice.extras)
+        body = given(parallel_tool_calls=choice.parallel)
+        if choice.mode == "required" and len(choice.names) == 1:
+            body["tool_choice"] = self._named_tool(choice.names[0])
+        elif choice.names:
+            allowed = {"mode": choice.mode, "tools": [self._named_tool(name) for name in choice.names]}
+            body["tool_choice"] = {"type": "allowed_tools", "allowed_tools": allowed}
+        elif choice.mode != "auto" or choice.parallel is None:
+            body["tool_choice"] = choice.mode
+        return body
+
+    def _named_tool(self, name: str) -> dict[str, Any]:
+        kind = (
+            "custom" if any(tool.name == name and tool.kind == "custom" for tool in self.request.tools) else "function"
+        )
+        return {"type": kind, kind: {"name": self.tool_name(name)}}
+
+
+def _format(form: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The format of a custom tool's input, with the object around the grammar."""
+    if form is None or form.get("type") != "grammar":
+        return None if form is None else dict(form)
+    grammar = {name: value for name, value in form.items() if name != "type"}
+    return {"type": "grammar", "grammar": grammar}

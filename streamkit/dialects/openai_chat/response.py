@@ -1,0 +1,210 @@
+"""Whole Chat responses: ``chat.completion`` and error bodies, both directions.
+
+Reading. A whole body is one big chunk with ``message`` where a chunk has ``delta``, so the decoder of streams reads it. Its
+calls have no index and need none: they are whole, and numbered as they stand.
+
+Writing. A message has one text, one refusal and any number of calls; of reasoning, the plain fields that the client reads
+and, where a part is signed or encrypted, OpenRouter's details, which keep the parts apart. What is lost is counted as the
+encoder of streams does.
+
+Source: dialects.md §1.2, §1.4, §1.6, §1.8; seeds.md S1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from streamkit.dialects.base import Encoding
+from streamkit.dialects.decoding import read_body
+from streamkit.dialects.encoding import failure_of
+from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
+from streamkit.dialects.openai_chat.parts import reasoning_detail, tool_call
+from streamkit.dialects.openai_chat.wire import VENDOR, encode_error, encode_usage, extra_content, finish_reason
+from streamkit.dialects.writing import merged
+from streamkit.events import Aside, TerminatorSeen, WireEvent
+from streamkit.limits import Limits
+from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.report import StreamReport, Withheld
+
+#: Where a part stands in a message: going back is a loss.
+PLACES: Mapping[type, int] = {Reasoning: 0, Text: 1, Refusal: 1, ToolCall: 2}
+#: Members of audio whose pieces are joined as text.
+AUDIO_TEXTS = frozenset({"data", "transcript"})
+
+
+def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
+    """The wire events of a whole body. Raises NotThisDialect, and what broke the reading."""
+    return read_body(ChatBodyDecoder(limits, report), body)
+
+
+def encode_response(response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:
+    """A whole body as JSON values."""
+    return ChatResponseWriter(response, encoding, report).body()
+
+
+class ChatBodyDecoder(ChatDecoder):
+    def decode(self, document: dict[str, Any]) -> None:
+        if document.get("choices") and not recognises("", document):  # of the older Completions
+            self.strange()
+            return
+        super().decode(document)
+        if "choices" in document:
+            self.out.append(TerminatorSeen(derives_calls=True))
+
+    def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
+        super().tool_call({**call, "index": path[-1]} if isinstance(call, dict) else call, choice, path)
+
+
+class ChatResponseWriter:
+    #: Whose extras, asides, counts and errors are written as they came.
+    vendor: ClassVar[str] = VENDOR
+
+    def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
+        self.response = response
+        self.encoding = encoding
+        self.report = report
+
+    def body(self) -> dict[str, Any]:
+        response = self.response
+        failure = failure_of(response, self.report)
+        if failure is not None:
+            return {"error": encode_error(failure, self.vendor)}
+        body: dict[str, Any] = {
+            "id": response.id or self.encoding.make_id("chatcmpl-"),
+            "object": "chat.completion",
+            "created": response.created if response.created is not None else int(self.encoding.clock()),
+            "model": response.model or "",
+            "choices": [],
+        }
+        body["choices"] = [self.choice(choice, body) for choice in response.choices]
+        if response.usage is not None:
+            body["usage"] = encode_usage(response.usage, self.vendor)
+        if response.extras and response.vendor == self.vendor:
+            merged(body, response.extras)
+        elif response.extras:
+            self.report.lose("response_fields")
+        return body
+
+    def choice(self, choice: Choice, body: dict[str, Any]) -> dict[str, Any]:
+        self._count_order(choice)
+        texts = [part for part in choice.parts if isinstance(part, Text)]
+        calls = [written for call in choice.tool_calls if (written := self.call(call)) is not None]
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": choice.text or None,
+            "refusal": choice.refusal or None,
+        }
+        message |= self.reasoning([part for part in choice.parts if isinstance(part, Reasoning | RedactedReasoning)])
+        if calls:
+            message["tool_calls"] = calls
+        self._sign(message, texts)
+        reason, is_less = finish_reason(choice.stop_reason or "other", refused=choice.refusal != "", called=bool(calls))
+        if is_less:
+            self.report.lose("stop_reason")
+        if choice.stop_sequence is not None:
+            self.report.lose("stop_sequence")
+        written = {"index": choice.index, "message": message, "finish_reason": reason}
+        for aside in choice.asides:
+            self.aside(aside, body, written, message)
+        if message.keys() == {"role", "content", "refusal"} and not choice.refusal:
+            message["content"] = choice.text
+        return written
+
+    def _count_order(self, choice: Choice) -> None:
+        """Count what the flat shape of a message loses: texts that become one, and what was said out of its order."""
+        texts, order = 0, 0
+        for part in choice.parts:
+            place = PLACES.get(type(part))
+            if place is None:
+                continue
+            texts += isinstance(part, Text)
+            if place < order:
+                self.report.lose("block_order")
+            order = place
+        if texts > 1:
+            self.report.lose("block_boundary", texts - 1)
+
+    def _sign(self, message: dict[str, Any], texts: list[Text]) -> None:
+        """The signature of the text, of which there is one."""
+        signatures = [text.signature for text in texts if text.signature is not None]
+        if signatures and self.encoding.profile.reasoning_details:
+            message["extra_content"] = extra_content(signatures.pop())
+        if signatures:
+            self.report.lose("reasoning_signature", len(signatures))
+
+    def reasoning(self, parts: list[Reasoning | RedactedReasoning]) -> dict[str, Any]:
+        profile = self.encoding.profile
+        visible = [part for part in parts if isinstance(part, Reasoning)]
+        signed = sum(part.signature is not None for part in visible)
+        encrypted = len(parts) - len(visible)
+        written: dict[str, Any] = {}
+        if text := "".join(part.text for part in visible):
+            written = dict.fromkeys(profile.reasoning_fields, text)
+        if (signed or encrypted) and profile.reasoning_details:
+            details = [detail for part in parts if (detail := reasoning_detail(part))]
+            written["reasoning_details"] = [{**detail, "index": number} for number, detail in enumerate(details)]
+            return written
+        for kind, times in ("reasoning_signature", signed), ("reasoning_opaque", encrypted):
+            if times:
+                self.report.lose(kind, times)
+        if len(visible) > 1:
+            self.report.lose("block_boundary", len(visible) - 1)
+        return written
+
+    def call(self, call: ToolCall) -> dict[str, Any] | None:
+        """One call; None for one that a client could do nothing with."""
+        if not call.name or not call.ended:
+            self.report.lose("call_withheld")
+            self.report.withheld.append(Withheld("call_withheld", call.id, call.name or None, call.arguments))
+            return None
+        written = tool_call(call, call.id, call.name)
+        if call.signature is not None:
+            written["extra_content"] = extra_content(call.signature)
+        if call.extras and self.response.vendor == self.vendor:
+            merged(written, call.extras)
+        elif call.extras:
+            self.report.lose("metadata")
+        return written
+
+    def aside(self, aside: Aside, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> None:
+        """What only this dialect knows, in its place; what came in pieces becomes one."""
+        name, value = aside.type, aside.raw
+        if aside.vendor != self.vendor:
+            self.report.lose(aside.kind, what=name)
+        elif aside.kind == "logprobs":
+            _join(choice, "logprobs", value)
+        elif aside.kind == "audio":
+            _join(message, "audio", value)
+        elif aside.kind == "citation":
+            _join(message, "annotations", [value])
+        elif name.startswith("delta."):
+            self._put(message, name.removeprefix("delta."), value)
+        elif name.startswith("choices."):
+            self._put(choice, name.removeprefix("choices."), value)
+        elif aside.kind == "metadata":
+            self._put(body, name, value)
+        else:
+            self.report.lose(aside.kind, what=name)
+
+    def _put(self, place: dict[str, Any], name: str, value: Any) -> None:
+        """A member that came once, or several times alike."""
+        if place.setdefault(name, value) != value:
+            self.report.lose("metadata", what=name)
+
+
+def _join(place: dict[str, Any], name: str, value: Any) -> None:
+    """Join lists and the pieces of audio to what is there; another value replaces it."""
+    before = place.get(name)
+    if isinstance(before, list) and isinstance(value, list):
+        place[name] = [*before, *value]
+    elif isinstance(before, dict) and isinstance(value, dict):
+        joined = dict(before)
+        for key, piece in value.items():
+            if key in AUDIO_TEXTS and isinstance(joined.get(key), str) and isinstance(piece, str):
+                joined[key] += piece
+            else:
+                _join(joined, key, piece)
+        place[name] = joined
+    elif value is not None or name not in place:
+        place[name] = value

@@ -1,0 +1,174 @@
+"""Writing request bodies: what a dialect can't say is counted, and what is its own comes back as it was.
+
+Theory: a request is written from the neutral conversation for one target. Members that only its own dialect knows
+(``extras``, asides) are merged in again where the target speaks that dialect; elsewhere each is a counted loss that names it.
+An option that a dialect has no field for is one, too: ``options`` goes through all of them, so none is forgotten.
+
+``RequestWriter`` is what the writers of requests derive from, as encoders do from ``EventEncoder``.
+
+Source: dialects.md §7.3, §7.4, §8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, ClassVar, Final
+
+import orjson
+from attrs import fields
+
+from streamkit.dialects.base import Target
+from streamkit.dialects.decoding import said
+from streamkit.dialects.encoding import wrapped_arguments, wrapped_input
+from streamkit.events import Aside
+from streamkit.identifiers import portable_id, portable_name
+from streamkit.messages import Extras, Media, Options, Request, Tool, ToolCall
+from streamkit.report import StreamReport
+from streamkit.tool_calls.check import check_arguments
+
+#: How files of some kinds begin, as base64, for media that came without a type (Ollama's images).
+_BEGINNINGS: Final[Mapping[str, str]] = {
+    "iVBORw0KGgo": "image/png",
+    "/9j/": "image/jpeg",
+    "R0lGOD": "image/gif",
+    "UklGR": "image/webp",
+    "JVBERi0": "application/pdf",
+}
+#: How the names of ``Options`` are told apart from what stands beside them: these say how an option was written.
+_NOT_OPTIONS: Final = frozenset({"native_max_tokens"})
+#: What stands before the text of a tool's result that is an error, where nothing else can say so.
+ERROR: Final = "Error: "
+#: The one parameter of a function that stands for a custom tool (dialects.md §1.8).
+INPUT_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+}
+
+
+class RequestWriter:
+    """What every writer of requests does alike. A dialect's own adds ``write``."""
+
+    #: The dialect's name, and whose words its asides are.
+    dialect: ClassVar[str]
+    vendor: ClassVar[str]
+    #: Ids of calls and names of tools that the dialect takes; None: any.
+    ids: ClassVar[re.Pattern[str] | None] = None
+    names: ClassVar[re.Pattern[str] | None] = None
+
+    def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
+        self.request = request
+        self.target = target
+        self.report = report
+        #: Whether the request was read in this dialect, so that what only this dialect knows is written again.
+        self.own = request.dialect == self.dialect
+        self._rewritten: set[tuple[str, str]] = set()
+
+    def lose(self, kind: str, what: str = "") -> None:
+        self.report.lose(kind, what=what)
+
+    # -- what only one dialect knows -------------------------------------------------------------------------------
+
+    def extras(self, extras: Extras | None, kind: str = "metadata") -> Mapping[str, Any]:
+        """The members to write again: all of them within the dialect, none elsewhere, where each is a loss of that kind."""
+        if not extras:
+            return {}
+        if self.own:
+            return extras
+        for name, value in extras.items():
+            if said(value):
+                self.lose(kind, name)
+        return {}
+
+    def aside(self, part: Aside) -> bool:
+        """Whether a part that only one dialect knows is written again; else it is a loss."""
+        known = self.own and part.vendor == self.vendor
+        if not known:
+            self.lose(part.kind, part.type)
+        return known
+
+    def options(self, names: Mapping[str, str], beside: Collection[str] = ()) -> dict[str, Any]:
+        """The options that are one field each: ``names`` has the dialect's names by ours.
+
+        Those ``beside`` are written elsewhere, and any other that was given is a loss.
+        """
+        written: dict[str, Any] = {}
+        for option in fields(Options):
+            name, value = option.name, getattr(self.request.options, option.name)
+            if value is None or value == () or name in _NOT_OPTIONS or name in beside:
+                continue
+            if name in names:
+                written[names[name]] = value
+            else:
+                self.lose("parameter", name)
+        return written
+
+    # -- ids and names ---------------------------------------------------------------------------------------------
+
+    def call_id(self, call_id: str) -> str:
+        """The id of a call as the dialect takes it: alike for the call and its result."""
+        if self.own or self.ids is None:
+            return call_id
+        return self._rewrite(call_id, portable_id(call_id, self.ids), "id_rewritten")
+
+    def tool_name(self, name: str) -> str:
+        """The name of a tool as the dialect takes it: alike in its definition, in calls and where it is chosen."""
+        if self.own or self.names is None:
+            return name
+        return self._rewrite(name, portable_name(name, self.names), "name_rewritten")
+
+    def _rewrite(self, before: str, after: str, repair: str) -> str:
+        if after != before and (repair, before) not in self._rewritten:
+            self._rewritten.add((repair, before))
+            self.report.repair(repair)
+        return after
+
+    # -- tools -----------------------------------------------------------------------------------------------------
+
+    def object_arguments(self, call: ToolCall) -> orjson.Fragment:
+        """The arguments of a call for a dialect that carries an object: their own text (seeds.md S4)."""
+        if call.kind == "custom":
+            self.lose("custom_tool_wrapped", call.name)
+            return orjson.Fragment(wrapped_input(call.arguments))
+        verdict = check_arguments(call.arguments)
+        if verdict.kind == "empty":
+            return orjson.Fragment(b"{}")
+        if verdict.kind != "complete":
+            self.lose("arguments_wrapped", call.name)
+            return orjson.Fragment(wrapped_arguments(call.arguments))
+        return orjson.Fragment(call.arguments)
+
+    def as_function(self, tool: Tool) -> Tool:
+        """A custom tool for a dialect without them: a function that takes its input as text."""
+        self.lose("custom_tool_wrapped", tool.name)
+        return Tool(tool.name, tool.description, INPUT_SCHEMA, cache=tool.cache)
+
+
+def merged(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
+    """``body`` with the members that it lacks, those of nested objects included."""
+    for name, value in extras.items():
+        written = body.get(name)
+        if isinstance(written, dict) and isinstance(value, Mapping):
+            merged(written, value)
+        elif written is None:
+            body[name] = value
+    return body
+
+
+def given(**members: Any) -> dict[str, Any]:
+    """An object of the members that are said: None is absent."""
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def data_uri(media: Media) -> str:
+    """Media as a ``data:`` URI. ``media.data`` must be there."""
+    return f"data:{media_type_of(media)};base64,{media.data}"
+
+
+def media_type_of(media: Media) -> str:
+    """The media type, by the first bytes where nobody said it."""
+    if media.media_type is not None:
+        return media.media_type
+    data = media.data or ""
+    return next((kind for start, kind in _BEGINNINGS.items() if data.startswith(start)), "application/octet-stream")

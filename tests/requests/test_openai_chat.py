@@ -1,0 +1,1006 @@
+"""Requests of OpenAI Chat: read, written, and read from and written for others.
+
+Source: dialects.md §1.3, §1.6, §7.3, §7.4; seeds.md S2, S3.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from streamkit.bodies import decode_request, encode_request
+from streamkit.dialects import DIALECTS
+from streamkit.errors import BadRequest
+from streamkit.events import Aside, Opaque
+from streamkit.identifiers import portable_id, portable_name
+from streamkit.messages import (
+    Media,
+    Options,
+    OutputFormat,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Request,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Turn,
+)
+from streamkit.report import StreamReport
+from tests.corpora import requests
+from tests.requests.sdk_types import faults
+
+PNG = "iVBORw0KGgo="
+SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+
+
+def body(messages: list[dict[str, Any]] | None = None, **members: Any) -> dict[str, Any]:
+    return {"model": "m", "messages": messages or [{"role": "user", "content": "hi"}], **members}
+
+
+def read(messages: list[dict[str, Any]] | None = None, **members: Any) -> Request:
+    report = StreamReport()
+    request = decode_request(json.dumps(body(messages, **members)).encode(), "openai-chat", report=report)
+    assert not report.repairs
+    return request
+
+
+def write(request: Request, to: str = "openai-chat", **options: Any) -> tuple[dict[str, Any], StreamReport]:
+    report = StreamReport()
+    written = encode_request(request, to, report=report, **options)
+    return json.loads(written), report
+
+
+def function(call_id: str = "call_1", name: str = "look", arguments: str = '{"q":1.0}', **more: Any) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}, **more}
+
+
+def said(*parts: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": list(parts)}]
+
+
+def calling(message: dict[str, Any], *ids: str) -> list[dict[str, Any]]:
+    """A message that calls, and the results that its calls need."""
+    results = [{"role": "tool", "tool_call_id": call_id, "content": "done"} for call_id in ids or ("call_1",)]
+    return [{"role": "assistant", "content": None, **message}, *results]
+
+
+def answered(*parts: Any, ids: tuple[str, ...] = ("call_1",), **more: Any) -> list[Turn]:
+    return [Turn("assistant", list(parts), **more), Turn("user", [ToolResult(i, [Text("done")]) for i in ids])]
+
+
+CALL = ToolCall(0, "call_1", "look", '{"q":1.0}')
+
+#: What messages say, both ways.
+MESSAGES: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
+    "text": ([{"role": "user", "content": "hi"}], [Turn("user", [Text("hi")])]),
+    "no text": ([{"role": "user", "content": ""}], [Turn("user", [])]),
+    "names": ([{"role": "user", "content": "hi", "name": "ann"}], [Turn("user", [Text("hi")], name="ann")]),
+    "system": ([{"role": "system", "content": "be"}], [Turn("system", [Text("be")])]),
+    "developer": (
+        [{"role": "developer", "content": "be"}],
+        [Turn("system", [Text("be")], native_role="developer")],
+    ),
+    "several texts": (
+        [{"role": "system", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}],
+        [Turn("system", [Text("a"), Text("b")])],
+    ),
+    "system in the middle": (
+        [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}, {"role": "user", "content": "c"}],
+        [Turn("user", [Text("a")]), Turn("system", [Text("b")]), Turn("user", [Text("c")])],
+    ),
+    "a mark": (
+        said({"type": "text", "text": "a", "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"}}),
+        [Turn("user", [Text("a", cache="long")])],
+    ),
+    "image at a URL": (
+        said({"type": "image_url", "image_url": {"url": "https://x.test/a.png", "detail": "low"}}),
+        [Turn("user", [Media("image", url="https://x.test/a.png", detail="low")])],
+    ),
+    "image as data": (
+        said({"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}),
+        [Turn("user", [Text("see"), Media("image", "image/png", PNG)])],
+    ),
+    "audio": (
+        said({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}),
+        [Turn("user", [Media("audio", "audio/mpeg", "AAAA")])],
+    ),
+    "audio of another kind": (
+        said({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "flac"}}),
+        [Turn("user", [Media("audio", "audio/flac", "AAAA")])],
+    ),
+    "file as data": (
+        said({"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBERi0=", "filename": "a.pdf"}}),
+        [Turn("user", [Media("file", "application/pdf", "JVBERi0=", name="a.pdf")])],
+    ),
+    "file as bare base64": (
+        said({"type": "file", "file": {"file_data": "JVBERi0=", "filename": "a.pdf"}}),
+        [Turn("user", [Media("file", None, "JVBERi0=", name="a.pdf")])],
+    ),
+    "file by its id": (said({"type": "file", "file": {"file_id": "f"}}), [Turn("user", [Media("file", file_id="f")])]),
+    "an unknown part": (
+        said({"type": "video_url", "video_url": {"url": "u"}}),
+        [
+            Turn(
+                "user",
+                [
+                    Aside(
+                        "openai",
+                        "unknown_event",
+                        "content.video_url",
+                        {"type": "video_url", "video_url": {"url": "u"}},
+                    )
+                ],
+            )
+        ],
+    ),
+    "members nobody knows, at every depth": (
+        [
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "a", "x": 1},
+                    {"type": "image_url", "image_url": {"url": "https://x.test", "y": 2}, "z": 3},
+                ],
+                "cache_control": {"type": "ephemeral"},
+            }
+        ],
+        [
+            Turn(
+                "user",
+                [
+                    Text("a", extras={"x": 1}),
+                    Media("image", url="https://x.test", extras={"image_url": {"y": 2}, "z": 3}),
+                ],
+                extras={"cache_control": {"type": "ephemeral"}},
+            )
+        ],
+    ),
+    "assistant": ([{"role": "assistant", "content": "yes"}], [Turn("assistant", [Text("yes")])]),
+    "a refusal": (
+        [{"role": "assistant", "content": None, "refusal": "no"}],
+        [Turn("assistant", [Refusal("no")])],
+    ),
+    "audio of an answer": (
+        [{"role": "assistant", "content": None, "audio": {"id": "a"}}],
+        [Turn("assistant", [Aside("openai", "audio", "audio", {"id": "a"})])],
+    ),
+    "annotations": (
+        [{"role": "assistant", "content": "see", "annotations": [{"type": "url_citation"}]}],
+        [Turn("assistant", [Text("see"), Aside("openai", "citation", "annotation", {"type": "url_citation"})])],
+    ),
+    "calls and results": (
+        [
+            {"role": "assistant", "content": "wait", "tool_calls": [function(), function("call_2", "look", "{}")]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "one"},
+            {"role": "tool", "tool_call_id": "call_2", "content": [{"type": "text", "text": "t"}] * 2, "name": "look"},
+            {"role": "user", "content": "go on"},
+        ],
+        [
+            Turn("assistant", [Text("wait"), CALL, ToolCall(1, "call_2", "look", "{}")]),
+            Turn("user", [ToolResult("call_1", [Text("one")]), ToolResult("call_2", [Text("t"), Text("t")], "look")]),
+            Turn("user", [Text("go on")]),
+        ],
+    ),
+    "an image in a result": (
+        [
+            {"role": "assistant", "content": None, "tool_calls": [function()]},
+            {
+                "role": "tool",
+                "tool_call_id": "call_1",
+                "content": [{"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}],
+            },
+        ],
+        [
+            Turn("assistant", [CALL]),
+            Turn("user", [ToolResult("call_1", [Media("image", url="https://x.test/a.png")])]),
+        ],
+    ),
+    "a custom call": (
+        calling({"tool_calls": [{"id": "call_1", "type": "custom", "custom": {"name": "run", "input": "1 + 1"}}]}),
+        [
+            Turn("assistant", [ToolCall(0, "call_1", "run", "1 + 1", "custom")]),
+            Turn("user", [ToolResult("call_1", [Text("done")], kind="custom")]),
+        ],
+    ),
+    "arguments that are no object": (
+        calling({"tool_calls": [function(arguments='{"q": oops')]}),
+        answered(ToolCall(0, "call_1", "look", '{"q": oops')),
+    ),
+    "a call with more": (
+        calling({"tool_calls": [function(index=0, extra_content={"google": {"thought_signature": "S"}})]}),
+        answered(
+            ToolCall(0, "call_1", "look", '{"q":1.0}', signature=Opaque("google", "S"), extras={"index": 0}),
+        ),
+    ),
+    "a signature of the text": (
+        [{"role": "assistant", "content": "a", "extra_content": {"google": {"thought_signature": "S"}}}],
+        [Turn("assistant", [Text("a", Opaque("google", "S"))])],
+    ),
+    "reasoning_content": (
+        calling({"reasoning_content": "hm", "tool_calls": [function()]}),
+        answered(Reasoning("hm"), CALL),
+    ),
+    "empty reasoning_content": (
+        calling({"reasoning_content": "", "tool_calls": [function()]}),
+        answered(CALL, extras={"reasoning_content": ""}),
+    ),
+    "reasoning": ([{"role": "assistant", "content": "a", "reasoning": "hm"}], [Turn("assistant", [Reasoning("hm"), Text("a")])]),
+    "reasoning_details": (
+        [
+            {
+                "role": "assistant",
+                "content": "a",
+                "reasoning_details": [
+                    {"type": "reasoning.text", "text": "h", "signature": "S", "format": "anthropic-claude-v1", "index": 0},
+                    {"type": "reasoning.summary", "summary": "m", "format": "openai-responses-v1", "index": 1},
+                    {
+                        "type": "reasoning.encrypted",
+                        "data": "D",
+                        "format": "openai-responses-v1",
+                        "id": "rs_1",
+                        "index": 1,
+                    },
+                    {"type": "reasoning.server", "index": 3},
+                    {"type": "reasoning.text", "text": "?", "format": "unknown", "index": 4},
+                ],
+            }
+        ],
+        [
+            Turn(
+                "assistant",
+                [
+                    Reasoning("h", signature=Opaque("anthropic", "S")),
+                    Reasoning("m", "summary", extras={"format": "openai-responses-v1"}),
+                    RedactedReasoning(Opaque("openai", "D"), extras={"index": 1, "id": "rs_1"}),
+                    Aside(
+                        "openai",
+                        "unknown_event",
+                        "reasoning_details.reasoning.server",
+                        {"type": "reasoning.server", "index": 3},
+                    ),
+                    Reasoning("?", extras={"format": "unknown"}),
+                    Text("a"),
+                ],
+            )
+        ],
+    ),
+    "a detail that signs a call": (
+        calling(
+            {
+                "reasoning_details": [
+                    {
+                        "type": "reasoning.encrypted",
+                        "data": "D",
+                        "format": "google-gemini-v1",
+                        "id": "call_1",
+                        "index": 0,
+                    }
+                ],
+                "tool_calls": [function()],
+            }
+        ),
+        answered(ToolCall(0, "call_1", "look", '{"q":1.0}', signature=Opaque("google", "D"))),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages_are_turns_and_come_back(name):
+    messages, turns = MESSAGES[name]
+    request = read(messages)
+    assert request.turns == turns
+    written, report = write(request)
+    assert written == body(messages)
+    assert not report.losses
+    assert not report.repairs
+
+
+#: What a message becomes on the way through: the documented normalisation.
+NORMAL: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
+    "one text in a list": (said({"type": "text", "text": "a"}), [{"role": "user", "content": "a"}]),
+    "an empty list": (said(), [{"role": "user", "content": ""}]),
+    "content is not said": (
+        [{"role": "assistant", "tool_calls": [function()]}, {"role": "tool", "tool_call_id": "call_1", "content": "d"}],
+        calling({"tool_calls": [function()]})[:1] + [{"role": "tool", "tool_call_id": "call_1", "content": "d"}],
+    ),
+    "no text beside a call": (
+        calling({"content": "", "tool_calls": [function()]}),
+        calling({"tool_calls": [function()]}),
+    ),
+    "no arguments": (
+        calling({"tool_calls": [function(arguments="")]}),
+        calling({"tool_calls": [function(arguments="{}")]}),
+    ),
+    "null members": (
+        [{"role": "assistant", "content": "a", "refusal": None, "audio": None, "function_call": None}],
+        [{"role": "assistant", "content": "a"}],
+    ),
+    "a refusal as a part": (
+        [{"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}],
+        [{"role": "assistant", "content": None, "refusal": "no"}],
+    ),
+    "the span of a mark": (
+        said({"type": "text", "text": "a", "prompt_cache_breakpoint": {"mode": "explicit"}}),
+        said({"type": "text", "text": "a", "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "30m"}}),
+    ),
+    "reasoning beside details that say the same": (
+        [
+            {
+                "role": "assistant",
+                "content": "a",
+                "reasoning": "hm",
+                "reasoning_details": [{"type": "reasoning.text", "text": "hm", "index": 0}],
+            }
+        ],
+        [
+            {
+                "role": "assistant",
+                "content": "a",
+                "reasoning_details": [{"type": "reasoning.text", "text": "hm", "index": 0}],
+            }
+        ],
+    ),
+    "the older function_call": (
+        [
+            {"role": "user", "content": "?"},
+            {"role": "assistant", "content": None, "function_call": {"name": "look", "arguments": "{}"}},
+            {"role": "function", "name": "look", "content": "found"},
+        ],
+        [
+            {"role": "user", "content": "?"},
+            {"role": "assistant", "content": None, "tool_calls": [function("function_call_1", "look", "{}")]},
+            {"role": "tool", "tool_call_id": "function_call_1", "name": "look", "content": "found"},
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NORMAL)
+def test_messages_that_say_the_same_are_written_alike(name):
+    messages, normal = NORMAL[name]
+    written, report = write(read(messages))
+    assert written["messages"] == normal
+    assert not report.losses
+
+
+TOOLS = [
+    {"type": "function", "function": {"name": "look", "description": "d", "parameters": SCHEMA, "strict": True}},
+    {"type": "function", "function": {"name": "now"}},
+    {"type": "custom", "custom": {"name": "run", "description": "d", "format": {"type": "text"}}},
+    {
+        "type": "custom",
+        "custom": {
+            "name": "calc",
+            "format": {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: NUMBER"}},
+        },
+    },
+]
+NEUTRAL_TOOLS = [
+    Tool("look", "d", SCHEMA, True),
+    Tool("now"),
+    Tool("run", "d", kind="custom", format={"type": "text"}),
+    Tool("calc", kind="custom", format={"type": "grammar", "syntax": "lark", "definition": "start: NUMBER"}),
+]
+ALLOWED = [{"type": "function", "function": {"name": "look"}}, {"type": "custom", "custom": {"name": "run"}}]
+
+#: What other members say, both ways.
+MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "options": (
+        {
+            "temperature": 0.5,
+            "top_p": 1,
+            "top_k": 4,
+            "stop": ["a", "b"],
+            "seed": 7,
+            "presence_penalty": 0.1,
+            "frequency_penalty": -0.1,
+            "n": 2,
+            "logprobs": True,
+            "top_logprobs": 3,
+            "service_tier": "flex",
+            "user": "u",
+        },
+        {
+            "options": Options(
+                temperature=0.5,
+                top_p=1,
+                top_k=4,
+                stop=("a", "b"),
+                seed=7,
+                presence_penalty=0.1,
+                frequency_penalty=-0.1,
+                choices=2,
+                logprobs=True,
+                top_logprobs=3,
+                service_tier="flex",
+                user="u",
+            )
+        },
+    ),
+    "max_tokens": ({"max_tokens": 5}, {"options": Options(max_tokens=5)}),
+    "max_completion_tokens": ({"max_completion_tokens": 5}, {"options": Options(max_tokens=5)}),
+    "effort": ({"reasoning_effort": "low"}, {"options": Options(thinking=Thinking("low"))}),
+    "reasoning": (
+        {"reasoning": {"effort": "low", "max_tokens": 9, "enabled": True, "exclude": True}},
+        {"options": Options(thinking=Thinking("low", 9, True, "none"))},
+    ),
+    "text": ({"response_format": {"type": "text"}}, {"options": Options(output=OutputFormat("text"))}),
+    "json": ({"response_format": {"type": "json_object"}}, {"options": Options(output=OutputFormat("json"))}),
+    "schema": (
+        {
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {"name": "n", "description": "d", "schema": SCHEMA, "strict": True},
+            }
+        },
+        {"options": Options(output=OutputFormat("schema", SCHEMA, "n", "d", True))},
+    ),
+    "a format of another provider": (
+        {"response_format": {"type": "grammar", "value": "g"}},
+        {"extras": {"response_format": {"type": "grammar", "value": "g"}}},
+    ),
+    "streaming": (
+        {"stream": True, "stream_options": {"include_usage": True, "include_obfuscation": False}},
+        {"stream": True, "stream_usage": True, "extras": {"stream_options": {"include_obfuscation": False}}},
+    ),
+    "tools": ({"tools": TOOLS}, {"tools": NEUTRAL_TOOLS}),
+    "a tool with more": (
+        {"tools": [{"type": "function", "function": {"name": "a", "x": 1}, "cache_control": {"type": "ephemeral"}}]},
+        {"tools": [Tool("a", extras={"cache_control": {"type": "ephemeral"}, "function": {"x": 1}})]},
+    ),
+    "a tool that the provider runs": (
+        {"tools": [{"type": "web_search", "depth": 2}]},
+        {"tools": [Tool("web_search", kind="server", raw={"type": "web_search", "depth": 2})]},
+    ),
+    "choice auto": ({"tool_choice": "auto"}, {"tool_choice": ToolChoice("auto")}),
+    "choice none": ({"tool_choice": "none"}, {"tool_choice": ToolChoice("none")}),
+    "choice required": ({"tool_choice": "required"}, {"tool_choice": ToolChoice("required")}),
+    "choice of one": (
+        {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "look"}}},
+        {"tools": NEUTRAL_TOOLS, "tool_choice": ToolChoice("required", ("look",))},
+    ),
+    "choice of a custom one": (
+        {"tools": TOOLS, "tool_choice": {"type": "custom", "custom": {"name": "run"}}},
+        {"tools": NEUTRAL_TOOLS, "tool_choice": ToolChoice("required", ("run",))},
+    ),
+    "choice of some": (
+        {
+            "tools": TOOLS,
+            "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": ALLOWED}},
+        },
+        {"tools": NEUTRAL_TOOLS, "tool_choice": ToolChoice("required", ("look", "run"))},
+    ),
+    "some or none": (
+        {
+            "tools": TOOLS,
+            "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": ALLOWED[:1]}},
+        },
+        {"tools": NEUTRAL_TOOLS, "tool_choice": ToolChoice("auto", ("look",))},
+    ),
+    "a choice of another provider": (
+        {"tool_choice": {"type": "openrouter:web_search"}},
+        {"extras": {"tool_choice": {"type": "openrouter:web_search"}}},
+    ),
+    "one call at a time": ({"parallel_tool_calls": False}, {"tool_choice": ToolChoice(parallel=False)}),
+    "a choice, one call at a time": (
+        {"tool_choice": "required", "parallel_tool_calls": False},
+        {"tool_choice": ToolChoice("required", parallel=False)},
+    ),
+    "members nobody knows": (
+        {"logit_bias": {"5": -100}, "verbosity": "low", "usage": {"include": True}},
+        {"extras": {"logit_bias": {"5": -100}, "verbosity": "low", "usage": {"include": True}}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_members_are_read_and_come_back(name):
+    members, neutral = MEMBERS[name]
+    request = read(**members)
+    plain = {"stream": None, "stream_usage": None, "tools": [], "tool_choice": None, "options": Options(), "extras": {}}
+    assert {attribute: getattr(request, attribute) for attribute in plain} == {**plain, **neutral}
+    written, report = write(request)
+    assert written == body(**members)
+    assert not report.losses
+
+
+@pytest.mark.parametrize(
+    ("members", "normal"),
+    [
+        ({"stop": "a"}, {"stop": ["a"]}),
+        ({"tool_choice": "auto", "parallel_tool_calls": True}, {"parallel_tool_calls": True}),
+        (
+            {
+                "tools": TOOLS,
+                "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": ALLOWED[:1]}},
+            },
+            {"tools": TOOLS, "tool_choice": ALLOWED[0]},
+        ),
+        (
+            {"functions": [{"name": "look", "parameters": SCHEMA}], "function_call": {"name": "look"}},
+            {
+                "tools": [{"type": "function", "function": {"name": "look", "parameters": SCHEMA}}],
+                "tool_choice": ALLOWED[0],
+            },
+        ),
+        ({"functions": [], "function_call": "none"}, {"tool_choice": "none"}),
+        ({"temperature": None, "tools": None, "tool_choice": None, "stop": None}, {}),
+    ],
+)
+def test_members_that_say_the_same_are_written_alike(members, normal):
+    assert write(read(**members))[0] == body(**normal)
+
+
+# -- requests that can't be --------------------------------------------------------------------------------------------
+
+BAD: list[tuple[dict[str, Any], str, str]] = [
+    ({"model": "m"}, "messages", "a list is needed"),
+    ({"messages": "hi"}, "messages", "a list is needed, not text"),
+    ({"messages": ["hi"]}, "messages[0]", "an object is needed, not text"),
+    ({"messages": [{}]}, "messages[0].role", "text is needed"),
+    ({"messages": [{"role": "bot"}]}, "messages[0].role", "no role 'bot'"),
+    ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content", "not a whole number"),
+    ({"messages": said({})}, "messages[0].content[0].type", "text is needed"),
+    ({"messages": said({"type": "text"})}, "messages[0].content[0].text", "text is needed"),
+    ({"messages": said({"type": "image_url"})}, "messages[0].content[0].image_url", "an object is needed"),
+    (
+        {"messages": said({"type": "image_url", "image_url": {"url": "data:image/png,abc"}})},
+        "messages[0].content[0].image_url.url",
+        "base64",
+    ),
+    (
+        {"messages": said({"type": "image_url", "image_url": {"url": "data:image/png;base64,a?c"}})},
+        "messages[0].content[0].image_url.url",
+        "no base64",
+    ),
+    (
+        {"messages": said({"type": "file", "file": {"file_data": "data:x"}})},
+        "messages[0].content[0].file.file_data",
+        "base64",
+    ),
+    (
+        {"messages": said({"type": "text", "text": "a", "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "1h"}})},
+        "messages[0].content[0].prompt_cache_breakpoint.ttl",
+        "'1h'",
+    ),
+    (
+        {"messages": said({"type": "text", "text": "a", "prompt_cache_breakpoint": {}})},
+        "messages[0].content[0].prompt_cache_breakpoint.mode",
+        "'explicit'",
+    ),
+    (
+        {"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "function": {}}]}]},
+        "messages[0].tool_calls[0].function.name",
+        "text is needed",
+    ),
+    (
+        {"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "type": "magic"}]}]},
+        "messages[0].tool_calls[0].type",
+        "'magic'",
+    ),
+    (
+        {"messages": [{"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "f", "arguments": {}}}]}]},
+        "messages[0].tool_calls[0].function.arguments",
+        "text is needed, not an object",
+    ),
+    (
+        {"messages": [{"role": "tool", "tool_call_id": "c", "content": [{"type": "refusal", "refusal": "no"}]}]},
+        "messages[0].content[0]",
+        "can't refuse",
+    ),
+    ({"messages": [{"role": "function", "content": "a"}]}, "messages[0].name", "text is needed"),
+    ({"messages": [], "temperature": "hot"}, "temperature", "a number is needed, not text"),
+    ({"messages": [], "n": 1.5}, "n", "a whole number is needed"),
+    ({"messages": [], "stop": ["a", 5]}, "stop[1]", "text is needed"),
+    ({"messages": [], "stream": "yes"}, "stream", "true or false"),
+    ({"messages": [], "tools": [{"function": {"name": "f"}}]}, "tools[0].type", "text is needed"),
+    ({"messages": [], "tools": [{"type": "function"}]}, "tools[0].function", "an object is needed"),
+    (
+        {"messages": [], "tools": [{"type": "function", "function": {"name": "f", "parameters": "p"}}]},
+        "tools[0].function.parameters",
+        "an object is needed",
+    ),
+    ({"messages": [], "tool_choice": "any"}, "tool_choice", "'any'"),
+    ({"messages": [], "tool_choice": {"type": "function"}}, "tool_choice.function", "an object is needed"),
+    (
+        {"messages": [], "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto"}}},
+        "tool_choice.allowed_tools.tools",
+        "a list is needed",
+    ),
+    ({"messages": [], "response_format": "json"}, "response_format", "an object is needed"),
+    (
+        {"messages": [], "response_format": {"type": "json_schema"}},
+        "response_format.json_schema",
+        "an object is needed",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("bad", "path", "reason"), BAD, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_request_that_cannot_be_names_the_place(bad, path, reason):
+    with pytest.raises(BadRequest) as caught:
+        decode_request(json.dumps(bad).encode(), "openai-chat")
+    assert caught.value.path == path
+    assert reason in caught.value.reason
+
+
+@pytest.mark.parametrize("text", [b"", b"<html>", b"[]", b'"a"', b"null"])
+def test_a_body_that_is_no_object_is_refused(text):
+    with pytest.raises(BadRequest):
+        decode_request(text, "openai-chat")
+
+
+# -- from other dialects -----------------------------------------------------------------------------------------------
+
+
+def foreign(*turns: Turn, **members: Any) -> Request:
+    return Request("anthropic", "m", list(turns) or [Turn("user", [Text("hi")])], **members)
+
+
+def lost(report: StreamReport) -> dict[str, int]:
+    return dict(report.losses)
+
+
+#: Turns of another dialect: the messages, the losses, the repairs.
+FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[str, int]]] = {
+    "results, then text": (
+        [
+            Turn("assistant", [Text("wait"), CALL, ToolCall(1, "call_2", "look", "")]),
+            Turn("user", [ToolResult("call_1", [Text("a")]), ToolResult("call_2", [Text("b")]), Text("go on")]),
+        ],
+        [
+            {"role": "assistant", "content": "wait", "tool_calls": [function(), function("call_2", "look", "{}")]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "a"},
+            {"role": "tool", "tool_call_id": "call_2", "content": "b"},
+            {"role": "user", "content": "go on"},
+        ],
+        {},
+        {},
+    ),
+    "text before the results": (
+        [Turn("assistant", [CALL]), Turn("user", [Text("so"), ToolResult("call_1", [Text("done")])])],
+        [*calling({"tool_calls": [function()]}), {"role": "user", "content": "so"}],
+        {},
+        {"result_moved": 1},
+    ),
+    "an error": (
+        [Turn("assistant", [CALL]), Turn("user", [ToolResult("call_1", [Text("no file")], is_error=True)])],
+        [*calling({"tool_calls": [function()]})[:1], {"role": "tool", "tool_call_id": "call_1", "content": "Error: no file"}],
+        {"result_error": 1},
+        {},
+    ),
+    "an error without words": (
+        [Turn("assistant", [CALL]), Turn("user", [ToolResult("call_1", [], is_error=True)])],
+        [*calling({"tool_calls": [function()]})[:1], {"role": "tool", "tool_call_id": "call_1", "content": "Error: "}],
+        {"result_error": 1},
+        {},
+    ),
+    "images in results": (
+        [
+            Turn("assistant", [CALL, ToolCall(1, "call_2", "look", "{}")]),
+            Turn(
+                "user",
+                [
+                    ToolResult("call_1", [Text("see"), Media("image", "image/png", PNG)]),
+                    ToolResult("call_2", [Media("image", url="https://x.test/b.png")]),
+                    Text("which?"),
+                ],
+            ),
+        ],
+        [
+            {"role": "assistant", "content": None, "tool_calls": [function(), function("call_2", "look", "{}")]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "see"},
+            {"role": "tool", "tool_call_id": "call_2", "content": ""},
+            said(
+                {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}},
+                {"type": "image_url", "image_url": {"url": "https://x.test/b.png"}},
+                {"type": "text", "text": "which?"},
+            )[0],
+        ],
+        {"media": 2},
+        {},
+    ),
+    "media that Chat does not have": (
+        [
+            Turn(
+                "user",
+                [
+                    Text("see"),
+                    Media("video", "video/mp4", "AAAA"),
+                    Media("image", url="gs://bucket/a.png"),
+                    Media("image", file_id="file_1"),
+                    Media("file", url="https://x.test/a.pdf"),
+                    Media("file", file_id="file_1"),
+                    Media("audio", "audio/flac", "AAAA"),
+                ],
+            )
+        ],
+        [{"role": "user", "content": "see"}],
+        {"media": 6},
+        {},
+    ),
+    "an image of which nobody said the type": (
+        [Turn("user", [Media("image", data=PNG)])],
+        said({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}),
+        {},
+        {},
+    ),
+    "marks": (
+        [Turn("user", [Text("a", cache="short")])],
+        said({"type": "text", "text": "a", "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "30m"}}),
+        {"cache_mark": 1},
+        {},
+    ),
+    "reasoning": (
+        answered(Reasoning("hm", signature=Opaque("anthropic", "S")), RedactedReasoning(Opaque("anthropic", "D")), CALL),
+        calling({"tool_calls": [function()]}),
+        {"reasoning_history": 1, "reasoning_signature": 1, "reasoning_opaque": 1},
+        {},
+    ),
+    "a signed call": (
+        answered(ToolCall(0, "call_1", "look", '{"q":1.0}', signature=Opaque("google", "S"))),
+        calling({"tool_calls": [function()]}),
+        {"reasoning_signature": 1},
+        {},
+    ),
+    "text behind a call": (
+        answered(CALL, Text("so")),
+        calling({"content": "so", "tool_calls": [function()]}),
+        {"block_order": 1},
+        {},
+    ),
+    "what only the other dialect knows": (
+        [
+            Turn(
+                "user",
+                [Text("a", extras={"citations": {"enabled": True}, "x": None}), Aside("anthropic", "server_tool", "s", {})],
+                extras={"y": 1},
+            )
+        ],
+        [{"role": "user", "content": "a"}],
+        {"metadata": 2, "server_tool": 1},
+        {},
+    ),
+    "an id and a name that are too long": (
+        [
+            Turn("assistant", [ToolCall(0, "i" * 65, "a.b", "{}")]),
+            Turn("user", [ToolResult("i" * 65, [Text("done")])]),
+        ],
+        [
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [function(portable_id("i" * 65), portable_name("a.b"), "{}")],
+            },
+            {"role": "tool", "tool_call_id": portable_id("i" * 65), "content": "done"},
+        ],
+        {},
+        {"id_rewritten": 1, "name_rewritten": 1},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_turns_of_another_dialect(name):
+    turns, messages, losses, repairs = FOREIGN[name]
+    written, report = write(foreign(*turns))
+    assert written["messages"] == messages
+    assert lost(report) == losses
+    assert dict(report.repairs) == repairs
+    assert faults("openai-chat", written) == []
+
+
+def test_members_of_another_dialect():
+    request = foreign(
+        tools=[
+            Tool("look", "d", SCHEMA, cache="short"),
+            Tool("run", kind="custom", format={"type": "grammar", "syntax": "regex", "definition": ".*"}),
+            Tool("web", kind="server", raw={"type": "web_search"}),
+        ],
+        tool_choice=ToolChoice("required", ("look",), parallel=False),
+        options=Options(
+            max_tokens=5,
+            temperature=0.5,
+            top_k=4,
+            stop=("x",),
+            thinking=Thinking("high", 9, True, "auto"),
+            output=OutputFormat("schema", SCHEMA),
+        ),
+        stream=True,
+        stream_usage=True,
+        extras={"metadata": {"a": 1}, "container": "c"},
+    )
+    written, report = write(request)
+    assert written == body(
+        tools=[
+            {"type": "function", "function": {"name": "look", "description": "d", "parameters": SCHEMA}},
+            {
+                "type": "custom",
+                "custom": {
+                    "name": "run",
+                    "format": {"type": "grammar", "grammar": {"syntax": "regex", "definition": ".*"}},
+                },
+            },
+        ],
+        tool_choice={"type": "function", "function": {"name": "look"}},
+        parallel_tool_calls=False,
+        max_completion_tokens=5,
+        temperature=0.5,
+        stop=["x"],
+        reasoning_effort="high",
+        response_format={"type": "json_schema", "json_schema": {"name": "response", "schema": SCHEMA}},
+        stream=True,
+        stream_options={"include_usage": True},
+    )
+    assert lost(report) == {"cache_mark": 1, "tool_definition": 1, "parameter": 6}
+    assert [what for kind, what in report.lost if kind == "parameter"] == [
+        "thinking.budget_tokens",
+        "thinking.enabled",
+        "thinking.summary",
+        "top_k",
+        "metadata",
+        "container",
+    ]
+    assert faults("openai-chat", written) == []
+
+
+# -- providers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("to", "field"),
+    [
+        ("openai-chat", "max_tokens"),
+        ("openai", "max_completion_tokens"),
+        ("azure", "max_completion_tokens"),
+        ("deepseek", "max_tokens"),
+        ("groq", "max_tokens"),
+    ],
+)
+def test_the_provider_names_the_field_that_bounds_the_answer(to, field):
+    assert write(read(max_tokens=5), to)[0] == body(**{field: 5})
+
+
+THOUGHT = [Reasoning("hm", signature=Opaque("anthropic", "S")), RedactedReasoning(Opaque("bedrock", "D"))]
+DETAIL = {"type": "reasoning.text", "text": "hm", "signature": "S", "format": "anthropic-claude-v1", "index": 0}
+
+
+@pytest.mark.parametrize(
+    ("to", "members", "losses"),
+    [
+        ("openai", {}, {"reasoning_history": 1, "reasoning_signature": 1, "reasoning_opaque": 1}),
+        ("deepseek", {"reasoning_content": "hm"}, {"reasoning_signature": 1, "reasoning_opaque": 1}),
+        ("moonshot", {"reasoning_content": "hm"}, {"reasoning_signature": 1, "reasoning_opaque": 1}),
+        ("ollama-v1", {"reasoning": "hm"}, {"reasoning_signature": 1, "reasoning_opaque": 1}),
+        ("openrouter", {"reasoning_details": [DETAIL]}, {"reasoning_opaque": 1}),
+    ],
+)
+def test_reasoning_goes_back_where_the_provider_takes_it(to, members, losses):
+    written, report = write(foreign(*answered(*THOUGHT, CALL)), to)
+    assert written["messages"][0] == {"role": "assistant", "content": None, **members, "tool_calls": [function()]}
+    assert lost(report) == losses
+
+
+@pytest.mark.parametrize(("to", "members"), [("deepseek", {"reasoning_content": ""}), ("zhipu", {}), ("openai", {})])
+def test_a_provider_that_needs_reasoning_beside_calls_gets_it_empty(to, members):
+    written, report = write(foreign(*answered(CALL), Turn("assistant", [Text("so")])), to)
+    assert written["messages"][0] == {"role": "assistant", "content": None, **members, "tool_calls": [function()]}
+    assert written["messages"][2] == {"role": "assistant", "content": "so"}
+    assert not report.losses
+
+
+def test_blocks_of_reasoning_become_one_text_and_reasoning_behind_text_is_out_of_order():
+    written, report = write(foreign(*answered(Reasoning("a"), Text("t"), Reasoning("b"), CALL)), "deepseek")
+    assert written["messages"][0]["reasoning_content"] == "ab"
+    assert lost(report) == {"block_boundary": 1, "block_order": 1}
+
+
+@pytest.mark.parametrize(
+    ("to", "extra", "losses"),
+    [
+        ("gemini-openai", {"extra_content": {"google": {"thought_signature": "S"}}}, {}),
+        ("groq", {}, {"reasoning_signature": 1}),
+    ],
+)
+def test_googles_signature_goes_back_to_google(to, extra, losses):
+    call = ToolCall(0, "call_1", "look", '{"q":1.0}', signature=Opaque("google", "S"))
+    written, report = write(foreign(*answered(call)), to)
+    assert written["messages"][0]["tool_calls"] == [{**function(), **extra}]
+    assert lost(report) == losses
+
+
+def test_openrouter_has_the_signature_of_a_call_among_the_details():
+    call = ToolCall(0, "call_1", "look", '{"q":1.0}', signature=Opaque("google", "S"))
+    written, report = write(foreign(*answered(Reasoning("hm"), call)), "openrouter")
+    assert written["messages"][0]["reasoning_details"] == [
+        {"type": "reasoning.text", "text": "hm", "index": 0},
+        {"type": "reasoning.encrypted", "data": "S", "format": "google-gemini-v1", "id": "call_1", "index": 1},
+    ]
+    assert not report.losses
+
+
+def test_openrouter_takes_a_budget_of_thinking():
+    written, report = write(foreign(options=Options(thinking=Thinking("low", 9, True, "concise"))), "openrouter")
+    assert written["reasoning"] == {"effort": "low", "max_tokens": 9, "enabled": True, "exclude": False}
+    assert report.lost == [("parameter", "thinking.summary")]
+
+
+def test_a_mark_is_for_providers_that_take_it():
+    assert write(read(MESSAGES["a mark"][0]), "openai")[0] == body(MESSAGES["a mark"][0])
+    written, report = write(read(MESSAGES["a mark"][0]), "groq")
+    assert written == body([{"role": "user", "content": "a"}])
+    assert lost(report) == {"cache_mark": 1}
+
+
+# -- the recordings, and the official client ---------------------------------------------------------------------------
+
+
+def normal(request: dict[str, Any]) -> dict[str, Any]:
+    """A request without what says nothing: null members, ``""`` as content, and ``reasoning`` beside its details."""
+    messages = []
+    for message in request["messages"]:
+        said_again = {"reasoning"} if "reasoning_details" in message else set()
+        messages.append({k: v for k, v in message.items() if v is not None and v != "" and k not in said_again})
+    return {**request, "messages": messages}
+
+
+def test_every_recorded_request_comes_back():
+    for recorded in requests("openai-chat"):
+        written, report = write(decode_request(json.dumps(recorded.body).encode(), "openai-chat"))
+        assert normal(written) == normal(recorded.body), recorded.name
+        assert report.losses == report.repairs == Counter(), recorded.name
+        if "api.openai.com" in recorded.url:
+            assert faults("openai-chat", written) == [], recorded.name
+
+
+#: Rows of the tables with something that OpenAI's own client does not let its user write.
+BEYOND_OPENAI = {
+    "audio of another kind",
+    "an unknown part",
+    "members nobody knows, at every depth",
+    "annotations",
+    "calls and results",
+    "a call with more",
+    "empty reasoning_content",
+    "options",
+    "a format of another provider",
+    "a tool with more",
+    "a tool that the provider runs",
+    "a choice of another provider",
+    "members nobody knows",
+}
+
+
+@pytest.mark.parametrize("name", [*MESSAGES, *MEMBERS])
+def test_what_openai_has_passes_the_types_of_its_client(name):
+    members = {"messages": MESSAGES[name][0]} if name in MESSAGES else MEMBERS[name][0]
+    written, _ = write(read(**members), "openai")
+    assert bool(faults("openai-chat", written)) == (name in BEYOND_OPENAI)
+
+
+@pytest.mark.parametrize("source", [name for name in DIALECTS.built_in if name != "openai-chat"])
+def test_recorded_requests_of_other_dialects_pass_the_types_of_the_client(source):
+    if DIALECTS[source].bodies is None:
+        pytest.skip(f"{source} has no bodies")
+    for recorded in requests(source):
+        request = decode_request(json.dumps(recorded.body).encode(), source)
+        request.model = request.model or "m"
+        written, _ = write(request, repair=True)
+        assert faults("openai-chat", written) == [], recorded.name
+
+
+def test_the_official_client_sends_it(client, replay):
+    answer = {"id": "i", "object": "chat.completion", "created": 1, "model": "m", "choices": []}
+    written, _ = write(
+        foreign(*answered(Text("wait"), CALL), tools=[Tool("look", None, SCHEMA)], options=Options(max_tokens=5))
+    )
+    written["model"] = replay.register(json.dumps(answer).encode(), "application/json")
+    client("openai").chat.completions.create(**written)
+    assert json.loads(replay.asked[written["model"]]) == written

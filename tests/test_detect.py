@@ -1,0 +1,55 @@
+"""Which dialect a stream speaks: the first frame that one recognises decides, whatever follows it."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamkit import detect
+from streamkit.dialects import DIALECTS
+from streamkit.errors import NotThisDialect
+from streamkit.testing import FaultySource, cut_at, open_sources
+from tests.corpora import recordings
+from tests.framing.binary import error
+from tests.vectors import LOOKS_LIKE, VECTORS
+from tests.vectors.vector import sse
+
+TEXTS = {vector.dialect: vector.body for vector in VECTORS if vector.name == "text"}
+
+
+async def found(*reads: bytes) -> str:
+    name, source = await detect(FaultySource(list(reads)))
+    await source.aclose()
+    assert open_sources() == 0
+    return name
+
+
+@pytest.mark.parametrize("dialect", TEXTS)
+async def test_a_stream_is_recognised_in_one_read_and_byte_by_byte(dialect):
+    body, name = TEXTS[dialect], LOOKS_LIKE.get(dialect, dialect)
+    assert await found(body) == name
+    assert await found(*cut_at(body, list(range(1, len(body))))) == name
+
+
+async def test_a_foreign_terminator_in_the_same_read_decides_nothing():
+    assert await found(TEXTS["anthropic"] + sse(b"[DONE]")) == "anthropic"
+    assert await found(sse(b"[DONE]")) == "openai-chat"
+
+
+async def test_an_error_alone_is_recognised_though_it_has_no_payload():
+    assert await found(error("InternalFailure", "gone")) == "bedrock"
+    with pytest.raises(NotThisDialect):
+        await found(b"data:\n\n")
+
+
+async def test_a_choice_with_text_and_no_delta_is_no_chunk_of_chat():
+    chunk = {"id": "c", "object": "text_completion", "choices": [{"index": 0, "text": "Hi", "finish_reason": None}]}
+    with pytest.raises(NotThisDialect):
+        await found(sse(chunk))
+    chunk["choices"] = [{"index": 0, "delta": {"content": "Hi"}}]  # an old server writes that object over Chat's deltas
+    assert await found(sse(chunk)) == "openai-chat"
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_recordings_are_recognised(dialect):
+    for stream in recordings(dialect):
+        assert await found(stream.body) == dialect, stream.name

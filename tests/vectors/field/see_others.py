@@ -1,0 +1,108 @@
+"""What a client of Cohere or of Mistral sees in a translation; see ``outputs.py``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.vectors.field.case import Said, Text, Thinking, Use
+from tests.vectors.field.seen import Seen, flat
+
+#: Of each block, the event that adds to it and the one that ends it.
+COHERE = {"content-start": ("content-delta", "content-end"), "tool-call-start": ("tool-call-delta", "tool-call-end")}
+
+
+def see_cohere(body: bytes) -> Seen:
+    seen, counts, started, ended = Seen(), dict.fromkeys(COHERE, 0), False, False
+    block: tuple[str, int] | None = None  # the start of what is open, and its index
+    plan = ""
+    frames = body.decode().split("\n\n")
+    assert frames.pop() == ""
+    for frame in frames:
+        head, _, data = frame.partition("\n")
+        payload = json.loads(data.removeprefix("data: "))
+        kind, index = payload["type"], payload.get("index")
+        assert head == f"event: {kind}"
+        assert not ended
+        message = payload.get("delta", {}).get("message", {})
+        if kind == "message-start":
+            assert not started
+            started = True
+        elif kind in COHERE:
+            assert block is None
+            assert index == counts[kind]
+            block, counts[kind] = (kind, index), index + 1
+            seen.said.append(started_with(kind, message))
+        elif kind == "tool-plan-delta":
+            assert block is None
+            plan += message["tool_plan"]
+        elif kind == "message-end":
+            ended = True
+            see_end(seen, payload["delta"])
+            assert seen.error is not None or (started and block is None)
+        else:
+            assert block is not None
+            assert (kind in COHERE[block[0]], index) == (True, block[1])
+            if kind == COHERE[block[0]][0]:
+                seen.said[-1] = grown(seen.said[-1], message)
+            else:
+                block = None
+    assert ended
+    seen.said = [*([Thinking(plan)] if plan else []), *seen.said]
+    return seen
+
+
+def see_end(seen: Seen, delta: dict[str, Any]) -> None:
+    seen.usage = delta.get("usage")
+    if delta["finish_reason"] in {"ERROR", "TIMEOUT"}:
+        seen.error = delta["error"]
+    else:
+        seen.stop = delta["finish_reason"]
+
+
+def started_with(kind: str, message: dict[str, Any]) -> Said:
+    if kind == "tool-call-start":
+        call = message["tool_calls"]
+        assert call["type"] == "function"
+        return Use(call["id"], call["function"]["name"], call["function"]["arguments"])
+    content = message["content"]
+    return Text(content["text"]) if content["type"] == "text" else Thinking(content["thinking"])
+
+
+def grown(block: Said, message: dict[str, Any]) -> Said:
+    if isinstance(block, Use):
+        return Use(block.id, block.name, block.arguments + message["tool_calls"]["function"]["arguments"])
+    if isinstance(block, Text):
+        return Text(block.text + message["content"]["text"])
+    assert isinstance(block, Thinking)
+    return Thinking(block.text + message["content"]["thinking"])
+
+
+def see_mistral(body: bytes) -> Seen:
+    seen, text, thinking, signature = Seen(), "", "", ""
+    calls: list[Use] = []
+    frames = body.decode().split("\n\n")
+    assert frames.pop() == ""
+    done = frames[-1] == "data: [DONE]"
+    for frame in frames[: -1 if done else None]:
+        payload = json.loads(frame.removeprefix("data: "))
+        assert seen.error is None
+        if payload["object"] == "error":
+            seen.error = payload["message"]
+            continue
+        seen.usage = payload.get("usage", seen.usage)
+        for choice in payload["choices"]:
+            assert (choice["index"], seen.stop) == (0, None)
+            content = choice["delta"].get("content") or ""
+            parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            for part in parts:
+                text += part["text"] if part["type"] == "text" else ""
+                thinking += "".join(thought["text"] for thought in part.get("thinking", ()))
+                signature += part.get("signature", "")
+            for call in choice["delta"].get("tool_calls", ()):
+                assert (call["index"], call["type"]) == (len(calls), "function")
+                calls.append(Use(call["id"], call["function"]["name"], call["function"]["arguments"]))
+            seen.stop = choice["finish_reason"]
+    assert done == (seen.stop is not None) == (seen.error is None)
+    seen.said = [*flat(thinking, text, signature), *calls]
+    return seen
