@@ -39,8 +39,8 @@ class Server(RuleBasedStateMachine):
     )
     def settle(self, indices, ids, names, apart, shape, stop):
         self.indices, self.ids, self.names, self.apart, self.shape, self.stop = indices, ids, names, apart, shape, stop
-        if shape == "whole again" and names == "each" and ids != "each":
-            self.shape = "text"  # name and whole text again without an id: that is how others begin another call
+        if shape in {"whole again", "{} first"} and names == "each" and ids != "each":
+            self.shape = "text"  # a name and a whole object without an id: that is how others begin another call
         self.payloads: list[object] = []
         self.calls: list[list[str]] = []  # the fragments that each call still has to send
         self.bare = False  # a call had no arguments at all
