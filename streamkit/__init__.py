@@ -8,6 +8,7 @@ from streamkit.dialects import decode, encode, keep_alive
 from streamkit.dialects.base import Profile
 from streamkit.errors import StreamError, StreamkitError, UsageError
 from streamkit.framing.eventstream import parse_eventstream
+from streamkit.framing.json_array import parse_json_array
 from streamkit.framing.ndjson import parse_ndjson
 from streamkit.framing.sse import parse_sse
 from streamkit.limits import Limits
@@ -54,6 +55,7 @@ __all__ = [
     "keep_alive",
     "parse_arguments",
     "parse_eventstream",
+    "parse_json_array",
     "parse_ndjson",
     "parse_sse",
     "partial_arguments",

@@ -17,7 +17,7 @@ import orjson
 
 from streamkit.collector import Collector
 from streamkit.dialects import client_named, source_named
-from streamkit.dialects.base import Bodies, Dialect, Encoding, Profile, Target, under
+from streamkit.dialects.base import DEFAULT_MAX_TOKENS, Bodies, Dialect, Encoding, Profile, Target, under
 from streamkit.dialects.reading import fields_of
 from streamkit.errors import StreamError, UsageError
 from streamkit.identifiers import random_id
@@ -45,7 +45,7 @@ def encode_request(
     dialect: str,
     *,
     repair: bool = False,
-    max_tokens: int = Target.max_tokens,
+    max_tokens: int = DEFAULT_MAX_TOKENS,
     emulate: bool = False,
     report: StreamReport | None = None,
 ) -> bytes:

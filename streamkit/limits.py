@@ -40,7 +40,7 @@ class Limits:
     json_depth: int = field(default=128, validator=ge(1))
     #: The schemas of a request's tools together. A description of a field is a paragraph; a hundred tools have many.
     schema_bytes: int = field(default=MIB, validator=ge(1))
-    #: What an encoder may hold back while its dialect has another block open, in characters.
+    #: What an encoder may hold back while its dialect has another block open, or keep to repeat it at the end, in characters.
     held_chars: int = field(default=16 * MIB, validator=ge(1))
 
 

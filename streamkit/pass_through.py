@@ -124,7 +124,7 @@ class PassThrough:
                 self._stop_at, self._error = run[0].offset, failure
             elif self._accumulator.terminated_early:
                 self._stop_at = run[0].offset
-            else:
+            elif run[-1].terminated:
                 self._encoder.follow(self._start, run[-1])
 
     def _note(self, events: list[Event]) -> ProviderFailed | None:

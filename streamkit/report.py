@@ -116,6 +116,7 @@ REQUEST_REPAIRS: Final[Mapping[str, str]] = {
     "turn_empty": "a turn or part without any content was dropped",
     "id_rewritten": "an id that the dialect does not allow was rewritten, alike in call and result",
     "name_rewritten": "a tool's name that the dialect does not allow was rewritten, alike everywhere",
+    "tool_declared": "a tool that the history calls and the request does not define was defined, without parameters",
 }
 REQUEST_LOSSES: Final[Mapping[str, str]] = {
     "parameter": "a parameter of the request that the dialect has no field for",

@@ -64,6 +64,10 @@ class ToolRules:
     capitals: bool = False
 
 
+#: For a dialect that says nothing of its own.
+PORTABLE_TOOLS: Final = ToolRules()
+
+
 @frozen
 class ToolFinding:
     """Something about a definition. ``path`` leads to it: ``tools[2].parameters.properties.city.type``."""
@@ -75,13 +79,13 @@ class ToolFinding:
 
 
 def check_tools(
-    tools: Sequence[Tool], rules: ToolRules | None = None, *, limits: Limits = DEFAULT_LIMITS
+    tools: Sequence[Tool], rules: ToolRules = PORTABLE_TOOLS, *, limits: Limits = DEFAULT_LIMITS
 ) -> list[ToolFinding]:
     """All that is wrong with the tools of a request for a dialect with these rules (``Dialect.tools``), in their order.
 
     ``name_unfit`` alone is mended when a request is written (repair ``name_rewritten``): who relies on that leaves it out.
     """
-    checker = _Checker(rules or ToolRules(), limits)
+    checker = _Checker(rules, limits)
     for number, tool in enumerate(tools):
         if tool.raw is None:
             checker.check(tool, f"tools[{number}]")

@@ -19,6 +19,7 @@ from typing import Any, Final, TypeAlias
 from attrs import evolve
 
 from streamkit.dialects import dialect_named
+from streamkit.dialects.base import Target
 from streamkit.errors import UsageError
 from streamkit.events import Aside
 from streamkit.messages import Choice, Media, Part, Refusal, Request, Response, Text, ToolCall, ToolResult, Turn
@@ -69,18 +70,24 @@ def error_result(call: JudgedCall, dialect: str) -> dict[str, Any]:
     """The result of a call that was not run, as the dialect's next request has it: for a ``ToolCall`` or ``ToolCallFinished``.
 
     ``anthropic``: a ``tool_result`` block with ``is_error`` for the next user message. ``openai-chat`` and ``ollama``: a
-    message with the role ``tool``. Raises UsageError for a call whose verdict is good or missing, and for an unknown dialect.
+    message with the role ``tool``. Others alike: a block or part where results are parts of a message, else the message or
+    item. Raises UsageError for a call whose verdict is good or missing, and for an unknown dialect.
     """
-    text = error_text(call)
-    named = dialect_named(dialect)
-    match named.name:
-        case "anthropic":
-            return {"type": "tool_result", "tool_use_id": call.id, "is_error": True, "content": text}
-        case "openai-chat":
-            return {"role": "tool", "tool_call_id": call.id, "content": f"Error: {text}"}
-        case "ollama":
-            return {"role": "tool", "tool_name": call.name, "content": f"Error: {text}"}
-    raise UsageError(f"no error result for the dialect {dialect!r}: anthropic, openai-chat and ollama have one")
+    result = mend_result(call)
+    bodies = dialect_named(dialect).bodies
+    if bodies is None:
+        raise UsageError(f"no error result for the dialect {dialect!r}: no requests are written in it")
+    answered = ToolCall(0, call.id, call.name, "{}", call.kind)
+    turns = [Turn("user", [Text("…")]), Turn("assistant", [answered]), Turn("user", [result])]
+    return _last(bodies.encode_request(Request("", "", turns), Target(), StreamReport()))
+
+
+def _last(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The last thing that a body says: the last message or item, or the last part of one that the user's parts make up."""
+    message: dict[str, Any] = next(body[key] for key in ("messages", "input", "contents") if key in body)[-1]
+    parts = message.get("content") or message.get("parts")
+    last: dict[str, Any] = parts[-1] if message.get("role") == "user" and isinstance(parts, list) else message
+    return last
 
 
 def _choice(response: Response, index: int) -> Choice:

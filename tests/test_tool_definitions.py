@@ -13,7 +13,7 @@ from streamkit.dialects.gemini.tools import OPENAPI
 from streamkit.errors import BadRequest
 from streamkit.limits import Limits
 from streamkit.messages import Tool
-from streamkit.tool_definitions import MAX_SUBSCHEMAS, ToolRules, check_tools, refuse_tools
+from streamkit.tool_definitions import MAX_SUBSCHEMAS, PORTABLE_TOOLS, check_tools, refuse_tools
 
 CITY = {
     "type": "object",
@@ -31,7 +31,7 @@ def tool(parameters=None, name="get_weather", **rest):
 
 
 def found(tools, dialect=None, **limits):
-    rules = dialect_named(dialect).tools if isinstance(dialect, str) else dialect
+    rules = dialect_named(dialect).tools if isinstance(dialect, str) else dialect or PORTABLE_TOOLS
     findings = check_tools(tools, rules, limits=Limits(**limits))
     return [(finding.rule, finding.path, finding.severity) for finding in findings]
 
@@ -255,7 +255,7 @@ def test_the_number_of_subschemas_is_bounded_over_all_tools():
                     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
                         st.sampled_from(["type", "properties", "items", "required", "anyOf", "not", "$defs", "x"]), inner, max_size=4)))  # fmt: skip
 def test_whatever_a_schema_is_the_answer_is_a_list(parameters):
-    for rules in (ToolRules(), OPENAPI, dialect_named("ollama").tools):
+    for rules in (PORTABLE_TOOLS, OPENAPI, dialect_named("ollama").tools):
         for finding in check_tools([tool(parameters)], rules):
             assert finding.path.startswith("tools[0].parameters")
             assert finding.message

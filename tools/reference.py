@@ -36,6 +36,7 @@ STAGES = {
         streamkit.parse_sse,
         streamkit.parse_ndjson,
         streamkit.parse_eventstream,
+        streamkit.parse_json_array,
         streamkit.decode,
         streamkit.accumulate_tool_calls,
         streamkit.check_schema_early,

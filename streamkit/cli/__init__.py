@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from streamkit.cli import convert, dialects, inspect, lint
+from streamkit.cli import convert, convert_request, convert_response, dialects, inspect, lint
 from streamkit.cli.streams import say
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.report import Status
@@ -22,7 +22,7 @@ from streamkit.report import Status
 STATUSES = """\
 exit status:
   0  done
-  1  failed: the input could not be read to its end, or the output was closed
+  1  failed: the input could not be read to its end, a request can't be, or the output was closed
   2  usage
   3  the stream was cut: it ended before its completion point (empty input too)
   4  the provider reported an error
@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"streamkit {version('streamkit-llm')}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (convert, inspect, lint, dialects):
+    for command in (convert, convert_request, convert_response, inspect, lint, dialects):
         command.add_to(commands, STATUSES)
     return top
 

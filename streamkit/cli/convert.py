@@ -75,17 +75,20 @@ async def run(options: argparse.Namespace) -> Status:
     if report.status is Status.NOT_THIS_DIALECT and report.error is not None:
         say(f"{name_of(options.file)}: {describe(report.error)}")
     elif not options.quiet:
-        tell(report, f"{name_of(options.file)}: {options.source} -> {options.target}")
+        title = f"{name_of(options.file)}: {options.source} -> {options.target}"
+        tell(report, f"{title}: {report.frames} frames, {ending(report)}")
     return report.status
 
 
 def tell(report: StreamReport, title: str) -> None:
-    """The report, for people: how it ended, and each kind of repair and loss with its meaning."""
-    say(f"{title}: {report.frames} frames, {ending(report)}")
-    for what, counts, meanings in (("repair", report.repairs, REPAIRS), ("loss", report.losses, LOSSES)):
-        for kind, times in counts.items():
-            known = f"; known of this provider: {report.habits[kind]}" if kind in report.habits else ""
-            say(f"  {what} {kind} ({times}): {meanings[kind]}{known}")
+    """The report, for people: each kind of repair and loss with its meaning, and with the names of what was lost."""
+    say(title)
+    for kind, times in report.repairs.items():
+        known = f"; known of this provider: {report.habits[kind]}" if kind in report.habits else ""
+        say(f"  repair {kind} ({times}): {REPAIRS[kind]}{known}")
+    for kind, times in report.losses.items():
+        names = ", ".join(dict.fromkeys(what for lost, what in report.lost if lost == kind))
+        say(f"  loss {kind} ({times}): {LOSSES[kind]}{f': {names}' if names else ''}")
     for call in report.withheld:
         say(f"  withheld ({call.kind}): {call.name or 'a call without a name'} {call.arguments}")
     if report.broken_frame is not None:

@@ -21,7 +21,7 @@ from streamkit.messages import Request, Response
 from streamkit.pipeline import Machine
 from streamkit.policy import KeepAliveForm, Policy
 from streamkit.report import StreamReport
-from streamkit.tool_definitions import ToolRules
+from streamkit.tool_definitions import PORTABLE_TOOLS, ToolRules
 
 A_contra = TypeVar("A_contra", contravariant=True)
 
@@ -76,6 +76,8 @@ class Provider:
     signatures: str = ""
     #: openai-chat: whether a part may say ``prompt_cache_breakpoint``.
     takes_cache_marks: bool = False
+    #: anthropic: the version of the API, the newest by default; older ones take a temperature (dialects.md §3.0).
+    api_version: str = "2026-10-21"
 
 
 DEFAULT_PROFILE = Profile()
@@ -146,6 +148,7 @@ class Violation:
 
 
 Decoder: TypeAlias = Machine[list[Frame], list[WireEvent]]
+DEFAULT_MAX_TOKENS = 4096
 
 
 @frozen(kw_only=True)
@@ -155,7 +158,7 @@ class Target:
     #: The provider, where it is known by name: what it wants beside its dialect.
     provider: Provider | None = None
     #: Written where a dialect demands a bound and the request has none.
-    max_tokens: int = 4096
+    max_tokens: int = DEFAULT_MAX_TOKENS
     #: Imitate what a dialect lacks (a required tool in Ollama) where that is possible, and count it, instead of refusing.
     emulate: bool = False
 
@@ -200,7 +203,7 @@ class Dialect:
     #: None for a dialect that only streams.
     bodies: Bodies | None = None
     #: What it takes of a tool's definition. See ``tool_definitions.py``.
-    tools: ToolRules = ToolRules()
+    tools: ToolRules = PORTABLE_TOOLS
     #: Providers and clients that are known by name, and may be named where the dialect may.
     providers: tuple[Provider, ...] = ()
     clients: tuple[Profile, ...] = ()

@@ -9,11 +9,12 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 import orjson
 
+from streamkit.dialects.decoding import DEPTH
 from streamkit.errors import BadRequest
 from streamkit.tool_calls.value_text import value_text
 
@@ -55,6 +56,11 @@ class Fields:
 
     def __contains__(self, name: str) -> bool:
         return self._members.get(name) is not None
+
+    @property
+    def names(self) -> list[str]:
+        """The members that are said and that nobody took: to tell of which kind a union is."""
+        return [name for name, value in self._members.items() if value is not None]
 
     def at(self, name: str) -> str:
         """The path to a member, for messages: ``messages[3].content``."""
@@ -209,7 +215,25 @@ def fields_of(body: bytes) -> Fields:
         raise BadRequest("", f"the body is no JSON: {error}") from error
     if not isinstance(members, dict):
         raise BadRequest("", f"the body is {kind_of(members)}, and an object is needed")
+    if body.count(b"{") + body.count(b"[") > DEPTH:
+        _check_depth(members)
     return Fields(members, (), Body(body))
+
+
+def _check_depth(members: Mapping[str, Any]) -> None:
+    """Refuse a body that could not be written again: orjson reads 1,024 levels and writes 254."""
+    for name, value in members.items():
+        level, depth = [value], 1
+        while level := [inner for outer in level for inner in _inner(outer)]:
+            depth += 1
+            if depth > DEPTH:
+                raise BadRequest(name, f"nested deeper than {DEPTH} levels")
+
+
+def _inner(value: Any) -> Iterable[Any]:
+    """The containers in a container."""
+    values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (inner for inner in values if isinstance(inner, dict | list))
 
 
 def kind_of(value: Any) -> str:

@@ -48,7 +48,7 @@ INPUT_SCHEMA: Final[Mapping[str, Any]] = {
 
 
 class RequestWriter:
-    """What every writer of requests does alike. A dialect's own adds ``write``."""
+    """What every writer of requests does alike. A dialect's own adds what it writes."""
 
     #: The dialect's name, and whose words its asides are.
     dialect: ClassVar[str]

@@ -24,7 +24,7 @@ from streamkit.dialects.explain import (
 )
 from streamkit.dialects.explain import CASES as EXPLAINED
 from streamkit.dialects.grammar import READING_RULES
-from streamkit.report import REPAIRS, Status
+from streamkit.report import REPAIRS, STREAM_REPAIRS, Status
 from streamkit.testing import cuts
 from tests.cli.command import DEMO, run
 from tests.vectors.field import CASES, ELSEWHERE
@@ -244,7 +244,7 @@ def test_no_case_is_listed_that_nothing_names():
 
 
 def test_every_repair_has_a_case_or_says_that_it_has_none():
-    assert set(REPAIR_CASES) == set(REPAIRS)
+    assert set(REPAIR_CASES) == set(STREAM_REPAIRS)
     assert {case for case in REPAIR_CASES.values() if case is not None} <= set(EXPLAINED)
 
 

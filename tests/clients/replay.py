@@ -23,6 +23,7 @@ PATHS = {
     "cohere": "/v2/chat",
     "gemini": "/v1/models/{model}:streamGenerateContent",
     "bedrock": "/model/{model}/converse-stream",
+    "bedrock, whole": "/model/{model}/converse",
     "bedrock, the model's own events": "/model/{model}/invoke-with-response-stream",
 }
 EVENT_STREAM, NDJSON = "text/event-stream", "application/x-ndjson"

@@ -106,6 +106,18 @@ def test_what_is_kept_for_the_last_event_has_a_limit():
         encoded(text, TextDelta("x"), limits=Limits(held_chars=100))
 
 
+def test_what_waits_is_written_even_where_the_limit_ended_the_stream():
+    limits = Limits(held_chars=100)
+    encoder = DIALECTS["openai-responses"].encoder(Encoding(limits=limits, make_id=maker()), StreamReport())
+    output = encoder.feed(
+        [*START_OF, ToolCallStarted(0, "c0", "f"), *[TextDelta("twenty characters, so") for _ in range(9)]]
+    )
+    assert isinstance(encoder.fault, HeldTooLong)
+    output += encoder.fail(encoder.fault)
+    assert output.count(b"response.output_text.delta\n") == 4
+    assert output.count(b"event: response.failed\n") == 1
+
+
 @pytest.mark.parametrize("verdict", ["complete", "empty", "malformed", "not_an_object", "truncated"])
 def test_only_a_truncated_call_is_not_completed(verdict):
     payloads = encoded(

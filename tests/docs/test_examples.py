@@ -85,11 +85,15 @@ async def test_the_handler_of_the_readme_answers(readme, aiohttp_server, aiohttp
     upstream = await aiohttp_server(application(replay))
     readme["UPSTREAM"] = upstream.make_url("/")
     client = await aiohttp_client(application(readme["messages"]))
-    async with client.post("/", json={}) as response:
+    asked = {"model": "m", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "Hi"}]}
+    async with client.post("/", json=asked) as response:
         body = await response.read()
     assert response.status == 200
     assert violations("anthropic", body) == []
     assert body.count(b'"type":"tool_use"') == 2
+    async with client.post("/", json=asked | {"messages": 7}) as response:
+        assert response.status == 400
+        assert (await response.json())["error"]["message"].startswith("messages: a list is needed")
 
 
 async def test_the_stage_of_the_readme_shouts(readme, capsys):

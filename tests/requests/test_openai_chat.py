@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from streamkit.bodies import decode_request, encode_request
+from streamkit.bodies import decode_request, decode_response, encode_request
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
 from streamkit.events import Aside, Opaque
@@ -171,6 +171,23 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
         [{"role": "assistant", "content": None, "audio": {"id": "a"}}],
         [Turn("assistant", [Aside("openai", "audio", "audio", {"id": "a"})])],
     ),
+    "parts that only an assistant has": (
+        [
+            {
+                "role": "assistant",
+                "content": [{"type": "refusal", "refusal": "no", "x": 1}, {"type": "thinking", "thinking": "hm"}],
+            }
+        ],
+        [
+            Turn(
+                "assistant",
+                [
+                    Refusal("no", {"x": 1}),
+                    Aside("openai", "unknown_event", "content.thinking", {"type": "thinking", "thinking": "hm"}),
+                ],
+            )
+        ],
+    ),
     "annotations": (
         [{"role": "assistant", "content": "see", "annotations": [{"type": "url_citation"}]}],
         [Turn("assistant", [Text("see"), Aside("openai", "citation", "annotation", {"type": "url_citation"})])],
@@ -201,6 +218,10 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
             Turn("assistant", [CALL]),
             Turn("user", [ToolResult("call_1", [Media("image", url="https://x.test/a.png")])]),
         ],
+    ),
+    "two rounds of calls": (
+        [*calling({"tool_calls": [function()]}), *calling({"tool_calls": [function("call_2")]}, "call_2")],
+        [*answered(CALL), *answered(ToolCall(0, "call_2", "look", '{"q":1.0}'), ids=("call_2",))],
     ),
     "a custom call": (
         calling({"tool_calls": [{"id": "call_1", "type": "custom", "custom": {"name": "run", "input": "1 + 1"}}]}),
@@ -939,6 +960,54 @@ def test_a_mark_is_for_providers_that_take_it():
     assert lost(report) == {"cache_mark": 1}
 
 
+# -- the second leg ----------------------------------------------------------------------------------------------------
+
+
+def test_what_was_said_goes_back_as_the_second_leg():
+    """Seeds.md S3: the parts of a response are the turn of the next request."""
+    call = {**function(), "extra_content": {"google": {"thought_signature": "S"}}}
+    beside = {"audio": {"id": "a", "data": "AA"}, "annotations": [{"type": "url_citation"}], "executed_tools": [1]}
+    message = {"role": "assistant", "content": None, "reasoning_content": "hm", "tool_calls": [call], **beside}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls", "logprobs": {"content": [1]}}
+    answer = decode_response(json.dumps({"id": "i", "choices": [choice]}).encode(), "openai-chat")
+    request = read()
+    request.turns += [
+        Turn("assistant", answer.choices[0].parts),
+        Turn("user", [ToolResult(each.id, [Text("done")]) for each in answer.tool_calls]),
+    ]
+    written, report = write(request)
+    assert written["messages"][1:] == [
+        {**message, "audio": {"id": "a"}},
+        {"role": "tool", "tool_call_id": "call_1", "content": "done"},
+    ]
+    assert lost(report) == {"logprobs": 1}
+
+
+def test_parts_of_another_vendor_are_lost_even_here():
+    parts = [Aside("anthropic", "server_tool", "search", {}), Aside("openai", "unknown_event", "field", 5), Text("a")]
+    written, report = write(Request("openai-chat", "m", [Turn("assistant", parts)]))
+    assert written["messages"] == [{"role": "assistant", "content": "a"}]
+    assert lost(report) == {"server_tool": 1, "unknown_event": 1}
+
+
+def test_a_message_has_one_signature_of_its_text():
+    texts = [Text("a", Opaque("google", "S")), Text("b", Opaque("google", "T"))]
+    written, report = write(foreign(Turn("assistant", texts)), "gemini-openai")
+    assert written["messages"][0]["extra_content"] == {"google": {"thought_signature": "T"}}
+    assert lost(report) == {"reasoning_signature": 1}
+
+
+def test_an_assistant_shows_no_media():
+    written, report = write(foreign(Turn("assistant", [Media("image", "image/png", PNG)])))
+    assert written["messages"] == [{"role": "assistant", "content": ""}]
+    assert lost(report) == {"media": 1}
+
+
+def test_a_call_is_no_content():
+    with pytest.raises(TypeError, match="content has no Reasoning"):
+        write(foreign(Turn("user", [Reasoning("hm")])))
+
+
 # -- the recordings, and the official client ---------------------------------------------------------------------------
 
 
@@ -962,6 +1031,7 @@ def test_every_recorded_request_comes_back():
 
 #: Rows of the tables with something that OpenAI's own client does not let its user write.
 BEYOND_OPENAI = {
+    "parts that only an assistant has",
     "audio of another kind",
     "an unknown part",
     "members nobody knows, at every depth",

@@ -51,6 +51,7 @@ class Message(Base, total=False):
     number: float
     whole: int
     flag: bool
+    sure: Literal[True]
     nothing: None
     colour: Colour
     words: Words
@@ -66,7 +67,7 @@ class Message(Base, total=False):
 RIGHT = {
     "role": "user",
     "content": [{"type": "text", "text": "x"}, {"type": "image", "url": "u", "detail": "low"}],
-    "number": 1, "whole": 1, "flag": True, "nothing": None, "colour": "red", "words": ["a"], "maybe": None, "any": {"x": [1]},
+    "number": 1, "whole": 1, "flag": True, "sure": True, "nothing": None, "colour": "red", "words": ["a"], "maybe": None, "any": {"x": [1]},
     "map": {"a": 1}, "open": {"known": 1, "other": 2}, "from": "x", "later": "a", "many": [True],
 }  # fmt: skip
 
@@ -96,6 +97,7 @@ def test_what_is_right_has_no_faults():
         ({"whole": 1.5}, "whole: int is needed, not 1.5"),
         ({"whole": True}, "whole: int is needed, not True"),
         ({"flag": 1}, "flag: bool is needed, not 1"),
+        ({"sure": 1}, "sure: 1 is none of True"),
         ({"nothing": 0}, "nothing: null is needed, not 0"),
         ({"colour": "RED"}, "colour: 'RED' is none of 'red'"),
         ({"words": [1]}, "words[0]: str is needed, not 1"),

@@ -1,6 +1,6 @@
 """S1: a provider answers in OpenAI's shape; the program that wanted its own gave up with "error decoding response body".
 
-Source: seeds.md S1, in its streamed form.
+Source: seeds.md S1, as a stream and as a whole response.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from streamkit import Response, Status, StreamReport, collect, transcode
+from streamkit.bodies import decode_response
+from streamkit.errors import NotThisDialect
 from streamkit.testing import cuts, source_of
 from tests.cli.command import run
 
@@ -146,3 +148,86 @@ def test_the_command_line_says_the_same(provider):
     assert converted.returncode == Status.DONE
     assert converted.stdout.count(b'"type":"tool_use"') == 3
     assert converted.stdout.endswith(b'{"type":"message_stop"}\n\n')
+
+
+# -- the whole response ------------------------------------------------------------------------------------------------
+
+
+def whole_response(provider: str) -> bytes:
+    """The response of the report, and how each provider of the dialect says it."""
+    calls = [
+        {"id": call_id, "type": "function", "function": {"name": name, "arguments": "".join(parts)}}
+        for call_id, name, parts in CALLS
+    ]
+    message: dict[str, Any] = {"role": "assistant", "content": None, "tool_calls": calls}
+    choice: dict[str, Any] = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    body = {"id": "gen-1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": USAGE}
+    match provider:
+        case "openai":
+            message |= {"refusal": None, "annotations": []}
+            choice["logprobs"] = None
+        case "openrouter":
+            message |= {"content": "", "refusal": None, "reasoning": None}
+            choice |= {"native_finish_reason": "tool_calls", "logprobs": None}
+            body |= {"provider": "Upstream", "usage": {**USAGE, "cost": 0.1}}
+        case "groq":
+            del message["content"]
+            body["x_groq"] = {"id": "req_1"}
+        case "together":
+            for index, each in enumerate(calls):
+                each["index"] = index
+            choice |= {"seed": 5, "finish_reason": "tool_calls"}
+    return json.dumps(body).encode()
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_whole_response_delivers_the_two_good_calls_and_says_why_the_bad_one_is_bad(provider):
+    response = decode_response(whole_response(provider), provider)
+    assert_two_good_and_one_bad(response)
+    assert not response.report.repairs
+    assert response.report.verdicts == {"complete": 2, "malformed": 1}
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+async def test_a_whole_response_says_what_the_stream_says(provider):
+    whole = decode_response(whole_response(provider), provider)
+    streamed = await collect(source_of([stream_of(provider)]), provider)
+    assert whole.tool_calls == streamed.tool_calls
+    assert (whole.text, whole.choices[0].stop_reason) == (streamed.text, streamed.choices[0].stop_reason)
+
+
+def test_arguments_can_be_checked_against_the_schema_of_their_tool():
+    pytest.importorskip("jsonschema_rs", reason="extra `schema`")
+    days = {"type": "object", "properties": {"days": {"type": "string"}}}
+    tools = [
+        {"type": "function", "function": {"name": "get_weather", "parameters": days}},
+        {"type": "function", "function": {"name": "get_time", "parameters": {"type": "object"}}},
+    ]
+    response = decode_response(whole_response("openai"), "openai", tools=tools)
+    assert [each.verdict.kind for each in response.tool_calls] == ["schema_invalid", "malformed", "complete"]
+
+
+def test_the_raw_body_is_on_the_debug_log_without_secrets(caplog):
+    body = whole_response("openrouter").replace(
+        b'"Upstream"', b'"Bearer abcdef.12345", "api_key": "hush", "note": "sk-or-v1-0123456789"'
+    )
+    with caplog.at_level("DEBUG", logger="streamkit.bodies"):
+        decode_response(body, "openrouter")
+    [line] = [record.getMessage() for record in caplog.records if record.name == "streamkit.bodies"]
+    assert "get_weather" in line
+    assert BAD.replace('"', '\\"') in line
+    assert not any(secret in line for secret in ("abcdef", "hush", "sk-or"))
+    caplog.clear()
+    with caplog.at_level("INFO", logger="streamkit.bodies"):
+        decode_response(body, "openrouter")
+    assert not caplog.records
+
+
+def test_a_failure_is_counted_and_says_what_was_found():
+    report = StreamReport()
+    with pytest.raises(NotThisDialect, match="Bad Gateway"):
+        decode_response(b"<html>Bad Gateway</html>", "openrouter", report=report)
+    assert report.status is Status.NOT_THIS_DIALECT
+    refused = decode_response(b'{"error": {"message": "No endpoints found", "code": 404}}', "openrouter")
+    assert refused.report.status is Status.PROVIDER_ERROR
+    assert (refused.error.type, refused.error.http_status) == ("not_found", 404)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
 from streamkit.events import ToolCallFinished, Verdict
+from streamkit.identifiers import nine_characters
 from streamkit.messages import ToolCall
 from streamkit.tool_calls.check import JSONChecker
 from streamkit.tool_calls.mend import error_text
@@ -33,7 +36,21 @@ def test_each_dialect_has_its_shape():
         "type": "tool_result", "tool_use_id": "call_1", "is_error": True, "content": said,
     }  # fmt: skip
     assert error_result(call, "openai-chat") == {"role": "tool", "tool_call_id": "call_1", "content": f"Error: {said}"}
-    assert error_result(call, "ollama") == {"role": "tool", "tool_name": "get_weather", "content": f"Error: {said}"}
+    assert error_result(call, "ollama") == {
+        "role": "tool", "tool_name": "get_weather", "tool_call_id": "call_1", "content": f"Error: {said}",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_dialect_that_writes_requests_has_an_error_result(dialect):
+    call = judged("[")
+    if DIALECTS[dialect].bodies is None:
+        with pytest.raises(UsageError, match="no requests are written"):
+            error_result(call, dialect)
+        return
+    written = orjson.dumps(error_result(call, dialect)).decode()
+    assert "get_weather was not run: its arguments were cut off" in written
+    assert "call_1" in written or nine_characters("call_1") in written
 
 
 def test_a_call_of_a_whole_response_does_as_well():

@@ -15,6 +15,7 @@ from streamkit import (
     decode,
     encode,
     parse_eventstream,
+    parse_json_array,
     parse_ndjson,
     parse_sse,
     pipe,
@@ -39,6 +40,7 @@ def right(source: AsyncIterable[bytes]) -> None:
     assert_type(pipe(source, parse_sse()), Pipe[list[Frame]])
     assert_type(pipe(source, parse_ndjson(), decode("ollama")), Pipe[list[WireEvent]])
     assert_type(pipe(source, parse_eventstream(), decode("bedrock")), Pipe[list[WireEvent]])
+    assert_type(pipe(source, parse_json_array(), decode("gemini")), Pipe[list[WireEvent]])
     assert_type(pipe(source, parse_sse(), decode("anthropic"), accumulate_tool_calls()), Pipe[list[Event]])
     assert_type(
         pipe(

@@ -66,6 +66,10 @@ def test_the_recipes_know_the_dialect_by_its_name(vector):
     assert (response.text, response.clean) == (vector.text, vector.stop is not None)
 
 
+#: Told only by its name.
+LOOKS_LIKE = {"mistral": "openai-chat"}
+
+
 def test_a_stream_is_recognised_and_no_other_dialect_is_taken_for_it():
     async def found(body: bytes) -> str:
         name, source = await streamkit.detect(source_of([body]))
@@ -78,4 +82,4 @@ def test_a_stream_is_recognised_and_no_other_dialect_is_taken_for_it():
         assert asyncio.run(found(vector.body)) == DIALECT.name, vector.name
     for name in DIALECTS:
         output, _ = write(read([HEALTHY[0].body]), name)
-        assert asyncio.run(found(output)) == name
+        assert asyncio.run(found(output)) == LOOKS_LIKE.get(name, name)

@@ -1,12 +1,15 @@
-"""Anthropic Messages, streamed. Source: dialects.md §3."""
+"""Anthropic Messages, streamed and whole. Source: dialects.md §3."""
 
 from __future__ import annotations
 
 from streamkit.dialects.anthropic.decode import AnthropicDecoder, recognises
 from streamkit.dialects.anthropic.encode import AnthropicEncoder
 from streamkit.dialects.anthropic.lint import AnthropicLinter
+from streamkit.dialects.anthropic.request_in import decode_request
+from streamkit.dialects.anthropic.request_out import encode_request
+from streamkit.dialects.anthropic.response import decode_response, encode_response
 from streamkit.dialects.anthropic.tools import TOOLS
-from streamkit.dialects.base import Dialect, Profile
+from streamkit.dialects.base import Bodies, Dialect, Profile
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
 DIALECT = Dialect(
@@ -22,5 +25,11 @@ DIALECT = Dialect(
     terminates=lambda frame: b'"message_stop"' in frame.data,
     recognises=recognises,
     tools=TOOLS,
+    bodies=Bodies(
+        decode_request=decode_request,
+        encode_request=encode_request,
+        decode_response=decode_response,
+        encode_response=encode_response,
+    ),
     clients=(Profile(name="claude-code", title="Claude Code, and the anthropic package"),),
 )

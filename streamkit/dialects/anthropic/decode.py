@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamkit.dialects.anthropic.content import ContentReader
-from streamkit.dialects.anthropic.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
+from streamkit.dialects.anthropic.wire import ERROR_TYPES, MESSAGE_DELTA, STOP_REASONS, VENDOR, decode_usage
 from streamkit.dialects.decoding import provider_failed, said, text_of
 from streamkit.events import (
     Aside,
@@ -129,7 +129,7 @@ class AnthropicDecoder(ContentReader):
             self.out.append(StopReasonSeen(reason, native, 0, text_of(delta.get("stop_sequence"))))
         for name, value in delta.items():
             if name not in {"stop_reason", "stop_sequence"} and value is not None:
-                self.out.append(Aside(VENDOR, "metadata", f"message_delta.{name}", value))
+                self.out.append(Aside(VENDOR, "metadata", f"{MESSAGE_DELTA}{name}", value))
 
     def _message_stop(self, _document: dict[str, Any]) -> None:
         self.ensure_started()

@@ -16,6 +16,7 @@ import orjson
 from streamkit.dialects.anthropic.blocks import BlockWriter
 from streamkit.dialects.anthropic.wire import (
     INEXACT_STOPS,
+    MESSAGE_DELTA,
     STOP_NAMES,
     VENDOR,
     count_usage_losses,
@@ -37,7 +38,6 @@ from streamkit.events import (
 from streamkit.report import StreamReport
 
 dumps = orjson.dumps
-MESSAGE_DELTA = "message_delta."
 #: Fields that a message_delta may have; more is no message.
 FEW = 64
 

@@ -1,8 +1,8 @@
 """Anthropic's messages to turns.
 
-A message is one turn, and so is the text of ``system``, in front. Blocks that only this vendor understands are asides: those of
-the assistant as the frames that a stream would have sent (``asides.py``), others whole. What another vendor signed or encrypted
-and was carried here sealed is that vendor's again (``opaque.py``).
+A message is one turn, and so is the text of ``system``, in front. Blocks that only this vendor understands are asides: those
+of the assistant as the frames that a stream would have sent (``asides.py``), others whole. What another vendor signed or
+encrypted and was carried here sealed is that vendor's again (``opaque.py``).
 
 Source: dialects.md §3.2, §3.3, §7.3, §7.4, quirks.md R14.
 """

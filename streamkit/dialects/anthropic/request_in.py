@@ -1,7 +1,7 @@
-"""Anthropic's requests to the neutral conversation: options, tools, the choice among them; ``messages_in.py`` reads messages.
+"""Anthropic's requests to the neutral conversation: options, tools, the choice among them; messages in ``messages_in.py``.
 
-``thinking`` and ``output_config`` say together how much to think. What has no word of ours, in thinking ``between_tools``, stays
-among the members that only this dialect knows. A tool of a versioned type is the server's definition, whoever runs it.
+``thinking`` and ``output_config`` say together how much to think. What has no word of ours, in thinking ``between_tools``,
+stays among the members that only this dialect knows. A tool of a versioned type is the server's definition, whoever runs it.
 
 Source: dialects.md §3.0, §3.2, §7.3, §7.4.
 """
@@ -16,6 +16,8 @@ from streamkit.dialects.reading import Fields, kind_of
 from streamkit.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
 from streamkit.report import StreamReport
 
+#: The ``service_tier`` that other vendors have, too; any other stays this dialect's own.
+SERVICE_TIERS: Final = ("auto",)
 #: Kinds of ``thinking`` that have a word of ours.
 THINKING: Final = frozenset({"enabled", "adaptive", "disabled"})
 
@@ -52,7 +54,7 @@ class RequestReader(MessageReader):
             stop=self._stop(fields),
             thinking=self._thinking(fields, config.string("effort") if config else None),
             output=self._output(config) if config else None,
-            service_tier=fields.string("service_tier"),
+            service_tier=fields.string("service_tier") if fields.peek("service_tier") in SERVICE_TIERS else None,
             user=metadata.string("user_id") if metadata else None,
         )
 
@@ -74,7 +76,8 @@ class RequestReader(MessageReader):
             read.budget_tokens = thinking.integer("budget_tokens")
             if read.budget_tokens is None:
                 raise thinking.wrong("a whole number is needed, and there is none", "budget_tokens")
-        if thinking.peek("display") in DISPLAYS:
+        display = thinking.peek("display")
+        if isinstance(display, str) and display in DISPLAYS:
             read.summary = DISPLAYS[thinking.needed("display")]
         return read
 

@@ -11,6 +11,8 @@ from streamkit.messages import CacheMark
 from streamkit.report import StreamReport
 
 VENDOR = "anthropic"
+#: What stands before the name of a field of a message_delta, as an aside.
+MESSAGE_DELTA = "message_delta."
 
 STOP_REASONS: Mapping[str, StopReason] = {
     "end_turn": "stop",

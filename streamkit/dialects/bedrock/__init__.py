@@ -1,11 +1,14 @@
-"""Amazon Bedrock: ConverseStream, and InvokeModelWithResponseStream on the way in. Source: dialects.md §6.1."""
+"""Amazon Bedrock: Converse, streamed and whole, and what InvokeModel says on the way in. Source: dialects.md §6.1."""
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Dialect
+from streamkit.dialects.base import Bodies, Dialect
 from streamkit.dialects.bedrock.decode import BedrockDecoder, recognises, terminates
 from streamkit.dialects.bedrock.encode import KEEP_ALIVE_MESSAGE, BedrockEncoder
 from streamkit.dialects.bedrock.lint import BedrockLinter
+from streamkit.dialects.bedrock.request_in import decode_request
+from streamkit.dialects.bedrock.request_out import encode_request
+from streamkit.dialects.bedrock.response import decode_response, encode_response
 from streamkit.dialects.bedrock.tools import TOOLS
 from streamkit.framing.eventstream import EventStreamParser
 
@@ -21,5 +24,11 @@ DIALECT = Dialect(
     keep_alive={"event": KEEP_ALIVE_MESSAGE},
     terminates=terminates,
     recognises=recognises,
+    bodies=Bodies(
+        decode_request=decode_request,
+        encode_request=encode_request,
+        decode_response=decode_response,
+        encode_response=encode_response,
+    ),
     tools=TOOLS,
 )

@@ -29,12 +29,12 @@ from streamkit.dialects.bedrock.wire import (
     KEEP_ALIVE,
     METADATA,
     PADDING,
-    STOP_NAMES,
-    STOP_REASONS,
     STREAM_EXCEPTIONS,
     UNKNOWN,
     VENDOR,
+    count_usage_losses,
     encode_usage,
+    stop_name,
 )
 from streamkit.dialects.block_encoding import BlockEncoder
 from streamkit.dialects.blocks import BlockQueue
@@ -162,8 +162,7 @@ class BedrockEncoder(BlockEncoder):
 
     def _message_stop(self, stop: ResponseFinished) -> dict[str, Any]:
         """The sequence that was met stands where Anthropic's models put it, for those who ask for that field."""
-        native = stop.native or ""
-        name = native if STOP_REASONS.get(native) == stop.reason else STOP_NAMES[stop.reason]
+        name = stop_name(stop.reason, stop.native)
         fields = dict(self._fields)
         if stop.stop_sequence is not None:
             delta = fields.get("delta")
@@ -173,10 +172,7 @@ class BedrockEncoder(BlockEncoder):
     def _counts(self) -> dict[str, Any]:
         """The payload of ``metadata``, whose three counts and whose latency the service model demands."""
         usage = self._usage or UsageReported()
-        if usage.input_total is None or usage.output_total is None:
-            self.lose("usage_unknown")
-        if usage.output_reasoning is not None:
-            self.lose("usage_detail")
+        count_usage_losses(usage, self.report)
         metrics = self._metadata.pop("metrics", {})
         if count_of(metrics, "latencyMs") is None:
             metrics = {**metrics, "latencyMs": max(0, round(1000 * (self.encoding.clock() - self._begun)))}

@@ -7,6 +7,8 @@ from typing import Any
 
 from streamkit.dialects.decoding import count_of
 from streamkit.events import ErrorType, StopReason, UsageReported
+from streamkit.messages import CacheMark
+from streamkit.report import StreamReport
 
 VENDOR = "bedrock"
 #: The event type of InvokeModelWithResponseStream, which carries the model's own events.
@@ -73,6 +75,11 @@ EXCEPTIONS: Mapping[str, tuple[ErrorType, int | None]] = {
     "serviceQuotaExceededException": ("rate_limit", 400),
     "modelNotReadyException": ("unavailable", 429),
     "modelErrorException": ("server", 424),
+    # of every AWS service
+    "unrecognizedClientException": ("auth", 403),
+    "invalidSignatureException": ("auth", 403),
+    "expiredTokenException": ("auth", 403),
+    "missingAuthenticationTokenException": ("auth", 403),
 }
 UNKNOWN_EXCEPTION: tuple[ErrorType, int | None] = ("server", None)
 #: Those of ConverseStream. botocore's reader loses the message of any other.
@@ -100,6 +107,21 @@ EXCEPTION_NAMES: Mapping[ErrorType, str] = {
 }
 #: Kinds of errors that another dialect's reader can't tell from the exception that is written.
 INEXACT_ERRORS = frozenset({"auth", "billing", "permission", "not_found", "too_large", "timeout"})
+#: Of a whole response, which may name each exception of the service.
+BODY_EXCEPTION_NAMES: Mapping[ErrorType, str] = {
+    **EXCEPTION_NAMES,
+    "auth": "accessDeniedException",
+    "permission": "accessDeniedException",
+    "not_found": "resourceNotFoundException",
+    "timeout": "modelTimeoutException",
+    "truncated": "modelErrorException",
+}
+INEXACT_BODY_ERRORS = frozenset({"auth", "billing", "too_large"})
+
+
+def stop_name(reason: StopReason, native: str | None) -> str:
+    """The word of a stop reason: the one that came, if it means the same."""
+    return native if native is not None and STOP_REASONS.get(native) == reason else STOP_NAMES[reason]
 
 
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
@@ -126,3 +148,73 @@ def encode_usage(usage: UsageReported) -> dict[str, Any]:
     if written is not None:
         raw["cacheWriteInputTokens"] = written
     return raw
+
+
+def count_usage_losses(usage: UsageReported, report: StreamReport) -> None:
+    """Count what ``encode_usage`` can't say."""
+    if usage.input_total is None or usage.output_total is None:
+        report.lose("usage_unknown")
+    if usage.output_reasoning is not None:
+        report.lose("usage_detail")
+
+
+# -- whole bodies ------------------------------------------------------------------------------------------------------
+
+#: The members of a whole response; any other is one of ``metadata``.
+BODY_FIELDS = frozenset({"output", "stopReason", "additionalModelResponseFields"})
+#: ``ttl`` of a ``cachePoint``, which without one is the shorter.
+CACHE_SPANS: Mapping[str | None, CacheMark] = {None: "short", "5m": "short", "1h": "long"}
+CACHE_POINTS: Mapping[CacheMark, Mapping[str, str]] = {
+    "short": {"type": "default"},
+    "long": {"type": "default", "ttl": "1h"},
+}
+#: Media types by ``format``. A format that is not here is the second half of a type: ``video/mpg``.
+MEDIA_TYPES: Mapping[str, Mapping[str, str]] = {
+    "image": {name: f"image/{name}" for name in ("png", "jpeg", "gif", "webp")},
+    "document": {
+        "pdf": "application/pdf",
+        "csv": "text/csv",
+        "doc": "application/msword",
+        "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "xls": "application/vnd.ms-excel",
+        "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "html": "text/html",
+        "txt": "text/plain",
+        "md": "text/markdown",
+    },
+    "video": {
+        "mp4": "video/mp4",
+        "webm": "video/webm",
+        "mpeg": "video/mpeg",
+        "mov": "video/quicktime",
+        "mkv": "video/x-matroska",
+        "flv": "video/x-flv",
+        "wmv": "video/x-ms-wmv",
+        "three_gp": "video/3gpp",
+    },
+    "audio": {
+        "mp3": "audio/mpeg",
+        "wav": "audio/wav",
+        "flac": "audio/flac",
+        "ogg": "audio/ogg",
+        "opus": "audio/opus",
+        "aac": "audio/aac",
+        "mp4": "audio/mp4",
+        "m4a": "audio/x-m4a",
+        "mka": "audio/x-matroska",
+        "pcm": "audio/pcm",
+        "webm": "audio/webm",
+    },
+}
+#: Other names of the same types.
+SAME_TYPES: Mapping[str, str] = {
+    "image/jpg": "image/jpeg",
+    "audio/mp3": "audio/mpeg",
+    "audio/m4a": "audio/x-m4a",
+    "audio/wave": "audio/wav",
+    "audio/x-wav": "audio/wav",
+}
+FORMATS: Mapping[str, Mapping[str, str]] = {
+    kind: {media_type: name for name, media_type in types.items()} for kind, types in MEDIA_TYPES.items()
+}
+SERVICE_TIERS = frozenset({"priority", "default", "flex", "reserved"})

@@ -132,8 +132,11 @@ class MistralEncoder(ChatEncoder):
 
     def opaque(self, event: ReasoningOpaque) -> None:
         self._settle(event.choice)
+        choice = self._choice(event.choice)
+        if choice.order > 1:  # the call in front is written when it is whole
+            self.lose("block_order")
         self._write_signature(event.choice, seal("opaque", event.vendor, event.blob))
-        self._choice(event.choice).unsigned = 0
+        choice.unsigned = 0
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 

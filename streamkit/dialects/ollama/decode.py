@@ -26,7 +26,7 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.tool_calls.value_text import value_text
+from streamkit.tool_calls.value_text import item_texts, value_text
 
 LINE_FIELDS = frozenset(
     {
@@ -135,10 +135,13 @@ class OllamaDecoder(FrameDecoder):
             self.out.append(ReasoningDelta(thinking))
         if content := self.string(message.get("content")):
             self.out.append(TextDelta(content))
-        for position, call in enumerate(self.items(message.get("tool_calls"))):
-            self._tool_call(call, (*path, "tool_calls", position))
+        if calls := self.items(message.get("tool_calls")):
+            texts = item_texts(value_text(self.frame.data, *path, "tool_calls"))  # cut once: a line may have many
+            for call, text in zip(calls, texts, strict=True):
+                self._tool_call(call, text)
 
-    def _tool_call(self, call: Any, path: tuple[str | int, ...]) -> None:
+    def _tool_call(self, call: Any, text: bytes) -> None:
+        """One call, and the text that it has in its line."""
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict):
             self.odd(call)
@@ -150,7 +153,7 @@ class OllamaDecoder(FrameDecoder):
         if isinstance(arguments, str):
             self.report.repair("arguments_not_object")
         elif arguments is not None:
-            arguments = value_text(self.frame.data, *path, "function", "arguments")
+            arguments = value_text(text, "function", "arguments")
         call_id, name = self.string(call.get("id")), self.string(function.get("name"))
         self.out.append(
             ToolCallDelta(

@@ -203,7 +203,8 @@ class MessageWriter(RequestWriter):
         if result.is_error:
             self.lose("result_error", result.call_id)
             message["content"] = f"{ERROR}{message['content']}"
-        name = result.name if self.own else self._names.get(result.call_id, result.name)
+        called = self._names.get(result.call_id)
+        name = result.name or called if self.own else called or result.name
         if name is not None:
             message["tool_name"] = self.tool_name(name)
         if self._has_id(result.call_id):

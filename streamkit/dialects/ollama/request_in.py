@@ -1,8 +1,8 @@
 """Ollama's chat requests to the neutral conversation.
 
 Each message is one turn, but the answers of ``tool`` messages that stand together are one turn of the user. Ids are optional
-here and no repair: a call without one is given one made of its place in the history, and a result without one answers the
-first call that waits under its tool's name, or the first that waits at all.
+here, and making them is no repair: a call without one is given one made of its place in the history. A result without one, or
+with one that no call has, answers the first call that waits under its tool's name, or the first that waits at all.
 
 What Ollama does unless it is told is said: it streams, and a stream ends with token counts. Images have no place within the
 text; the server puts them in front of it, and so does the reader.
@@ -45,8 +45,10 @@ class OllamaRequestReader:
     def __init__(self) -> None:
         self.turns: list[Turn] = []
         self._results: Turn | None = None  #: the turn that further results join
-        self._waiting: dict[str, deque[str]] = {}  #: ids of the latest turn's calls, by the tool's name
-        self._answered: set[str] = set()
+        #: The calls of the latest turn: those that wait, by the tool's name; which came with which id; which have a result.
+        self._waiting: dict[str, deque[ToolCall]] = {}
+        self._given: dict[str, int] = {}
+        self._answered: set[int] = set()
 
     def request(self, fields: Fields) -> Request:
         if "messages" not in fields and "prompt" in fields:
@@ -80,7 +82,7 @@ class OllamaRequestReader:
             options.presence_penalty = model.number("presence_penalty")
             options.frequency_penalty = model.number("frequency_penalty")
             bound = model.peek("num_predict")
-            if not (isinstance(bound, int) and bound < 0):  # no bound, or the rest of the context: Ollama's own
+            if not (isinstance(bound, int | float) and bound < 0):  # no bound, or the rest of the context: Ollama's own
                 options.max_tokens = model.integer("num_predict")
         return options
 
@@ -157,10 +159,11 @@ class OllamaRequestReader:
             parts.append(Reasoning(thinking))
         parts += self._content(message)
         calls = [self._call(call, number, message) for number, call in enumerate(message.each("tool_calls"))]
-        self._answered, self._waiting = set(), {}
+        self._waiting, self._answered = {}, set()
+        self._given = {call.id: call.index for call in calls if not call.id_made}
         for call in calls:
             for key in (call.name, ANY):
-                self._waiting.setdefault(key, deque()).append(call.id)
+                self._waiting.setdefault(key, deque()).append(call)
         return Turn("assistant", [*parts, *calls])
 
     def _call(self, call: Fields, number: int, message: Fields) -> ToolCall:
@@ -181,14 +184,22 @@ class OllamaRequestReader:
 
     def _result(self, message: Fields) -> ToolResult:
         call_id, name = message.string("tool_call_id") or "", message.string("tool_name")
-        result = ToolResult(call_id or self._unanswered(name or ANY), [*self._content(message)], name)
-        self._answered.add(result.call_id)
+        result = ToolResult(self._answer(call_id, name or ANY), [*self._content(message)], name)
         result.extras = message.rest() or None
         return result
 
-    def _unanswered(self, name: str) -> str:
-        """The id of the first call that waits under a name; none if there is no such call."""
+    def _answer(self, call_id: str, name: str) -> str:
+        """The id of the call that a result answers; the result's own where there is no such call."""
+        if call_id in self._given:
+            self._answered.add(self._given[call_id])
+            return call_id
         waiting = self._waiting.get(name, deque())
-        while waiting and waiting[0] in self._answered:
+        while waiting and waiting[0].index in self._answered:
             waiting.popleft()
-        return waiting[0] if waiting else ""
+        if not waiting or (call_id and not waiting[0].id_made):
+            return call_id
+        call = waiting.popleft()
+        self._answered.add(call.index)
+        if call_id:  # the result has kept what the call has not
+            call.id, call.id_made = call_id, False
+        return call.id

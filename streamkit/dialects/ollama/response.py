@@ -87,8 +87,9 @@ class OllamaResponseWriter:
             elif isinstance(part, Text | Reasoning | ToolCall) and part.signature is not None:
                 lose("reasoning_signature")
         for kind in Text, Reasoning:
-            if (parts := sum(isinstance(part, kind) for part in choice.parts)) > 1:
-                lose("block_boundary", parts - 1)
+            blocks = sum(isinstance(part, kind) and part.text != "" for part in choice.parts)
+            if blocks > 1:
+                lose("block_boundary", blocks - 1)
         if choice.refusal:
             lose("refusal_as_text")
 

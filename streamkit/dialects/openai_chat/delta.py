@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from streamkit.dialects.decoding import FrameDecoder, said, text_of
+from streamkit.dialects.opaque import Sealed, unseal
 from streamkit.dialects.openai_chat.wire import VENDOR, signature_in
 from streamkit.events import (
     Aside,
@@ -142,11 +143,20 @@ class DeltaReader(FrameDecoder):
                 if text := self.string(part.get("text")):
                     self.out.append(TextDelta(text, choice))
             elif kind == "thinking":
-                for thought in self.items(part.get("thinking")):
-                    if text := self.string(self.fields(thought).get("text")):
-                        self.out.append(ReasoningDelta(text, choice))
+                self._thinking(part, choice)
             else:
                 self.out.append(Aside(self.vendor, "unknown_event", f"content.{kind}", part, choice))
+
+    def _thinking(self, part: dict[str, Any], choice: int) -> None:
+        """Thinking of Mistral's behind this dialect; a signature closes its block."""
+        block = self._signed.get(choice, UNSIGNED)[0] + 1
+        for thought in self.items(part.get("thinking")):
+            if text := self.string(self.fields(thought).get("text")):
+                self.out.append(ReasoningDelta(text, choice, block))
+        if blob := self.string(part.get("signature")):
+            sealed = unseal(blob) or Sealed("reasoning", "mistral", blob)
+            self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, choice, block))
+            self._signed[choice] = block, sealed.vendor
 
     def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
         if type(call) is not dict:

@@ -62,6 +62,7 @@ class _Choice:
     details: int = 0  #: entries of ``reasoning_details`` that were written
     signed: tuple[str, int, str] | None = None  #: the last of them; a signature may come in pieces
     unsigned: int = 0  #: blocks of reasoning since the last of them
+    parted: bool = False  #: something of another block was written inside the last block of reasoning
     order: int = 0  #: 0 reasoning, 1 text, 2 calls: going back is a loss
 
 
@@ -145,6 +146,7 @@ class ChatEncoder(EventEncoder):
             choice.blocks[kind] = event.block
             if kind is ReasoningDelta:
                 choice.unsigned += 1
+                choice.parted = False
             if block is not None and (kind is not ReasoningDelta or choice.unsigned > 1):
                 self.lose("block_boundary")
         if order < choice.order:
@@ -155,20 +157,28 @@ class ChatEncoder(EventEncoder):
         choice = self._choice(event.choice)
         if not self.encoding.profile.reasoning_details:
             self.lose("reasoning_signature")
-        elif event.on == "text":
+            return
+        if event.on == "text":
             if choice.blocks.setdefault(TextDelta, event.block) != event.block:  # a part of its own (Gemini)
                 choice.blocks[TextDelta] = event.block
                 self.lose("block_boundary")
             extra = extra_content(Opaque(event.vendor, event.blob))
             self._delta(event.choice, b'{"extra_content":%b}' % dumps(extra))
-        elif choice.unsigned > 1:  # it proves the last block, and the text of several has become one
-            self.lose("reasoning_signature")
-        else:
-            self._detail(choice, event, "reasoning.text", "signature")
+            return
+        of_last = choice.blocks.get(ReasoningDelta) == event.block
+        if of_last and (choice.unsigned > 1 or choice.parted):
+            self.lose("reasoning_signature")  # it proves its block, whose text is not by itself any more
+            return
+        if choice.unsigned and not of_last:  # of a block without text: its label must not be that of the text in front
+            choice.details += 1
+            choice.parted = True
+        self._detail(choice, event, "reasoning.text", "signature")
 
     def opaque(self, event: ReasoningOpaque) -> None:
         if self.encoding.profile.reasoning_details:
-            self._detail(self._choice(event.choice), event, "reasoning.encrypted", "data")
+            choice = self._choice(event.choice)
+            choice.parted = choice.parted or choice.unsigned > 0
+            self._detail(choice, event, "reasoning.encrypted", "data")
         else:
             self.lose("reasoning_opaque")
 

@@ -80,7 +80,7 @@ class ItemReader(TextReader):
             item.start = self._input(start, kind, "item")
         elif kind in OWN_ITEMS:
             self._unknown(item, start)
-        elif kind:
+        elif kind.strip():
             self._carry(document, item)
         else:
             self.odd(document)

@@ -150,7 +150,7 @@ class TextReader(FrameDecoder):
     def part_added(self, document: dict[str, Any]) -> None:
         found = self.fields(document.get("part"))
         if (speech := SPEECHES.get(self.string(found.get("type")))) is None:
-            self._carry_part(document)
+            self._carry_part(document, found)
         else:
             part = self._part(document, speech)
             if text := self.string(found.get(speech.name)):
@@ -176,11 +176,15 @@ class TextReader(FrameDecoder):
     def part_done(self, document: dict[str, Any]) -> None:
         found = self.fields(document.get("part"))
         if (speech := SPEECHES.get(self.string(found.get("type")))) is None:
-            self._carry_part(document)
+            self._carry_part(document, found)
         else:
             self._rest(self._part(document, speech), speech, found)
 
-    def _carry_part(self, document: dict[str, Any]) -> None:
+    def _carry_part(self, document: dict[str, Any], found: dict[str, Any]) -> None:
+        if not self.string(found.get("type")).strip():
+            if found:
+                self.odd(found)
+            return
         item = self.find(document, "message")
         item.carried = True
         block = self.block_of(item)

@@ -124,6 +124,10 @@ class ItemWriter(BlockQueue):
     def arguments_delta(self, fragment: str) -> bytes:
         return dumps(fragment)
 
+    def flush(self, *, drop: set[Key]) -> None:
+        self._held_chars = 0  # what waits was counted, and no more comes
+        super().flush(drop=drop)
+
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def write_start(self, block: Block) -> None:
@@ -190,6 +194,9 @@ class ItemWriter(BlockQueue):
             item.opaque = b',"encrypted_content":%b' % dumps(
                 seal("reasoning", block.signer, blob) if block.signer else blob
             )
+        if block.key[0] == "hosted" and len(self.output) < self._next_index:  # its end never came
+            start = {**orjson.loads(block.start), "status": "incomplete"}
+            self._hosted(block, dumps({"type": "response.output_item.done", "item": start}))
         if form.part and not item.opaque:
             return  # more parts may follow
         if form.event and not form.part:

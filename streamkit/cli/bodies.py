@@ -1,0 +1,58 @@
+"""What the two commands for whole bodies share: reading one, writing one over several lines, telling what became of it."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any
+
+from streamkit.cli.streams import STDIN, name_of, read, say, write
+from streamkit.errors import StreamkitError
+from streamkit.report import describe
+
+_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[^\s{}\[\],:"]++|[{}\[\],:]', re.DOTALL)
+_OPENERS, _CLOSERS = frozenset((b"{", b"[")), frozenset((b"}", b"]"))
+
+
+def add_body(command: Any) -> None:
+    """The options about the body itself."""
+    command.add_argument("--indent", action="store_true", help="write the body over several lines, for people")
+    command.add_argument("--quiet", "-q", action="store_true", help="no report on standard error")
+    command.add_argument("file", nargs="?", default=STDIN, metavar="FILE", help="the body; standard input by default")
+
+
+async def body_of(path: str) -> bytes:
+    return b"".join([chunk async for chunk in read(path)])
+
+
+def write_body(body: bytes, options: argparse.Namespace) -> None:
+    write((indented(body) if options.indent else body) + b"\n")
+
+
+def title_of(options: argparse.Namespace) -> str:
+    return f"{name_of(options.file)}: {options.source} -> {options.target}"
+
+
+def refuse(options: argparse.Namespace, error: StreamkitError) -> None:
+    """Why there is no body, on one line."""
+    say(f"{name_of(options.file)}: {describe(error)}")
+
+
+def indented(body: bytes) -> bytes:
+    """The same JSON over several lines. Only the blanks between tokens change: numbers keep their digits."""
+    written: list[bytes] = []
+    depth, before = 0, b""
+    for token in _TOKEN.findall(body):
+        if token in _CLOSERS:
+            depth -= 1
+        if before == b",":
+            written.append(b"\n" + b"  " * depth)
+        elif before == b":":
+            written.append(b" ")
+        elif (before in _OPENERS) != (token in _CLOSERS):
+            written.append(b"\n" + b"  " * depth)
+        if token in _OPENERS:
+            depth += 1
+        written.append(token)
+        before = token
+    return b"".join(written)

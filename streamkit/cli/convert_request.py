@@ -1,0 +1,97 @@
+"""``streamkit convert-request``: one request body for a provider of another dialect."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from streamkit.bodies import decode_request, encode_request
+from streamkit.cli.bodies import add_body, body_of, refuse, title_of, write_body
+from streamkit.cli.convert import tell
+from streamkit.cli.options import client, source
+from streamkit.dialects.base import DEFAULT_MAX_TOKENS
+from streamkit.errors import BadRequest
+from streamkit.messages import Request
+from streamkit.report import Status, StreamReport
+
+HELP = "translate one request body for a provider of another dialect"
+DETAIL = """\
+Reads the body that a client sent and writes the one that a provider gets: messages, tools, the choice among them, options.
+What the provider's dialect can't say is a loss, told on standard error with its name; numbers in arguments keep their digits.
+
+A request that can't be is refused with exit status 1 and one line with the path to the fault: also a call without a result, or
+a result without a call, unless --repair mends the history, and what the dialect has no way to ask for (a tool that must be
+called, of ollama), unless --emulate imitates it.
+
+example:
+  streamkit convert-request --from openai-chat --to anthropic request.json
+"""
+
+
+def add_to(commands: Any, statuses: str) -> None:
+    command = commands.add_parser(
+        "convert-request",
+        help=HELP,
+        description=DETAIL,
+        epilog=statuses,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        "--from", dest="source", required=True, type=client, metavar="DIALECT", help="the client's dialect"
+    )
+    command.add_argument(
+        "--to",
+        dest="target",
+        required=True,
+        type=source,
+        metavar="DIALECT",
+        help="the provider's dialect, or the provider",
+    )
+    command.add_argument("--model", help="the model's name at the provider (default: the request's)")
+    command.add_argument(
+        "--max-tokens",
+        type=_positive,
+        default=DEFAULT_MAX_TOKENS,
+        metavar="N",
+        help=f"where the dialect demands a bound and the request has none (default: {DEFAULT_MAX_TOKENS})",
+    )
+    command.add_argument("--repair", action="store_true", help="mend calls without results and results without calls")
+    command.add_argument(
+        "--emulate", action="store_true", help="imitate what the dialect lacks, where possible, instead of refusing"
+    )
+    add_body(command)
+    command.set_defaults(run=run)
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"a number of tokens is needed, not {text!r}")
+    return int(text)
+
+
+async def run(options: argparse.Namespace) -> Status:
+    report = StreamReport()
+    body = await body_of(options.file)
+    try:
+        request = decode_request(body, options.source, report=report)
+        request.model = options.model or request.model
+        written = encode_request(
+            request,
+            options.target,
+            repair=options.repair,
+            max_tokens=options.max_tokens,
+            emulate=options.emulate,
+            report=report,
+        )
+    except BadRequest as error:
+        refuse(options, error)
+        return Status.FAILED if error.path else Status.NOT_THIS_DIALECT  # no path: it is no JSON object
+    write_body(written, options)
+    if not options.quiet:
+        tell(report, f"{title_of(options)}: {_size(request)}")
+    return Status.DONE
+
+
+def _size(request: Request) -> str:
+    turns, tools = len(request.turns), len(request.tools)
+    return f"{turns} turn{'' if turns == 1 else 's'}, {tools} tool{'' if tools == 1 else 's'}"

@@ -1,0 +1,63 @@
+"""``streamkit convert-response``: one whole response body for a client of another dialect."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from streamkit.bodies import decode_response, encode_response
+from streamkit.cli.bodies import add_body, body_of, refuse, title_of, write_body
+from streamkit.cli.convert import ending, tell
+from streamkit.cli.options import add_policy, client, source
+from streamkit.errors import NotThisDialect, StreamError
+from streamkit.policy import POLICIES
+from streamkit.report import Status
+
+HELP = "translate one whole response body for a client of another dialect"
+DETAIL = """\
+Reads the body that a provider answered with, one that was not streamed, and writes the one that a client gets. What was
+repaired or lost is told on standard error.
+
+A provider's error, and a response that was cut, become the client dialect's own error body, never an answer; the exit status
+is 4 or 3. What the model had said is then a loss.
+
+example:
+  streamkit convert-response --from anthropic --to openai-chat response.json
+"""
+
+
+def add_to(commands: Any, statuses: str) -> None:
+    command = commands.add_parser(
+        "convert-response",
+        help=HELP,
+        description=DETAIL,
+        epilog=statuses,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    command.add_argument(
+        "--from",
+        dest="source",
+        required=True,
+        type=source,
+        metavar="DIALECT",
+        help="the provider's dialect, or the provider",
+    )
+    command.add_argument(
+        "--to", dest="target", required=True, type=client, metavar="DIALECT", help="the client's dialect, or the client"
+    )
+    add_policy(command)
+    add_body(command)
+    command.set_defaults(run=run)
+
+
+async def run(options: argparse.Namespace) -> Status:
+    body = await body_of(options.file)
+    try:
+        response = decode_response(body, options.source, policy=POLICIES[options.policy])
+    except StreamError as error:
+        refuse(options, error)
+        return Status.NOT_THIS_DIALECT if isinstance(error, NotThisDialect) else Status.FAILED
+    write_body(encode_response(response, options.target), options)
+    if not options.quiet:
+        tell(response.report, f"{title_of(options)}: {ending(response.report)}")
+    return response.report.status

@@ -1,0 +1,257 @@
+"""The neutral conversation to Anthropic's requests: options, tools, the choice among them; messages in ``messages_out.py``.
+
+A bound on the answer is demanded, and is the target's where the request has none. Sampling parameters are refused since API
+version 2026-10-21: of another dialect's request they are written only for a provider that says it is older. A choice that this
+dialect lacks (some of the tools, or forced thinking with a forced tool) is refused, or imitated if the target says so.
+
+How much to think is said in two places. An effort alone asks this server for effort only, while in other dialects it asks the
+model to think: then ``adaptive`` is written with it.
+
+Source: dialects.md §3.0, §3.2, §7.3, §7.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from attrs import evolve
+
+from streamkit.dialects.anthropic.messages_out import Block, Message, MessageWriter, plain
+from streamkit.dialects.anthropic.wire import (
+    DISPLAYS,
+    EFFORTS,
+    LEAST_BUDGET,
+    NEAREST_EFFORTS,
+    SERVICE_TIERS,
+    WITHOUT_SAMPLING,
+)
+from streamkit.dialects.base import Provider, Target
+from streamkit.dialects.writing import given, merged
+from streamkit.errors import BadRequest
+from streamkit.messages import OutputFormat, Request, Thinking, Tool, ToolChoice
+from streamkit.report import StreamReport
+
+SAMPLING: Final = ("temperature", "top_p", "top_k")
+#: Options that are written by methods of their own.
+BESIDE: Final = frozenset({"choices", "max_tokens", "output", "service_tier", "stop", "thinking", "user"})
+NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object"}
+#: What asks for thinking, with which a tool can't be forced.
+THINKS: Final = frozenset({"enabled", "adaptive"})
+SHOWN: Final[Mapping[str, str]] = {ours: word for word, ours in DISPLAYS.items()}
+
+
+def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
+    """Write a request body as JSON values. Raises BadRequest."""
+    return AnthropicRequestWriter(request, target, report).request_body()
+
+
+class AnthropicRequestWriter(MessageWriter):
+    def request_body(self) -> dict[str, Any]:
+        request, options = self.request, self.request.options
+        if options.choices is not None and options.choices > 1:
+            raise BadRequest("n", f"Anthropic gives one choice, and {options.choices} are asked for")
+        system, messages = self.conversation()
+        if not messages and not self.own:
+            system, messages = self._said_by_the_user(system)
+        offered, choice = self._offered(request.tool_choice)
+        thinking = self._thinking(options.thinking, choice, messages)
+        choice = self._with_thinking(choice, thinking)
+        tools = [written for tool in offered if (written := self.tool(tool)) is not None]
+        if not tools and not self.own and (called := _called(messages)):
+            tools, choice = self._declared(called), ToolChoice("none")
+        body = given(
+            model=request.model,
+            max_tokens=self._max_tokens(thinking),
+            system=plain(system) or None,
+            messages=[message.body() for message in messages],
+            tools=tools or None,
+            tool_choice=self._choice(choice, tools),
+            thinking=thinking,
+            output_config=self._output_config(options.thinking, options.output),
+            stop_sequences=list(options.stop) or None,
+            metadata=None if options.user is None else {"user_id": options.user},
+            service_tier=self._service_tier(options.service_tier),
+            stream=request.stream,
+        )
+        body |= self.options({name: name for name in self._sampling()}, BESIDE)
+        return merged(body, self.extras(request.extras, "parameter"))
+
+    def _said_by_the_user(self, system: list[Block]) -> tuple[list[Block], list[Message]]:
+        """Where only the system speaks, its words as the user's: the dialect demands a message."""
+        if not self.target.emulate or not system:
+            raise BadRequest("messages", "Anthropic needs a message of the user, beside what the system says")
+        self.lose("system_place")
+        return [], [Message("user", system)]
+
+    # -- options ---------------------------------------------------------------------------------------------------
+
+    def _max_tokens(self, thinking: Mapping[str, Any] | None) -> int:
+        """The bound; the target's is one on the answer, so what may be thought comes on top."""
+        bound = self.request.options.max_tokens
+        if bound is not None:
+            return bound
+        return self.target.max_tokens + ((thinking or {}).get("budget_tokens") or 0)
+
+    def _sampling(self) -> Sequence[str]:
+        """The sampling parameters that are written; a temperature must be in this vendor's range."""
+        if self.own:
+            return SAMPLING
+        version = (self.target.provider or _NEWEST).api_version
+        if version >= WITHOUT_SAMPLING:
+            return ()
+        temperature = self.request.options.temperature
+        return SAMPLING if temperature is None or temperature <= 1 else SAMPLING[1:]
+
+    def _service_tier(self, tier: str | None) -> str | None:
+        if tier is None or self.own or tier in SERVICE_TIERS:
+            return tier
+        self.lose("parameter", "service_tier")
+        return None
+
+    # -- thinking and output ---------------------------------------------------------------------------------------
+
+    def _thinking(
+        self, thinking: Thinking | None, choice: ToolChoice | None, messages: Sequence[Message]
+    ) -> dict[str, Any] | None:
+        if thinking is None:
+            return None
+        enabled = thinking.enabled
+        if not self.own and enabled is None and thinking.budget_tokens is None and thinking.effort is not None:
+            forced = choice is not None and choice.mode == "required"
+            if forced and thinking.effort != "none":
+                self.lose("parameter", "thinking")  # the effort is written, and the tool is what was asked for
+                return None
+            enabled = thinking.effort != "none"
+        if enabled is False or (thinking.effort == "none" and not self.own):
+            return {"type": "disabled"}
+        if thinking.budget_tokens is not None:
+            return self._budget(thinking, thinking.budget_tokens, messages)
+        if enabled is None:
+            if thinking.summary is not None:
+                self.lose("parameter", "thinking.summary")
+            return None
+        return given(type="adaptive", display=self._display(thinking.summary))
+
+    def _budget(self, thinking: Thinking, budget: int, messages: Sequence[Message]) -> dict[str, Any] | None:
+        if not self.own and _continues_unsigned(messages):
+            self.lose("parameter", "thinking")
+            return None
+        if not self.own and budget < LEAST_BUDGET:
+            self.lose("parameter", "thinking.budget_tokens")
+            budget = LEAST_BUDGET
+        return given(type="enabled", budget_tokens=budget, display=self._display(thinking.summary))
+
+    def _display(self, summary: str | None) -> str | None:
+        if summary in {"concise", "detailed"}:
+            self.lose("parameter", "thinking.summary")
+        return None if summary is None else SHOWN.get(summary, "summarized")
+
+    def _output_config(self, thinking: Thinking | None, output: OutputFormat | None) -> dict[str, Any] | None:
+        effort = thinking.effort if thinking is not None else None
+        if effort is not None and effort not in EFFORTS and not self.own:
+            nearest = NEAREST_EFFORTS.get(effort)
+            if effort != "none":
+                self.lose("parameter", "thinking.effort")
+            effort = nearest
+        return given(effort=effort, format=self._format(output)) or None
+
+    def _format(self, output: OutputFormat | None) -> dict[str, Any] | None:
+        if output is None or output.kind == "text":
+            return None
+        if output.kind == "json":
+            self.lose("parameter", "output")
+            return None
+        for name in "name", "description":
+            if getattr(output, name) is not None:
+                self.lose("parameter", f"output.{name}")
+        if output.strict is False:  # here an answer always fits
+            self.lose("parameter", "output.strict")
+        return {"type": "json_schema", "schema": output.schema}
+
+    # -- tools -----------------------------------------------------------------------------------------------------
+
+    def tool(self, tool: Tool) -> dict[str, Any] | None:
+        """A definition; None for a tool that another dialect's provider runs itself."""
+        if tool.kind == "server":
+            if self.own and tool.raw is not None:
+                return dict(tool.raw)
+            self.lose("tool_definition", tool.name)
+            return None
+        if tool.kind == "custom":
+            self.extras(tool.extras)
+            tool = self.as_function(tool)
+        empty = tool.parameters is None or (tool.parameters == {} and not self.own)
+        written = given(
+            name=self.tool_name(tool.name),
+            description=tool.description,
+            input_schema=dict(NO_PARAMETERS) if empty else tool.parameters,
+            strict=tool.strict if self.own else tool.strict or None,
+        )
+        return merged(written | self.cache(tool.cache), self.extras(tool.extras))
+
+    def _offered(self, choice: ToolChoice | None) -> tuple[Sequence[Tool], ToolChoice | None]:
+        """The tools that are offered, and the choice among them: one of some tools is imitated by offering no others."""
+        tools = self.request.tools
+        named = choice is not None and choice.mode == "required" and len(choice.names) == 1
+        if choice is None or not choice.names or named or choice.mode == "none":
+            return tools, choice
+        if not self.target.emulate:
+            raise BadRequest("tool_choice", "Anthropic can't be told to choose among some of the tools only")
+        self.lose("tool_choice", "names")
+        return [tool for tool in tools if tool.name in choice.names], evolve(choice, names=())
+
+    def _declared(self, names: Sequence[str]) -> list[dict[str, Any]]:
+        """Tools that were called: with calls in the history the server demands definitions, even where none may be called."""
+        for _ in names:
+            self.report.repair("tool_declared")
+        return [{"name": name, "input_schema": dict(NO_PARAMETERS)} for name in names]
+
+    def _with_thinking(self, choice: ToolChoice | None, thinking: Mapping[str, Any] | None) -> ToolChoice | None:
+        """The choice, if thinking does not forbid it (§3.2)."""
+        if choice is None or choice.mode != "required" or thinking is None or thinking.get("type") not in THINKS:
+            return choice
+        if not self.target.emulate:
+            raise BadRequest("tool_choice", "Anthropic can't be told to call a tool while thinking is enabled")
+        self.lose("tool_choice", "required")
+        return evolve(choice, mode="auto", names=())
+
+    def _choice(self, choice: ToolChoice | None, tools: Sequence[Any]) -> dict[str, Any] | None:
+        if choice is None:
+            return None
+        self.extras(choice.extras, "tool_choice")
+        if not tools and not self.own and choice.mode != "required":
+            return None  # a choice without tools is refused, and this one says nothing
+        parallel = choice.parallel if self.own or choice.parallel is False else None
+        serial = None if parallel is None or (choice.mode == "none" and not self.own) else not parallel
+        match choice.mode:
+            case "required" if choice.names:
+                kind, name = "tool", self.tool_name(choice.names[0])
+                return given(type=kind, name=name, disable_parallel_tool_use=serial)
+            case "required":
+                kind = "any"
+            case _:
+                kind = choice.mode
+        return given(type=kind, disable_parallel_tool_use=serial)
+
+
+_NEWEST: Final = Provider(name="", title="")
+
+
+def _called(messages: Sequence[Message]) -> list[str]:
+    """The names of the tools that the history calls, each once."""
+    blocks = (block for message in messages for block in message.blocks)
+    return list(dict.fromkeys(block["name"] for block in blocks if block["type"] == "tool_use"))
+
+
+def _continues_unsigned(messages: Sequence[Message]) -> bool:
+    """Whether the answer goes on with a turn that called tools and does not begin with thinking.
+
+    With a budget the server then demands what it had thought before the calls.
+    """
+    if len(messages) < 2 or messages[-1].role != "user":
+        return False
+    if not any(block["type"] == "tool_result" for block in messages[-1].blocks):
+        return False
+    before = next((message for message in reversed(messages) if message.role == "assistant"), None)
+    return before is not None and before.blocks[0]["type"] not in {"thinking", "redacted_thinking"}

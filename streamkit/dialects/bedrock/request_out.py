@@ -1,0 +1,272 @@
+"""The neutral conversation to Bedrock's Converse requests: options, tools, the choice among them; ``messages_out.py`` writes
+messages.
+
+What Converse has no word for is written into ``additionalModelRequestFields`` where the model is Claude, which its id says:
+how to think, and that calls may not be parallel. For other models it is a loss, since each takes other words. The model and
+whether to stream are in the URL.
+
+A choice that this dialect lacks (some of the tools) is refused, or imitated if the target says so. For ``none`` no tools are
+offered; but where the history has calls the server demands definitions, so the tools called there are defined.
+
+Source: dialects.md §6.1, §7.3, §7.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+from attrs import evolve
+
+from streamkit.dialects.anthropic.wire import DISPLAYS, EFFORTS, LEAST_BUDGET, NEAREST_EFFORTS
+from streamkit.dialects.base import Target
+from streamkit.dialects.bedrock.messages_out import Block, Message, MessageWriter
+from streamkit.dialects.bedrock.wire import CACHE_POINTS, SERVICE_TIERS
+from streamkit.dialects.writing import given, merged
+from streamkit.errors import BadRequest
+from streamkit.messages import OutputFormat, Request, Thinking, Tool, ToolCall, ToolChoice
+from streamkit.report import StreamReport
+
+#: Members of ``inferenceConfig``, by our names.
+INFERENCE: Final[Mapping[str, str]] = {
+    "max_tokens": "maxTokens",
+    "temperature": "temperature",
+    "top_p": "topP",
+    "stop": "stopSequences",
+}
+#: Options that are written by methods of their own.
+BESIDE: Final = frozenset({"choices", "output", "service_tier", "thinking", "top_k"})
+NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object"}
+#: What asks for thinking, with which a tool can't be forced.
+THINKS: Final = frozenset({"enabled", "adaptive"})
+SHOWN: Final[Mapping[str, str]] = {ours: word for word, ours in DISPLAYS.items()}
+
+
+def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
+    """Write a request body of Converse as JSON values. Raises BadRequest."""
+    return BedrockRequestWriter(request, target, report).request_body()
+
+
+class BedrockRequestWriter(MessageWriter):
+    def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
+        super().__init__(request, target, report)
+        #: Whether the model's own fields are Claude's, or those that the client wrote.
+        self.claude = self.own or is_claude(request.model)
+
+    def request_body(self) -> dict[str, Any]:
+        request, options = self.request, self.request.options
+        if options.choices is not None and options.choices > 1:
+            raise BadRequest("n", f"Bedrock gives one choice, and {options.choices} are asked for")
+        system, messages = self.conversation()
+        if not messages and not self.own:
+            system, messages = self._said_by_the_user(system)
+        choice = request.tool_choice
+        thinking = self._thinking(options.thinking, choice, messages)
+        choice = self._with_thinking(choice, thinking)
+        tools, choice = self._tools(choice)
+        model = given(
+            thinking=thinking,
+            top_k=self._top_k(options.top_k),
+            tool_choice=self._parallel(choice) if tools else None,
+        )
+        body = given(
+            messages=[message.body() for message in messages],
+            system=system or None,
+            inferenceConfig=self.options(self._inference(), BESIDE) or None,
+            toolConfig=given(tools=tools, toolChoice=self._choice(choice, model)) if tools else None,
+            additionalModelRequestFields=model or None,
+            outputConfig=self._output_config(options.thinking, options.output) or None,
+            serviceTier=self._service_tier(options.service_tier),
+        )
+        return merged(body, self.extras(request.extras, "parameter"))
+
+    def _said_by_the_user(self, system: list[Block]) -> tuple[list[Block], list[Message]]:
+        """Where only the system speaks, its words as the user's: the server demands a message."""
+        if not self.target.emulate or not system:
+            raise BadRequest("messages", "Bedrock needs a message of the user, beside what the system says")
+        self.lose("system_place")
+        return [], [Message("user", said=system)]
+
+    # -- options ---------------------------------------------------------------------------------------------------
+
+    def _inference(self) -> Mapping[str, str]:
+        """The options that stand in ``inferenceConfig``; a temperature must be in the dialect's range, 0 to 1."""
+        temperature = self.request.options.temperature
+        if self.own or temperature is None or temperature <= 1:
+            return INFERENCE
+        return {name: word for name, word in INFERENCE.items() if name != "temperature"}
+
+    def _top_k(self, top_k: int | None) -> int | None:
+        if top_k is not None and not self.claude:
+            self.lose("parameter", "top_k")
+            return None
+        return top_k
+
+    def _service_tier(self, tier: str | None) -> dict[str, Any] | None:
+        if tier is None or self.own or tier in SERVICE_TIERS:
+            return None if tier is None else {"type": tier}
+        self.lose("parameter", "service_tier")
+        return None
+
+    # -- thinking and output ---------------------------------------------------------------------------------------
+
+    def _thinking(
+        self, thinking: Thinking | None, choice: ToolChoice | None, messages: Sequence[Message]
+    ) -> dict[str, Any] | None:
+        """Claude's ``thinking``. An effort alone asks its server for effort only, and those of other dialects to think."""
+        if thinking is None:
+            return None
+        if not self.claude:
+            for name in ("budget_tokens", "enabled", "summary"):
+                if getattr(thinking, name) is not None:
+                    self.lose("parameter", f"thinking.{name}")
+            return None
+        enabled = thinking.enabled
+        if not self.own and enabled is None and thinking.budget_tokens is None and thinking.effort is not None:
+            if choice is not None and choice.mode == "required" and thinking.effort != "none":
+                self.lose("parameter", "thinking")  # the effort is written, and the tool is what was asked for
+                return None
+            enabled = thinking.effort != "none"
+        if enabled is False or (thinking.effort == "none" and not self.own):
+            return {"type": "disabled"}
+        if thinking.budget_tokens is not None:
+            return self._budget(thinking, thinking.budget_tokens, messages)
+        if enabled is None:
+            if thinking.summary is not None:
+                self.lose("parameter", "thinking.summary")
+            return None
+        return given(type="adaptive", display=self._display(thinking.summary))
+
+    def _budget(self, thinking: Thinking, budget: int, messages: Sequence[Message]) -> dict[str, Any] | None:
+        if not self.own and _continues_unsigned(messages):
+            self.lose("parameter", "thinking")
+            return None
+        if not self.own and budget < LEAST_BUDGET:
+            self.lose("parameter", "thinking.budget_tokens")
+            budget = LEAST_BUDGET
+        return given(type="enabled", budget_tokens=budget, display=self._display(thinking.summary))
+
+    def _display(self, summary: str | None) -> str | None:
+        if summary in {"concise", "detailed"}:
+            self.lose("parameter", "thinking.summary")
+        return None if summary is None else SHOWN.get(summary, "summarized")
+
+    def _output_config(self, thinking: Thinking | None, output: OutputFormat | None) -> dict[str, Any]:
+        effort = thinking.effort if thinking is not None else None
+        if effort is not None and effort not in EFFORTS and not self.own:
+            if effort != "none" or not self.claude:
+                self.lose("parameter", "thinking.effort")
+            effort = NEAREST_EFFORTS.get(effort)
+        return given(effort=effort, textFormat=self._format_of(output))
+
+    def _format_of(self, output: OutputFormat | None) -> dict[str, Any] | None:
+        if output is None or output.kind == "text":
+            return None
+        if output.kind == "json":
+            self.lose("parameter", "output")
+            return None
+        if output.strict is False:  # here an answer always fits
+            self.lose("parameter", "output.strict")
+        schema = orjson.dumps(output.schema).decode()
+        definition = given(schema=schema, name=output.name, description=output.description)
+        return {"type": "json_schema", "structure": {"jsonSchema": definition}}
+
+    # -- tools -----------------------------------------------------------------------------------------------------
+
+    def _tools(self, choice: ToolChoice | None) -> tuple[list[Block], ToolChoice | None]:
+        """The tools that are offered, and the choice among them."""
+        offered: Sequence[Tool] = self.request.tools
+        if choice is not None:
+            self.extras(choice.extras, "tool_choice")
+        if choice is not None and choice.mode == "none":
+            if offered:
+                self.lose("tool_choice", "none")
+            offered, choice = (), None
+        elif choice is not None and choice.names and not (choice.mode == "required" and len(choice.names) == 1):
+            if not self.target.emulate:
+                raise BadRequest("tool_choice", "Bedrock can't be told to choose among some of the tools only")
+            self.lose("tool_choice", "names")
+            offered = [tool for tool in offered if tool.name in choice.names]
+            choice = evolve(choice, names=())
+        written = [block for tool in offered for block in self._tool(tool)]
+        if choice is not None and choice.mode == "required" and not written:
+            raise BadRequest("tool_choice", "a tool must be called, and there is none")
+        return written or self._declared(), choice
+
+    def _tool(self, tool: Tool) -> list[Block]:
+        """A definition, and its mark; nothing for a tool that another dialect's provider runs itself."""
+        if tool.kind == "server":
+            if not self.own or tool.raw is None:
+                self.lose("tool_definition", tool.name)
+                return []
+            return [dict(tool.raw), *self._point(tool)]
+        if tool.kind == "custom":
+            self.extras(tool.extras)
+            tool = self.as_function(tool)
+        empty = tool.parameters is None or (tool.parameters == {} and not self.own)
+        spec = given(
+            name=self.tool_name(tool.name),
+            description=tool.description or None,
+            inputSchema={"json": dict(NO_PARAMETERS) if empty else tool.parameters},
+            strict=tool.strict if self.own else tool.strict or None,
+        )
+        return [{"toolSpec": merged(spec, self.extras(tool.extras))}, *self._point(tool)]
+
+    def _point(self, tool: Tool) -> list[Block]:
+        if tool.cache is None:
+            return []
+        if self.request.dialect not in self.same_spans:
+            self.lose("cache_mark", tool.name)
+        return [{"cachePoint": dict(CACHE_POINTS[tool.cache])}]
+
+    def _declared(self) -> list[Block]:
+        """Tools that the history calls, where none is offered: the server demands definitions then."""
+        calls = (part for turn in self.request.turns for part in turn.parts if isinstance(part, ToolCall))
+        names = dict.fromkeys(self.tool_name(call.name) for call in calls)
+        for _ in names:
+            self.report.repair("tool_declared")
+        return [{"toolSpec": {"name": name, "inputSchema": {"json": dict(NO_PARAMETERS)}}} for name in names]
+
+    def _with_thinking(self, choice: ToolChoice | None, thinking: Mapping[str, Any] | None) -> ToolChoice | None:
+        """The choice, if Claude's thinking does not forbid it (dialects.md §3.2)."""
+        if choice is None or choice.mode != "required" or thinking is None or thinking.get("type") not in THINKS:
+            return choice
+        if not self.target.emulate:
+            raise BadRequest("tool_choice", "Claude can't be told to call a tool while thinking is enabled")
+        self.lose("tool_choice", "required")
+        return evolve(choice, mode="auto", names=())
+
+    def _choice(self, choice: ToolChoice | None, model: Mapping[str, Any]) -> dict[str, Any] | None:
+        """``toolChoice``; ``auto``, the default, is not said twice where Claude's own words say it."""
+        if choice is None:
+            return None
+        if choice.mode == "required":
+            return {"tool": {"name": self.tool_name(choice.names[0])}} if choice.names else {"any": {}}
+        return None if "tool_choice" in model else {"auto": {}}
+
+    def _parallel(self, choice: ToolChoice | None) -> dict[str, Any] | None:
+        """Claude's own ``tool_choice``, which has its type only where ``toolChoice`` does not say it: else it is refused."""
+        if choice is None or choice.parallel is None or (choice.parallel and not self.own):
+            return None
+        if not self.claude:
+            self.lose("tool_choice", "parallel")
+            return None
+        kind = "auto" if choice.mode == "auto" else None
+        return given(type=kind, disable_parallel_tool_use=not choice.parallel)
+
+
+def is_claude(model: str | None) -> bool:
+    """Whether an id says that the model is Anthropic's; that of an application's inference profile does not."""
+    return model is not None and ("anthropic" in model or "claude" in model)
+
+
+def _continues_unsigned(messages: Sequence[Message]) -> bool:
+    """Whether the answer goes on with a turn that called tools and does not begin with thinking.
+
+    With a budget the server then demands what Claude had thought before the calls.
+    """
+    if not messages or not messages[-1].results:
+        return False
+    before = next((message for message in reversed(messages) if message.role == "assistant"), None)
+    return before is not None and "reasoningContent" not in before.said[0]

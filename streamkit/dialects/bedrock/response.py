@@ -1,0 +1,294 @@
+"""Bedrock's whole responses: what Converse answers, and error bodies, both directions.
+
+Reading. A whole message says at once what a stream says in pieces, so it is taken apart into the messages of one, which the
+decoder of streams reads. What is counted comes behind the stop reason, as there. A body that is Anthropic's own message came
+of InvokeModel, and is read by Anthropic's decoder.
+
+An error body's kind stands in a header of the answer, which is not seen here, or in ``__type`` beside the message; so it is
+written there.
+
+Writing. Blocks stand in the order of the parts. An input is an object: a call whose text is cut off is withheld, since a
+client would run it. What is lost is counted as the encoder of streams does.
+
+Source: dialects.md §6.1, §7.2, §7.5; botocore's model of ``ConverseResponse``, and its parser of errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from streamkit.dialects.anthropic.response import AnthropicBodyDecoder
+from streamkit.dialects.base import Encoding
+from streamkit.dialects.bedrock.asides import STREAMED, BlockList, asides_of, messages_of
+from streamkit.dialects.bedrock.decode import BedrockDecoder
+from streamkit.dialects.bedrock.wire import (
+    BODY_EXCEPTION_NAMES,
+    BODY_FIELDS,
+    EXCEPTIONS,
+    EXTRA_FIELDS,
+    INEXACT_BODY_ERRORS,
+    INEXACT_STOPS,
+    METADATA,
+    PADDING,
+    UNKNOWN_EXCEPTION,
+    VENDOR,
+    count_usage_losses,
+    encode_usage,
+    stop_name,
+)
+from streamkit.dialects.decoding import count_of, read_body, text_of
+from streamkit.dialects.encoding import failure_of, object_arguments
+from streamkit.dialects.opaque import Kind, seal
+from streamkit.dialects.writing import merged
+from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, WireEvent
+from streamkit.framing.frame import Frame
+from streamkit.limits import Limits
+from streamkit.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.report import StreamReport, Withheld
+from streamkit.tool_calls.value_text import item_texts, value_text
+
+#: The member of an error body that names its kind.
+TYPE = "__type"
+CITED = frozenset({"content", "citations"})
+
+
+def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
+    """The wire events of a whole body. Raises NotThisDialect, and what broke the reading."""
+    return read_body(BedrockBodyDecoder(limits, report), body)
+
+
+def encode_response(response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:
+    """A whole body as JSON values."""
+    return BedrockResponseWriter(response, encoding, report).body()
+
+
+class BedrockBodyDecoder(BedrockDecoder):
+    def take(self, frame: Frame) -> None:
+        document = self.load(frame)
+        if document is None:
+            return
+        self.recognised = True
+        if type(document.get("output")) is dict:
+            self._whole(document, frame.data)
+        elif document.get("type") == "message":
+            self._native_message(frame)
+        elif isinstance(document.get(TYPE), str) or _message_of(document) is not None:
+            self._error(document)
+        else:
+            self.recognised = False
+            self.strange()
+
+    def _whole(self, document: dict[str, Any], body: bytes) -> None:
+        message = self.fields(document["output"].get("message"))
+        self._say("messageStart", {name: value for name, value in message.items() if name != "content"})
+        if blocks := self.items(message.get("content")):
+            texts = item_texts(value_text(body, "output", "message", "content"))
+            for number, (block, text) in enumerate(zip(blocks, texts, strict=True)):
+                self._block(self.fields(block), number, text)
+        last = {name: document.get(name) for name in ("stopReason", "additionalModelResponseFields")}
+        self._say("messageStop", last)
+        self._say("metadata", {name: value for name, value in document.items() if name not in BODY_FIELDS})
+
+    def _say(self, event: str, payload: dict[str, Any]) -> None:
+        """Read what a stream would have had a message of its own for."""
+        self.frame = Frame(b"", event=event)
+        self._by_event[event](payload)
+
+    def _block(self, block: dict[str, Any], number: int, text: bytes) -> None:
+        for member, value in block.items():
+            if value is None:
+                continue
+            if member in STREAMED and type(value) is dict:
+                given = self._input(value, text) if member == "toolUse" else ""
+                for event, payload in messages_of(member, value, number, given):
+                    self._say(event, payload)
+                continue
+            deltas = list(self._deltas(member, value))
+            for delta in deltas:
+                self._say("contentBlockDelta", {"contentBlockIndex": number, "delta": delta})
+            if deltas:
+                self._say("contentBlockStop", {"contentBlockIndex": number})
+            else:
+                self.out += asides_of(member, value, number)
+
+    def _input(self, use: dict[str, Any], block: bytes) -> str:
+        """The text of a call's input."""
+        given = use.get("input")
+        if isinstance(given, str):
+            self.report.repair("arguments_not_object")
+            return given
+        return "" if given is None else value_text(block, "toolUse", "input")
+
+    def _deltas(self, member: str, value: Any) -> Iterator[dict[str, Any]]:
+        """What a stream would have said of text and reasoning; nothing for blocks that it has no form for."""
+        if member == "text":
+            yield {"text": value}
+        elif member == "citationsContent" and type(value) is dict:
+            for piece in self.items(value.get("content")):
+                yield {"text": self.fields(piece).get("text") or ""}
+            for citation in self.items(value.get("citations")):
+                yield {"citation": citation}
+            for name in value.keys() - CITED:
+                self.out.append(Aside(VENDOR, "metadata", f"citationsContent.{name}", value[name]))
+        elif member == "reasoningContent" and type(value) is dict:
+            for inner in (self.fields(value.get("reasoningText")), {**value, "reasoningText": None}):
+                for name, said in inner.items():
+                    if said is not None:
+                        yield {"reasoningContent": {name: said}}
+
+    def _native_message(self, frame: Frame) -> None:
+        """An answer of InvokeModel, of Anthropic's models."""
+        native = AnthropicBodyDecoder(self.limits, self.report)
+        self.out += native.feed([frame])
+        if native.fault is not None:
+            raise native.fault
+
+    def _error(self, document: dict[str, Any]) -> None:
+        name = (text_of(document.get(TYPE)) or "").rpartition("#")[2].partition(":")[0]
+        native = name[:1].lower() + name[1:]  # as streams name it
+        error, status = EXCEPTIONS.get(native, UNKNOWN_EXCEPTION)
+        message = _message_of(document) or "an error without a message: " + (name or orjson.dumps(document).decode())
+        self.out.append(ProviderFailed(error, message, native or None, None, status, document, VENDOR))
+
+
+class BedrockResponseWriter:
+    def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
+        self.response = response
+        self.encoding = encoding
+        self.report = report
+        self._own = response.vendor == VENDOR
+        self._fields: dict[str, Any] = {}
+        self._metadata: dict[str, Any] = {}
+        self._calls = 0  # that were written
+
+    def body(self) -> dict[str, Any]:
+        response = self.response
+        failure = failure_of(response, self.report)
+        if failure is not None:
+            return self.error(failure)
+        for _ in response.choices[1:]:
+            self.report.lose("extra_choice")
+        choice = response.choices[0] if response.choices else Choice(stop_reason="stop")
+        message = {"role": "assistant", "content": self.content(choice)}
+        if response.extras and not self._own:
+            self.report.lose("response_fields")
+        body: dict[str, Any] = {
+            "output": {"message": merged(message, response.extras if self._own else {})},
+            "stopReason": self._stop_reason(choice),
+            "usage": self._usage(),
+            "metrics": self._metrics(),
+        }
+        if choice.stop_sequence is not None:
+            delta = self._fields.get("delta")
+            self._fields["delta"] = {
+                **(delta if isinstance(delta, dict) else {}),
+                "stop_sequence": choice.stop_sequence,
+            }
+        if self._fields:
+            body["additionalModelResponseFields"] = self._fields
+        return merged(body, self._metadata)
+
+    def _stop_reason(self, choice: Choice) -> str:
+        """The stop reason. Where every call was withheld, the client must not wait for one."""
+        reason = choice.stop_reason or "other"
+        unfounded = reason == "tool_calls" and not self._calls
+        if unfounded or reason in INEXACT_STOPS:
+            self.report.lose("stop_reason")
+        return "end_turn" if unfounded else stop_name(reason, choice.native_stop_reason)
+
+    def _usage(self) -> dict[str, Any]:
+        usage = self.response.usage or UsageReported()
+        count_usage_losses(usage, self.report)
+        return encode_usage(usage)
+
+    def _metrics(self) -> dict[str, Any]:
+        """What the service model demands; nobody here measured the time."""
+        metrics = self._metadata.pop("metrics", {})
+        return metrics if count_of(metrics, "latencyMs") is not None else {**metrics, "latencyMs": 0}
+
+    # -- content ---------------------------------------------------------------------------------------------------
+
+    def content(self, choice: Choice) -> list[dict[str, Any]]:
+        blocks = BlockList(self.report)
+        if choice.refusal:
+            self.report.lose("refusal_as_text")
+        for part in choice.parts:
+            self._part(part, blocks)
+        return blocks.finish()
+
+    def _part(self, part: Part, blocks: BlockList) -> None:
+        match part:
+            case Text() | Refusal():
+                if part.text:
+                    blocks.text(part.text, part.block)
+                if isinstance(part, Text) and part.signature is not None:
+                    blocks.add(_redacted("text" if part.text else "part", part.signature))
+            case Reasoning():
+                thought = {"text": part.text}
+                if part.signature is not None:
+                    thought["signature"] = _signature(part.signature)
+                blocks.add({"reasoningContent": {"reasoningText": thought}})
+            case RedactedReasoning():
+                blocks.add(_redacted("opaque", part.opaque))
+            case ToolCall():
+                self._call(part, blocks)
+            case Aside():
+                self._aside(part, blocks)
+            case _:
+                raise TypeError(f"a response has no {type(part).__name__}")
+
+    def _call(self, call: ToolCall, blocks: BlockList) -> None:
+        text = object_arguments(call, self.encoding.limits, self.report) if call.name else None
+        if text is None:
+            self.report.lose("call_withheld")
+            self.report.withheld.append(Withheld("call_withheld", call.id, call.name or None, call.arguments))
+            return
+        if call.signature is not None:  # Bedrock signs no calls: it stands before the call, sealed
+            blocks.add(_redacted("call", call.signature))
+        use = {"toolUseId": call.id, "name": call.name, "input": orjson.Fragment(text)}
+        if call.extras and not self._own:
+            self.report.lose("metadata")
+        self._calls += 1
+        blocks.add({"toolUse": merged(use, call.extras or {}) if self._own else use})
+
+    def _aside(self, part: Aside, blocks: BlockList) -> None:
+        if part.vendor != VENDOR:
+            self.report.lose(part.kind, what=part.type)
+        elif part.type == EXTRA_FIELDS:
+            self._fields = dict(part.raw)
+        elif part.type.startswith(METADATA):
+            self._metadata[part.type.removeprefix(METADATA)] = part.raw
+        else:
+            blocks.aside(part)
+
+    # -- errors ----------------------------------------------------------------------------------------------------
+
+    def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        """An error body, whose kind botocore and the other SDKs read where no header says it."""
+        native = failure.native_type if failure.vendor == VENDOR else None
+        name = native if native is not None and native in EXCEPTIONS else BODY_EXCEPTION_NAMES[failure.type]
+        body: dict[str, Any] = {TYPE: name[:1].upper() + name[1:], "message": failure.message}
+        if native is not None and isinstance(failure.raw, dict):
+            return merged(body, {member: value for member, value in failure.raw.items() if member != PADDING})
+        if failure.type in INEXACT_BODY_ERRORS or (failure.code is not None and failure.type != "truncated"):
+            self.report.lose("error_detail")
+        return body
+
+
+def _message_of(document: dict[str, Any]) -> str | None:
+    """What an error says: AWS itself spells the member both ways."""
+    return text_of(document.get("message")) or text_of(document.get("Message"))
+
+
+def _redacted(kind: Kind, opaque: Opaque) -> dict[str, Any]:
+    """Redacted content: this vendor's as it is, what is another's or belongs to a part sealed."""
+    own = kind == "opaque" and opaque.vendor == VENDOR
+    data = opaque.blob if own else seal(kind, opaque.vendor, opaque.blob)
+    return {"reasoningContent": {"redactedContent": data}}
+
+
+def _signature(opaque: Opaque) -> str:
+    return opaque.blob if opaque.vendor == VENDOR else seal("reasoning", opaque.vendor, opaque.blob)

@@ -1,0 +1,113 @@
+"""Requests and whole responses by name: which way a name is read, what is refused, what is reported. Source: design.md §8."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from attrs import evolve
+
+from streamkit import bodies
+from streamkit.bodies import decode_request, decode_response, encode_request, encode_response
+from streamkit.dialects import openai_chat
+from streamkit.errors import BadRequest, TooManyToolCalls, UsageError
+from streamkit.limits import Limits
+from streamkit.messages import Request, Response, Text, ToolCall, ToolResult, Turn
+from streamkit.report import StreamReport
+
+REQUEST = b'{"model": "m", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 5}'
+CALLS = [{"id": f"c{n}", "type": "function", "function": {"name": "f", "arguments": "{}"}} for n in range(2)]
+ANSWER = json.dumps(
+    {
+        "id": "i",
+        "created": 1,
+        "model": "m",
+        "choices": [{"message": {"role": "assistant", "tool_calls": CALLS}, "finish_reason": "tool_calls"}],
+    }
+).encode()
+
+
+def test_a_request_comes_from_a_client_and_goes_to_a_provider():
+    request = decode_request(REQUEST, "openai-python")
+    assert request.dialect == "openai-chat"
+    assert json.loads(encode_request(request, "openai"))["max_completion_tokens"] == 5
+    with pytest.raises(UsageError, match="deepseek"):
+        decode_request(REQUEST, "deepseek")
+    with pytest.raises(UsageError, match="openai-python"):
+        encode_request(request, "openai-python")
+
+
+def test_a_response_comes_from_a_provider_and_goes_to_a_client():
+    response = decode_response(ANSWER, "deepseek")
+    assert response.report.habits
+    assert json.loads(encode_response(response, "openai-python"))["object"] == "chat.completion"
+    with pytest.raises(UsageError, match="openai-python"):
+        decode_response(ANSWER, "openai-python")
+    with pytest.raises(UsageError, match="deepseek"):
+        encode_response(response, "deepseek")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda name: decode_request(REQUEST, name),
+        lambda name: encode_request(Request("openai-chat"), name),
+        lambda name: decode_response(ANSWER, name),
+        lambda name: encode_response(Response("openai-chat"), name),
+    ],
+)
+def test_a_dialect_that_only_streams_is_refused(use: Callable[[str], object], monkeypatch):
+    silent = evolve(openai_chat.DIALECT, name="silent", bodies=None)
+    monkeypatch.setattr(bodies, "source_named", lambda _name: (silent, None))
+    monkeypatch.setattr(bodies, "client_named", lambda _name: (silent, None))
+    with pytest.raises(UsageError, match="silent has no whole bodies"):
+        use("silent")
+
+
+def unpaired() -> Request:
+    return Request(
+        "openai-chat",
+        "m",
+        [Turn("user", [Text("hi")]), Turn("assistant", [ToolCall(0, "c1", "f", "{}")]), Turn("user", [Text("so?")])],
+    )
+
+
+def test_a_call_without_its_result_is_refused_or_repaired():
+    with pytest.raises(BadRequest, match="'c1' has no result") as caught:
+        encode_request(unpaired(), "openai-chat")
+    assert caught.value.path == "turns[1].parts[0]"
+    report = StreamReport()
+    written = json.loads(encode_request(unpaired(), "openai-chat", repair=True, report=report))
+    assert [message["role"] for message in written["messages"]] == ["user", "assistant", "tool", "user"]
+    assert report.repairs == {"result_missing": 1}
+    assert report.losses == {"result_error": 1}
+
+
+def test_a_result_without_its_call_is_refused():
+    request = Request("openai-chat", "m", [Turn("user", [ToolResult("c9", [Text("done")])])])
+    with pytest.raises(BadRequest, match="'c9' has no call"):
+        encode_request(request, "openai-chat")
+
+
+def test_what_is_lost_of_a_response_is_in_its_own_report():
+    response = decode_response(ANSWER, "openai-chat")
+    response.choices[0].stop_sequence = "x"
+    encode_response(response, "openai-chat")
+    assert response.report.losses == {"stop_sequence": 1}
+    other = StreamReport()
+    encode_response(response, "openai-chat", report=other)
+    assert other.losses == {"stop_sequence": 1}
+
+
+def test_limits_hold_for_whole_bodies():
+    report = StreamReport()
+    with pytest.raises(TooManyToolCalls):
+        decode_response(ANSWER, "openai-chat", limits=Limits(tool_calls=1), report=report)
+    assert isinstance(report.error, TooManyToolCalls)
+    assert len(decode_response(ANSWER, "openai-chat", limits=Limits(tool_calls=2)).tool_calls) == 2
+
+
+def test_the_report_counts_bytes():
+    report = decode_response(ANSWER, "openai-chat").report
+    assert (report.bytes_in, report.frames, report.clean) == (len(ANSWER), 1, True)
