@@ -197,8 +197,8 @@ class Dialect:
     terminates: Callable[[Frame], bool]
     #: Whether a decoded payload can be this dialect's: for ``auto`` and for a clear refusal.
     recognises: Callable[[str, Any], bool]
-    #: For a dialect with another framing than its encoder's: what stands behind bytes that passed in it and end with that byte,
-    #: blanks aside, for an encoder's error frame, or for none where the stream is whole. None: as in the encoder's own.
+    #: For a dialect with another framing than its encoder's: what stands behind bytes that passed in it and end with that
+    #: byte, blanks aside, for an encoder's error frame, or for none where the stream is whole. None: as in the encoder's own.
     continued: Callable[[FramingParser, bytes, bytes], bytes | None] = lambda _parser, _last, _frame: None
     #: None for a dialect that only streams.
     bodies: Bodies | None = None

@@ -319,7 +319,9 @@ def test_messages_that_say_the_same_are_written_alike(name):
 
 def test_arguments_and_answers_are_the_text_of_the_body():
     given = b'{"z": 1.0, "a": 18446744073709551616, "e": 1E400}'
-    whole = b'{"messages": [{"role": "assistant", "content": [{"toolUse": {"toolUseId": "i", "name": "f", "input": %b}}]}'
+    whole = (
+        b'{"messages": [{"role": "assistant", "content": [{"toolUse": {"toolUseId": "i", "name": "f", "input": %b}}]}'
+    )
     whole += b', {"role": "user", "content": [{"toolResult": {"toolUseId": "i", "content": [{"json": %b}]}}]}]}'
     given = given.replace(b', "e": 1E400', b"")
     request = decode_request(whole % (given, given), "bedrock")
@@ -700,8 +702,13 @@ def test_turns_of_another_dialect(name):
 
 def test_the_system_goes_to_the_top():
     system = [Turn("system", [Text("be")]), Turn("system", [Text("brief")], native_role="developer")]
-    written, report = write(foreign(*system, Turn("user", [Text("a")]), Turn("system", [Text("now")]), Turn("user", [Text("b")])))
-    assert written == {"system": [{"text": "be"}, {"text": "brief"}, {"text": "now"}], "messages": [user({"text": "a"}, {"text": "b"})]}
+    written, report = write(
+        foreign(*system, Turn("user", [Text("a")]), Turn("system", [Text("now")]), Turn("user", [Text("b")]))
+    )
+    assert written == {
+        "system": [{"text": "be"}, {"text": "brief"}, {"text": "now"}],
+        "messages": [user({"text": "a"}, {"text": "b"})],
+    }
     assert (report.repairs, lost(report)) == ({"turns_joined": 1}, {"system_place": 1})
 
 
@@ -874,9 +881,14 @@ def test_no_tool_is_offered_where_none_may_be_called():
     ("tools", "choice", "losses"), [([], None, {}), ([LOOK], ToolChoice("none", parallel=False), {"tool_choice": 1})]
 )
 def test_tools_that_the_history_calls_are_defined(tools, choice, losses):
-    turns = [Turn("assistant", [CALL, ToolCall(1, "b", "files.read", "{}")]), Turn("user", [ToolResult("tooluse_1"), ToolResult("b")])]
+    turns = [
+        Turn("assistant", [CALL, ToolCall(1, "b", "files.read", "{}")]),
+        Turn("user", [ToolResult("tooluse_1"), ToolResult("b")]),
+    ]
     written, report = write(foreign(*turns, tools=tools, tool_choice=choice))
-    assert written["toolConfig"] == {"tools": [spec("look", {"type": "object"}), spec(portable_name("files.read"), {"type": "object"})]}
+    assert written["toolConfig"] == {
+        "tools": [spec("look", {"type": "object"}), spec(portable_name("files.read"), {"type": "object"})]
+    }
     assert report.repairs == {"tool_declared": 2, "name_rewritten": 1}
     assert lost(report) == losses
     assert faults("bedrock", written) == []
@@ -943,7 +955,9 @@ def test_asides_without_their_block_are_losses(asides, losses):
 def test_a_citation_may_come_before_its_text():
     turn = Turn("assistant", [Aside("bedrock", "citation", "citation", CITATION, block=1), Text("a", block=1)])
     written, _ = write(Request("bedrock", turns=[turn]))
-    assert written["messages"] == [assistant({"citationsContent": {"content": [{"text": "a"}], "citations": [CITATION]}})]
+    assert written["messages"] == [
+        assistant({"citationsContent": {"content": [{"text": "a"}], "citations": [CITATION]}})
+    ]
 
 
 def test_an_input_of_the_provider_that_is_no_object_is_wrapped():

@@ -242,14 +242,13 @@ CASES = (
     Case(
         number=67, refs="earendil-works/pi#6226, #6225, #5793",
         cause="a complete call, then the end without a reason",
-        does="The end of the input is no end of the message: the call is not handed out as finished.",
+        does="The end of the input is no end of the message: the call is not handed out as finished. `LENIENT` takes it at a clean end, counted.",
         forms=(
             chat(
                 WHOLE, calls=(Call("f", '{"x":1}', "truncated", id="a"),), stop=None,
                 to={"anthropic": failed(Use("a", "f", '{"x":1}'), error=NO_REASON), "ollama": failed(error=NO_REASON, losses={"call_withheld": 1}, withheld=('{"x":1}',))},
             ),
         ),
-        waits="policies: accepting such a call as a choice of the user's",
     ),
     Case(
         number=68, refs="decolua/9router#2193",

@@ -98,9 +98,8 @@ CASES = (
     Case(
         number=29, refs="BerriAI/litellm#11407",
         cause="nothing wrong: the id is in the first fragment alone, and users expect it in each",
-        does="Later fragments are found by their index. The id is written once, as the dialect has it.",
+        does="Later fragments are found by their index. The id is written once, as the dialect has it: clients that join strings would double it.",
         forms=(calling(calls(call(0, "a", "f")), calls(call(0, arguments='{"x"')), calls(call(0, arguments=":1}")), calls=(A,)),),
-        waits="profiles: ids repeated for clients that want them",
     ),
     Case(
         number=30, refs="SillyTavern#5948; llama_index#21693; openai-agents-python#990; AstrBot#7735",

@@ -1,0 +1,609 @@
+"""Whole responses of Bedrock's Converse: read, written, and written for what other dialects said.
+
+Source: dialects.md §6.1, §7.1, §7.2, §7.5, §7.6; quirks.md R14; botocore's model of ``ConverseResponse``.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from typing import Any
+
+import orjson
+import pytest
+
+from streamkit.bodies import decode_response, encode_response
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.bedrock.wire import EXCEPTIONS, STOP_REASONS
+from streamkit.dialects.opaque import seal
+from streamkit.errors import BrokenFrame, NotThisDialect, TooManyBlocks
+from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
+from streamkit.limits import Limits
+from streamkit.messages import (
+    Choice,
+    Media,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Response,
+    Text,
+    ToolCall,
+)
+from streamkit.recipes import collect
+from streamkit.report import StreamReport
+from streamkit.testing import source_of
+from tests.corpora import recordings
+from tests.vectors import VECTORS, bedrock
+
+USAGE = {"inputTokens": 5, "outputTokens": 7, "totalTokens": 16, "cacheReadInputTokens": 3, "cacheWriteInputTokens": 1}
+METRICS = {"latencyMs": 321}
+COMPLETE = Verdict("complete")
+CITATION = {"title": "t", "location": {"web": {"url": "https://x.test"}}}
+TRACE = {"promptRouter": {"invokedModelId": "arn:aws:bedrock:us-east-1::foundation-model/a.b"}}
+
+
+def message(*content: dict[str, Any], stop: str | None = "end_turn", **beside: Any) -> dict[str, Any]:
+    said = {"output": {"message": {"role": "assistant", "content": list(content)}}}
+    return {**said, "stopReason": stop, "usage": USAGE, "metrics": METRICS, **beside}
+
+
+def read(body: dict[str, Any], dialect: str = "bedrock", **options: Any) -> Response:
+    return decode_response(json.dumps(body).encode(), dialect, **options)
+
+
+def write(response: Response, to: str = "bedrock", **options: Any) -> tuple[dict[str, Any], StreamReport]:
+    report = StreamReport()
+    fixed = {"make_id": lambda prefix: f"{prefix}1", "clock": lambda: 1.0}
+    return json.loads(encode_response(response, to, report=report, **fixed, **options)), report
+
+
+def response(*parts: Any, stop: Any = "stop", vendor: str = "openai", **members: Any) -> Response:
+    choice = Choice(parts=list(parts), stop_reason=stop)
+    members.setdefault("usage", UsageReported(9, 3, 1, 7, None, 16))
+    return Response("openai-chat", id="i", model="m", created=1, vendor=vendor, choices=[choice], clean=True, **members)
+
+
+def text(text: str = "a") -> dict[str, Any]:
+    return {"text": text}
+
+
+def call(given: Any = None, call_id: str = "tooluse_1", **more: Any) -> dict[str, Any]:
+    return {"toolUse": {"toolUseId": call_id, "name": "look", "input": given or {}, **more}}
+
+
+def thought(text: str = "h", **more: Any) -> dict[str, Any]:
+    return {"reasoningContent": {"reasoningText": {"text": text, **more}}}
+
+
+def redacted(data: str) -> dict[str, Any]:
+    return {"reasoningContent": {"redactedContent": data}}
+
+
+def frames(number: int, kind: str, start: Any, delta: Any = None) -> list[Aside]:
+    """The asides of a block as a stream would give them."""
+    said: list[tuple[str, dict[str, Any]]] = [("contentBlockStart", {"contentBlockIndex": number, "start": start})]
+    if delta is not None:
+        said.append(("contentBlockDelta", {"contentBlockIndex": number, "delta": delta}))
+    said.append(("contentBlockStop", {"contentBlockIndex": number}))
+    return [Aside("bedrock", kind, event, payload, block=number) for event, payload in said]
+
+
+def beside(**members: Any) -> list[Aside]:
+    """The asides of what stands beside the content: the latency always does."""
+    return [
+        Aside("bedrock", "metadata", f"metadata.{name}", raw) for name, raw in {"metrics": METRICS, **members}.items()
+    ]
+
+
+SERVER = {"toolUseId": "s", "name": "web", "type": "server_tool_use"}
+SEARCHED = {"toolUseId": "s", "type": "web_search_tool_result"}
+
+#: A message, and the parts that it says, both ways.
+MESSAGES: dict[str, tuple[dict[str, Any], list[Any]]] = {
+    "text": (message(text()), [Text("a"), *beside()]),
+    "several texts": (message(text(), text("b")), [Text("a"), Text("b"), *beside()]),
+    "nothing": (message(stop="max_tokens"), beside()),
+    "calls": (
+        message(text("wait"), call({"q": "x"}), call(call_id="tooluse_2"), stop="tool_use"),
+        [
+            Text("wait"),
+            ToolCall(0, "tooluse_1", "look", '{"q": "x"}', verdict=COMPLETE),
+            ToolCall(1, "tooluse_2", "look", "{}", verdict=COMPLETE),
+            *beside(),
+        ],
+    ),
+    "a call with more": (
+        message(call({"q": 1}, new=1), stop="tool_use"),
+        [ToolCall(0, "tooluse_1", "look", '{"q": 1}', verdict=COMPLETE, extras={"new": 1}), *beside()],
+    ),
+    "reasoning": (
+        message(thought(signature="c2ln"), redacted("eHg="), text()),
+        [Reasoning("h", signature=Opaque("bedrock", "c2ln")), RedactedReasoning(Opaque("bedrock", "eHg=")), Text("a"), *beside()],
+    ),
+    "reasoning that nobody signed": (message(thought(), text()), [Reasoning("h"), Text("a"), *beside()]),
+    "reasoning that is not shown": (
+        message(thought("", signature="c2ln"), text()), [Reasoning("", signature=Opaque("bedrock", "c2ln")), Text("a"), *beside()],
+    ),
+    "what was sealed": (
+        message(
+            thought(signature=seal("reasoning", "google", "R")),
+            text(),
+            redacted(seal("text", "google", "T")),
+            redacted(seal("opaque", "openai", "O")),
+            redacted(seal("call", "google", "C")),
+            call({"q": 1}),
+            redacted(seal("part", "google", "P")),
+            stop="tool_use",
+        ),
+        [
+            Reasoning("h", signature=Opaque("google", "R")),
+            Text("a", Opaque("google", "T")),
+            RedactedReasoning(Opaque("openai", "O")),
+            ToolCall(0, "tooluse_1", "look", '{"q": 1}', verdict=COMPLETE, signature=Opaque("google", "C")),
+            Text("", Opaque("google", "P")),
+            *beside(),
+        ],
+    ),
+    "citations": (
+        message(
+            {"citationsContent": {"content": [text()], "citations": [CITATION, CITATION]}},
+            {"citationsContent": {"content": [text("b")], "citations": [CITATION]}},
+        ),
+        [
+            Text("a"),
+            *[Aside("bedrock", "citation", "citation", CITATION)] * 2,
+            Text("b"),
+            Aside("bedrock", "citation", "citation", CITATION, block=1),
+            *beside(),
+        ],
+    ),
+    "tools of the provider": (
+        message(
+            {"toolUse": {**SERVER, "input": {"n": 1}}},
+            {"toolResult": {**SEARCHED, "status": "success", "content": [text("x")]}},
+            {"toolUse": {**SERVER, "input": {}}},
+            {"toolResult": {**SEARCHED, "content": []}},
+            text(),
+        ),
+        [
+            *frames(0, "server_tool", {"toolUse": SERVER}, {"toolUse": {"input": '{"n": 1}'}}),
+            *frames(1, "server_tool", {"toolResult": {**SEARCHED, "status": "success"}}, {"toolResult": [text("x")]}),
+            *frames(2, "server_tool", {"toolUse": SERVER}, {"toolUse": {"input": "{}"}}),
+            *frames(3, "server_tool", {"toolResult": SEARCHED}),
+            Text("a"),
+            *beside(),
+        ],
+    ),
+    "an image": (
+        message({"image": {"format": "png", "source": {"bytes": "eA=="}}}),
+        [*frames(0, "unknown_event", {"image": {"format": "png"}}, {"image": {"source": {"bytes": "eA=="}}}), *beside()],
+    ),
+    "blocks that no stream has": (
+        message({"audio": {"format": "wav", "source": {"bytes": "eA=="}}}, {"reasoningContent": {}}, text()),
+        [
+            Aside("bedrock", "unknown_event", "content.audio", {"audio": {"format": "wav", "source": {"bytes": "eA=="}}}),
+            Aside("bedrock", "unknown_event", "content.reasoningContent", {"reasoningContent": {}}, block=1),
+            Text("a"),
+            *beside(),
+        ],
+    ),
+    "fields of the model": (
+        message(text(), additionalModelResponseFields={"x": 1}),
+        [Text("a"), Aside("bedrock", "metadata", "messageStop.additionalModelResponseFields", {"x": 1}), *beside()],
+    ),
+    "what stands beside": (
+        message(text(), trace=TRACE, serviceTier={"type": "flex"}, performanceConfig={"latency": "optimized"}, new=1),
+        [Text("a"), *beside(trace=TRACE, serviceTier={"type": "flex"}, performanceConfig={"latency": "optimized"}, new=1)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages_are_parts_and_come_back(name):
+    body, parts = MESSAGES[name]
+    found = read(body)
+    assert found.choices[0].parts == parts
+    assert (found.clean, found.error, found.report.repairs) == (True, None, Counter())
+    written, report = write(found)
+    assert written == body
+    assert report.losses == Counter()
+
+
+@pytest.mark.parametrize(("native", "reason"), [*STOP_REASONS.items(), ("novel", "other")])
+def test_stop_reasons(native, reason):
+    content = [call({"q": 1})] if native == "tool_use" else [text()]
+    found = read(message(*content, stop=native))
+    assert (found.choices[0].stop_reason, found.choices[0].native_stop_reason) == (reason, native)
+    written, report = write(found)
+    assert written["stopReason"] == ("end_turn" if native == "novel" else native)
+    assert dict(report.losses) == ({"stop_reason": 1} if native == "novel" else {})
+
+
+def test_a_stop_sequence_that_was_met():
+    body = message(text(), stop="stop_sequence", additionalModelResponseFields={"delta": {"stop_sequence": "END"}})
+    found = read(body)
+    assert found.choices[0].stop_sequence == "END"
+    assert write(found)[0] == body
+
+
+def test_counts_and_fields_beside_the_content():
+    body = message(text(), usage={**USAGE, "cacheDetails": [{"ttl": "5m", "inputTokens": 1}]})
+    body["output"]["message"]["new"] = 1
+    found = read(body)
+    assert found.usage == UsageReported(9, 3, 1, 7, None, 16, body["usage"], "bedrock")
+    assert found.extras == {"new": 1}
+    assert write(found)[0] == body
+
+
+def test_arguments_keep_their_text():
+    given = b'{"z":  1.0, "a": 18446744073709551616}'
+    body = orjson.dumps(message(call(orjson.Fragment(given)), stop="tool_use"))
+    found = decode_response(body, "bedrock")
+    assert found.tool_calls[0].arguments == given.decode()
+    assert given in encode_response(found, "bedrock")
+
+
+def test_an_answer_of_invoke_model_is_read():
+    said = {"id": "i", "type": "message", "role": "assistant", "model": "m", "content": [{"type": "text", "text": "a"}]}
+    body = {**said, "stop_reason": "end_turn", "stop_sequence": None, "usage": {"input_tokens": 5, "output_tokens": 7}}
+    found, native = read(body), read(body, "anthropic")
+    assert (found.choices, found.usage, found.vendor, found.clean) == (native.choices, native.usage, "anthropic", True)
+    assert found.report.repairs == Counter()
+
+
+@pytest.mark.parametrize("native", EXCEPTIONS)
+def test_an_error_body_is_no_exception_and_comes_back_as_it_was(native):
+    body = {"__type": native[0].upper() + native[1:], "message": "no", "originalStatusCode": 500}
+    found = read(body)
+    kind, status = EXCEPTIONS[native]
+    assert found.error == ProviderFailed(kind, "no", native, None, status, body, "bedrock")
+    assert (found.clean, found.report.repairs) == (False, Counter())
+    written, report = write(found)
+    assert written == body
+    assert report.losses == Counter()
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "native", "words"),
+    [
+        ({"message": "no"}, "server", None, "no"),
+        ({"Message": "no"}, "server", None, "no"),
+        (
+            {"__type": "com.amazon.coral#ThrottlingException:http://x"},
+            "rate_limit",
+            "throttlingException",
+            "ThrottlingException",
+        ),
+        ({"__type": "NovelException", "message": "no"}, "server", "novelException", "no"),
+    ],
+)
+def test_an_error_whose_name_stands_elsewhere(body, kind, native, words):
+    error = read(body).error
+    assert error is not None
+    assert (error.type, error.native_type) == (kind, native)
+    assert words in error.message
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "words"),
+    [
+        (b"<html>", NotThisDialect, "<html>"),
+        (b"[]", NotThisDialect, r"\[\]"),
+        (b"{", BrokenFrame, "no JSON"),
+        (b'{"choices": []}', NotThisDialect, "choices"),
+        (b'{"output": []}', NotThisDialect, "output"),
+    ],
+)
+def test_a_body_of_another_kind_is_refused_with_what_was_found(body, error, words):
+    with pytest.raises(error, match=words):
+        decode_response(body, "bedrock")
+
+
+@pytest.mark.parametrize(
+    ("body", "repairs", "said"),
+    [
+        (message("odd", text()), {"field_invalid": 1}, "a"),
+        (message({"text": 1}, text()), {"field_invalid": 1}, "a"),
+        (message(text(), stop="tool_use"), {"calls_without_call": 1}, "a"),
+        (message(call(), text()), {"stop_with_calls": 1}, "a"),
+        ({**message(), "output": {"message": {"role": "assistant", "content": "a"}}}, {"field_invalid": 1}, ""),
+        (message(call(toolUseId=None), stop="tool_use"), {"id_missing": 1}, ""),
+        (
+            message({"toolUse": {"toolUseId": "i", "name": "f", "input": "{}"}}, stop="tool_use"),
+            {"arguments_not_object": 1},
+            "",
+        ),
+        (message(redacted("?"), text()), {"field_invalid": 1}, "a"),
+    ],
+)
+def test_what_servers_get_wrong_is_a_counted_repair(body, repairs, said):
+    found = read(body)
+    assert (found.text, found.clean) == (said, True)
+    assert dict(found.report.repairs) == repairs
+
+
+def test_an_input_that_is_no_object_has_a_verdict():
+    found = read(message({"toolUse": {"toolUseId": "i", "name": "f", "input": [1]}}, stop="tool_use"))
+    assert (found.tool_calls[0].arguments, found.tool_calls[0].verdict.kind) == ("[1]", "not_an_object")
+
+
+def test_a_message_without_a_stop_reason_is_no_success():
+    found = read(message(text(), stop=None))
+    assert (found.clean, found.text, found.choices[0].stop_reason) == (False, "a", None)
+
+
+def test_blocks_are_bounded():
+    with pytest.raises(TooManyBlocks):
+        read(message(text(), text(), text()), limits=Limits(content_blocks=2))
+
+
+# -- what other dialects said ------------------------------------------------------------------------------------------
+
+CALL = ToolCall(0, "c1", "look", '{"q":1.0}', verdict=COMPLETE)
+CALLED = {"toolUse": {"toolUseId": "c1", "name": "look", "input": {"q": 1.0}}}
+
+#: Parts, their stop reason, the content, the stop reason written, and the losses.
+FOREIGN: dict[str, tuple[list[Any], str, list[dict[str, Any]], str, dict[str, int]]] = {
+    "text": ([Text("a")], "stop", [text()], "end_turn", {}),
+    "a refusal": ([Refusal("no")], "refusal", [text("no")], "content_filtered", {"refusal_as_text": 1, "stop_reason": 1}),
+    "a filter": ([Text("a")], "content_filter", [text()], "content_filtered", {}),
+    "an unknown reason": ([Text("a")], "other", [text()], "end_turn", {"stop_reason": 1}),
+    "reasoning": ([Reasoning("h"), Text("a")], "stop", [thought(), text()], "end_turn", {}),
+    "signatures of others": (
+        [
+            Reasoning("h", "raw", Opaque("openai", "R")), Text("a", Opaque("google", "T")), Text("", Opaque("google", "P")),
+            RedactedReasoning(Opaque("openai", "O")),
+            ToolCall(0, "c1", "look", '{"q":1.0}', verdict=COMPLETE, signature=Opaque("google", "C")),
+        ],
+        "tool_calls",
+        [
+            thought(signature=seal("reasoning", "openai", "R")), text(), redacted(seal("text", "google", "T")),
+            redacted(seal("part", "google", "P")), redacted(seal("opaque", "openai", "O")), redacted(seal("call", "google", "C")), CALLED,
+        ],
+        "tool_use", {},
+    ),
+    "arguments": (
+        [
+            ToolCall(0, "c1", "look", ""), ToolCall(1, "c2", "look", "{oops"), ToolCall(2, "c3", "look", "[1]"),
+            ToolCall(3, "c4", "look", "free", "custom"),
+        ],
+        "tool_calls",
+        [call(call_id="c1"), call({"_raw_arguments": "{oops"}, "c2"), call({"_raw_arguments": "[1]"}, "c3"), call({"input": "free"}, "c4")],
+        "tool_use", {"arguments_wrapped": 2, "custom_tool_wrapped": 1},
+    ),
+    "a call that was cut off, one without a name, and a good one": (
+        [ToolCall(0, "c0", "look", '{"q":'), ToolCall(1, "c2", "", "{}"), CALL],
+        "length", [CALLED], "max_tokens", {"call_withheld": 2},
+    ),
+    "only a call that was cut off": (
+        [ToolCall(0, "c0", "look", '{"q":')], "tool_calls", [], "end_turn", {"call_withheld": 1, "stop_reason": 1},
+    ),
+    "members of a call": (
+        [ToolCall(0, "c1", "look", '{"q":1.0}', extras={"x": 1})], "tool_calls", [CALLED], "tool_use", {"metadata": 1},
+    ),
+    "asides": (
+        [Text("a"), Aside("openai", "citation", "annotation", {}), Aside("openai", "logprobs", "logprobs", {})],
+        "stop", [text()], "end_turn", {"citation": 1, "logprobs": 1},
+    ),
+}  # fmt: skip
+#: Nobody measured the time of these.
+UNTIMED = {"latencyMs": 0}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_another_dialect_said(name):
+    parts, stop, content, reason, losses = FOREIGN[name]
+    written, report = write(response(*parts, stop=stop))
+    assert written == message(*content, stop=reason, metrics=UNTIMED)
+    assert dict(report.losses) == losses
+    assert len(report.withheld) == losses.get("call_withheld", 0)
+
+
+def test_what_stands_beside_the_content_of_another_dialect():
+    said = response(Text("a"), extras={"system_fingerprint": "f"}, usage=UsageReported(None, None, None, 7, 3, None))
+    said.choices += [Choice(1, parts=[Text("b")], stop_reason="stop"), Choice(2)]
+    written, report = write(said)
+    counts = {"inputTokens": 0, "outputTokens": 7, "totalTokens": 7}
+    assert written == message(text(), usage=counts, metrics=UNTIMED)
+    assert report.losses == Counter(response_fields=1, extra_choice=2, usage_unknown=1, usage_detail=1)
+
+
+def test_counts_that_nobody_gave_are_zeros():
+    written, report = write(response(Text("a"), usage=None))
+    assert written["usage"] == {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
+    assert report.losses == Counter(usage_unknown=1)
+
+
+def test_events_of_this_vendor_that_no_body_has_are_losses():
+    new = Aside("bedrock", "unknown_event", "event.novelty", {"x": 1})
+    written, report = write(response(Text("a"), new, Aside("bedrock", "metadata", "delta.x", 1), vendor="bedrock"))
+    assert written == message(text(), metrics=UNTIMED)
+    assert report.lost == [("unknown_event", "event.novelty"), ("metadata", "delta.x")]
+
+
+def test_a_result_of_the_provider_that_came_in_pieces_is_one_block():
+    start, piece, stop = frames(0, "server_tool", {"toolResult": SEARCHED}, {"toolResult": [text("x")]})
+    odd = Aside("bedrock", "server_tool", "contentBlockDelta", {"contentBlockIndex": 0, "delta": {"image": {}}})
+    written, report = write(response(start, piece, piece, odd, stop, vendor="bedrock"))
+    assert written["output"]["message"]["content"] == [{"toolResult": {**SEARCHED, "content": [text("x"), text("x")]}}]
+    assert report.lost == [("server_tool", "contentBlockDelta")]
+
+
+def test_a_part_that_no_response_has_is_the_programs_mistake():
+    with pytest.raises(TypeError, match="a response has no Media"):
+        write(response(Media("image", url="u")))
+
+
+def test_a_response_that_was_cut_is_an_error_and_never_an_answer():
+    said = response(Text("a"), CALL)
+    said.clean = False
+    written, report = write(said)
+    assert written == {"__type": "ModelErrorException", "message": "the response was cut before its end"}
+    assert dict(report.losses) == {"answer_withheld": 1}
+    assert [each.arguments for each in report.withheld] == [CALL.arguments]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "losses"),
+    [
+        ("invalid_request", "ValidationException", {}),
+        ("auth", "AccessDeniedException", {"error_detail": 1}),
+        ("permission", "AccessDeniedException", {}),
+        ("not_found", "ResourceNotFoundException", {}),
+        ("rate_limit", "ThrottlingException", {}),
+        ("timeout", "ModelTimeoutException", {}),
+        ("unavailable", "ServiceUnavailableException", {}),
+        ("server", "InternalServerException", {}),
+        ("billing", "ValidationException", {"error_detail": 1}),
+    ],
+)
+def test_an_error_of_another_dialect(kind, name, losses):
+    said = response()
+    said.error = ProviderFailed(kind, "no", "their_word", vendor="openai", raw={"message": "no"})
+    written, report = write(said)
+    assert written == {"__type": name, "message": "no"}
+    assert dict(report.losses) == losses
+    error = read(written).error
+    assert error is not None
+    assert (error.type == kind) == (not losses)
+
+
+# -- streams and whole responses say the same --------------------------------------------------------------------------
+
+CONVERSE = [vector for vector in bedrock.HEALTHY if not vector.name.startswith("native")]
+
+
+@pytest.mark.parametrize("vector", CONVERSE, ids=lambda vector: vector.name)
+async def test_a_stream_and_its_body_say_the_same(vector):
+    streamed = await collect(source_of([vector.body]), "bedrock")
+    body, report = write(streamed)
+    found = read(body)
+    assert found.report.repairs == Counter()
+    assert meaning(found) == meaning(streamed)
+    assert write(found)[0] == body
+    assert report.losses.keys() <= {"unknown_event", "stop_reason", "usage_unknown"}
+
+
+async def test_a_recorded_stream_becomes_a_body_that_says_the_same():
+    for recorded in recordings("bedrock"):
+        streamed = await collect(source_of([recorded.body]), "bedrock")
+        body, _ = write(streamed)
+        found = read(body)
+        if streamed.clean:
+            assert meaning(found) == meaning(streamed), recorded.name
+            assert found.report.repairs == Counter(), recorded.name
+        else:
+            assert found.error is not None, recorded.name
+
+
+def meaning(found: Response) -> Any:
+    """What a response says, without what only a stream or only a body does.
+
+    An empty text, how an empty input is spelled, the numbers of blocks, the latency and counts of nobody, and events that no
+    body has.
+    """
+    choice = found.choices[0]
+    said: list[Any] = []
+    for part in choice.parts:
+        match part:
+            case ToolCall():
+                arguments = json.loads(part.arguments or "{}")
+                said.append((part.index, part.id, part.name, arguments, part.extras, part.signature))
+            case Aside(type="metadata.metrics"):
+                pass
+            case Aside():
+                if not part.type.startswith("event."):
+                    said.append((part.kind, part.type, unframed(part.raw)))
+            case Text(text="", signature=None):
+                pass
+            case _:
+                said.append(part)
+    usage = found.usage if found.usage and found.usage.total else None
+    return said, usage, choice.stop_sequence, found.extras
+
+
+def unframed(raw: Any) -> Any:
+    """The payload of a message without the number of its block and the padding."""
+    return (
+        {name: value for name, value in raw.items() if name not in {"contentBlockIndex", "p"}}
+        if isinstance(raw, dict)
+        else raw
+    )
+
+
+@pytest.mark.parametrize("source", [name for name in DIALECTS.built_in if name != "bedrock"])
+async def test_a_recorded_stream_of_another_dialect_becomes_a_body(source):
+    for recorded in recordings(source):
+        streamed = await collect(source_of([recorded.body]), source)
+        body, _ = write(streamed)
+        found = read(body)
+        if not streamed.clean:
+            assert found.error is not None
+            continue
+        assert found.clean, recorded.name
+        assert found.report.repairs == Counter(), recorded.name
+        assert found.text == streamed.text + (streamed.choices[0].refusal if streamed.choices else ""), recorded.name
+        assert found.choices[0].reasoning == (streamed.choices[0].reasoning if streamed.choices else "")
+        said = [each for each in streamed.tool_calls if each.verdict and each.verdict.kind in {"complete", "empty"}]
+        assert [each.name for each in found.tool_calls if "_raw_arguments" not in each.arguments] == [
+            each.name for each in said
+        ]
+
+
+# -- the official client -----------------------------------------------------------------------------------------------
+
+#: Rows with something that the service model has no name for, which botocore leaves out.
+BEYOND_MODEL = {"a call with more", "what stands beside", "blocks that no stream has"}
+
+
+@pytest.mark.parametrize("name", [name for name in (*MESSAGES, *FOREIGN) if name not in BEYOND_MODEL])
+def test_the_official_client_reads_it(client, replay, name):
+    boto3 = client("boto3")
+    if name in MESSAGES:
+        body, _ = MESSAGES[name]
+    else:
+        parts, stop, *_ = FOREIGN[name]
+        body, _ = write(response(*parts, stop=stop))
+    asked = replay.register(orjson.dumps(body), "application/json")
+    found = boto3.converse(modelId=asked, messages=[{"role": "user", "content": [{"text": "hi"}]}])
+    del found["ResponseMetadata"]
+    assert as_base64(found) == body
+    assert model_faults(found) == []
+
+
+def as_base64(value: Any) -> Any:
+    """What boto3 made of a body as it stood there."""
+    match value:
+        case dict():
+            return {name: as_base64(each) for name, each in value.items()}
+        case list():
+            return [as_base64(each) for each in value]
+        case bytes():
+            return base64.b64encode(value).decode()
+    return value
+
+
+def model_faults(found: dict[str, Any]) -> list[str]:
+    """What the service model demands of a response and this one lacks, as for a request."""
+    validate, session = pytest.importorskip("botocore.validate"), pytest.importorskip("botocore.session")
+    shape = session.get_session().get_service_model("bedrock-runtime").operation_model("Converse").output_shape
+    report = validate.ParamValidator().validate(found, shape)
+    return report.generate_report().splitlines()
+
+
+@pytest.mark.parametrize("kind", ["invalid_request", "rate_limit", "not_found", "unavailable", "truncated"])
+def test_an_error_is_what_the_client_raises_by_its_name(kind):
+    parsers, session = pytest.importorskip("botocore.parsers"), pytest.importorskip("botocore.session")
+    said = response()
+    said.error = ProviderFailed(kind, "no", vendor="openai")
+    written = write(said)[0]
+    operation = session.get_session().get_service_model("bedrock-runtime").operation_model("Converse")
+    answered = {"status_code": 400, "headers": {}, "body": orjson.dumps(written)}
+    error = parsers.create_parser("rest-json").parse(answered, operation.output_shape)["Error"]
+    assert error == {"Code": written["__type"], "Message": "no"}
+    assert error["Code"] in {shape.name for shape in operation.error_shapes}
+
+
+def test_every_vector_of_this_dialect_is_looked_at():
+    assert {vector.name for vector in CONVERSE} <= {vector.name for vector in VECTORS if vector.dialect == "bedrock"}
