@@ -17,7 +17,7 @@ tilde. The slope is the exponent of growth between the last two sizes that were 
 
 What it does not say: how fast either is on whole documents (jiter is far faster at parsing once), and what drawing costs.
 """
-# ruff: noqa: INP001, T201, S311 - a script, which prints, of seeded documents
+# ruff: noqa: S311 - seeded documents
 
 from __future__ import annotations
 

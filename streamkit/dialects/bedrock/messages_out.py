@@ -154,7 +154,7 @@ class MessageWriter(RequestWriter):
             self.lose("reasoning_signature", signature.vendor)
         if isinstance(part, Refusal):
             self.lose("refusal_as_text")
-        if not part.text.strip():
+        if not part.text:
             if signature is None:
                 self.report.repair("turn_empty")
             return False
