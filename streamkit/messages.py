@@ -108,6 +108,8 @@ class ToolResult:
     kind: ToolKind = "function"
     cache: CacheMark | None = None
     extras: Extras | None = None
+    #: The member that held its text, where the dialect has an object for it (``output``).
+    native: str | None = field(default=None, eq=False)
 
     @property
     def text(self) -> str:
@@ -147,6 +149,8 @@ class Tool:
     cache: CacheMark | None = None
     extras: Extras | None = None
     raw: Extras | None = None  #: all of it, for a tool that the provider runs itself (kind ``server``)
+    #: The schema as it came, where the dialect has another form beside JSON schema (Gemini's ``parameters``).
+    native_parameters: Extras | None = field(default=None, eq=False)
 
 
 @define
@@ -166,6 +170,8 @@ class OutputFormat:
     name: str | None = None
     description: str | None = None
     strict: bool | None = None
+    #: The schema as it came, where the dialect has another form beside JSON schema (Gemini's ``responseSchema``).
+    native_schema: Extras | None = field(default=None, eq=False)
 
 
 @define

@@ -9,16 +9,18 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias, TypeVar
 
 import orjson
 
 from streamkit.dialects.decoding import DEPTH
 from streamkit.errors import BadRequest
-from streamkit.tool_calls.value_text import value_text
+from streamkit.tool_calls.value_text import ValueTexts
 
 T = TypeVar("T")
+#: The name that a member is read by.
+Spelling: TypeAlias = Callable[[str], str]
 #: A number that does not survive being parsed: more digits than a double has, or an exponent.
 _LONG_NUMBER: Final = re.compile(rb"\d{16}|\d\.?\d*[eE]")
 _NAMES: Final = {
@@ -36,23 +38,46 @@ class Body:
 
     def __init__(self, text: bytes) -> None:
         self.text = text
+        self._texts: ValueTexts | None = None
         self._exact: bool | None = None
 
     def text_of(self, value: Any, path: tuple[str | int, ...]) -> str:
         """The JSON text of the value at ``path``: its own where writing it again could change a number."""
         if self._exact is None:
             self._exact = _LONG_NUMBER.search(self.text) is not None
-        return value_text(self.text, *path) if self._exact else orjson.dumps(value).decode()
+        if not self._exact:
+            return orjson.dumps(value).decode()
+        if self._texts is None:
+            self._texts = ValueTexts(self.text)
+        return self._texts.text(*path)
 
 
 class Fields:
-    """The members of one JSON object, and where it stands. Null is absent."""
+    """The members of one JSON object, and where it stands. Null is absent.
 
-    def __init__(self, members: Mapping[str, Any], path: tuple[str | int, ...], body: Body) -> None:
+    Where a wire takes a member by several names, ``spell`` gives the one that it is read by; paths have the one that came.
+    """
+
+    def __init__(
+        self, members: Mapping[str, Any], path: tuple[str | int, ...], body: Body, spell: Spelling | None = None
+    ) -> None:
         self._members = dict(members)
+        self._came_as: dict[str, str] = {}
         self._opened: dict[str, Fields] = {}
+        self._spell = spell
         self.path = path
         self.body = body
+        if spell is not None:
+            self._members = {}
+            for name, value in members.items():
+                known = spell(name)
+                if known in self._members:
+                    raise BadRequest(shown((*path, name)), f"{self._came_as[known]} is the same member")
+                self._members[known], self._came_as[known] = value, name
+
+    def spelled(self, spell: Spelling) -> Fields:
+        """The same members, and all that are opened of them, by the names that ``spell`` gives."""
+        return Fields(self._members, self.path, self.body, spell)
 
     def __contains__(self, name: str) -> bool:
         return self._members.get(name) is not None
@@ -64,7 +89,7 @@ class Fields:
 
     def at(self, name: str) -> str:
         """The path to a member, for messages: ``messages[3].content``."""
-        return shown((*self.path, name))
+        return shown(self._path_of(name))
 
     def peek(self, name: str) -> Any:
         """A value that stays where it is: to tell of which kind the object is."""
@@ -121,7 +146,7 @@ class Fields:
         value = self.mapping(name)
         if value is None:
             return None
-        opened = self._opened[name] = Fields(value, (*self.path, name), self.body)
+        opened = self._opened[name] = Fields(value, self._path_of(name), self.body, self._spell)
         return opened
 
     def needed_fields(self, name: str) -> Fields:
@@ -142,7 +167,7 @@ class Fields:
         for number, value in enumerate(self.listed(name)):
             if not isinstance(value, dict):
                 raise BadRequest(f"{self.at(name)}[{number}]", f"an object is needed, not {kind_of(value)}")
-            yield Fields(value, (*self.path, name, number), self.body)
+            yield Fields(value, (*self._path_of(name), number), self.body, self._spell)
 
     def needed_each(self, name: str) -> Iterator[Fields]:
         """The objects of a list that must be there."""
@@ -159,7 +184,7 @@ class Fields:
 
     def text_of(self, name: str) -> str:
         """The JSON text of a member."""
-        return self.body.text_of(self.take(name), (*self.path, name))
+        return self.body.text_of(self.take(name), self._path_of(name))
 
     def rest(self) -> dict[str, Any]:
         """What nobody took, of this object and of those that were read as ``fields`` of it."""
@@ -173,6 +198,9 @@ class Fields:
     def wrong(self, reason: str, name: str | None = None) -> BadRequest:
         """The error for a member, or for the object, whose value can't be."""
         return BadRequest(shown(self.path) if name is None else self.at(name), reason)
+
+    def _path_of(self, name: str) -> tuple[str | int, ...]:
+        return (*self.path, self._came_as.get(name, name))
 
     def _typed(self, name: str, kind: type[T]) -> T | None:
         value = self.take(name)

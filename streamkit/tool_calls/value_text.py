@@ -64,6 +64,46 @@ def value_text(document: bytes, *path: str | int) -> str:
     raise KeyError(message) if isinstance(step, str) else IndexError(message)
 
 
+class ValueTexts:
+    """The texts of many values of one document, as ``value_text`` gives them: each container on the way is walked once."""
+
+    def __init__(self, document: bytes) -> None:
+        self._document = document
+        self._members: dict[tuple[str | int, ...], dict[str | int, slice]] = {}
+
+    def text(self, *path: str | int) -> str:
+        """The text of the value that ``path`` leads to. A step that leads nowhere raises ``KeyError``."""
+        if not path:
+            return value_text(self._document)
+        return self._document[self._found(path)].decode("utf-8", "replace")
+
+    def _found(self, path: tuple[str | int, ...]) -> slice:
+        *_, step = path
+        around = path[:-1]
+        if around not in self._members:
+            start = self._found(around).start if around else _between(self._document, 0).end()
+            self._members[around] = _member_spans(self._document, start)
+        return self._members[around][step]
+
+
+def _member_spans(document: bytes, at: int) -> dict[str | int, slice]:
+    """Where the values of the container at ``at`` stand, by key or position; a scalar has none."""
+    spans: dict[str | int, slice] = {}
+    if document[at] not in _OPENERS:
+        return spans
+    is_object = document[at] == ord("{")
+    at = _between(document, at + 1).end()
+    while document[at] not in _CLOSERS:
+        step: str | int = len(spans)
+        if is_object:
+            key = _key(document, at)
+            step, at = _decoded(key[1]), key.end()
+        end = _skip(document, at)
+        spans[step] = slice(at, end)
+        at = _between(document, end).end()
+    return spans
+
+
 def item_texts(array: str) -> list[bytes]:
     """Return the text of each item of an array's text, in one walk: to look into many of them, cut it up first."""
     document = array.encode()

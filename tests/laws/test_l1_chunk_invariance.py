@@ -11,6 +11,7 @@ from streamkit.errors import StreamError
 from streamkit.events import ToolCallArguments, ToolCallStarted, UsageReported
 from streamkit.recipes import events_of
 from streamkit.testing import FaultySource, cut_at, cuts, joined, open_sources
+from tests.corpora import recordings, require_corpora
 from tests.laws.running import every_stream, maker, read, translate
 from tests.vectors import VECTORS
 
@@ -75,3 +76,16 @@ def test_the_normal_form_joins_fragments_of_interleaved_calls_and_nothing_across
     start = ToolCallStarted(1, "id", "name")
     assert joined([one, two, one]) == joined([one, one, two]) == [ToolCallArguments(0, "aa"), two]
     assert joined([one, start, two, one]) == [one, start, two, one]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_events_are_the_same_as_the_network_cut_them(dialect):
+    """Some recordings kept the reads of their network."""
+    for stream in recordings(dialect):
+        if len(stream.chunks) > 1:
+            assert read(dialect, list(stream.chunks)).facts() == read(dialect, [stream.body]).facts(), stream.name
+
+
+def test_some_recordings_kept_the_reads():
+    require_corpora()
+    assert sum(len(stream.chunks) > 1 for dialect in DIALECTS for stream in recordings(dialect)) > 20

@@ -155,6 +155,10 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
         [user({"text": "read"}, {"document": {"format": "pdf", "name": "a", "source": {"bytes": PDF}, "context": "c", "citations": {"enabled": True}}})],
         [Turn("user", [Text("read"), Media("file", "application/pdf", PDF, name="a", extras={"context": "c", "citations": {"enabled": True}})])],
     ),
+    "a document of no format": (
+        [user({"document": {"name": "a", "source": {"s3Location": {"uri": "s3://bucket/a"}}}})],
+        [Turn("user", [Media("file", url="s3://bucket/a", name="a")])],
+    ),
     "a document in pieces": (
         [user({"document": {"name": "a", "source": {"content": [{"text": "x"}]}}})],
         [Turn("user", [Aside("bedrock", "unknown_event", "content.document", {"document": {"name": "a", "source": {"content": [{"text": "x"}]}}})])],
@@ -426,6 +430,18 @@ MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"toolConfig": {"tools": [spec()]}, "additionalModelRequestFields": {"tool_choice": {"type": "none"}}},
         {"tool_choice": None, "extras": {"additionalModelRequestFields": {"tool_choice": {"type": "none"}}}},
     ),
+    "a choice of both kinds": (
+        {
+            "toolConfig": {"tools": [spec()], "toolChoice": {"auto": {}}},
+            "additionalModelRequestFields": {"tool_choice": {"type": "any", "disable_parallel_tool_use": True}},
+        },
+        {
+            "tool_choice": ToolChoice("auto"),
+            "extras": {
+                "additionalModelRequestFields": {"tool_choice": {"type": "any", "disable_parallel_tool_use": True}}
+            },
+        },
+    ),
     "members that only this dialect has": (
         {
             "guardrailConfig": {"guardrailIdentifier": "g", "guardrailVersion": "1"},
@@ -614,7 +630,7 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[
         [assistant(use()), user(answer())], {}, {"cache_mark": 1},
     ),
     "a refusal": ([Turn("assistant", [Refusal("no")])], [assistant({"text": "no"})], {}, {"refusal_as_text": 1}),
-    "an image": ([Turn("user", [Media("image", None, PNG, detail="low")])], [user(image())], {}, {"metadata": 1}),
+    "an image": ([Turn("user", [Media("image", None, PNG, name="a.png", detail="low")])], [user(image())], {}, {"metadata": 2}),
     "an image of another name": ([Turn("user", [Media("image", "image/jpg", "eA==")])], [user({"image": {"format": "jpeg", "source": {"bytes": "eA=="}}})], {}, {}),
     "an image in S3": (
         [Turn("user", [Media("image", "image/png", url="s3://bucket/a.png")])],
@@ -952,6 +968,37 @@ def test_asides_without_their_block_are_losses(asides, losses):
     assert lost(report) == losses
 
 
+def test_what_was_json_is_text_elsewhere():
+    turns = [
+        Turn("user", [Text("1", extras={"json": True})]),
+        Turn("assistant", [CALL]),
+        Turn("user", [ToolResult("tooluse_1", [Text("{", extras={"json": True})])]),
+    ]
+    written, report = write(Request("bedrock", turns=turns, tools=[LOOK]))
+    assert written["messages"] == [user({"text": "1"}), assistant(use()), user(answer({"text": "{"}))]
+    assert not report.losses
+    _, report = write(read(assistant(use()), user(answer({"json": [1]}))), "anthropic")
+    assert report.lost == [("metadata", "json")]
+
+
+def test_an_image_of_two_sources_keeps_the_first():
+    start, piece, stop = frames(0, "unknown_event", {"image": {"format": "png"}}, {"image": {"source": {"bytes": PNG}}})
+    written, report = write(Request("bedrock", turns=[Turn("assistant", [start, piece, piece, stop])]))
+    assert written["messages"] == [assistant(image())]
+    assert report.lost == [("unknown_event", "contentBlockDelta")]
+
+
+def test_a_signature_of_no_text_is_a_loss():
+    written, report = write(foreign(Turn("assistant", [Text("", Opaque("google", "P")), Text("a")])))
+    assert written["messages"] == [assistant({"text": "a"})]
+    assert (report.repairs, lost(report)) == (Counter(), {"reasoning_signature": 1})
+
+
+def test_a_part_that_no_message_has_is_the_programs_mistake():
+    with pytest.raises(TypeError, match="a message has no Thinking"):
+        write(foreign(Turn("user", [Thinking()])))
+
+
 def test_a_citation_may_come_before_its_text():
     turn = Turn("assistant", [Aside("bedrock", "citation", "citation", CITATION, block=1), Text("a", block=1)])
     written, _ = write(Request("bedrock", turns=[turn]))
@@ -966,6 +1013,13 @@ def test_an_input_of_the_provider_that_is_no_object_is_wrapped():
     written, report = write(Request("bedrock", turns=[Turn("assistant", asides)]))
     assert written["messages"][0]["content"][0]["toolUse"]["input"] == {"_raw_arguments": "[1]"}
     assert lost(report) == {"arguments_wrapped": 1}
+
+
+def test_an_input_of_the_provider_that_never_came_is_empty():
+    start, _, stop = frames(0, "server_tool", {"toolUse": {"toolUseId": "s", "name": "web"}}, {})
+    written, report = write(Request("bedrock", turns=[Turn("assistant", [start, stop])]))
+    assert written["messages"] == [assistant({"toolUse": {"toolUseId": "s", "name": "web", "input": {}}})]
+    assert not report.losses
 
 
 # -- the recordings of other dialects, and the official client ---------------------------------------------------------

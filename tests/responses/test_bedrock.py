@@ -34,6 +34,7 @@ from streamkit.recipes import collect
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
 from tests.corpora import recordings
+from tests.framing.binary import exception
 from tests.vectors import VECTORS, bedrock
 
 USAGE = {"inputTokens": 5, "outputTokens": 7, "totalTokens": 16, "cacheReadInputTokens": 3, "cacheWriteInputTokens": 1}
@@ -250,6 +251,8 @@ def test_an_answer_of_invoke_model_is_read():
     found, native = read(body), read(body, "anthropic")
     assert (found.choices, found.usage, found.vendor, found.clean) == (native.choices, native.usage, "anthropic", True)
     assert found.report.repairs == Counter()
+    with pytest.raises(TooManyBlocks):
+        read({**body, "content": body["content"] * 3}, limits=Limits(content_blocks=2))
 
 
 @pytest.mark.parametrize("native", EXCEPTIONS)
@@ -321,6 +324,27 @@ def test_what_servers_get_wrong_is_a_counted_repair(body, repairs, said):
     found = read(body)
     assert (found.text, found.clean) == (said, True)
     assert dict(found.report.repairs) == repairs
+
+
+@pytest.mark.parametrize(
+    ("block", "parts"),
+    [
+        ({"text": "a", "image": None}, [Text("a")]),
+        ({"toolUse": {"toolUseId": "i", "name": "f"}}, [ToolCall(0, "i", "f", "", verdict=Verdict("empty"))]),
+        (
+            {"citationsContent": {"content": [{"text": "a"}], "new": 1}},
+            [Text("a"), Aside("bedrock", "metadata", "citationsContent.new", 1)],
+        ),
+        (
+            {"reasoningContent": {"reasoningText": {"text": "h", "new": 1}}},
+            [Reasoning("h"), Aside("bedrock", "metadata", "reasoningContent.new", 1)],
+        ),
+    ],
+)
+def test_what_a_block_may_have_beside(block, parts):
+    found = read(message(block, stop="tool_use" if "toolUse" in block else "end_turn"))
+    assert found.choices[0].parts == [*parts, *beside()]
+    assert found.report.repairs == Counter()
 
 
 def test_an_input_that_is_no_object_has_a_verdict():
@@ -467,6 +491,13 @@ def test_an_error_of_another_dialect(kind, name, losses):
     error = read(written).error
     assert error is not None
     assert (error.type == kind) == (not losses)
+
+
+async def test_an_exception_in_a_stream_is_an_error_body():
+    stream = exception("throttlingException", {"message": "slow", "p": "abc", "new": 1})
+    written, report = write(await collect(source_of([stream]), "bedrock"))
+    assert written == {"__type": "ThrottlingException", "message": "slow", "new": 1}
+    assert not report.losses
 
 
 # -- streams and whole responses say the same --------------------------------------------------------------------------

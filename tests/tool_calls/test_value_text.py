@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkit.tool_calls import value_text as module
-from streamkit.tool_calls.value_text import item_texts, value_text
+from streamkit.tool_calls.value_text import ValueTexts, item_texts, value_text
 
 OLLAMA = b'{"message":{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{"a":1.0}}}]},"done":false}'
 
@@ -199,3 +199,27 @@ def test_a_long_string_of_escapes_is_skipped():
 )
 def test_the_items_of_an_array_are_cut_apart(array, items):
     assert [text.decode() for text in item_texts(array)] == items
+
+
+@pytest.mark.parametrize(("document", "path", "text"), VECTORS)
+def test_one_of_many_is_the_same_text(document, path, text):
+    texts = ValueTexts(document)
+    assert texts.text(*path) == text
+    assert texts.text(*path) == text
+
+
+def test_one_of_many_that_is_not_there_is_named():
+    texts = ValueTexts(b'{"a":[1]}')
+    for path in ("b",), ("a", 1), ("a", 0, "c"):
+        with pytest.raises(KeyError):
+            texts.text(*path)
+
+
+def test_many_texts_take_one_walk_of_each_container(monkeypatch):
+    document = orjson.dumps({"calls": [{"name": "f", "arguments": {"a": number}} for number in range(500)]})
+    skipped = []
+    skip = module._skip
+    monkeypatch.setattr(module, "_skip", lambda document, at: skipped.append(at) or skip(document, at))
+    texts = ValueTexts(document)
+    assert [texts.text("calls", n, "arguments") for n in range(500)] == [f'{{"a":{n}}}' for n in range(500)]
+    assert len(skipped) == 1 + 500 + 2 * 500

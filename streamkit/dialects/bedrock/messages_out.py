@@ -154,12 +154,12 @@ class MessageWriter(RequestWriter):
             self.lose("reasoning_signature", signature.vendor)
         if isinstance(part, Refusal):
             self.lose("refusal_as_text")
-        if not part.text:
+        if not part.text.strip():
             if signature is None:
                 self.report.repair("turn_empty")
             return False
-        extras = self.extras(part.extras)
-        if place == "toolResult" and "json" in extras and _is_json(part.text):
+        extras = dict(self.extras(part.extras))
+        if extras.pop("json", False) and place == "toolResult" and _is_json(part.text):
             blocks.add({"json": orjson.Fragment(part.text)})
         else:
             blocks.text(part.text, part.block, extras)

@@ -39,7 +39,7 @@ from streamkit.dialects.bedrock.wire import (
     encode_usage,
     stop_name,
 )
-from streamkit.dialects.decoding import count_of, read_body, text_of
+from streamkit.dialects.decoding import count_of, read_body, said, text_of
 from streamkit.dialects.encoding import failure_of, object_arguments
 from streamkit.dialects.opaque import Kind, seal
 from streamkit.dialects.writing import merged
@@ -109,10 +109,13 @@ class BedrockBodyDecoder(BedrockDecoder):
             deltas = list(self._deltas(member, value))
             for delta in deltas:
                 self._say("contentBlockDelta", {"contentBlockIndex": number, "delta": delta})
-            if deltas:
-                self._say("contentBlockStop", {"contentBlockIndex": number})
-            else:
+            if not deltas:
                 self.out += asides_of(member, value, number)
+                continue
+            self._say("contentBlockStop", {"contentBlockIndex": number})
+            if member == "citationsContent":
+                beside = {name: inner for name, inner in value.items() if name not in CITED and said(inner)}
+                self.out += [Aside(VENDOR, "metadata", f"{member}.{name}", inner) for name, inner in beside.items()]
 
     def _input(self, use: dict[str, Any], block: bytes) -> str:
         """The text of a call's input."""
@@ -131,13 +134,11 @@ class BedrockBodyDecoder(BedrockDecoder):
                 yield {"text": self.fields(piece).get("text") or ""}
             for citation in self.items(value.get("citations")):
                 yield {"citation": citation}
-            for name in value.keys() - CITED:
-                self.out.append(Aside(VENDOR, "metadata", f"citationsContent.{name}", value[name]))
         elif member == "reasoningContent" and type(value) is dict:
             for inner in (self.fields(value.get("reasoningText")), {**value, "reasoningText": None}):
-                for name, said in inner.items():
-                    if said is not None:
-                        yield {"reasoningContent": {name: said}}
+                for name, words in inner.items():
+                    if words is not None:
+                        yield {"reasoningContent": {name: words}}
 
     def _native_message(self, frame: Frame) -> None:
         """An answer of InvokeModel, of Anthropic's models."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Dialect
+from streamkit.dialects.base import Dialect, Profile
 from streamkit.dialects.gemini.decode import GeminiDecoder, recognises
 from streamkit.dialects.gemini.encode import GeminiEncoder
 from streamkit.dialects.gemini.framing import EVENT_END, GeminiParser, continued
@@ -24,4 +24,5 @@ DIALECT = Dialect(
     recognises=recognises,
     tools=TOOLS,
     continued=continued,
+    clients=(Profile(name="google-genai", title="the google-genai package, and programs like it"),),
 )

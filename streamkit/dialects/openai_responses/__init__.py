@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Dialect
+from streamkit.dialects.base import Dialect, Profile
 from streamkit.dialects.openai_responses.decode import ResponsesDecoder, recognises
 from streamkit.dialects.openai_responses.encode import ResponsesEncoder
 from streamkit.dialects.openai_responses.lint import ResponsesLinter
@@ -23,4 +23,5 @@ DIALECT = Dialect(
     terminates=lambda frame: b'"response":' in frame.data,
     recognises=recognises,
     tools=TOOLS,
+    clients=(Profile(name="codex", title="Codex: it reads `response.failed`, and passes over `error`"),),
 )
