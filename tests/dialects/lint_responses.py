@@ -33,7 +33,9 @@ from tests.vectors.vector import named, sse
 
 def turn(*payloads: Any) -> bytes:
     """A stream with its start, and an end that repeats what was done."""
-    return numbered(START, *payloads, last("completed", *(one for one in payloads if one["type"].endswith("item.done"))))
+    return numbered(
+        START, *payloads, last("completed", *(one for one in payloads if one["type"].endswith("item.done")))
+    )
 
 
 def without(payload: Any, *names: str) -> Any:

@@ -72,7 +72,9 @@ async def test_a_client_gets_what_its_profile_says():
 
 
 async def test_frames_pass_within_a_dialect_unless_the_profile_changes_them():
-    body = next(vector.body for vector in OF_CHAT if b'"usage":{' in vector.body and vector.clean and not vector.repairs)
+    body = next(
+        vector.body for vector in OF_CHAT if b'"usage":{' in vector.body and vector.clean and not vector.repairs
+    )
     assert (await written("deepseek", "openai-python", body))[0] == body
     quiet = (await written("deepseek", "openai-python", body, profile=Profile(include_usage=False)))[0]
     assert b'"usage":{' not in quiet

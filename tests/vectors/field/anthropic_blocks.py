@@ -10,7 +10,12 @@ from tests.vectors.openai_chat import DONE, STOP, call, calls, chunk, said
 from tests.vectors.vector import Call
 
 KNOWN = {"input_tokens": 9, "output_tokens": 4}
-USED = {"input_tokens": 5, "output_tokens": 5, "cache_read_input_tokens": 4, "output_tokens_details": {"thinking_tokens": 2}}
+USED = {
+    "input_tokens": 5,
+    "output_tokens": 5,
+    "cache_read_input_tokens": 4,
+    "output_tokens_details": {"thinking_tokens": 2},
+}
 A = Call("f", '{"x":1}', id="a")
 B = Call("g", '{"y":2}', id="b")
 C = Call("h", '{"z":3}', id="c")
