@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streamkit.dialects.anthropic.decode import AnthropicDecoder, recognises
 from streamkit.dialects.anthropic.encode import AnthropicEncoder
+from streamkit.dialects.anthropic.errors import ERRORS
 from streamkit.dialects.anthropic.lint import AnthropicLinter
 from streamkit.dialects.anthropic.request_in import decode_request
 from streamkit.dialects.anthropic.request_out import encode_request
@@ -24,6 +25,7 @@ DIALECT = Dialect(
     keep_alive={"event": b'event: ping\ndata: {"type":"ping"}\n\n', "comment": KEEP_ALIVE},
     terminates=lambda frame: b'"message_stop"' in frame.data,
     recognises=recognises,
+    errors=ERRORS,
     tools=TOOLS,
     bodies=Bodies(
         decode_request=decode_request,

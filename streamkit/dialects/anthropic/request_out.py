@@ -4,8 +4,7 @@ A bound on the answer is demanded, and is the target's where the request has non
 version 2026-10-21: of another dialect's request they are written only for a provider that says it is older. A choice that this
 dialect lacks (some of the tools, or forced thinking with a forced tool) is refused, or imitated if the target says so.
 
-How much to think is said in two places. An effort alone asks this server for effort only, while in other dialects it asks the
-model to think: then ``adaptive`` is written with it.
+How much to think is said in two places: an effort among the options of the output, and ``thinking.py``.
 
 Source: dialects.md §3.0, §3.2, §7.3, §7.4.
 """
@@ -18,10 +17,9 @@ from typing import Any, Final
 from attrs import evolve
 
 from streamkit.dialects.anthropic.messages_out import Block, Message, MessageWriter, plain
+from streamkit.dialects.anthropic.thinking import ThinkingWriter
 from streamkit.dialects.anthropic.wire import (
-    DISPLAYS,
     EFFORTS,
-    LEAST_BUDGET,
     NEAREST_EFFORTS,
     SERVICE_TIERS,
     WITHOUT_SAMPLING,
@@ -36,9 +34,6 @@ SAMPLING: Final = ("temperature", "top_p", "top_k")
 #: Options that are written by methods of their own.
 BESIDE: Final = frozenset({"choices", "max_tokens", "output", "service_tier", "stop", "thinking", "user"})
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object"}
-#: What asks for thinking, with which a tool can't be forced.
-THINKS: Final = frozenset({"enabled", "adaptive"})
-SHOWN: Final[Mapping[str, str]] = {ours: word for word, ours in DISPLAYS.items()}
 
 
 def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
@@ -46,7 +41,7 @@ def encode_request(request: Request, target: Target, report: StreamReport) -> di
     return AnthropicRequestWriter(request, target, report).request_body()
 
 
-class AnthropicRequestWriter(MessageWriter):
+class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
     def request_body(self) -> dict[str, Any]:
         request, options = self.request, self.request.options
         if options.choices is not None and options.choices > 1:
@@ -55,8 +50,8 @@ class AnthropicRequestWriter(MessageWriter):
         if not messages and not self.own:
             system, messages = self._said_by_the_user(system)
         offered, choice = self._offered(request.tool_choice)
-        thinking = self._thinking(options.thinking, choice, messages)
-        choice = self._with_thinking(choice, thinking)
+        thinking = self.thinking(options.thinking, choice, unsigned=_continues_unsigned(messages))
+        choice = self.with_thinking(choice, thinking)
         tools = [written for tool in offered if (written := self.tool(tool)) is not None]
         if not tools and not self.own and (called := _called(messages)):
             tools, choice = self._declared(called), ToolChoice("none")
@@ -109,43 +104,7 @@ class AnthropicRequestWriter(MessageWriter):
         self.lose("parameter", "service_tier")
         return None
 
-    # -- thinking and output ---------------------------------------------------------------------------------------
-
-    def _thinking(
-        self, thinking: Thinking | None, choice: ToolChoice | None, messages: Sequence[Message]
-    ) -> dict[str, Any] | None:
-        if thinking is None:
-            return None
-        enabled = thinking.enabled
-        if not self.own and enabled is None and thinking.budget_tokens is None and thinking.effort is not None:
-            forced = choice is not None and choice.mode == "required"
-            if forced and thinking.effort != "none":
-                self.lose("parameter", "thinking")  # the effort is written, and the tool is what was asked for
-                return None
-            enabled = thinking.effort != "none"
-        if enabled is False or (thinking.effort == "none" and not self.own):
-            return {"type": "disabled"}
-        if thinking.budget_tokens is not None:
-            return self._budget(thinking, thinking.budget_tokens, messages)
-        if enabled is None:
-            if thinking.summary is not None:
-                self.lose("parameter", "thinking.summary")
-            return None
-        return given(type="adaptive", display=self._display(thinking.summary))
-
-    def _budget(self, thinking: Thinking, budget: int, messages: Sequence[Message]) -> dict[str, Any] | None:
-        if not self.own and _continues_unsigned(messages):
-            self.lose("parameter", "thinking")
-            return None
-        if not self.own and budget < LEAST_BUDGET:
-            self.lose("parameter", "thinking.budget_tokens")
-            budget = LEAST_BUDGET
-        return given(type="enabled", budget_tokens=budget, display=self._display(thinking.summary))
-
-    def _display(self, summary: str | None) -> str | None:
-        if summary in {"concise", "detailed"}:
-            self.lose("parameter", "thinking.summary")
-        return None if summary is None else SHOWN.get(summary, "summarized")
+    # -- output ----------------------------------------------------------------------------------------------------
 
     def _output_config(self, thinking: Thinking | None, output: OutputFormat | None) -> dict[str, Any] | None:
         effort = thinking.effort if thinking is not None else None
@@ -207,15 +166,6 @@ class AnthropicRequestWriter(MessageWriter):
             self.report.repair("tool_declared")
         return [{"name": name, "input_schema": dict(NO_PARAMETERS)} for name in names]
 
-    def _with_thinking(self, choice: ToolChoice | None, thinking: Mapping[str, Any] | None) -> ToolChoice | None:
-        """The choice, if thinking does not forbid it (§3.2)."""
-        if choice is None or choice.mode != "required" or thinking is None or thinking.get("type") not in THINKS:
-            return choice
-        if not self.target.emulate:
-            raise BadRequest("tool_choice", "Anthropic can't be told to call a tool while thinking is enabled")
-        self.lose("tool_choice", "required")
-        return evolve(choice, mode="auto", names=())
-
     def _choice(self, choice: ToolChoice | None, tools: Sequence[Any]) -> dict[str, Any] | None:
         if choice is None:
             return None
@@ -245,10 +195,7 @@ def _called(messages: Sequence[Message]) -> list[str]:
 
 
 def _continues_unsigned(messages: Sequence[Message]) -> bool:
-    """Whether the answer goes on with a turn that called tools and does not begin with thinking.
-
-    With a budget the server then demands what it had thought before the calls.
-    """
+    """Whether the answer goes on with a turn that called tools and does not begin with thinking."""
     if len(messages) < 2 or messages[-1].role != "user":
         return False
     if not any(block["type"] == "tool_result" for block in messages[-1].blocks):

@@ -19,7 +19,8 @@ from typing import Any, Final
 import orjson
 from attrs import evolve
 
-from streamkit.dialects.anthropic.wire import DISPLAYS, EFFORTS, LEAST_BUDGET, NEAREST_EFFORTS
+from streamkit.dialects.anthropic.thinking import ThinkingWriter
+from streamkit.dialects.anthropic.wire import EFFORTS, NEAREST_EFFORTS
 from streamkit.dialects.base import Target
 from streamkit.dialects.bedrock.messages_out import Block, Message, MessageWriter
 from streamkit.dialects.bedrock.wire import CACHE_POINTS, SERVICE_TIERS
@@ -38,9 +39,6 @@ INFERENCE: Final[Mapping[str, str]] = {
 #: Options that are written by methods of their own.
 BESIDE: Final = frozenset({"choices", "output", "service_tier", "thinking", "top_k"})
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object"}
-#: What asks for thinking, with which a tool can't be forced.
-THINKS: Final = frozenset({"enabled", "adaptive"})
-SHOWN: Final[Mapping[str, str]] = {ours: word for word, ours in DISPLAYS.items()}
 
 
 def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
@@ -48,7 +46,7 @@ def encode_request(request: Request, target: Target, report: StreamReport) -> di
     return BedrockRequestWriter(request, target, report).request_body()
 
 
-class BedrockRequestWriter(MessageWriter):
+class BedrockRequestWriter(ThinkingWriter, MessageWriter):
     def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
         super().__init__(request, target, report)
         #: Whether the model's own fields are Claude's, or those that the client wrote.
@@ -62,8 +60,8 @@ class BedrockRequestWriter(MessageWriter):
         if not messages and not self.own:
             system, messages = self._said_by_the_user(system)
         choice = request.tool_choice
-        thinking = self._thinking(options.thinking, choice, messages)
-        choice = self._with_thinking(choice, thinking)
+        thinking = self._claudes_thinking(options.thinking, choice, messages)
+        choice = self.with_thinking(choice, thinking)
         tools, choice = self._tools(choice)
         model = given(
             thinking=thinking,
@@ -111,46 +109,15 @@ class BedrockRequestWriter(MessageWriter):
 
     # -- thinking and output ---------------------------------------------------------------------------------------
 
-    def _thinking(
+    def _claudes_thinking(
         self, thinking: Thinking | None, choice: ToolChoice | None, messages: Sequence[Message]
     ) -> dict[str, Any] | None:
-        """Claude's ``thinking``. An effort alone asks its server for effort only, and those of other dialects to think."""
-        if thinking is None:
-            return None
-        if not self.claude:
-            for name in ("budget_tokens", "enabled", "summary"):
-                if getattr(thinking, name) is not None:
-                    self.lose("parameter", f"thinking.{name}")
-            return None
-        enabled = thinking.enabled
-        if not self.own and enabled is None and thinking.budget_tokens is None and thinking.effort is not None:
-            if choice is not None and choice.mode == "required" and thinking.effort != "none":
-                self.lose("parameter", "thinking")  # the effort is written, and the tool is what was asked for
-                return None
-            enabled = thinking.effort != "none"
-        if enabled is False or (thinking.effort == "none" and not self.own):
-            return {"type": "disabled"}
-        if thinking.budget_tokens is not None:
-            return self._budget(thinking, thinking.budget_tokens, messages)
-        if enabled is None:
-            if thinking.summary is not None:
-                self.lose("parameter", "thinking.summary")
-            return None
-        return given(type="adaptive", display=self._display(thinking.summary))
-
-    def _budget(self, thinking: Thinking, budget: int, messages: Sequence[Message]) -> dict[str, Any] | None:
-        if not self.own and _continues_unsigned(messages):
-            self.lose("parameter", "thinking")
-            return None
-        if not self.own and budget < LEAST_BUDGET:
-            self.lose("parameter", "thinking.budget_tokens")
-            budget = LEAST_BUDGET
-        return given(type="enabled", budget_tokens=budget, display=self._display(thinking.summary))
-
-    def _display(self, summary: str | None) -> str | None:
-        if summary in {"concise", "detailed"}:
-            self.lose("parameter", "thinking.summary")
-        return None if summary is None else SHOWN.get(summary, "summarized")
+        if self.claude or thinking is None:
+            return self.thinking(thinking, choice, unsigned=_continues_unsigned(messages))
+        for name in ("budget_tokens", "enabled", "summary"):
+            if getattr(thinking, name) is not None:
+                self.lose("parameter", f"thinking.{name}")
+        return None
 
     def _output_config(self, thinking: Thinking | None, output: OutputFormat | None) -> dict[str, Any]:
         effort = thinking.effort if thinking is not None else None
@@ -228,15 +195,6 @@ class BedrockRequestWriter(MessageWriter):
             self.report.repair("tool_declared")
         return [{"toolSpec": {"name": name, "inputSchema": {"json": dict(NO_PARAMETERS)}}} for name in names]
 
-    def _with_thinking(self, choice: ToolChoice | None, thinking: Mapping[str, Any] | None) -> ToolChoice | None:
-        """The choice, if Claude's thinking does not forbid it (dialects.md §3.2)."""
-        if choice is None or choice.mode != "required" or thinking is None or thinking.get("type") not in THINKS:
-            return choice
-        if not self.target.emulate:
-            raise BadRequest("tool_choice", "Claude can't be told to call a tool while thinking is enabled")
-        self.lose("tool_choice", "required")
-        return evolve(choice, mode="auto", names=())
-
     def _choice(self, choice: ToolChoice | None, model: Mapping[str, Any]) -> dict[str, Any] | None:
         """``toolChoice``; ``auto``, the default, is not said twice where Claude's own words say it."""
         if choice is None:
@@ -262,10 +220,7 @@ def is_claude(model: str | None) -> bool:
 
 
 def _continues_unsigned(messages: Sequence[Message]) -> bool:
-    """Whether the answer goes on with a turn that called tools and does not begin with thinking.
-
-    With a budget the server then demands what Claude had thought before the calls.
-    """
+    """Whether the answer goes on with a turn that called tools and does not begin with thinking."""
     if not messages or not messages[-1].results:
         return False
     before = next((message for message in reversed(messages) if message.role == "assistant"), None)

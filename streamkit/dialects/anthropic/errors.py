@@ -1,0 +1,32 @@
+"""Anthropic's error bodies: ``{"type": "error", "error": {type, message}, "request_id"}``. Source: dialects.md §3.1, §7.5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streamkit.dialects.anthropic.wire import ERROR_TYPES, VENDOR, encode_error
+from streamkit.dialects.base import STATUSES, Errors
+from streamkit.dialects.decoding import provider_failed
+from streamkit.events import ProviderFailed
+from streamkit.report import StreamReport
+
+
+def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
+    if document.get("type") != "error" or not isinstance(document.get("error"), dict):
+        return None
+    return provider_failed(document, VENDOR, ERROR_TYPES)
+
+
+def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
+    return encode_error(failed, report), {}
+
+
+#: An overloaded server has a status of its own, 529; an answer that broke off is an ``api_error``, which has 500.
+ERRORS = Errors(
+    vendors=frozenset({VENDOR}),
+    words=ERROR_TYPES,
+    decode=decode,
+    encode=encode,
+    statuses={**STATUSES, "unavailable": 529, "truncated": 500},
+)
