@@ -3,10 +3,11 @@
 ``transcode`` is the whole recipe; ``pipe`` chains the stages by hand. See README.md.
 """
 
+from streamkit.bodies import decode_request, decode_response, encode_request, encode_response
 from streamkit.detect import detect
 from streamkit.dialects import decode, encode, keep_alive
 from streamkit.dialects.base import Profile
-from streamkit.errors import StreamError, StreamkitError, UsageError
+from streamkit.errors import BadRequest, StreamError, StreamkitError, UsageError
 from streamkit.framing.eventstream import parse_eventstream
 from streamkit.framing.json_array import parse_json_array
 from streamkit.framing.ndjson import parse_ndjson
@@ -16,6 +17,7 @@ from streamkit.messages import Choice, Response, ToolCall
 from streamkit.pipeline import Pipe, Stage, pipe
 from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy
 from streamkit.recipes import collect, transcode
+from streamkit.replay import replay
 from streamkit.report import Status, StreamReport
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.tool_calls.check import check_json, parse_arguments
@@ -23,12 +25,13 @@ from streamkit.tool_calls.early import check_schema_early
 from streamkit.tool_calls.partial_arguments import partial_arguments
 from streamkit.tool_calls.partial_json import PartialJSON
 from streamkit.tool_calls.schema import ToolSchemas
-from streamkit.tool_loop import error_result
+from streamkit.tool_loop import error_result, second_leg
 
 __all__ = [
     "LENIENT",
     "STRICT",
     "TOLERANT",
+    "BadRequest",
     "Choice",
     "Limits",
     "PartialJSON",
@@ -49,8 +52,12 @@ __all__ = [
     "check_schema_early",
     "collect",
     "decode",
+    "decode_request",
+    "decode_response",
     "detect",
     "encode",
+    "encode_request",
+    "encode_response",
     "error_result",
     "keep_alive",
     "parse_arguments",
@@ -60,5 +67,7 @@ __all__ = [
     "parse_sse",
     "partial_arguments",
     "pipe",
+    "replay",
+    "second_leg",
     "transcode",
 ]

@@ -30,8 +30,11 @@ from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.tool_calls.check import JSONChecker
 from streamkit.tool_calls.schema import Tools, compiled
+from streamkit.tool_definitions import check_tools, refuse_tools
 
 log = logging.getLogger("streamkit.bodies")
+#: A finding about a tool that the writers mend: they rewrite such a name, alike everywhere.
+MENDED = "name_unfit"
 
 
 def decode_request(body: bytes, dialect: str, *, report: StreamReport | None = None) -> Request:
@@ -52,8 +55,10 @@ def encode_request(
     """Write a request for ``dialect``, or for a provider that speaks it, which then gets what it wants beside its dialect.
 
     Calls and results must be paired: if not, it is an error that names the turn and the id, or with ``repair`` a counted
-    repair. ``max_tokens`` is written where a dialect demands a bound and the request has none; ``emulate`` imitates what the
-    dialect lacks instead of refusing it. What the dialect can't say is a counted loss. Raises BadRequest and UsageError.
+    repair. Tools of another dialect whose definitions this one would refuse are an error that names them all (``check_tools``
+    names them within a dialect). ``max_tokens`` is written where a dialect demands a bound and the request has none;
+    ``emulate`` imitates what the dialect lacks instead of refusing it.
+    What the dialect can't say is a counted loss. Raises BadRequest and UsageError.
     """
     named, provider = source_named(dialect)
     bodies = _bodies_of(named)
@@ -62,6 +67,8 @@ def encode_request(
         request = repair_pairing(request, report)
     else:
         check_pairing(request)
+    if request.dialect != named.name:  # within one dialect it is for the provider to judge what its own clients define
+        refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule != MENDED])
     target = Target(provider=provider, max_tokens=max_tokens, emulate=emulate)
     return orjson.dumps(bodies.encode_request(request, target, report))
 

@@ -276,7 +276,7 @@ class LastFrameBroken:
 
 @define
 class ProviderFailed:
-    """The provider reported an error in the stream. ``type`` is neutral; ``native_type`` and ``code`` are the wire's."""
+    """The provider reported an error, in the stream or instead of it. ``type`` is neutral; ``native_type`` and ``code`` are the wire's."""
 
     type: ErrorType
     message: str
@@ -285,6 +285,7 @@ class ProviderFailed:
     http_status: int | None = None
     raw: Any = None
     vendor: str = ""
+    retry_after_s: float | None = None  #: how long the provider asked to be left alone
 
 
 @define

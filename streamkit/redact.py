@@ -5,24 +5,31 @@ well-known vendors begin theirs. It looks at text, not at JSON, so that a body t
 that looks like none of these stays: this is a help for logs, no promise. ``token`` alone is no such name, since log
 probabilities have it.
 
-Source: seeds.md S1.
+``without_secrets`` does the same to a value that was read from JSON, in which no escape hides where a key begins.
+
+Source: seeds.md S1, limits.md T6.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 CUT: Final = "[removed]"
-_MEMBER: Final = re.compile(
-    r'("(?:[\w.-]*(?:api[_-]?key|secret|password|credential)[\w.-]*|(?:access|auth|refresh|id|session)[_-]?token|'
-    r'(?:proxy-)?authorization|(?:set-)?cookie)"\s*:\s*")(?:[^"\\]|\\.)+',
-    re.IGNORECASE,
+#: Levels of a value that are looked at; what lies deeper is cut out.
+DEPTH: Final = 50
+_NAME: Final = (
+    r"(?:[\w.-]*(?:api[_-]?key|secret|password|credential)[\w.-]*|(?:access|auth|refresh|id|session)[_-]?token|"
+    r"(?:proxy-)?authorization|(?:set-)?cookie)"
 )
-_BEARER: Final = re.compile(r"(\b(?:Bearer|Basic)\s+)[\w.~+/=-]{6,}", re.IGNORECASE)
+_SECRET_NAME: Final = re.compile(_NAME, re.IGNORECASE)
+_MEMBER: Final = re.compile(rf'("{_NAME}"\s*:\s*")(?:[^"\\]|\\.)+', re.IGNORECASE)
+#: Where a word begins: behind ``\n`` and its like as well, as they stand in JSON.
+_START: Final = r"(?:\b|(?<=\\[bfnrt]))"
+_BEARER: Final = re.compile(rf"({_START}(?:Bearer|Basic)\s+)[\w.~+/=-]{{6,}}", re.IGNORECASE)
 _KEY: Final = re.compile(
-    r"\b(?:sk|pk|rk|gsk|xai|hf|r8|nvapi|pplx|csk|fw|tgp|ghp|gho|github_pat|glpat|xox[abp])[-_][\w*-]{6,}"
-    r"|\bAIza[\w-]{20,}|\b(?:AKIA|ASIA)[A-Z0-9]{12,}|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"
+    _START + r"(?:(?:sk|pk|rk|gsk|xai|hf|r8|nvapi|pplx|csk|fw|tgp|ghp|gho|github_pat|glpat|xox[abp])[-_][\w*-]{6,}"
+    r"|AIza[\w-]{20,}|(?:AKIA|ASIA)[A-Z0-9]{12,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
 )
 
 
@@ -30,5 +37,24 @@ def redacted(body: bytes) -> str:
     """The text of a body, without what looks like a secret; bytes that are not UTF-8 as U+FFFD."""
     text = body.decode("utf-8", "replace")
     text = _MEMBER.sub(rf"\1{CUT}", text)
-    text = _BEARER.sub(rf"\1{CUT}", text)
-    return _KEY.sub(CUT, text)
+    return _without_keys(text)
+
+
+def without_secrets(value: Any, depth: int = DEPTH) -> Any:
+    """A JSON value, copied, without what looks like a secret in its strings and under its names."""
+    if isinstance(value, str):
+        return _without_keys(value)
+    if isinstance(value, list | dict) and not depth:
+        return CUT
+    if isinstance(value, list):
+        return [without_secrets(item, depth - 1) for item in value]
+    if isinstance(value, dict):
+        return {
+            name: CUT if isinstance(inner, str) and _SECRET_NAME.fullmatch(name) else without_secrets(inner, depth - 1)
+            for name, inner in value.items()
+        }
+    return value
+
+
+def _without_keys(text: str) -> str:
+    return _KEY.sub(CUT, _BEARER.sub(rf"\1{CUT}", text))

@@ -133,7 +133,7 @@ class _Checker:
     # -- the schema itself ---------------------------------------------------------------------------------------------
 
     def _check_schema(self, schema: Any, path: str) -> None:
-        if schema is None:
+        if schema is None or schema == {}:
             self._note("parameters_missing", path, "no parameters are defined: the tool takes none")
             return
         if not isinstance(schema, Mapping):

@@ -8,7 +8,7 @@ A call that was not run because its arguments are bad needs a result too: it is 
 Nothing else is made up: a result that is missing, or that answers no call, is the caller's mistake and is said to be one. The
 calls of a response that was cut are not to be answered: that they look whole proves nothing.
 
-Source: dialects.md §3.2, §7.3; seeds.md S3.
+Source: dialects.md §2.2, §3.2, §7.3; seeds.md S3.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ Results: TypeAlias = Iterable[ToolResult] | Mapping[str, ResultContent]
 
 #: Kinds of asides that are about a response and no part of what was said.
 ABOUT: Final = frozenset({"logprobs", "metadata"})
+#: Of these, what is to be sent back: without its ``phase`` a message of OpenAI's newer models is read as another (§2.2).
+RESENT: Final = frozenset({("openai-responses", "message.phase")})
 
 
 def second_leg(
@@ -131,7 +133,7 @@ def _is_said(part: Part) -> bool:
     """Whether a part belongs to the turn; a text without a character says nothing, and some providers refuse it."""
     match part:
         case Aside():
-            return part.kind not in ABOUT
+            return part.kind not in ABOUT or (part.vendor, part.type) in RESENT
         case Text():
             return bool(part.text or part.signature or part.extras)
     return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamkit.redact import redacted
+from streamkit.redact import CUT, DEPTH, redacted, without_secrets
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,7 @@ from streamkit.redact import redacted
         ('{"message": "Incorrect API key provided: sk-abcd****wxyz."}', '{"message": "Incorrect API key provided: [removed]."}'),
         ('"AIzaSyA-0123456789_0123456789"', '"[removed]"'),
         ('"gsk_0123456789"', '"[removed]"'),
+        (r'{"message": "not yours:\nsk-abcdefgh\tBearer abcdefgh"}', r'{"message": "not yours:\n[removed]\tBearer [removed]"}'),
         ('"AKIAIOSFODNN7EXAMPLE"', '"[removed]"'),
         ('"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2ln"', '"[removed]"'),
         ('{"access_token":"a","refresh-token":"b"}', '{"access_token":"[removed]","refresh-token":"[removed]"}'),
@@ -42,3 +43,21 @@ def test_what_is_none_stays(body):
 
 def test_bytes_that_are_no_text_are_shown():
     assert redacted(b"\xff\xfe") == "��"
+
+
+def test_a_value_keeps_its_shape_without_its_secrets():
+    value = {"error": {"message": "no:\nsk-abcdefgh", "code": 7, "api_key": "hush"}, "list": [None, "Bearer abcdefgh", 1.5]}
+    assert without_secrets(value) == {
+        "error": {"message": "no:\n[removed]", "code": 7, "api_key": CUT},
+        "list": [None, "Bearer [removed]", 1.5],
+    }
+
+
+def test_what_lies_too_deep_is_cut_out():
+    value: list = []
+    for _ in range(DEPTH):
+        value = [value]
+    shown = without_secrets(value)
+    for _ in range(DEPTH):
+        shown = shown[0]
+    assert shown == CUT

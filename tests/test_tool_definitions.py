@@ -51,7 +51,7 @@ def test_nothing_is_said_of_a_tool_that_every_dialect_takes(dialect):
 @pytest.mark.parametrize(
     ("parameters", "expected"),
     [
-        ({}, [("type_missing", "", "error"), ("properties_missing", "", "error")]),
+        ({}, [("parameters_missing", "", "note")]),
         ({"properties": {"a": {}}, "required": ["a"]}, [("type_missing", "", "error")]),
         ({"type": "object"}, [("properties_missing", "", "error")]),
         ({"type": "object", "properties": {"a": {}}}, [("required_missing", "", "note")]),

@@ -45,6 +45,14 @@ STAGES = {
         streamkit.encode,
     ],
     "Recipes": [streamkit.transcode, streamkit.collect, streamkit.detect],
+    "Requests and whole responses": [
+        streamkit.decode_request,
+        streamkit.encode_request,
+        streamkit.decode_response,
+        streamkit.encode_response,
+        streamkit.second_leg,
+        streamkit.replay,
+    ],
     "Arguments": [
         streamkit.parse_arguments,
         streamkit.PartialJSON,

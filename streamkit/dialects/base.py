@@ -13,7 +13,7 @@ from attrs import field, fields, frozen
 
 from streamkit.dialects.explain import Looks
 from streamkit.dialects.reading import Fields
-from streamkit.events import Event, ResponseStarted, WireEvent
+from streamkit.events import ErrorType, Event, ProviderFailed, ResponseStarted, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.identifiers import random_id
 from streamkit.limits import DEFAULT_LIMITS, Limits
@@ -177,6 +177,37 @@ class Bodies:
     encode_response: Callable[[Response, Encoding, StreamReport], dict[str, Any]]
 
 
+#: The HTTP status of each kind of error, where a dialect has no other (dialects.md §7.5).
+STATUSES: Mapping[ErrorType, int] = {
+    "invalid_request": 400,
+    "auth": 401,
+    "billing": 402,
+    "permission": 403,
+    "not_found": 404,
+    "too_large": 413,
+    "rate_limit": 429,
+    "server": 500,
+    "truncated": 502,
+    "unavailable": 503,
+    "timeout": 504,
+}
+
+
+@frozen(kw_only=True)
+class Errors:
+    """How a dialect says an error over HTTP, where no stream has begun. See ``streamkit/http_errors.py``."""
+
+    #: Whose errors have this dialect's own words and bodies, which are then written as they came.
+    vendors: frozenset[str]
+    #: Its words for kinds of errors, in whichever member they stand.
+    words: Mapping[str, ErrorType]
+    #: The failure that a body says; None for a body in another envelope. Takes the headers too, by names in lower case.
+    decode: Callable[[dict[str, Any], Mapping[str, str]], ProviderFailed | None]
+    #: The body as JSON values, and headers of its own.
+    encode: Callable[[ProviderFailed, StreamReport], tuple[dict[str, Any], Mapping[str, str]]]
+    statuses: Mapping[ErrorType, int] = STATUSES
+
+
 @frozen(kw_only=True)
 class Dialect:
     """One wire vocabulary: all that the recipes, the command line and the property tests need to know of it."""
@@ -202,6 +233,8 @@ class Dialect:
     continued: Callable[[FramingParser, bytes, bytes], bytes | None] = lambda _parser, _last, _frame: None
     #: None for a dialect that only streams.
     bodies: Bodies | None = None
+    #: None for a dialect whose errors over HTTP nobody here writes.
+    errors: Errors | None = None
     #: What it takes of a tool's definition. See ``tool_definitions.py``.
     tools: ToolRules = PORTABLE_TOOLS
     #: Providers and clients that are known by name, and may be named where the dialect may.

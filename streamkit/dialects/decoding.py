@@ -274,12 +274,18 @@ ERROR_BY_STATUS: Mapping[int, ErrorType] = {
     408: "timeout",
     413: "too_large",
     422: "invalid_request",
+    424: "server",  # Bedrock: the model's failure
+    425: "unavailable",
     429: "rate_limit",
     500: "server",
     503: "unavailable",
     504: "timeout",
+    522: "timeout",  # Cloudflare, of the server behind it, as the next
+    524: "timeout",
     529: "unavailable",
 }
+#: Members in which errors say what is wrong, the most telling first.
+TELLING = ("message", "Message", "detail", "error", "errors", "msg", "title")
 
 
 def provider_failed(error: Any, vendor: str, types: Mapping[str, ErrorType]) -> ProviderFailed:
@@ -289,12 +295,29 @@ def provider_failed(error: Any, vendor: str, types: Mapping[str, ErrorType]) -> 
         error = error["error"]
     if not isinstance(error, dict):
         error = {"message": error if isinstance(error, str) else orjson.dumps(error).decode()}
-    message = text_of(error.get("message")) or text_of(error.get("detail")) or text_of(error.get("error"))
+    message = told(error)
     if message is None:
         message = "an error without a message: " + orjson.dumps(error).decode()
     code, native = error.get("code"), text_of(error.get("type")) or text_of(error.get("status"))
     status = code if type(code) is int and 400 <= code <= 599 else None
-    kind = types.get(native or "") or types.get(str(code)) or (ERROR_BY_STATUS.get(status) if status else None)
+    # the code first: OpenAI's type of a wrong key or an unknown model is `invalid_request_error`
+    kind = types.get(str(code)) or types.get(native or "") or (ERROR_BY_STATUS.get(status) if status else None)
     return ProviderFailed(
         kind or "server", message, native, None if code is None else str(code), status, raw=raw, vendor=vendor
     )
+
+
+def told(error: Any, depth: int = 4) -> str | None:
+    """What an error says, in any shape of the field: text, an object that has it, a list of these (FastAPI's ``detail``)."""
+    if isinstance(error, str):
+        return text_of(error)
+    if not depth:
+        return None
+    if isinstance(error, list):
+        return "; ".join([text for item in error[:10] if (text := told(item, depth - 1))]) or None
+    if isinstance(error, dict):
+        for name in TELLING:
+            if text := told(error.get(name), depth - 1):
+                path = error.get("loc")
+                return f"{'.'.join(map(str, path))}: {text}" if isinstance(path, list) and path else text
+    return None

@@ -12,18 +12,18 @@ Source: dialects.md §7.3, §7.4, §8.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import orjson
-from attrs import fields
+from attrs import evolve, fields
 
 from streamkit.dialects.base import Target
 from streamkit.dialects.decoding import said
 from streamkit.dialects.encoding import wrapped_arguments, wrapped_input
 from streamkit.events import Aside
 from streamkit.identifiers import portable_id, portable_name
-from streamkit.messages import Extras, Media, Options, Request, Tool, ToolCall
+from streamkit.messages import Extras, Media, Options, Part, Request, Text, Tool, ToolCall
 from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments
 
@@ -126,6 +126,22 @@ class RequestWriter:
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
+    def answered(self, messages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Messages with those of role ``tool`` right behind the assistant's, for a dialect that wants them there."""
+        placed: list[dict[str, Any]] = []
+        behind = 0  # where the next result belongs
+        for message in messages:
+            if message["role"] == "tool":
+                if behind < len(placed):
+                    self.report.repair("result_moved")
+                placed.insert(behind, message)
+                behind += 1
+                continue
+            placed.append(message)
+            if message["role"] == "assistant":
+                behind = len(placed)
+        return placed
+
     def object_arguments(self, call: ToolCall) -> orjson.Fragment:
         """The arguments of a call for a dialect that carries an object: their own text (seeds.md S4)."""
         if call.kind == "custom":
@@ -159,6 +175,14 @@ def merged(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
 def given(**members: Any) -> dict[str, Any]:
     """An object of the members that are said: None is absent."""
     return {name: value for name, value in members.items() if value is not None}
+
+
+def as_error(parts: Sequence[Part]) -> list[Part]:
+    """What a tool said, its first text marked as an error."""
+    for number, part in enumerate(parts):
+        if isinstance(part, Text):
+            return [*parts[:number], evolve(part, text=f"{ERROR}{part.text}"), *parts[number + 1 :]]
+    return [Text(ERROR), *parts]
 
 
 def data_uri(media: Media) -> str:

@@ -35,7 +35,7 @@ def conversation() -> Request:
         Turn("assistant", [Text("so"), ToolCall(0, "call_abc1", "look", '{"q": 1.5}')]),
         Turn("user", [ToolResult("call_abc1", [Text("a cat")], "look")]),
     ]
-    return Request("", "m", turns, [Tool("look", "looks", SCHEMA)], options=Options(max_tokens=9))
+    return Request("", "m", turns, [Tool("look", "looks", SCHEMA)], options=Options(max_tokens=90))
 
 
 def facts(body: bytes, dialect: str) -> list[Any]:
@@ -47,7 +47,7 @@ def facts(body: bytes, dialect: str) -> list[Any]:
     return [texts, calls, results, [tool.name for tool in request.tools], request.options.max_tokens]
 
 
-SAID = [["rules", "Hi", "so"], [("look", {"q": 1.5})], ["a cat"], ["look"], 9]
+SAID = [["rules", "Hi", "so"], [("look", {"q": 1.5})], ["a cat"], ["look"], 90]
 
 
 def chat(**changes: Any) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 import pytest
@@ -55,10 +55,13 @@ def cohere_client(cohere: Any, url: str) -> Any:
     return cohere.ClientV2(base_url=url, api_key="none", httpx_client=Client(trust_env=False))
 
 
-def mistral_client(mistral: Any, url: str) -> Any:
+@contextmanager
+def mistral_client(mistral: Any, url: str) -> Iterator[Any]:
+    """It does not close a transport that it was given."""
     from httpx2 import Client  # noqa: PLC0415 - it comes with the client
 
-    return mistral.Mistral(server_url=f"{url}/mistral", api_key="none", client=Client(trust_env=False))
+    with Client(trust_env=False) as transport:
+        yield mistral.Mistral(server_url=f"{url}/mistral", api_key="none", client=transport)
 
 
 def bedrock_client(boto3: Any, url: str) -> Any:

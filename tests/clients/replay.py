@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import Counter
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
@@ -22,6 +24,7 @@ PATHS = {
     "mistral": "/mistral/v1/chat/completions",
     "cohere": "/v2/chat",
     "gemini": "/v1/models/{model}:streamGenerateContent",
+    "gemini, whole": "/v1/models/{model}:generateContent",
     "bedrock": "/model/{model}/converse-stream",
     "bedrock, whole": "/model/{model}/converse",
     "bedrock, the model's own events": "/model/{model}/invoke-with-response-stream",
@@ -37,16 +40,21 @@ class ReplayServer:
     def __init__(self) -> None:
         self.url = ""
         self._bodies: dict[str, tuple[bytes, str | None]] = {}
+        self._heads: dict[str, tuple[int, Mapping[str, str]]] = {}
         self.asked: dict[str, bytes] = {}  #: the last request for each name, as its client wrote it
+        self.times: Counter[str] = Counter()  #: how often each name was asked for
         self._started = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._leave: asyncio.Event | None = None
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="replay server")
 
-    def register(self, body: bytes, media_type: str | None = None) -> str:
+    def register(
+        self, body: bytes, media_type: str | None = None, *, status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> str:
         """The name under which ``body`` is served from now on: as the dialect's stream if no media type is given."""
         name = f"stream-{len(self._bodies)}"
         self._bodies[name] = body, media_type
+        self._heads[name] = status, headers or {}
         return name
 
     def __enter__(self) -> Self:
@@ -84,10 +92,12 @@ class ReplayServer:
             raise web.HTTPNotFound(text=f"no stream is called {name}")
         body, media_type = self._bodies[name]
         self.asked[name] = await request.read()
+        self.times[name] += 1
+        status, headers = self._heads[name]
         kind = NDJSON if request.path == PATHS["ollama"] else EVENT_STREAM
         if request.path.startswith("/model/"):
             kind = MESSAGES
-        response = web.StreamResponse(headers={"content-type": media_type or kind})
+        response = web.StreamResponse(status=status, headers={"content-type": media_type or kind, **headers})
         response.enable_chunked_encoding()
         await response.prepare(request)
         for start in range(0, len(body), PIECE_BYTES):

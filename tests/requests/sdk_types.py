@@ -24,6 +24,8 @@ CHANGES: dict[str, Callable[[Any], dict[tuple[str, str], Any]]] = {
         ("Content", "role"): Literal["user", "model"],
         ("GenerationConfig", "serviceTier"): str,
     },
+    # the TypedDict has the client's own name for `schema`
+    "mistral": lambda models: {("ResponseFormatTypedDict", "json_schema"): models.JSONSchema},
     # api/types.go knows ids of calls, more roles than any text, and schemas as far as dialects.md §4.1 says
     "ollama": lambda types: {
         ("ChatRequest", "messages"): Sequence[types.Message],
@@ -63,7 +65,7 @@ def judge(dialect: str) -> tuple[Checker, Any]:
             return Checker(), _package("anthropic.types.message_create_params").MessageCreateParams
         case "mistral":
             models = _package("mistralai.client.models")
-            return Checker(), models.ChatCompletionRequestTypedDict | models.ChatCompletionStreamRequestTypedDict
+            return Checker(CHANGES[dialect](models)), models.ChatCompletionRequestTypedDict | models.ChatCompletionStreamRequestTypedDict
         case "cohere":
             client = _package("cohere.v2.client").V2Client
             return Checker(), parameters_of(client.chat, without={"request_options"}, beside={"stream": bool})

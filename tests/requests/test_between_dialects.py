@@ -23,6 +23,7 @@ PAIRS = list(product(WITH_BODIES, WITH_BODIES))
 REFUSED = (
     "can't be made to call a tool",
     "needs a message of the user",
+    "needs a content of the user",
     "more than one choice",
     "one choice",
 )
@@ -91,7 +92,7 @@ def conversations(draw):
     schema = {"type": "object", "properties": {"x": {"type": "string", "description": draw(WORDS)}}}
     tools = [Tool(name, draw(WORDS), schema) for name in TOOLS]
     choice = draw(st.none() | st.just(ToolChoice("auto")))
-    options = Options(max_tokens=draw(st.integers(1, 9999)))
+    options = Options(max_tokens=draw(st.integers(16, 9999)))
     return Request("neutral", "m-1", turns, tools, choice, options)
 
 

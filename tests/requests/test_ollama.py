@@ -505,7 +505,6 @@ DEEP = {
         (None, NARROW, []),
         ({}, NARROW, []),
         (SCHEMA, SCHEMA, []),
-        ({"type": ["object", "null"]}, NARROW, [".type"]),
         (
             DEEP,
             {

@@ -472,7 +472,7 @@ def test_a_response_that_was_cut_is_an_error_and_never_an_answer():
     ("kind", "name", "losses"),
     [
         ("invalid_request", "ValidationException", {}),
-        ("auth", "AccessDeniedException", {"error_detail": 1}),
+        ("auth", "UnrecognizedClientException", {}),
         ("permission", "AccessDeniedException", {}),
         ("not_found", "ResourceNotFoundException", {}),
         ("rate_limit", "ThrottlingException", {}),

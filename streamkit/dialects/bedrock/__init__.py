@@ -5,6 +5,7 @@ from __future__ import annotations
 from streamkit.dialects.base import Bodies, Dialect
 from streamkit.dialects.bedrock.decode import BedrockDecoder, recognises, terminates
 from streamkit.dialects.bedrock.encode import KEEP_ALIVE_MESSAGE, BedrockEncoder
+from streamkit.dialects.bedrock.errors import ERRORS
 from streamkit.dialects.bedrock.lint import BedrockLinter
 from streamkit.dialects.bedrock.request_in import decode_request
 from streamkit.dialects.bedrock.request_out import encode_request
@@ -30,5 +31,6 @@ DIALECT = Dialect(
         decode_response=decode_response,
         encode_response=encode_response,
     ),
+    errors=ERRORS,
     tools=TOOLS,
 )

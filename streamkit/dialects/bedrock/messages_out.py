@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias
 import orjson
 from attrs import define, field
 
+from streamkit.dialects.base import Target
 from streamkit.dialects.bedrock.asides import BlockList
 from streamkit.dialects.bedrock.wire import CACHE_POINTS, FORMATS, SAME_TYPES, VENDOR
 from streamkit.dialects.writing import RequestWriter, given, media_type_of, merged
@@ -34,11 +35,13 @@ from streamkit.messages import (
     Reasoning,
     RedactedReasoning,
     Refusal,
+    Request,
     Text,
     ToolCall,
     ToolResult,
     Turn,
 )
+from streamkit.report import StreamReport
 
 Block: TypeAlias = dict[str, Any]
 #: Our kinds of media, by the member that such a block has.
@@ -72,9 +75,12 @@ class MessageWriter(RequestWriter):
     #: Dialects whose marks are for the same two spans.
     same_spans = frozenset({"bedrock", "anthropic"})
 
+    def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
+        super().__init__(request, target, report)
+        self._documents: set[str] = set()  #: names that are given
+
     def conversation(self) -> tuple[list[Block], list[Message]]:
         """The system's blocks, and the messages."""
-        self._documents: set[str] = set()
         turns = [self._message(turn) for turn in self.request.turns]
         written = [message for message in turns if message.results or message.said]
         leading = len(list(takewhile(lambda message: message.role == "system", written)))

@@ -24,34 +24,28 @@ from streamkit.dialects.anthropic.response import AnthropicBodyDecoder
 from streamkit.dialects.base import Encoding
 from streamkit.dialects.bedrock.asides import STREAMED, BlockList, asides_of, messages_of
 from streamkit.dialects.bedrock.decode import BedrockDecoder
+from streamkit.dialects.bedrock.errors import TYPE, decode_exception, encode_exception, message_of
 from streamkit.dialects.bedrock.wire import (
-    BODY_EXCEPTION_NAMES,
     BODY_FIELDS,
-    EXCEPTIONS,
     EXTRA_FIELDS,
-    INEXACT_BODY_ERRORS,
     INEXACT_STOPS,
     METADATA,
-    PADDING,
-    UNKNOWN_EXCEPTION,
     VENDOR,
     count_usage_losses,
     encode_usage,
     stop_name,
 )
-from streamkit.dialects.decoding import count_of, read_body, said, text_of
+from streamkit.dialects.decoding import count_of, read_body, said
 from streamkit.dialects.encoding import failure_of, object_arguments
 from streamkit.dialects.opaque import Kind, seal
 from streamkit.dialects.writing import merged
-from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, WireEvent
+from streamkit.events import Aside, Opaque, UsageReported, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
 from streamkit.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.report import StreamReport, Withheld
 from streamkit.tool_calls.value_text import item_texts, value_text
 
-#: The member of an error body that names its kind.
-TYPE = "__type"
 CITED = frozenset({"content", "citations"})
 
 
@@ -75,8 +69,8 @@ class BedrockBodyDecoder(BedrockDecoder):
             self._whole(document, frame.data)
         elif document.get("type") == "message":
             self._native_message(frame)
-        elif isinstance(document.get(TYPE), str) or _message_of(document) is not None:
-            self._error(document)
+        elif isinstance(document.get(TYPE), str) or message_of(document) is not None:
+            self.out.append(decode_exception(document))
         else:
             self.recognised = False
             self.strange()
@@ -147,13 +141,6 @@ class BedrockBodyDecoder(BedrockDecoder):
         if native.fault is not None:
             raise native.fault
 
-    def _error(self, document: dict[str, Any]) -> None:
-        name = (text_of(document.get(TYPE)) or "").rpartition("#")[2].partition(":")[0]
-        native = name[:1].lower() + name[1:]  # as streams name it
-        error, status = EXCEPTIONS.get(native, UNKNOWN_EXCEPTION)
-        message = _message_of(document) or "an error without a message: " + (name or orjson.dumps(document).decode())
-        self.out.append(ProviderFailed(error, message, native or None, None, status, document, VENDOR))
-
 
 class BedrockResponseWriter:
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
@@ -169,7 +156,7 @@ class BedrockResponseWriter:
         response = self.response
         failure = failure_of(response, self.report)
         if failure is not None:
-            return self.error(failure)
+            return encode_exception(failure, self.report)
         for _ in response.choices[1:]:
             self.report.lose("extra_choice")
         choice = response.choices[0] if response.choices else Choice(stop_reason="stop")
@@ -264,24 +251,6 @@ class BedrockResponseWriter:
             self._metadata[part.type.removeprefix(METADATA)] = part.raw
         else:
             blocks.aside(part)
-
-    # -- errors ----------------------------------------------------------------------------------------------------
-
-    def error(self, failure: ProviderFailed) -> dict[str, Any]:
-        """An error body, whose kind botocore and the other SDKs read where no header says it."""
-        native = failure.native_type if failure.vendor == VENDOR else None
-        name = native if native is not None and native in EXCEPTIONS else BODY_EXCEPTION_NAMES[failure.type]
-        body: dict[str, Any] = {TYPE: name[:1].upper() + name[1:], "message": failure.message}
-        if native is not None and isinstance(failure.raw, dict):
-            return merged(body, {member: value for member, value in failure.raw.items() if member != PADDING})
-        if failure.type in INEXACT_BODY_ERRORS or (failure.code is not None and failure.type != "truncated"):
-            self.report.lose("error_detail")
-        return body
-
-
-def _message_of(document: dict[str, Any]) -> str | None:
-    """What an error says: AWS itself spells the member both ways."""
-    return text_of(document.get("message")) or text_of(document.get("Message"))
 
 
 def _redacted(kind: Kind, opaque: Opaque) -> dict[str, Any]:

@@ -110,13 +110,13 @@ INEXACT_ERRORS = frozenset({"auth", "billing", "permission", "not_found", "too_l
 #: Of a whole response, which may name each exception of the service.
 BODY_EXCEPTION_NAMES: Mapping[ErrorType, str] = {
     **EXCEPTION_NAMES,
-    "auth": "accessDeniedException",
+    "auth": "unrecognizedClientException",
     "permission": "accessDeniedException",
     "not_found": "resourceNotFoundException",
     "timeout": "modelTimeoutException",
     "truncated": "modelErrorException",
 }
-INEXACT_BODY_ERRORS = frozenset({"auth", "billing", "too_large"})
+INEXACT_BODY_ERRORS = frozenset({"billing", "too_large"})
 
 
 def stop_name(reason: StopReason, native: str | None) -> str:

@@ -1,11 +1,15 @@
-"""Cohere Chat v2, streamed. Source: dialects.md §6.2."""
+"""Cohere Chat v2, streamed and whole. Source: dialects.md §6.2."""
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Dialect
+from streamkit.dialects.base import Bodies, Dialect
 from streamkit.dialects.cohere.decode import CohereDecoder, recognises
 from streamkit.dialects.cohere.encode import CohereEncoder
+from streamkit.dialects.cohere.errors import ERRORS
 from streamkit.dialects.cohere.lint import CohereLinter
+from streamkit.dialects.cohere.request_in import decode_request
+from streamkit.dialects.cohere.request_out import encode_request
+from streamkit.dialects.cohere.response import decode_response, encode_response
 from streamkit.dialects.cohere.tools import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
@@ -21,5 +25,12 @@ DIALECT = Dialect(
     keep_alive={"comment": KEEP_ALIVE},
     terminates=lambda frame: b'"message-end"' in frame.data,
     recognises=recognises,
+    bodies=Bodies(
+        decode_request=decode_request,
+        encode_request=encode_request,
+        decode_response=decode_response,
+        encode_response=encode_response,
+    ),
+    errors=ERRORS,
     tools=TOOLS,
 )

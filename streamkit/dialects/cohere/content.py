@@ -12,7 +12,7 @@ from typing import Any
 
 from attrs import define
 
-from streamkit.dialects.cohere.wire import VENDOR
+from streamkit.dialects.cohere.wire import CITATION, CONTENT_START, VENDOR
 from streamkit.dialects.decoding import FrameDecoder, said
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, ReasoningDelta, TextDelta, ToolCallDelta, ToolCallEnded
@@ -37,6 +37,8 @@ class ContentReader(FrameDecoder):
 
     dialect = "cohere"
     vendor = VENDOR
+    #: Where a call stands in its document.
+    call_path: tuple[str | int, ...] = ("delta", "message", "tool_calls")
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -71,7 +73,7 @@ class ContentReader(FrameDecoder):
         index = self._index(document, max(self._blocks, default=-1) + 1)
         block = self._begin(index, self.string(content.get("type")))
         if block.kind and block.kind not in SPOKEN:
-            self.out.append(Aside(VENDOR, "unknown_event", "content-start", document, block=block.number))
+            self.out.append(Aside(VENDOR, "unknown_event", CONTENT_START, document, block=block.number))
         else:
             self._say(content, block)
 
@@ -149,7 +151,7 @@ class ContentReader(FrameDecoder):
     def citation(self, document: dict[str, Any]) -> None:
         self.ensure_started()
         if citation := self.fields(self.message(document).get("citations")):
-            self.out.append(Aside(VENDOR, "citation", "citation-start", citation))
+            self.out.append(Aside(VENDOR, "citation", CITATION, citation))
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 
@@ -199,7 +201,7 @@ class ContentReader(FrameDecoder):
             delta.arguments = arguments
         else:
             self.report.repair("arguments_not_text")
-            delta.arguments = value_text(self.frame.data, "delta", "message", "tool_calls", "function", "arguments")
+            delta.arguments = value_text(self.frame.data, *self.call_path, "function", "arguments")
             delta.snapshot = True
         self.out.append(delta)
 

@@ -47,7 +47,7 @@ class CohereDecoder(ContentReader):
         self._started = False
         self._ended = False
         self._by_type = {
-            "message-start": self._message_start,
+            "message-start": self.message_start,
             "content-start": self.content_start,
             "content-delta": self.content_delta,
             "content-end": self.content_end,
@@ -57,7 +57,7 @@ class CohereDecoder(ContentReader):
             "tool-call-end": self.call_end,
             "citation-start": self.citation,
             "citation-end": self._pass_over,
-            "message-end": self._message_end,
+            "message-end": self.message_end,
             "debug": self._debug,
         }
 
@@ -69,7 +69,7 @@ class CohereDecoder(ContentReader):
         kind = self.string(document.get("type"))
         handler = self._by_type.get(kind)
         if handler is None:
-            self._other(document, kind)
+            self.other(document, kind)
             return
         self.recognised = True
         if self.frame.event == "message":
@@ -78,7 +78,7 @@ class CohereDecoder(ContentReader):
             self.report.repair("after_end")
         handler(document)
 
-    def _other(self, document: dict[str, Any], kind: str) -> None:
+    def other(self, document: dict[str, Any], kind: str) -> None:
         """No event of this dialect: an error in another envelope (the body of an HTTP error), or something new."""
         if document.get("error") or self.frame.event == "error" or (not kind and text_of(document.get("message"))):
             self.recognised = True
@@ -98,7 +98,7 @@ class CohereDecoder(ContentReader):
 
     # -- the message -----------------------------------------------------------------------------------------------
 
-    def _message_start(self, document: dict[str, Any]) -> None:
+    def message_start(self, document: dict[str, Any]) -> None:
         if self._started:
             self.report.repair("response_restarted")
             return
@@ -117,7 +117,7 @@ class CohereDecoder(ContentReader):
         if not self._started:
             self._start(None, "assistant", {})
 
-    def _message_end(self, document: dict[str, Any]) -> None:
+    def message_end(self, document: dict[str, Any]) -> None:
         self.ensure_started()
         self._ended = True
         delta = self.fields(document.get("delta"))

@@ -17,7 +17,7 @@ from streamkit.dialects.base import Encoding
 from streamkit.dialects.block_encoding import BlockEncoder
 from streamkit.dialects.cohere.blocks import BlockWriter
 from streamkit.dialects.cohere.decode import EVENTS
-from streamkit.dialects.cohere.wire import FINISH_REASONS, STOP_REASONS, VENDOR, encode_usage
+from streamkit.dialects.cohere.wire import VENDOR, encode_usage, finish_reason, less_counted, less_detailed
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -187,8 +187,8 @@ class CohereEncoder(BlockEncoder):
         stop = self.stop()
         if stop.stop_sequence is not None:
             self.lose("stop_sequence")
-        reason = FINISH_REASONS[stop.reason]
-        if STOP_REASONS[reason] != stop.reason:
+        reason, is_less = finish_reason(stop.reason, called=True)  # or else it is another by now
+        if is_less:
             self.lose("stop_reason")
         return reason
 
@@ -196,15 +196,13 @@ class CohereEncoder(BlockEncoder):
         usage = self._usage
         if usage is not None:
             delta["usage"] = encode_usage(usage)
-            summed = (usage.input_total or 0) + (usage.output_total or 0)
-            details = (usage.input_cache_write, usage.output_reasoning)
-            if usage.vendor != VENDOR and (details != (None, None) or usage.total not in {None, summed}):
+            if less_counted(usage):
                 self.lose("usage_detail")
         self._frame(b"message-end", b'{"type":"message-end","delta":%b}' % dumps(delta))
 
     def error(self, event: ProviderFailed) -> None:
         """The end of a message that failed, which no start need precede."""
-        if event.vendor != VENDOR and (event.native_type or event.http_status):
+        if less_detailed(event):
             self.lose("error_detail")
         reason = "TIMEOUT" if event.type == "timeout" else "ERROR"
         self._end({"finish_reason": reason, "error": event.message})

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from streamkit.dialects.decoding import count_of, details_of
-from streamkit.events import ErrorType, StopReason, UsageReported
+from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
 
 VENDOR = "cohere"
 
@@ -39,6 +39,13 @@ FINISH_REASONS: Mapping[StopReason, str] = {
 }
 
 
+def finish_reason(reason: StopReason, *, called: bool) -> tuple[str, bool]:
+    """The ``finish_reason`` to write, and whether it says less than ``reason`` did."""
+    if reason == "tool_calls" and not called:
+        return "COMPLETE", True  # every call was withheld: the client would wait for one
+    return FINISH_REASONS[reason], STOP_REASONS[FINISH_REASONS[reason]] != reason
+
+
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
     """Token counts of a ``usage`` object. ``billed_units`` are what is paid for, not what was read and written."""
     tokens = details_of(raw, "tokens")
@@ -58,6 +65,19 @@ def encode_usage(usage: UsageReported) -> dict[str, Any]:
     return raw
 
 
+def less_counted(usage: UsageReported) -> bool:
+    """Whether another vendor's counts say more than can be written."""
+    if usage.vendor == VENDOR:
+        return False
+    summed = (usage.input_total or 0) + (usage.output_total or 0)
+    return (usage.input_cache_write, usage.output_reasoning) != (None, None) or usage.total not in {None, summed}
+
+
+def less_detailed(error: ProviderFailed) -> bool:
+    """Whether another vendor's error says more than its message."""
+    return error.vendor != VENDOR and bool(error.native_type or error.http_status)
+
+
 def sound_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
     """The same counts without those that are no numbers: the client's types have no place for them."""
     sound: dict[str, Any] = {}
@@ -72,3 +92,30 @@ def sound_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
 def is_count(value: object) -> bool:
     """A number as this API counts, or null: its types say float, the wire mostly has integers."""
     return value is None or (type(value) in {int, float} and cast("float", value) >= 0)
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+#: Options that are one field each, by our names.
+OPTIONS: Mapping[str, str] = {
+    "max_tokens": "max_tokens",
+    "temperature": "temperature",
+    "top_p": "p",
+    "top_k": "k",
+    "stop": "stop_sequences",
+    "seed": "seed",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "logprobs": "logprobs",
+}
+#: The least and the most that the server takes, where other dialects have more (the client's own documentation).
+RANGES: Mapping[str, tuple[float, float]] = {
+    "p": (0.01, 0.99),
+    "k": (0, 500),
+    "presence_penalty": (0, 1),
+    "frequency_penalty": (0, 1),
+}
+#: How closely an image can be looked at.
+DETAILS = frozenset({"auto", "low", "high"})
+#: The aside of a citation, and those of parts of a content that are not known: of a response, and of a request.
+CITATION, CONTENT_START, CONTENT = "citation-start", "content-start", "content."

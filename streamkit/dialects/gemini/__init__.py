@@ -1,12 +1,16 @@
-"""Google's Gemini: `generateContent` streamed, as events or as a JSON array. Source: dialects.md §5."""
+"""Google's Gemini: `generateContent`, streamed, as events or as a JSON array, and whole. Source: dialects.md §5."""
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Dialect, Profile
+from streamkit.dialects.base import Bodies, Dialect, Profile
 from streamkit.dialects.gemini.decode import GeminiDecoder, recognises
 from streamkit.dialects.gemini.encode import GeminiEncoder
+from streamkit.dialects.gemini.errors import ERRORS
 from streamkit.dialects.gemini.framing import EVENT_END, GeminiParser, continued
 from streamkit.dialects.gemini.lint import GeminiLinter
+from streamkit.dialects.gemini.request_in import decode_request
+from streamkit.dialects.gemini.request_out import encode_request
+from streamkit.dialects.gemini.response import decode_response, encode_response
 from streamkit.dialects.gemini.tools import TOOLS
 
 DIALECT = Dialect(
@@ -22,6 +26,13 @@ DIALECT = Dialect(
     keep_alive={"event": b'data: {"candidates":[{"content":{"parts":[],"role":"model"},"index":0}]}' + EVENT_END},
     terminates=lambda _frame: False,
     recognises=recognises,
+    bodies=Bodies(
+        decode_request=decode_request,
+        encode_request=encode_request,
+        decode_response=decode_response,
+        encode_response=encode_response,
+    ),
+    errors=ERRORS,
     tools=TOOLS,
     continued=continued,
     clients=(Profile(name="google-genai", title="the google-genai package, and programs like it"),),

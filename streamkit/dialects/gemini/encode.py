@@ -17,17 +17,7 @@ from attrs import define, field
 
 from streamkit.dialects.base import Encoding
 from streamkit.dialects.encoding import EventEncoder, encode_time
-from streamkit.dialects.gemini.wire import (
-    ERROR_CODES,
-    FINISH_REASONS,
-    INEXACT_REASONS,
-    STOP_REASONS,
-    VENDOR,
-    encode_usage,
-    is_base64,
-    is_error,
-    says_all,
-)
+from streamkit.dialects.gemini.wire import VENDOR, encode_error, encode_usage, finish_reason, is_base64, says_all
 from streamkit.dialects.opaque import Kind, seal
 from streamkit.events import (
     Aside,
@@ -265,12 +255,8 @@ class GeminiEncoder(EventEncoder):
 
     def _last(self, stop: ResponseFinished) -> bytes:
         """A candidate with its reason and an empty text, which is how Google ends one."""
-        reason = FINISH_REASONS[stop.reason]
-        native = stop.native or ""
-        meant = "tool_calls" if stop.reason == "tool_calls" and native == "STOP" else STOP_REASONS.get(native, "other")
-        if native and self._vendor == VENDOR and meant == stop.reason:
-            reason = native
-        elif stop.reason in INEXACT_REASONS:
+        reason, is_less = finish_reason(stop.reason, stop.native if self._vendor == VENDOR else None)
+        if is_less:
             self.lose("stop_reason")
         if stop.reason == "tool_calls" and not self._choice(stop.choice).called:
             self.lose("stop_reason")  # every call was withheld
@@ -282,14 +268,9 @@ class GeminiEncoder(EventEncoder):
         )
 
     def error(self, event: ProviderFailed) -> None:
-        raw = event.raw
-        if event.vendor == VENDOR and is_error(raw):
-            body = raw
-        else:
-            status, code = ERROR_CODES[event.type]
-            body = {"code": event.http_status or code, "message": event.message, "status": status}
-            if event.vendor != VENDOR and event.native_type:
-                self.lose("error_detail")
+        body, is_less = encode_error(event)
+        if is_less:
+            self.lose("error_detail")
         self._write_text()
         self.write(b'data: {"error":%b}\r\n\r\n' % dumps(body))  # nothing stands before its first key
 

@@ -1,16 +1,19 @@
-"""The words of Gemini: what both directions must agree on. Source: dialects.md §5.2, §7.1, §7.2, §7.5."""
+"""The words of Gemini: what both directions must agree on. Source: dialects.md §5.2, §5.3, §7.1-§7.5."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final, Literal
 
 from streamkit.dialects.decoding import count_of
-from streamkit.events import ErrorType, StopReason, UsageReported
+from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
 
 VENDOR = "google"
+#: Underscores within a name, not one that it begins with.
+_UNDERSCORES: Final = re.compile(r"(?<=[a-zA-Z0-9])_([a-zA-Z0-9])")
 
 #: ``finishReason``. STOP stands for turns that call tools, too.
 STOP_REASONS: Mapping[str, StopReason] = {
@@ -80,6 +83,34 @@ ERROR_CODES: Mapping[ErrorType, tuple[str, int]] = {
     "timeout": ("DEADLINE_EXCEEDED", 504),
     "truncated": ("UNAVAILABLE", 503),
 }
+#: Members of ``generationConfig`` by our names of options.
+OPTIONS: Mapping[str, str] = {
+    "max_tokens": "maxOutputTokens",
+    "temperature": "temperature",
+    "top_p": "topP",
+    "top_k": "topK",
+    "stop": "stopSequences",
+    "seed": "seed",
+    "presence_penalty": "presencePenalty",
+    "frequency_penalty": "frequencyPenalty",
+    "choices": "candidateCount",
+    "logprobs": "responseLogprobs",
+    "top_logprobs": "logprobs",
+}
+#: ``thinkingLevel``, and the nearest for an effort that is none of them.
+LEVELS: frozenset[str] = frozenset({"minimal", "low", "medium", "high", "xhigh"})
+NEAREST_LEVEL = "xhigh"
+SERVICE_TIERS: Mapping[str, str] = {
+    "default": "standard",
+    "standard": "standard",
+    "flex": "flex",
+    "priority": "priority",
+}
+#: ``mode`` of ``functionCallingConfig``. VALIDATED is AUTO with arguments that match their schemas.
+MODES: Mapping[Literal["auto", "none", "required"], str] = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
+VALIDATED = "VALIDATED"
+#: What a text is generated as.
+JSON, PLAIN = "application/json", "text/plain"
 COUNTS = (
     "promptTokenCount",
     "cachedContentTokenCount",
@@ -124,6 +155,34 @@ def encode_usage(usage: UsageReported) -> dict[str, Any]:
 def says_all(usage: UsageReported) -> bool:
     """Whether another vendor's counts can be said here: none of what was written to the cache, thoughts within the output."""
     return usage.input_cache_write is None and (usage.output_reasoning or 0) <= (usage.output_total or 0)
+
+
+def finish_reason(reason: StopReason, native: str | None) -> tuple[str, bool]:
+    """A ``finishReason``, and whether it says less than ``reason``. ``native`` is Google's own word, if it came from there."""
+    meant = "tool_calls" if (reason, native) == ("tool_calls", "STOP") else STOP_REASONS.get(native or "", "other")
+    if native and meant == reason:
+        return native, False
+    return FINISH_REASONS[reason], reason in INEXACT_REASONS
+
+
+def encode_error(failure: ProviderFailed) -> tuple[Any, bool]:
+    """The value of ``error``, the vendor's own as it came, and whether it says less than the failure."""
+    if failure.vendor == VENDOR and is_error(failure.raw):
+        return failure.raw, False
+    status, code = ERROR_CODES[failure.type]
+    body = {"code": failure.http_status or code, "message": failure.message, "status": status}
+    return body, failure.vendor != VENDOR and bool(failure.native_type)
+
+
+def camel_case(name: str) -> str:
+    """A member's name as Google writes it; requests may have the protocol's own (``function_call``) as well."""
+    return _UNDERSCORES.sub(lambda found: found[1].upper(), name)
+
+
+def standard_base64(text: str) -> str:
+    """Base64 of the alphabet that others read: Google's client writes the one for URLs, and the wire takes both."""
+    text = text.replace("-", "+").replace("_", "/")
+    return text + "=" * (-len(text) % 4)
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

@@ -1,11 +1,15 @@
-"""Mistral's Chat Completions, streamed: Chat with differences of its own. Source: dialects.md §1.6, §6.3."""
+"""Mistral's Chat Completions, streamed and whole: Chat with differences of its own. Source: dialects.md §1.6, §6.3."""
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Dialect
+from streamkit.dialects.base import Bodies, Dialect
 from streamkit.dialects.mistral.decode import MistralDecoder
 from streamkit.dialects.mistral.encode import MistralEncoder
+from streamkit.dialects.mistral.errors import ERRORS
 from streamkit.dialects.mistral.lint import MistralLinter
+from streamkit.dialects.mistral.request_in import decode_request
+from streamkit.dialects.mistral.request_out import encode_request
+from streamkit.dialects.mistral.response import decode_response, encode_response
 from streamkit.dialects.mistral.tools import TOOLS
 from streamkit.dialects.openai_chat.decode import recognises
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
@@ -26,5 +30,12 @@ DIALECT = Dialect(
     terminates=lambda frame: b'"choices"' not in frame.data,
     #: The chunks of a text are the same as Chat's, which stands first in the table: ``auto`` says openai-chat.
     recognises=recognises,
+    bodies=Bodies(
+        decode_request=decode_request,
+        encode_request=encode_request,
+        decode_response=decode_response,
+        encode_response=encode_response,
+    ),
+    errors=ERRORS,
     tools=TOOLS,
 )

@@ -11,19 +11,21 @@ Source: dialects.md §1.6, §1.7, §6.3.
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, ClassVar
 
+import orjson
 from attrs import define, field
 
-from streamkit.dialects.decoding import said, text_of
-from streamkit.dialects.mistral.wire import VENDOR
+from streamkit.dialects.decoding import provider_failed, said, text_of
+from streamkit.dialects.mistral.wire import ASIDES, CONTENT, ERROR_TYPES, THINKING, THINKING_MEMBER, VENDOR
 from streamkit.dialects.opaque import unseal
 from streamkit.dialects.openai_chat.decode import CHUNK_FIELDS, ChatDecoder
 from streamkit.dialects.openai_chat.delta import UNSIGNED
 from streamkit.events import (
     Aside,
-    AsideKind,
     Opaque,
+    ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
     ReasoningSignature,
@@ -33,8 +35,6 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
-#: Parts of the content that are asides, by what they are; of other types nothing is known.
-ASIDES: dict[str, AsideKind] = {"reference": "citation", "tool_reference": "citation", "input_audio": "audio"}
 THINKING_FIELDS = frozenset({"type", "thinking", "signature", "closed"})
 
 
@@ -52,13 +52,28 @@ class MistralDecoder(ChatDecoder):
     vendor = VENDOR
     takes_objects: ClassVar = True
     has_flat_errors: ClassVar = True
+    error_types: ClassVar = ERROR_TYPES
     chunk_fields: ClassVar = CHUNK_FIELDS | {"p"}
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._calls: dict[int, _Calls] = {}
-        self._call_signatures: dict[int, Opaque] = {}  # of the next call of a choice
+        self._call_signatures: dict[int, deque[Opaque]] = {}  # of the next calls of a choice
         self._empty_parts = 0  # parts of text that are a signature only
+
+    def no_chunk(self, chunk: dict[str, Any]) -> None:
+        """Errors, beside Chat's: what the request lacks (the client's ``HTTPValidationError``), and the word of a proxy."""
+        detail = chunk.get("detail")
+        if isinstance(detail, list):
+            self.recognised = True
+            message = "; ".join(map(_fault, detail))
+            self.out.append(ProviderFailed("invalid_request", message, raw=chunk, vendor=VENDOR))
+        elif "object" not in chunk and text_of(chunk.get("message")):
+            self.recognised = True
+            self.report.repair("error_shape")
+            self.out.append(provider_failed(chunk, VENDOR, ERROR_TYPES))
+        else:
+            super().no_chunk(chunk)
 
     # -- content ---------------------------------------------------------------------------------------------------
 
@@ -73,7 +88,7 @@ class MistralDecoder(ChatDecoder):
             elif kind is None:
                 self.odd(part)
             else:
-                self._part(f"content.{kind}", str(kind), part, choice)
+                self._part(f"{CONTENT}{kind}", str(kind), part, choice)
 
     def _thinking(self, part: dict[str, Any], choice: int) -> None:
         block = self._signed.get(choice, UNSIGNED)[0] + 1
@@ -85,12 +100,12 @@ class MistralDecoder(ChatDecoder):
             elif kind is None:
                 self.odd(thought)
             else:
-                self._part(f"thinking.{kind}", str(kind), thought, choice)
+                self._part(f"{THINKING}{kind}", str(kind), thought, choice)
         if signature := self.string(part.get("signature")):
             self._signature(signature, choice, block)
         for name, value in part.items():
             if name not in THINKING_FIELDS and said(value):
-                self.out.append(Aside(VENDOR, "metadata", f"thinking:{name}", value, choice, block))
+                self.out.append(Aside(VENDOR, "metadata", f"{THINKING_MEMBER}{name}", value, choice, block))
 
     def _part(self, name: str, kind: str, part: dict[str, Any], choice: int) -> None:
         self.out.append(Aside(VENDOR, ASIDES.get(kind, "unknown_event"), name, part, choice))
@@ -100,7 +115,7 @@ class MistralDecoder(ChatDecoder):
         kind = sealed.kind if sealed is not None else "reasoning"
         vendor, blob = (sealed.vendor, sealed.blob) if sealed is not None else (VENDOR, blob)
         if kind == "call":
-            self._call_signatures[choice] = Opaque(vendor, blob)
+            self._call_signatures.setdefault(choice, deque()).append(Opaque(vendor, blob))
         elif kind == "text":
             self.out.append(ReasoningSignature(blob, vendor, choice, 0, "text"))
         elif kind == "part":
@@ -130,7 +145,16 @@ class MistralDecoder(ChatDecoder):
         if number is None or begins:
             number = calls.at[index] = calls.count
             calls.count += 1
-            delta.signature = self._call_signatures.pop(delta.choice, delta.signature)
+            if signatures := self._call_signatures.get(delta.choice):
+                delta.signature = signatures.popleft()
         if begins and call_id is not None:
             calls.ids.add(call_id)
         delta.index = number
+
+
+def _fault(fault: Any) -> str:
+    """One of the faults of a request, with its place."""
+    if not isinstance(fault, dict) or not isinstance(fault.get("msg"), str):
+        return orjson.dumps(fault).decode()
+    place = fault.get("loc")
+    return f"{'.'.join(map(str, place))}: {fault['msg']}" if isinstance(place, list) else fault["msg"]

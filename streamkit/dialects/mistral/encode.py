@@ -16,10 +16,17 @@ from attrs import define, field
 
 from streamkit.dialects.base import Encoding
 from streamkit.dialects.encoding import wrapped_input
-from streamkit.dialects.mistral.wire import FINISH_REASONS, VENDOR, encode_usage
+from streamkit.dialects.mistral.wire import (
+    CONTENT,
+    THINKING,
+    THINKING_MEMBER,
+    VENDOR,
+    encode_error,
+    encode_usage,
+    finish_reason,
+)
 from streamkit.dialects.opaque import Kind, seal
 from streamkit.dialects.openai_chat.encode import ChatEncoder
-from streamkit.dialects.openai_chat.wire import ERROR_NAMES, STOP_REASONS
 from streamkit.errors import HeldTooLong
 from streamkit.events import (
     Aside,
@@ -35,12 +42,12 @@ from streamkit.events import (
     ToolCallStarted,
 )
 from streamkit.identifiers import nine_characters
+from streamkit.limits import Limits
+from streamkit.messages import ToolCall
 from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments
 
 dumps = orjson.dumps
-#: Members of the vendor's error that are not copied: two that are written, and those that would make a chunk of it.
-NO_DETAILS = frozenset({"object", "message", "id", "model", "choices"})
 
 
 @define
@@ -156,7 +163,7 @@ class MistralEncoder(ChatEncoder):
             self._write_call(calls, start, calls.ended.pop(start.call))
 
     def _write_call(self, calls: _Calls, start: ToolCallStarted, event: ToolCallFinished) -> None:
-        arguments = self._whole_arguments(event)
+        arguments = whole_arguments(event, self.encoding.limits, self.report)
         if arguments is None or not event.name:
             self.withhold("call_withheld", event.id, event.name or None, event.arguments)
             return
@@ -178,22 +185,10 @@ class MistralEncoder(ChatEncoder):
         calls.written += 1
         self._delta(event.choice, b'{"tool_calls":[%b]}' % dumps(entry))
 
-    def _whole_arguments(self, event: ToolCallFinished) -> str | None:
-        """The text to write; None for a call that was cut, which a client would run."""
-        if not event.ended:
-            return None
-        if event.kind == "custom":
-            self.lose("custom_tool_wrapped")
-            return wrapped_input(event.arguments)
-        verdict = event.verdict or check_arguments(event.arguments, depth=self.encoding.limits.json_depth)
-        if verdict.kind == "truncated":
-            return None
-        return "{}" if verdict.kind == "empty" else event.arguments
-
     # -- beside the text -------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
-        if event.vendor == VENDOR and event.type.startswith(("content.", "thinking.", "thinking:")):
+        if event.vendor == VENDOR and event.type.startswith((CONTENT, THINKING, THINKING_MEMBER)):
             if not self._is_written(event):
                 self.lose(event.kind)
         else:
@@ -206,7 +201,7 @@ class MistralEncoder(ChatEncoder):
             self._thinking(event.choice, b'"thinking":[],%b' % dumps({name: event.raw})[1:-1])
         elif not isinstance(event.raw, dict) or not isinstance(event.raw.get("type"), str):
             return False
-        elif where.startswith("content."):
+        elif where.startswith(CONTENT):
             self._delta(event.choice, b'{"content":[%b]}' % dumps(event.raw))
         else:
             self._thinking(event.choice, b'"thinking":[%b]' % dumps(event.raw))
@@ -236,14 +231,11 @@ class MistralEncoder(ChatEncoder):
         self.write(b"data: [DONE]\n\n")
 
     def _finish_reason(self, event: ResponseFinished) -> str:
-        reason = FINISH_REASONS[event.reason]
         calls = self._calls.get(event.choice)
         if event.stop_sequence is not None:
             self.lose("stop_sequence")
-        if event.reason == "tool_calls" and (calls is None or not calls.written):
-            self.lose("stop_reason")  # every call was withheld: the client would wait for one
-            return "stop"
-        if STOP_REASONS[reason] != event.reason:
+        reason, is_less = finish_reason(event.reason, called=calls is not None and calls.written > 0)
+        if is_less:
             self.lose("stop_reason")
         return reason
 
@@ -255,17 +247,20 @@ class MistralEncoder(ChatEncoder):
 
     def error(self, event: ProviderFailed) -> None:
         """A chunk that is none: the client raises for it, and shows its body."""
-        ours = event.vendor == VENDOR
-        if event.vendor and not ours and (event.native_type or event.http_status):
+        body, is_less = encode_error(event)
+        if is_less:
             self.lose("error_detail")
-        native = event.native_type if ours else None
-        body = {
-            "object": "error",
-            "message": event.message,
-            "type": native or ERROR_NAMES[event.type],
-            "param": None,
-            "code": event.code,
-        }
-        if ours and isinstance(event.raw, dict):
-            body |= {name: value for name, value in event.raw.items() if name not in NO_DETAILS}
         self.write(b"data: %b\n\n" % dumps(body))
+
+
+def whole_arguments(call: ToolCallFinished | ToolCall, limits: Limits, report: StreamReport) -> str | None:
+    """The text to write; None for a call that was cut, which a client would run."""
+    if not call.ended:
+        return None
+    if call.kind == "custom":
+        report.lose("custom_tool_wrapped")
+        return wrapped_input(call.arguments)
+    verdict = call.verdict or check_arguments(call.arguments, depth=limits.json_depth)
+    if verdict.kind == "truncated":
+        return None
+    return "{}" if verdict.kind == "empty" else call.arguments

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamkit.dialects.openai_chat import wire as chat
-from streamkit.events import StopReason, UsageReported
+from streamkit.events import AsideKind, ErrorType, ProviderFailed, StopReason, UsageReported
 
 VENDOR = "mistral"
 
@@ -25,11 +25,65 @@ FINISH_REASONS: Mapping[StopReason, str] = {
     "error": "error",
     "other": "stop",
 }
+#: Types of errors, beside those of Chat.
+ERROR_TYPES: Mapping[str, ErrorType] = {
+    **chat.ERROR_TYPES,
+    "invalid_function_call": "invalid_request",
+    "invalid_request_message_order": "invalid_request",
+    "rate_limited": "rate_limit",
+}
+#: Members of the vendor's error that are not copied: two that are written, and those that would make a chunk of it.
+NO_DETAILS = frozenset({"object", "message", "id", "model", "choices"})
+#: What parts of a content or of a thinking are asides; of other types nothing is known.
+ASIDES: Mapping[str, AsideKind] = {"reference": "citation", "tool_reference": "citation", "input_audio": "audio"}
+#: Asides that stand in the content: its parts, parts of a thinking, and members of one.
+CONTENT, THINKING, THINKING_MEMBER = "content.", "thinking.", "thinking:"
 #: Counts that the client's types know, and are integers there.
 COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_audio_seconds")
+
+
+def finish_reason(reason: StopReason, *, called: bool) -> tuple[str, bool]:
+    """The ``finish_reason`` to write, and whether it says less than ``reason`` did."""
+    if reason == "tool_calls" and not called:
+        return "stop", True  # every call was withheld: the client would wait for one
+    return FINISH_REASONS[reason], chat.STOP_REASONS[FINISH_REASONS[reason]] != reason
+
+
+def encode_error(event: ProviderFailed) -> tuple[dict[str, Any], bool]:
+    """An error, flat, and whether it says less than ``event`` does."""
+    ours = event.vendor == VENDOR
+    body = {
+        "object": "error",
+        "message": event.message,
+        "type": (event.native_type if ours else None) or chat.ERROR_NAMES[event.type],
+        "param": None,
+        "code": event.code,
+    }
+    if ours and isinstance(event.raw, dict):
+        body |= {name: value for name, value in event.raw.items() if name not in NO_DETAILS}
+    return body, bool(event.vendor and not ours and (event.native_type or event.http_status))
 
 
 def encode_usage(usage: UsageReported) -> dict[str, Any]:
     """A ``usage`` object. The client takes further members as they are, so the details are Chat's."""
     raw = chat.encode_usage(usage, VENDOR)
     return {name: count for name, count in raw.items() if name not in COUNTS or type(count) is int or count is None}
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+#: Options that are one field each, by our names.
+OPTIONS: Mapping[str, str] = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "stop": "stop",
+    "seed": "random_seed",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "choices": "n",
+    "logprobs": "logprobs",
+    "top_logprobs": "top_logprobs",
+}
+SERVICE_TIERS = frozenset({"auto", "standard_only"})
+#: How closely an image can be looked at.
+DETAILS = frozenset({"low", "auto", "high"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from streamkit.dialects.base import Bodies, Dialect, Profile
 from streamkit.dialects.ollama.decode import OllamaDecoder, recognises
 from streamkit.dialects.ollama.encode import OllamaEncoder
+from streamkit.dialects.ollama.errors import ERRORS
 from streamkit.dialects.ollama.lint import OllamaLinter
 from streamkit.dialects.ollama.request_in import decode_request
 from streamkit.dialects.ollama.request_out import encode_request
@@ -33,6 +34,7 @@ DIALECT = Dialect(
         decode_response=decode_response,
         encode_response=encode_response,
     ),
+    errors=ERRORS,
     tools=TOOLS,
     clients=(
         Profile(name="zed", title="Zed, the editor: one key in a call"),

@@ -1,8 +1,7 @@
 """Ollama's chat requests to the neutral conversation.
 
 Each message is one turn, but the answers of ``tool`` messages that stand together are one turn of the user. Ids are optional
-here, and making them is no repair: a call without one is given one made of its place in the history. A result without one, or
-with one that no call has, answers the first call that waits under its tool's name, or the first that waits at all.
+here, and making them is no repair: ``answers.py`` says which call a result without one answers.
 
 What Ollama does unless it is told is said: it streams, and a stream ends with token counts. Images have no place within the
 text; the server puts them in front of it, and so does the reader.
@@ -12,8 +11,7 @@ Source: dialects.md §4.1, §7.3, §7.4; quirks.md 35.
 
 from __future__ import annotations
 
-from collections import deque
-
+from streamkit.dialects.answers import Waiting
 from streamkit.dialects.ollama.wire import THINK_LEVELS
 from streamkit.dialects.reading import Fields, base64_of, kind_of
 from streamkit.messages import (
@@ -32,9 +30,6 @@ from streamkit.messages import (
 )
 from streamkit.report import StreamReport
 
-#: The key of the calls that wait, whatever their names.
-ANY = ""
-
 
 def decode_request(fields: Fields, _report: StreamReport) -> Request:
     """Read a request body of ``/api/chat``. Raises BadRequest."""
@@ -45,10 +40,7 @@ class OllamaRequestReader:
     def __init__(self) -> None:
         self.turns: list[Turn] = []
         self._results: Turn | None = None  #: the turn that further results join
-        #: The calls of the latest turn: those that wait, by the tool's name; which came with which id; which have a result.
-        self._waiting: dict[str, deque[ToolCall]] = {}
-        self._given: dict[str, int] = {}
-        self._answered: set[int] = set()
+        self._waiting = Waiting()  #: the calls of the latest turn
 
     def request(self, fields: Fields) -> Request:
         if "messages" not in fields and "prompt" in fields:
@@ -159,11 +151,7 @@ class OllamaRequestReader:
             parts.append(Reasoning(thinking))
         parts += self._content(message)
         calls = [self._call(call, number, message) for number, call in enumerate(message.each("tool_calls"))]
-        self._waiting, self._answered = {}, set()
-        self._given = {call.id: call.index for call in calls if not call.id_made}
-        for call in calls:
-            for key in (call.name, ANY):
-                self._waiting.setdefault(key, deque()).append(call)
+        self._waiting = Waiting(calls)
         return Turn("assistant", [*parts, *calls])
 
     def _call(self, call: Fields, number: int, message: Fields) -> ToolCall:
@@ -184,22 +172,6 @@ class OllamaRequestReader:
 
     def _result(self, message: Fields) -> ToolResult:
         call_id, name = message.string("tool_call_id") or "", message.string("tool_name")
-        result = ToolResult(self._answer(call_id, name or ANY), [*self._content(message)], name)
+        result = ToolResult(self._waiting.answer(call_id, name), [*self._content(message)], name)
         result.extras = message.rest() or None
         return result
-
-    def _answer(self, call_id: str, name: str) -> str:
-        """The id of the call that a result answers; the result's own where there is no such call."""
-        if call_id in self._given:
-            self._answered.add(self._given[call_id])
-            return call_id
-        waiting = self._waiting.get(name, deque())
-        while waiting and waiting[0].index in self._answered:
-            waiting.popleft()
-        if not waiting or (call_id and not waiting[0].id_made):
-            return call_id
-        call = waiting.popleft()
-        self._answered.add(call.index)
-        if call_id:  # the result has kept what the call has not
-            call.id, call.id_made = call_id, False
-        return call.id

@@ -5,6 +5,7 @@ from __future__ import annotations
 from streamkit.dialects.base import Bodies, Dialect, Profile
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.encode import ChatEncoder
+from streamkit.dialects.openai_chat.errors import ERRORS
 from streamkit.dialects.openai_chat.lint import ChatLinter
 from streamkit.dialects.openai_chat.providers import PROVIDERS
 from streamkit.dialects.openai_chat.request_in import decode_request
@@ -35,6 +36,7 @@ DIALECT = Dialect(
         decode_response=decode_response,
         encode_response=encode_response,
     ),
+    errors=ERRORS,
     tools=TOOLS,
     providers=PROVIDERS,
     clients=(Profile(name="openai-python", title="the openai package, and programs like it"),),

@@ -9,6 +9,7 @@ Source: dialects.md §1.2, §1.6, quirks.md §1-§9.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from streamkit.dialects.decoding import details_of, provider_failed, said, text_of
@@ -18,6 +19,7 @@ from streamkit.errors import TooManyChoices
 from streamkit.events import (
     Aside,
     ChoiceStarted,
+    ErrorType,
     ResponseStarted,
     StopReasonSeen,
     TerminatorSeen,
@@ -51,6 +53,8 @@ def recognises(_event: str, document: Any) -> bool:
 class ChatDecoder(DeltaReader):
     #: Fields of a chunk that are no extras.
     chunk_fields: ClassVar[frozenset[str]] = CHUNK_FIELDS
+    #: Words for the type of an error.
+    error_types: ClassVar[Mapping[str, ErrorType]] = ERROR_TYPES
     #: Whether an error may stand in a chunk of its own kind, flat, as well as in ``error``.
     has_flat_errors: ClassVar[bool] = False
 
@@ -84,7 +88,7 @@ class ChatDecoder(DeltaReader):
         error = chunk.get("error")
         choices = self.items(chunk.get("choices"))
         if not (choices or error or recognises("", chunk)):
-            self._odd(chunk)
+            self.no_chunk(chunk)
             return
         self.recognised = True
         if choices:
@@ -101,18 +105,18 @@ class ChatDecoder(DeltaReader):
             self._start()
             self.out.append(decode_usage(usage, self.vendor))
         if error or self.frame.event == "error":
-            self.out.append(provider_failed(error or chunk, self.vendor, ERROR_TYPES))
+            self.out.append(provider_failed(error or chunk, self.vendor, self.error_types))
             if not isinstance(error, dict):
                 self.report.repair("error_shape")
 
-    def _odd(self, chunk: dict[str, Any]) -> None:
+    def no_chunk(self, chunk: dict[str, Any]) -> None:
         """No chunk: an error in a form that is not the dialect's (dialects.md §1.4), or something unknown."""
         flat = chunk.get("object") == "error" or chunk.get("type") == "error" or "detail" in chunk
         if flat or self.frame.event == "error":
             self.recognised = True
             if not (self.has_flat_errors and chunk.get("object") == "error"):
                 self.report.repair("error_shape")
-            self.out.append(provider_failed(chunk, self.vendor, ERROR_TYPES))
+            self.out.append(provider_failed(chunk, self.vendor, self.error_types))
         elif "prompt_tokens" in details_of(chunk, "usage"):
             self.recognised = True
             self._start()

@@ -48,7 +48,7 @@ class MessageReader:
     def message(self, message: Fields) -> None:
         role = message.needed("role")
         if role in {"tool", "function"}:
-            result = self._result(message) if role == "tool" else self._function_result(message)
+            result = self.result(message) if role == "tool" else self._function_result(message)
             if self._results is None:
                 self._results = Turn("user")
                 self.turns.append(self._results)
@@ -61,7 +61,7 @@ class MessageReader:
             case "user":
                 turn = Turn("user", self.content(message))
             case "assistant":
-                turn = self._assistant(message)
+                turn = self.assistant(message)
             case _:
                 raise message.wrong(f"there is no role {role!r}", "role")
         turn.name = message.string("name")
@@ -130,7 +130,7 @@ class MessageReader:
 
     # -- what the assistant said -----------------------------------------------------------------------------------
 
-    def _assistant(self, message: Fields) -> Turn:
+    def assistant(self, message: Fields) -> Turn:
         turn = Turn("assistant")
         reasoning = self._reasoning(message, turn)
         said = self.content(message)
@@ -212,7 +212,7 @@ class MessageReader:
         call_id = self._functions[name] = f"function_call_{message.path[-1]}"
         return ToolCall(number, call_id, name, function.string("arguments") or "")
 
-    def _result(self, message: Fields) -> ToolResult:
+    def result(self, message: Fields) -> ToolResult:
         call_id = message.string("tool_call_id") or ""
         result = ToolResult(call_id, self._said(message), message.string("name"))
         result.kind = "custom" if call_id in self._custom else "function"

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Final, TypeAlias, cast
+from typing import Any, ClassVar, Final, TypeAlias
 
 from attrs import evolve
 
 from streamkit.dialects.openai_chat.parts import encrypted, reasoning_detail, tool_call
 from streamkit.dialects.openai_chat.wire import AUDIO_FORMATS, CACHE_TTLS, FORMATS, VENDOR, extra_content
-from streamkit.dialects.writing import ERROR, RequestWriter, data_uri, given, merged
+from streamkit.dialects.writing import RequestWriter, as_error, data_uri, given, merged
 from streamkit.events import Aside, Opaque
 from streamkit.messages import (
     CacheMark,
@@ -49,6 +49,8 @@ class MessageWriter(RequestWriter):
     names = re.compile(r"[A-Za-z0-9_-]{1,64}")
     #: Dialects of the same vendor, whose ids of files mean the same.
     relatives: ClassVar[frozenset[str]] = frozenset({"openai-chat", "openai-responses"})
+    #: Whether a ``tool`` message may have media.
+    media_in_results: ClassVar[bool] = False
 
     @property
     def as_it_came(self) -> bool:
@@ -68,14 +70,14 @@ class MessageWriter(RequestWriter):
                 yield self.result(result, moved)
             said = [part for part in turn.parts if not isinstance(part, ToolResult)]
             if said or moved or not results:
-                yield self._said(turn, [*moved, *said])
+                yield self.said(turn, [*moved, *said])
 
-    def _said(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
+    def said(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
         """A message of the system or the user."""
         role = "developer" if turn.native_role == "developer" else turn.role
-        return self._named({"role": role, "content": self.content(parts)}, turn)
+        return self.named({"role": role, "content": self.content(parts)}, turn)
 
-    def _named(self, message: dict[str, Any], turn: Turn) -> dict[str, Any]:
+    def named(self, message: dict[str, Any], turn: Turn) -> dict[str, Any]:
         if turn.name is not None:
             message["name"] = turn.name
         return merged(message, self.extras(turn.extras))
@@ -109,7 +111,7 @@ class MessageWriter(RequestWriter):
             case _:
                 raise TypeError(f"content has no {type(part).__name__}")
         if part.cache is not None:
-            written |= self._cache_mark(part.cache)
+            written |= self.cache_mark(part.cache)
         return merged(written, self.extras(part.extras))
 
     def media(self, media: Media) -> dict[str, Any] | None:
@@ -133,7 +135,7 @@ class MessageWriter(RequestWriter):
                 return {"type": "file", "file": given(file_id=media.file_id, filename=media.name)}
         return None
 
-    def _cache_mark(self, cache: CacheMark) -> dict[str, Any]:
+    def cache_mark(self, cache: CacheMark) -> dict[str, Any]:
         """The mark of a part: OpenAI's two spans are not those of other vendors, and other providers refuse the member."""
         provider = self.target.provider
         takes = provider is None or provider.takes_cache_marks
@@ -179,7 +181,7 @@ class MessageWriter(RequestWriter):
         self._sign(message, said)
         if written:
             message["tool_calls"] = written
-        return self._named(message, turn)
+        return self.named(message, turn)
 
     def _beside(self, part: Aside, said: list[Part], thought: list[Thought], beside: dict[str, Any]) -> None:
         """What only this dialect knows: a part of the content, of the reasoning, or a member of the message."""
@@ -202,12 +204,12 @@ class MessageWriter(RequestWriter):
         """The signature of the text, which a message can have one of."""
         signed = [part.signature for part in said if isinstance(part, Text) and part.signature is not None]
         for signature in signed:
-            if self._goes_back(signature) and signature is signed[-1]:
+            if self.goes_back(signature) and signature is signed[-1]:
                 message["extra_content"] = extra_content(signature)
             else:
                 self.lose("reasoning_signature", signature.vendor)
 
-    def _goes_back(self, signature: Opaque) -> bool:
+    def goes_back(self, signature: Opaque) -> bool:
         """Whether ``extra_content`` takes a signature."""
         provider = self.target.provider
         return self.as_it_came or (provider is not None and provider.signatures == signature.vendor)
@@ -283,7 +285,7 @@ class MessageWriter(RequestWriter):
         signature = call.signature
         if signature is not None and details is not None and self._is_known(signature):
             details.append({**encrypted(signature), "id": call_id, "index": len(details)})
-        elif signature is not None and self._goes_back(signature):
+        elif signature is not None and self.goes_back(signature):
             written["extra_content"] = extra_content(signature)
         elif signature is not None:
             self.lose("reasoning_signature", signature.vendor)
@@ -291,31 +293,23 @@ class MessageWriter(RequestWriter):
 
     def result(self, result: ToolResult, moved: list[Media]) -> dict[str, Any]:
         """A ``tool`` message: text. Media go to ``moved``, for a message behind all results."""
+        stay = self.as_it_came or self.media_in_results
         parts: list[Part] = []
         for part in result.parts:
-            if isinstance(part, Media) and not self.as_it_came and self.media(part) is not None:
+            if isinstance(part, Media) and not stay and self.media(part) is not None:
                 self.lose("media", f"{part.kind}, moved behind the result {result.call_id}")
                 moved.append(part)
             else:
                 parts.append(part)
         if result.is_error:
             self.lose("result_error", result.call_id)
-            parts = _as_error(parts)
+            parts = as_error(parts)
         if result.cache is not None:
             self.lose("cache_mark", result.cache)
         message = {"role": "tool", "tool_call_id": self.call_id(result.call_id), "content": self.content(parts)}
         if result.name is not None and self.own:  # elsewhere the call says it
             message["name"] = result.name
         return merged(message, self.extras(result.extras))
-
-
-def _as_error(parts: list[Part]) -> list[Part]:
-    """What a tool said, its first text marked as an error."""
-    first = next((number for number, part in enumerate(parts) if isinstance(part, Text)), None)
-    if first is None:
-        return [Text(ERROR), *parts]
-    text = cast("Text", parts[first])
-    return [*parts[:first], evolve(text, text=f"{ERROR}{text.text}"), *parts[first + 1 :]]
 
 
 def _is_opaque(part: Thought) -> bool:

@@ -43,14 +43,17 @@ class ChatRequestReader(MessageReader):
         for message in fields.needed_each("messages"):
             self.message(message)
         request.turns = self.turns
-        request.tools = [self.tool(tool) for tool in fields.each("tools")]
-        request.tools += [self.function(function, function) for function in fields.each("functions")]
+        request.tools = self.tools(fields)
         request.tool_choice = self.tool_choice(fields)
         request.options = self.options(fields)
-        if stream_options := fields.fields("stream_options"):
-            request.stream_usage = stream_options.boolean("include_usage")
+        request.stream_usage = self.stream_usage(fields, request.stream)
         request.extras = fields.rest()
         return request
+
+    def stream_usage(self, fields: Fields, _stream: bool | None) -> bool | None:
+        """Whether a stream shall end with token counts."""
+        options = fields.fields("stream_options")
+        return None if options is None else options.boolean("include_usage")
 
     # -- options ---------------------------------------------------------------------------------------------------
 
@@ -59,7 +62,7 @@ class ChatRequestReader(MessageReader):
             temperature=fields.number("temperature"),
             top_p=fields.number("top_p"),
             top_k=fields.integer("top_k"),
-            stop=self._stop(fields),
+            stop=self.stop(fields),
             seed=fields.integer("seed"),
             presence_penalty=fields.number("presence_penalty"),
             frequency_penalty=fields.number("frequency_penalty"),
@@ -67,7 +70,7 @@ class ChatRequestReader(MessageReader):
             logprobs=fields.boolean("logprobs"),
             top_logprobs=fields.integer("top_logprobs"),
             thinking=self.thinking(fields),
-            output=self._output(fields),
+            output=self.output(fields),
             service_tier=fields.string("service_tier"),
             user=fields.string("user"),
         )
@@ -76,7 +79,7 @@ class ChatRequestReader(MessageReader):
             options.max_tokens, options.native_max_tokens = fields.integer(given), given
         return options
 
-    def _stop(self, fields: Fields) -> tuple[str, ...]:
+    def stop(self, fields: Fields) -> tuple[str, ...]:
         if isinstance(fields.peek("stop"), str):
             return (fields.needed("stop"),)
         stops = fields.listed("stop")
@@ -95,7 +98,7 @@ class ChatRequestReader(MessageReader):
         effort = fields.string("reasoning_effort")
         return None if effort is None else Thinking(effort, native="reasoning_effort")
 
-    def _output(self, fields: Fields) -> OutputFormat | None:
+    def output(self, fields: Fields) -> OutputFormat | None:
         read = fields.fields_of_type("response_format", OUTPUT_KINDS)
         if read is None:
             return None
@@ -107,6 +110,10 @@ class ChatRequestReader(MessageReader):
         return OutputFormat(kind, schema.take("schema"), name, description, strict)
 
     # -- tools -----------------------------------------------------------------------------------------------------
+
+    def tools(self, fields: Fields) -> list[Tool]:
+        tools = [self.tool(tool) for tool in fields.each("tools")]
+        return tools + [self.function(function, function) for function in fields.each("functions")]
 
     def tool(self, tool: Fields) -> Tool:
         match tool.needed("type"):
@@ -146,14 +153,14 @@ class ChatRequestReader(MessageReader):
 
     def tool_choice(self, fields: Fields) -> ToolChoice | None:
         parallel = fields.boolean("parallel_tool_calls")
-        choice = self._choice(fields, "tool_choice") or self._choice(fields, "function_call")
+        choice = self.choice(fields, "tool_choice") or self.choice(fields, "function_call")
         if choice is None and parallel is not None:
             choice = ToolChoice()
         if choice is not None:
             choice.parallel = parallel
         return choice
 
-    def _choice(self, fields: Fields, name: str) -> ToolChoice | None:
+    def choice(self, fields: Fields, name: str) -> ToolChoice | None:
         if isinstance(fields.peek(name), str):
             return self.mode(fields.needed(name), fields.at(name))
         choice = fields.fields_of_type(name, CHOICES)

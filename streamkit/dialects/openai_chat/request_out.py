@@ -8,8 +8,8 @@ Source: dialects.md §1.3, §1.6, §7.3, §7.4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
 from streamkit.dialects.base import Target
 from streamkit.dialects.openai_chat.messages_out import MessageWriter
@@ -30,23 +30,30 @@ def encode_request(request: Request, target: Target, report: StreamReport) -> di
 
 
 class ChatRequestWriter(MessageWriter):
+    #: Options that are one field each, by our names, and those that are not.
+    option_names: ClassVar[Mapping[str, str]] = OPTIONS
+    beside: ClassVar[frozenset[str]] = BESIDE
+
     def request_body(self) -> dict[str, Any]:
         request = self.request
         body = given(model=request.model)
         body["messages"] = list(self.messages())
-        tools = [written for tool in request.tools if (written := self.tool(tool)) is not None]
+        tools = [written for tool in self.offered() if (written := self.tool(tool)) is not None]
         if tools:
             body["tools"] = tools
         body |= self.tool_choice(request.tool_choice)
-        body |= self.options(OPTIONS, BESIDE)
+        body |= self.options(self.option_names, self.beside)
         body |= self.max_tokens()
         body |= self.thinking(request.options.thinking)
         body |= given(response_format=self.output(request.options.output), stream=request.stream)
         if request.options.top_k is not None:
             body |= self.top_k(request.options.top_k)
-        if request.stream_usage is not None:
-            body["stream_options"] = {"include_usage": request.stream_usage}
+        body |= self.stream_usage()
         return merged(body, self.extras(request.extras, "parameter"))
+
+    def stream_usage(self) -> dict[str, Any]:
+        usage = self.request.stream_usage
+        return {} if usage is None else {"stream_options": {"include_usage": usage}}
 
     # -- options ---------------------------------------------------------------------------------------------------
 
@@ -72,10 +79,10 @@ class ChatRequestWriter(MessageWriter):
         if self.as_it_came and thinking.native is not None:
             field = thinking.native
         if field == "reasoning_effort":
-            self._unwritten(thinking, "budget_tokens", "enabled", "summary")
+            self.unwritten(thinking, "budget_tokens", "enabled", "summary")
             return given(reasoning_effort=thinking.effort)
         if thinking.summary not in {None, "none", "auto"}:
-            self._unwritten(thinking, "summary")
+            self.unwritten(thinking, "summary")
         exclude = None if thinking.summary is None else thinking.summary == "none"
         return {
             field: given(
@@ -86,7 +93,7 @@ class ChatRequestWriter(MessageWriter):
             )
         }
 
-    def _unwritten(self, thinking: Thinking, *names: str) -> None:
+    def unwritten(self, thinking: Thinking, *names: str) -> None:
         for name in names:
             if getattr(thinking, name) is not None:
                 self.lose("parameter", f"thinking.{name}")
@@ -105,6 +112,10 @@ class ChatRequestWriter(MessageWriter):
         return {"type": "json_schema", "json_schema": schema}
 
     # -- tools -----------------------------------------------------------------------------------------------------
+
+    def offered(self) -> Sequence[Tool]:
+        """The tools to define."""
+        return self.request.tools
 
     def tool(self, tool: Tool) -> dict[str, Any] | None:
         """A definition; None for a tool that another dialect's provider runs itself."""
@@ -138,15 +149,15 @@ class ChatRequestWriter(MessageWriter):
         self.extras(choice.extras)
         body = given(parallel_tool_calls=choice.parallel)
         if choice.mode == "required" and len(choice.names) == 1:
-            body["tool_choice"] = self._named_tool(choice.names[0])
+            body["tool_choice"] = self.named_tool(choice.names[0])
         elif choice.names:
-            allowed = {"mode": choice.mode, "tools": [self._named_tool(name) for name in choice.names]}
+            allowed = {"mode": choice.mode, "tools": [self.named_tool(name) for name in choice.names]}
             body["tool_choice"] = {"type": "allowed_tools", "allowed_tools": allowed}
         elif choice.mode != "auto" or choice.parallel is None:
             body["tool_choice"] = choice.mode
         return body
 
-    def _named_tool(self, name: str) -> dict[str, Any]:
+    def named_tool(self, name: str) -> dict[str, Any]:
         kind = (
             "custom" if any(tool.name == name and tool.kind == "custom" for tool in self.request.tools) else "function"
         )

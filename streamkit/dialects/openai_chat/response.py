@@ -22,7 +22,7 @@ from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.parts import reasoning_detail, tool_call
 from streamkit.dialects.openai_chat.wire import VENDOR, encode_error, encode_usage, extra_content, finish_reason
 from streamkit.dialects.writing import merged
-from streamkit.events import Aside, TerminatorSeen, WireEvent
+from streamkit.events import Aside, ProviderFailed, TerminatorSeen, WireEvent
 from streamkit.limits import Limits
 from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.report import StreamReport, Withheld
@@ -69,7 +69,7 @@ class ChatResponseWriter:
         response = self.response
         failure = failure_of(response, self.report)
         if failure is not None:
-            return {"error": encode_error(failure, self.vendor)}
+            return self.error(failure)
         body: dict[str, Any] = {
             "id": response.id or self.encoding.make_id("chatcmpl-"),
             "object": "chat.completion",
@@ -78,15 +78,39 @@ class ChatResponseWriter:
             "choices": [],
         }
         body["choices"] = [self.choice(choice, body) for choice in response.choices]
-        if response.usage is not None:
-            body["usage"] = encode_usage(response.usage, self.vendor)
+        body |= self.usage()
         if response.extras and response.vendor == self.vendor:
             merged(body, response.extras)
         elif response.extras:
             self.report.lose("response_fields")
         return body
 
+    def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        return {"error": encode_error(failure, self.vendor)}
+
+    def usage(self) -> dict[str, Any]:
+        usage = self.response.usage
+        return {} if usage is None else {"usage": encode_usage(usage, self.vendor)}
+
     def choice(self, choice: Choice, body: dict[str, Any]) -> dict[str, Any]:
+        message = self.message(choice)
+        reason, is_less = self.finish_reason(choice, called="tool_calls" in message)
+        if is_less:
+            self.report.lose("stop_reason")
+        if choice.stop_sequence is not None:
+            self.report.lose("stop_sequence")
+        written = {"index": choice.index, "message": message, "finish_reason": reason}
+        for aside in choice.asides:
+            self.aside(aside, body, written, message)
+        if message.keys() == {"role", "content", "refusal"} and not choice.refusal:
+            message["content"] = choice.text
+        return written
+
+    def finish_reason(self, choice: Choice, *, called: bool) -> tuple[str, bool]:
+        """The word for why it ended, and whether it says less."""
+        return finish_reason(choice.stop_reason or "other", refused=choice.refusal != "", called=called)
+
+    def message(self, choice: Choice) -> dict[str, Any]:
         self._count_order(choice)
         texts = [part for part in choice.parts if isinstance(part, Text)]
         calls = [written for call in choice.tool_calls if (written := self.call(call)) is not None]
@@ -99,17 +123,7 @@ class ChatResponseWriter:
         if calls:
             message["tool_calls"] = calls
         self._sign(message, texts)
-        reason, is_less = finish_reason(choice.stop_reason or "other", refused=choice.refusal != "", called=bool(calls))
-        if is_less:
-            self.report.lose("stop_reason")
-        if choice.stop_sequence is not None:
-            self.report.lose("stop_sequence")
-        written = {"index": choice.index, "message": message, "finish_reason": reason}
-        for aside in choice.asides:
-            self.aside(aside, body, written, message)
-        if message.keys() == {"role", "content", "refusal"} and not choice.refusal:
-            message["content"] = choice.text
-        return written
+        return message
 
     def _count_order(self, choice: Choice) -> None:
         """Count what the flat shape of a message loses: texts that become one, and what was said out of its order."""
@@ -155,8 +169,7 @@ class ChatResponseWriter:
     def call(self, call: ToolCall) -> dict[str, Any] | None:
         """One call; None for one that a client could do nothing with."""
         if not call.name or not call.ended:
-            self.report.lose("call_withheld")
-            self.report.withheld.append(Withheld("call_withheld", call.id, call.name or None, call.arguments))
+            self.withheld(call)
             return None
         written = tool_call(call, call.id, call.name)
         if call.signature is not None:
@@ -166,6 +179,11 @@ class ChatResponseWriter:
         elif call.extras:
             self.report.lose("metadata")
         return written
+
+    def withheld(self, call: ToolCall) -> None:
+        """Count a call that is not written."""
+        self.report.lose("call_withheld")
+        self.report.withheld.append(Withheld("call_withheld", call.id, call.name or None, call.arguments))
 
     def aside(self, aside: Aside, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> None:
         """What only this dialect knows, in its place; what came in pieces becomes one."""

@@ -1,11 +1,15 @@
-"""OpenAI Responses, streamed. Source: dialects.md §2."""
+"""OpenAI Responses, streamed and whole. Source: dialects.md §2."""
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Dialect, Profile
+from streamkit.dialects.base import Bodies, Dialect, Profile
 from streamkit.dialects.openai_responses.decode import ResponsesDecoder, recognises
 from streamkit.dialects.openai_responses.encode import ResponsesEncoder
+from streamkit.dialects.openai_responses.errors import ERRORS
 from streamkit.dialects.openai_responses.lint import ResponsesLinter
+from streamkit.dialects.openai_responses.request_in import decode_request
+from streamkit.dialects.openai_responses.request_out import encode_request
+from streamkit.dialects.openai_responses.response import decode_response, encode_response
 from streamkit.dialects.openai_responses.tools import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
@@ -22,6 +26,13 @@ DIALECT = Dialect(
     keep_alive={"comment": KEEP_ALIVE},
     terminates=lambda frame: b'"response":' in frame.data,
     recognises=recognises,
+    bodies=Bodies(
+        decode_request=decode_request,
+        encode_request=encode_request,
+        decode_response=decode_response,
+        encode_response=encode_response,
+    ),
+    errors=ERRORS,
     tools=TOOLS,
     clients=(Profile(name="codex", title="Codex: it reads `response.failed`, and passes over `error`"),),
 )

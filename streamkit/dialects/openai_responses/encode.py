@@ -21,11 +21,11 @@ from streamkit.dialects.base import Encoding
 from streamkit.dialects.block_encoding import BlockEncoder
 from streamkit.dialects.opaque import seal
 from streamkit.dialects.openai_responses.wire import (
-    ERROR_NAMES,
     EXACT_STOPS,
     INCOMPLETE_NAMES,
     OPAQUE_VENDOR,
     VENDOR,
+    encode_error,
     encode_usage,
     knows_all,
 )
@@ -51,8 +51,6 @@ NAME: Final = re.compile(r"[a-z][a-z0-9_.]{0,127}")
 PLACED: Final = ("response.output_item.", "response.content_part.", "response.reasoning_summary_part.")
 #: Fields that may be added to a response, or wait for their item; more are no response.
 FEW: Final = 64
-#: Whose errors have types and codes of this dialect: its own, Chat's, and those that streamkit tells.
-OWN_ERRORS: Final = frozenset({VENDOR, OPAQUE_VENDOR, ""})
 #: What a response has that came from elsewhere, where clients look.
 DEFAULTS: Final[Mapping[str, Any]] = {
     "instructions": None,
@@ -247,13 +245,8 @@ class ResponsesEncoder(BlockEncoder):
         self._event(b"response." + status.encode(), b'"response":%b' % response)
 
     def error(self, event: ProviderFailed) -> None:
-        kind, code = ERROR_NAMES[event.type]
-        if event.vendor in OWN_ERRORS:
-            kind, code = event.native_type or kind, event.code or code
-        elif event.code is not None:
-            self.lose("error_detail")
-        raw = event.raw if event.vendor == VENDOR and isinstance(event.raw, dict) else {}
-        error = {"param": None, **raw, "type": kind, "code": code, "message": event.message}
+        error = encode_error(event, self.report)
+        code = error["code"]
         if not self._started:
             self._begin(self._passed[0] or ResponseStarted())
             self._sequence = _number_behind(self._passed[1])

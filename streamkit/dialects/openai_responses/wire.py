@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamkit.dialects.decoding import count_of, details_of
-from streamkit.events import AsideKind, ErrorType, StopReason, UsageReported
+from streamkit.events import AsideKind, ErrorType, ProviderFailed, StopReason, UsageReported
+from streamkit.messages import CacheMark
+from streamkit.report import StreamReport
 
 #: Whose asides, usage and errors these are: Chat has others, though it is the same company's.
 VENDOR = "openai-responses"
@@ -16,6 +18,10 @@ OPAQUE_VENDOR = "openai"
 #: Items that mean the same in other dialects; all others are asides.
 CALL_INPUTS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
 OWN_ITEMS = frozenset({"message", "reasoning", *CALL_INPUTS})
+#: The item of a tool's result, by our kind of tool.
+OUTPUTS: Mapping[str, str] = {"function": "function_call_output", "custom": "custom_tool_call_output"}
+#: What stands before the type of an item, or of a part of a message, that is one aside as it came.
+ITEM, CONTENT = "item.", "content."
 
 #: Events that are carried for this dialect alone.
 ASIDES: Mapping[str, AsideKind] = {
@@ -109,6 +115,19 @@ ERROR_NAMES: Mapping[ErrorType, tuple[str, str]] = {
     "timeout": ("server_error", "timeout"),
     "truncated": ("server_error", "stream_truncated"),
 }
+#: Whose errors have types and codes of this dialect: its own, Chat's, and those that streamkit tells.
+OWN_ERRORS = frozenset({VENDOR, OPAQUE_VENDOR, ""})
+
+
+def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
+    """An error object: with its type, its code and its message."""
+    kind, code = ERROR_NAMES[event.type]
+    if event.vendor in OWN_ERRORS:
+        kind, code = event.native_type or kind, event.code or code
+    elif event.code is not None:
+        report.lose("error_detail")
+    raw = event.raw if event.vendor == VENDOR and isinstance(event.raw, dict) else {}
+    return {"param": None, **raw, "type": kind, "code": code, "message": event.message}
 
 
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
@@ -150,3 +169,25 @@ def knows_all(usage: UsageReported) -> bool:
     if usage.vendor != VENDOR:  # its own details stay as they came
         counts += [usage.input_cached, usage.output_reasoning]
     return None not in counts
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+#: Options that are one field each, by our names.
+OPTIONS: Mapping[str, str] = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_logprobs": "top_logprobs",
+    "user": "user",
+}
+SERVICE_TIERS = frozenset({"auto", "default", "flex", "scale", "priority", "fast", "ultrafast"})
+#: The entry of ``include`` that asks for log probabilities.
+LOGPROBS = "message.output_text.logprobs"
+#: ``max_output_tokens`` may not be less; other dialects ask for one token to see whether a model answers.
+LEAST_TOKENS = 16
+#: ``ttl`` of a ``prompt_cache_breakpoint``; without one it is that of the request, whose default is the shorter.
+CACHE_SPANS: Mapping[str | None, CacheMark] = {None: "short", "30m": "short", "12h": "long"}
+CACHE_TTLS: Mapping[CacheMark, str] = {"short": "30m", "long": "12h"}
+#: ``format`` of ``input_audio``.
+AUDIO_TYPES: Mapping[str, str] = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+AUDIO_FORMATS: Mapping[str, str] = {kind: form for form, kind in AUDIO_TYPES.items()}

@@ -1,0 +1,80 @@
+"""Bedrock's error bodies: ``{"message"}``, and the exception's name in a header or in ``__type``.
+
+Its own servers say the name in ``x-amzn-ErrorType``, behind which a colon and an address may stand; botocore believes the
+header first. We write both.
+
+Source: dialects.md §6.1, §7.5; botocore 1.44.5 ``parsers.py``, ``bedrock-runtime/service-2.json``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from streamkit.dialects.base import STATUSES, Errors
+from streamkit.dialects.bedrock.wire import (
+    BODY_EXCEPTION_NAMES,
+    EXCEPTIONS,
+    INEXACT_BODY_ERRORS,
+    PADDING,
+    UNKNOWN_EXCEPTION,
+    VENDOR,
+)
+from streamkit.dialects.decoding import text_of
+from streamkit.dialects.writing import merged
+from streamkit.events import ProviderFailed
+from streamkit.report import StreamReport
+
+#: Where a body names its exception, and the header that does.
+TYPE: Final = "__type"
+HEADER: Final = "x-amzn-errortype"
+
+
+def decode_exception(document: dict[str, Any], header: str = "") -> ProviderFailed:
+    """The failure of a body whose exception is named in it or in the header."""
+    named = text_of(header) or text_of(document.get(TYPE)) or ""
+    name = named.partition(":")[0].rpartition("#")[2]
+    native = name[:1].lower() + name[1:]  # as streams name it
+    error, status = EXCEPTIONS.get(native, UNKNOWN_EXCEPTION)
+    message = message_of(document) or "an error without a message: " + (name or orjson.dumps(document).decode())
+    return ProviderFailed(error, message, native or None, None, status, document, VENDOR)
+
+
+def encode_exception(failed: ProviderFailed, report: StreamReport) -> dict[str, Any]:
+    """An error body, whose kind botocore and the other SDKs read where no header says it."""
+    native = failed.native_type if failed.vendor == VENDOR else None
+    name = native if native is not None and native in EXCEPTIONS else BODY_EXCEPTION_NAMES[failed.type]
+    body: dict[str, Any] = {TYPE: name[:1].upper() + name[1:], "message": failed.message}
+    if native is not None and isinstance(failed.raw, dict):
+        return merged(body, {member: value for member, value in failed.raw.items() if member != PADDING})
+    if failed.type in INEXACT_BODY_ERRORS or (failed.code is not None and failed.type != "truncated"):
+        report.lose("error_detail")
+    return body
+
+
+def decode(document: dict[str, Any], headers: Mapping[str, str]) -> ProviderFailed | None:
+    header = headers.get(HEADER, "")
+    if not header and TYPE not in document:
+        return None
+    return decode_exception(document, header)
+
+
+def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
+    body = encode_exception(failed, report)
+    return body, {"x-amzn-ErrorType": str(body[TYPE]).partition(":")[0].rpartition("#")[2]}
+
+
+def message_of(document: dict[str, Any]) -> str | None:
+    """What an error says: AWS itself spells the member both ways."""
+    return text_of(document.get("message")) or text_of(document.get("Message"))
+
+
+ERRORS = Errors(
+    vendors=frozenset({VENDOR}),
+    words={name: kind for name, (kind, _status) in EXCEPTIONS.items()},
+    decode=decode,
+    encode=encode,
+    statuses={**STATUSES, **{kind: EXCEPTIONS[name][1] or 500 for kind, name in BODY_EXCEPTION_NAMES.items()}},
+)

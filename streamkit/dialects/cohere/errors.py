@@ -1,0 +1,30 @@
+"""Cohere's error bodies: ``{"message": "..."}``; the status says the rest. Source: dialects.md §6.2, §7.5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streamkit.dialects.base import Errors
+from streamkit.dialects.cohere.wire import VENDOR
+from streamkit.dialects.decoding import provider_failed, text_of
+from streamkit.events import ProviderFailed
+from streamkit.report import StreamReport
+
+
+def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
+    if text_of(document.get("message")) is None or "__type" in document or "object" in document:
+        return None
+    return provider_failed(document, VENDOR, {})
+
+
+def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
+    if failed.vendor == VENDOR:
+        own = failed.raw if isinstance(failed.raw, dict) and text_of(failed.raw.get("message")) else {}
+        return {**own, "message": failed.message}, {}
+    if failed.native_type or failed.code:
+        report.lose("error_detail")
+    return {"message": failed.message}, {}
+
+
+ERRORS = Errors(vendors=frozenset({VENDOR}), words={}, decode=decode, encode=encode)

@@ -1,0 +1,61 @@
+"""Google's error bodies: ``{"error": {code, message, status, details}}``. Source: dialects.md §5.1, §7.5.
+
+How long to wait stands in a ``RetryInfo`` among the details. The status of a wrong key is that of any wrong argument, and only
+the reason in an ``ErrorInfo`` says what it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from attrs import evolve
+
+from streamkit.dialects.base import Errors
+from streamkit.dialects.decoding import provider_failed
+from streamkit.dialects.gemini.wire import ERROR_CODES, ERROR_TYPES, VENDOR, encode_error
+from streamkit.events import ErrorType, ProviderFailed
+from streamkit.report import StreamReport
+
+REASONS: Final[Mapping[str, ErrorType]] = {"API_KEY_INVALID": "auth"}
+RETRY_INFO: Final = "type.googleapis.com/google.rpc.RetryInfo"
+#: A duration of protobuf's JSON: seconds with up to nine digits behind the point.
+_DURATION: Final = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)s")
+
+
+def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
+    error = document.get("error")
+    if not isinstance(error, dict) or not isinstance(error.get("status"), str):
+        return None
+    failed = provider_failed(error, VENDOR, ERROR_TYPES)
+    for detail in _details(error):
+        failed.type = REASONS.get(str(detail.get("reason")), failed.type)
+        if detail.get("@type") == RETRY_INFO and (delay := _DURATION.fullmatch(str(detail.get("retryDelay")))):
+            failed.retry_after_s = float(delay[1])
+    return failed
+
+
+def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
+    own = failed.vendor == VENDOR
+    error, is_less = encode_error(failed if own else evolve(failed, http_status=None))
+    if is_less:
+        report.lose("error_detail")
+    if failed.retry_after_s is not None and not any(detail.get("@type") == RETRY_INFO for detail in _details(error)):
+        wait = {"@type": RETRY_INFO, "retryDelay": f"{failed.retry_after_s:.9f}".rstrip("0").rstrip(".") + "s"}
+        error = {**error, "details": [*_details(error), wait]}
+    return {"error": error}, {}
+
+
+def _details(error: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    details = error.get("details")
+    return (detail for detail in (details if isinstance(details, list) else ()) if isinstance(detail, dict))
+
+
+ERRORS = Errors(
+    vendors=frozenset({VENDOR}),
+    words={**ERROR_TYPES, **REASONS},
+    decode=decode,
+    encode=encode,
+    statuses={kind: code for kind, (_status, code) in ERROR_CODES.items()},
+)

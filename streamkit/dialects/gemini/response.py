@@ -1,0 +1,228 @@
+"""Gemini's whole responses: ``generateContent``, a streamed array as one body, and error bodies, both directions.
+
+Reading. A whole response has the shape of a chunk, so the decoder of streams reads it; an array is a stream of them.
+
+Writing. Parts stand in their order, signed as in a stream (``encode.py``): Google's signature on the part that it came with,
+another vendor's sealed on an empty part behind. Here a member that was said of a part stands on it again, and what came of a
+candidate in pieces is one. What is lost is counted as the encoder of streams does.
+
+Source: dialects.md §5.1-§5.4, §7.2, §7.5.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from streamkit.dialects.base import Encoding
+from streamkit.dialects.decoding import read_body
+from streamkit.dialects.encoding import encode_time, failure_of, object_arguments
+from streamkit.dialects.gemini.decode import GeminiDecoder
+from streamkit.dialects.gemini.wire import (
+    VENDOR,
+    encode_error,
+    encode_usage,
+    finish_reason,
+    is_base64,
+    says_all,
+)
+from streamkit.dialects.opaque import Kind, seal
+from streamkit.dialects.writing import given, merged
+from streamkit.events import Aside, Opaque, WireEvent
+from streamkit.framing.frame import Frame
+from streamkit.framing.json_array import JSONArrayParser
+from streamkit.limits import Limits
+from streamkit.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.report import StreamReport, Withheld
+
+
+def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
+    """The wire events of a whole body. Raises NotThisDialect, and what broke the reading."""
+    decoder = GeminiDecoder(limits, report)
+    if body.lstrip()[:1] != b"[":
+        return read_body(decoder, body)
+    events = decoder.feed(_elements(body, limits, report))
+    if decoder.fault is None:
+        events += decoder.finish()
+    if decoder.fault is not None:
+        raise decoder.fault
+    return events
+
+
+def _elements(body: bytes, limits: Limits, report: StreamReport) -> list[Frame]:
+    """The chunks of a streamed array. Its bytes were counted as one body: only what was mended goes into ``report``."""
+    parser = JSONArrayParser(limits=limits, report=(counted := StreamReport()))
+    frames = [*parser.feed(body), *parser.finish()]
+    if parser.fault is not None:
+        raise parser.fault
+    for repair in counted.repairs:
+        report.repair(repair)
+    return frames
+
+
+def encode_response(response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:
+    """A whole body as JSON values."""
+    return GeminiResponseWriter(response, encoding, report).body()
+
+
+class GeminiResponseWriter:
+    def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
+        self.response = response
+        self.encoding = encoding
+        self.report = report
+        self._own = response.vendor == VENDOR
+        self._beside: dict[str, Any] = {}  #: members of the body that were asides
+
+    def body(self) -> dict[str, Any]:
+        response = self.response
+        failure = failure_of(response, self.report)
+        if failure is not None:
+            error, is_less = encode_error(failure)
+            if is_less:
+                self.report.lose("error_detail")
+            return {"error": error}
+        written = [self.candidate(choice) for choice in response.choices or [Choice(stop_reason="stop")]]
+        usage = response.usage
+        if usage is not None and usage.vendor != VENDOR and not says_all(usage):
+            self.report.lose("usage_detail")
+        body = given(
+            candidates=[candidate for candidate in written if candidate] or None,
+            usageMetadata=None if usage is None else encode_usage(usage),
+            modelVersion=response.model,
+            createTime=None if response.created is None else encode_time(response.created),
+            responseId=response.id,
+        )
+        if response.extras and not self._own:
+            self.report.lose("response_fields")
+        return merged(merged(body, self._beside), response.extras if self._own else {})
+
+    def candidate(self, choice: Choice) -> dict[str, Any]:
+        """One candidate; empty for one whose prompt was blocked, which ``promptFeedback`` says."""
+        parts = _Parts(choice, self)
+        written: dict[str, Any] = {"content": {"parts": parts.written or [{"text": ""}], "role": "model"}}
+        for aside in choice.asides:
+            self._aside(aside, written)
+        feedback = self._beside.get("promptFeedback")
+        is_blocked = choice.index == 0 and isinstance(feedback, dict) and bool(feedback.get("blockReason"))
+        if is_blocked and not parts.written:
+            return {}
+        if not is_blocked:
+            written["finishReason"] = self._finish_reason(choice, called=parts.called)
+        if choice.stop_sequence is not None:
+            self.report.lose("stop_sequence")
+        return {**written, "index": choice.index}
+
+    def _finish_reason(self, choice: Choice, *, called: bool) -> str:
+        reason = choice.stop_reason or "other"
+        word, is_less = finish_reason(reason, choice.native_stop_reason if self._own else None)
+        if is_less or (reason == "tool_calls" and not called):  # every call was withheld
+            self.report.lose("stop_reason")
+        return word
+
+    def _aside(self, aside: Aside, candidate: dict[str, Any]) -> None:
+        """What only this dialect knows of a candidate or of the response."""
+        name = aside.type
+        if aside.vendor != VENDOR or aside.kind == "unknown_event":
+            self.report.lose(aside.kind, what=name)
+        elif name.startswith("candidates."):
+            self._put(candidate, name.removeprefix("candidates."), aside)
+        elif name != "part" and not name.startswith("part."):
+            self._put(self._beside, name, aside)
+
+    def _put(self, place: dict[str, Any], name: str, aside: Aside) -> None:
+        """A member that came once or in pieces: lists are joined, of other values the last one stands."""
+        before, value = place.get(name), aside.raw
+        if isinstance(before, dict) and isinstance(value, dict) and _are_lists(before) and _are_lists(value):
+            value = before | {key: [*before.get(key, []), *items] for key, items in value.items()}
+        elif before is not None and before != value:
+            self.report.lose(aside.kind, what=name)
+        place[name] = value
+
+
+class _Parts:
+    """The parts of one candidate."""
+
+    def __init__(self, choice: Choice, writer: GeminiResponseWriter) -> None:
+        self.written: list[dict[str, Any]] = []
+        self.called = False  #: a call was written
+        self._writer = writer
+        self._report = writer.report
+        self._kind: type | None = None  #: of the block that the next unsigned part would go on with
+        if choice.refusal:
+            self._report.lose("refusal_as_text")
+        for part in choice.parts:
+            self._part(part)
+
+    def _part(self, part: Part) -> None:
+        match part:
+            case Text():
+                self._text({"text": part.text}, Text, "text", part.signature)
+            case Refusal():
+                self._text({"text": part.text}, Text, "text", None)
+            case Reasoning():
+                self._text({"text": part.text, "thought": True}, Reasoning, "reasoning", part.signature)
+            case RedactedReasoning():
+                self._sealed("opaque", part.opaque)
+            case ToolCall():
+                self._call(part)
+            case Aside():
+                self._aside(part)
+            case _:
+                raise TypeError(f"a response has no {type(part).__name__}")
+
+    def _text(self, part: dict[str, Any], kind: type, place: Kind, signature: Opaque | None) -> None:
+        raw = signature is not None and signature.vendor == VENDOR and is_base64(signature.blob)
+        if raw and signature is not None:
+            self.written.append({**part, "thoughtSignature": signature.blob})
+            self._kind = None
+            return
+        if part["text"]:
+            if self._kind is kind:
+                self._report.lose("block_boundary")  # a reader joins unsigned parts of a kind
+            self.written.append(part)
+            self._kind = kind
+        if signature is not None:
+            self._sealed(place, signature)
+
+    def _sealed(self, kind: Kind, opaque: Opaque) -> None:
+        """What is not Google's, on a part without text."""
+        thought = {} if kind == "text" else {"thought": True}
+        blob = seal(kind, opaque.vendor, opaque.blob)
+        self.written.append({"text": "", **thought, "thoughtSignature": blob})
+        self._kind = None
+
+    def _call(self, call: ToolCall) -> None:
+        text = object_arguments(call, self._writer.encoding.limits, self._report) if call.name else None
+        if text is None:
+            self._report.lose("call_withheld")
+            self._report.withheld.append(Withheld("call_withheld", call.id, call.name or None, call.arguments))
+            return
+        body: dict[str, Any] = {"name": call.name, "args": orjson.Fragment(text), "id": call.id}
+        if call.extras and self._writer.response.vendor == VENDOR:
+            merged(body, call.extras)
+        elif call.extras:
+            self._report.lose("metadata")
+        part: dict[str, Any] = {"functionCall": body}
+        if call.signature is not None:
+            opaque = call.signature
+            raw = opaque.vendor == VENDOR and is_base64(opaque.blob)
+            part["thoughtSignature"] = opaque.blob if raw else seal("call", opaque.vendor, opaque.blob)
+        self.written.append(part)
+        self.called, self._kind = True, None
+
+    def _aside(self, aside: Aside) -> None:
+        """A part of Google's own, or a member of the part in front."""
+        if aside.vendor != VENDOR or aside.kind == "unknown_event":
+            return  # counted with those that belong to the candidate
+        if aside.type == "part":
+            self.written.append(dict(aside.raw))
+            self._kind = None
+        elif aside.type.startswith("part."):
+            if not self.written:
+                self.written.append({"text": ""})
+            merged(self.written[-1], {aside.type.removeprefix("part."): aside.raw})
+
+
+def _are_lists(value: dict[str, Any]) -> bool:
+    return all(isinstance(items, list) for items in value.values())

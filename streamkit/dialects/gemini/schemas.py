@@ -1,0 +1,107 @@
+"""Schemas: the OpenAPI subset of ``parameters`` and ``responseSchema`` read, and JSON schemas cut to what Gemini takes.
+
+OpenAPI spells types in capitals, says ``nullable`` where JSON schema has the type ``null``, and its whole numbers of 64 bits
+may come as text. What both know is the same, so a schema that is plain JSON schema stays as it is.
+
+Source: dialects.md §5.3, §7.3; google-genai's ``types.Schema``; ``tools.py`` for the keywords.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from streamkit.dialects.decoding import DEPTH
+from streamkit.dialects.gemini.tools import TOOLS
+from streamkit.dialects.gemini.wire import camel_case
+from streamkit.errors import BadRequest
+from streamkit.tool_definitions import MANY, NAMED, ONE
+
+#: OpenAPI's names, and JSON schema's.
+KEYWORDS: Final[Mapping[str, str]] = {"defs": "$defs", "ref": "$ref"}
+#: Counts, which the protocol's JSON may write as text.
+COUNTS: Final = frozenset({"maxItems", "maxLength", "maxProperties", "minItems", "minLength", "minProperties"})
+NO_TYPE: Final = "TYPE_UNSPECIFIED"
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def json_schema(schema: Any) -> Any:
+    """A schema of the OpenAPI subset as JSON schema; anything else as it is."""
+    if not isinstance(schema, Mapping):
+        return schema
+    read: dict[str, Any] = {}
+    for name, value in schema.items():
+        keyword = camel_case(name)
+        keyword = KEYWORDS.get(keyword, keyword)
+        if keyword == "type" and isinstance(value, str):
+            if value != NO_TYPE:
+                read[keyword] = value.lower()
+        elif keyword == "$ref" and isinstance(value, str):
+            read[keyword] = value.replace("#/defs/", "#/$defs/", 1)
+        elif keyword == "example":
+            read["examples"] = [value]
+        elif keyword in COUNTS and isinstance(value, str) and value.isdecimal():
+            read[keyword] = int(value)
+        elif keyword != "nullable":
+            read[keyword] = _inner(keyword, value, json_schema)
+    return _nullable(read) if schema.get("nullable") is True else read
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema, for null as well."""
+    if "type" in schema:
+        schema["type"] = [schema["type"], "null"]
+    if isinstance(schema.get("anyOf"), list):
+        schema["anyOf"] = [*schema["anyOf"], {"type": "null"}]
+    if isinstance(schema.get("enum"), list) and None not in schema["enum"]:
+        schema["enum"] = [*schema["enum"], None]
+    return schema
+
+
+def _inner(keyword: str, value: Any, read: Callable[[Any], Any]) -> Any:
+    """The value of a keyword, with ``read`` of each schema in it."""
+    if keyword in NAMED and isinstance(value, Mapping):
+        return {name: read(inner) for name, inner in value.items()}
+    if keyword in MANY and isinstance(value, list):
+        return [read(inner) for inner in value]
+    return read(value) if keyword in ONE else value
+
+
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
+class SchemaCutter:
+    """JSON schemas with the keywords that Gemini takes; each other is told to ``lose``, with its path."""
+
+    def __init__(self, lose: Callable[[str], None]) -> None:
+        self._lose = lose
+
+    def cut(self, schema: Any, path: str, depth: int = 1) -> Any:
+        """What is taken of a schema. Raises BadRequest for one that is nested too deep."""
+        if depth > DEPTH:
+            raise BadRequest(path, f"a schema nested deeper than {DEPTH}")
+        if not isinstance(schema, Mapping):
+            return schema
+        kept: dict[str, Any] = {}
+        for keyword, value in schema.items():
+            where = f"{path}.{keyword}"
+            if keyword == "const" and isinstance(value, str | int | float) and not isinstance(value, bool):
+                kept["enum"] = [value]
+            elif keyword == "definitions":  # the older name
+                kept["$defs"] = self._inner("$defs", value, where, depth)
+            elif keyword not in (TOOLS.keywords or ()) or ("$ref" in schema and keyword[:1] != "$"):
+                self._lose(where)  # beside a reference no other keyword may stand
+            elif keyword == "$ref" and isinstance(value, str):
+                kept[keyword] = value.replace("#/definitions/", "#/$defs/", 1)
+            else:
+                kept[keyword] = self._inner(keyword, value, where, depth)
+        return kept
+
+    def _inner(self, keyword: str, value: Any, path: str, depth: int) -> Any:
+        if keyword in NAMED and isinstance(value, Mapping):
+            return {name: self.cut(inner, f"{path}.{name}", depth + 1) for name, inner in value.items()}
+        if keyword in MANY and isinstance(value, list):
+            return [self.cut(inner, f"{path}[{number}]", depth + 1) for number, inner in enumerate(value)]
+        return self.cut(value, path, depth + 1) if keyword in ONE else value

@@ -1,0 +1,171 @@
+"""Mistral's messages to turns: Chat's, but content of more kinds of parts, in which the assistant also thinks.
+
+A thinking is read as the decoder of streams reads it: its text is reasoning, what else is in it an aside, and another
+vendor's signature is unsealed, that of a call for the calls of its message in their order. In other messages than the
+assistant's a thinking is an example of one (the system shows how to think), and a part that only this dialect knows.
+
+Source: dialects.md §6.3, §7.3; Mistral's own refusals, of ids above all.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, ClassVar
+
+from streamkit.dialects.decoding import text_of
+from streamkit.dialects.mistral.wire import ASIDES, CONTENT, THINKING, VENDOR
+from streamkit.dialects.opaque import unseal
+from streamkit.dialects.openai_chat.messages_in import MessageReader
+from streamkit.dialects.reading import Fields, is_data_uri, media_of
+from streamkit.events import Aside, Opaque
+from streamkit.messages import Media, Part, Reasoning, RedactedReasoning, Text, ToolCall, ToolResult, Turn
+
+#: Roles of Chat that are unknown here.
+NO_ROLES = frozenset({"developer", "function"})
+
+
+class MistralMessageReader(MessageReader):
+    """The part of the reader of requests that reads messages."""
+
+    vendor: ClassVar[str] = VENDOR
+
+    def message(self, message: Fields) -> None:
+        if message.peek("role") in NO_ROLES:
+            raise message.wrong(f"there is no role {message.peek('role')!r}", "role")
+        super().message(message)
+
+    # -- content ---------------------------------------------------------------------------------------------------
+
+    def part(self, part: Fields) -> Part:
+        match part.needed("type"):
+            case "text":
+                return Text(part.needed("text"), extras=part.rest() or None)
+            case "image_url":
+                media = self._image_url(part)
+            case "document_url":
+                media = _at("file", part, "document_url")
+                media.name = part.string("document_name")
+            case "input_audio":
+                media = self._input_audio(part)
+            case "file":
+                media = Media("file", file_id=part.needed("file_id"))
+            case kind:
+                return _aside(CONTENT, kind, part)
+        media.extras = part.rest() or None
+        return media
+
+    def _image_url(self, part: Fields) -> Media:
+        """An image: a text, or an object with it."""
+        if not isinstance(part.peek("image_url"), dict):
+            return _at("image", part, "image_url")
+        image = part.needed_fields("image_url")
+        media = _at("image", image, "url")
+        media.detail = image.string("detail")
+        return media
+
+    def _input_audio(self, part: Fields) -> Media:
+        """A sound: where it is, or itself as base64, which the dialect takes bare as well."""
+        audio = part.needed("input_audio")
+        if audio.startswith(("http:", "https:")):
+            return Media("audio", url=audio)
+        if is_data_uri(audio):
+            return Media("audio", *media_of(audio, part.at("input_audio")))
+        return Media("audio", data=audio)
+
+    # -- what the assistant said -----------------------------------------------------------------------------------
+
+    def assistant(self, message: Fields) -> Turn:
+        parts, signatures = self._said_and_thought(message)
+        for number, call in enumerate(message.each("tool_calls")):
+            read = self.call(call, number)
+            read.signature = signatures.popleft() if signatures else None
+            parts.append(read)
+        parts += [RedactedReasoning(signature) for signature in signatures]  # of calls that are not there
+        if message.peek("prefix") is False:  # the client writes the default
+            message.take("prefix")
+        return Turn("assistant", parts)
+
+    def _said_and_thought(self, message: Fields) -> tuple[list[Part], deque[Opaque]]:
+        """The parts of the content, and signatures of calls."""
+        content = message.text_or_each("content")
+        signatures: deque[Opaque] = deque()
+        if isinstance(content, str):
+            return [Text(content)] if content else [], signatures
+        parts: list[Part] = []
+        for part in content:
+            if part.peek("type") == "thinking":
+                self._thinking(part, parts, signatures)
+            else:
+                parts.append(self.part(part))
+        return parts, signatures
+
+    def _thinking(self, chunk: Fields, parts: list[Part], signatures: deque[Opaque]) -> None:
+        chunk.take("type")
+        thoughts: list[Reasoning | Aside] = []
+        for thought in chunk.needed_each("thinking"):
+            kind = thought.needed("type")
+            last = thoughts[-1] if thoughts else None
+            if kind != "text" or thought.names not in ([], ["text"]):
+                thoughts.append(_aside(THINKING, kind, thought))
+            elif isinstance(last, Reasoning):
+                last.text += thought.needed("text")
+            else:
+                thoughts.append(Reasoning(thought.needed("text")))
+        blob = chunk.string("signature")
+        sealed = unseal(blob) if blob else None
+        if blob and (sealed is None or sealed.kind == "reasoning"):
+            opaque = Opaque(VENDOR, blob) if sealed is None else Opaque(sealed.vendor, sealed.blob)
+            _last(thoughts).signature = opaque
+        if members := chunk.rest():
+            _last(thoughts).extras = members
+        before = next((part for part in reversed(parts) if isinstance(part, Text)), None)
+        parts += thoughts
+        if sealed is None:
+            return
+        opaque = Opaque(sealed.vendor, sealed.blob)
+        if sealed.kind == "call":
+            signatures.append(opaque)
+        elif sealed.kind == "opaque":
+            parts.append(RedactedReasoning(opaque))
+        elif sealed.kind == "text" and before is not None:
+            before.signature = opaque
+        elif sealed.kind in {"text", "part"}:
+            parts.append(Text("", opaque))
+
+    # -- calls and results -----------------------------------------------------------------------------------------
+
+    def call(self, call: Fields, number: int) -> ToolCall:
+        """A call, whose arguments may be an object; the client writes "null" where it knows no id."""
+        if call.peek("type") == "function":
+            call.take("type")
+        function = call.needed_fields("function")
+        is_object = isinstance(function.peek("arguments"), dict)
+        arguments = function.text_of("arguments") if is_object else function.string("arguments") or ""
+        read = ToolCall(number, text_of(call.string("id")) or "", function.needed("name"), arguments)
+        read.extras = call.rest() or None
+        return read
+
+    def result(self, message: Fields) -> ToolResult:
+        result = super().result(message)
+        result.call_id = text_of(result.call_id) or ""
+        return result
+
+
+def _at(kind: Any, fields: Fields, name: str) -> Media:
+    """Media at a URL, which may be their content itself."""
+    url = fields.needed(name)
+    return Media(kind, *media_of(url, fields.at(name))) if is_data_uri(url) else Media(kind, url=url)
+
+
+def _aside(where: str, kind: str, part: Fields) -> Aside:
+    """A part that only this dialect knows."""
+    return Aside(VENDOR, ASIDES.get(kind, "unknown_event"), f"{where}{kind}", {"type": kind, **part.rest()})
+
+
+def _last(thoughts: list[Reasoning | Aside]) -> Reasoning:
+    """The last text of a thinking, for what belongs to the whole of it; an empty one where something else stands last."""
+    last = thoughts[-1] if thoughts else None
+    if not isinstance(last, Reasoning):
+        last = Reasoning("")
+        thoughts.append(last)
+    return last

@@ -1,0 +1,166 @@
+"""Mistral's whole responses and error bodies, both directions: Chat's, with the differences of its streams.
+
+Writing. Text and thinking are parts of the content, in order; content of text only is a string. A signature stands as in a
+stream (``encode.py``): behind its thinking, or sealed in a thinking of its own, that of a call among the text. Calls have no
+place there, so their signatures are told apart by order alone: one behind an unsigned call is lost.
+
+Source: dialects.md §0.4, §6.3.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from streamkit.dialects.base import Encoding
+from streamkit.dialects.decoding import read_body
+from streamkit.dialects.mistral.chunks import PLAIN, Chunks
+from streamkit.dialects.mistral.decode import MistralDecoder
+from streamkit.dialects.mistral.encode import whole_arguments
+from streamkit.dialects.mistral.wire import (
+    CONTENT,
+    THINKING,
+    THINKING_MEMBER,
+    VENDOR,
+    encode_error,
+    encode_usage,
+    finish_reason,
+)
+from streamkit.dialects.opaque import Kind, seal
+from streamkit.dialects.openai_chat.response import ChatBodyDecoder, ChatResponseWriter
+from streamkit.dialects.writing import merged
+from streamkit.events import Aside, Opaque, ProviderFailed, WireEvent
+from streamkit.identifiers import nine_characters
+from streamkit.limits import Limits
+from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.report import StreamReport
+
+
+def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
+    """The wire events of a whole body. Raises NotThisDialect, and what broke the reading."""
+    return read_body(MistralBodyDecoder(limits, report), body)
+
+
+def encode_response(response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:
+    """A whole body as JSON values."""
+    return MistralResponseWriter(response, encoding, report).body()
+
+
+class MistralBodyDecoder(ChatBodyDecoder, MistralDecoder):
+    def delta(self, delta: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
+        if delta.get("prefix") is False:  # in every message
+            delta = {name: value for name, value in delta.items() if name != "prefix"}
+        super().delta(delta, choice, where)
+
+
+class MistralResponseWriter(ChatResponseWriter):
+    vendor: ClassVar[str] = VENDOR
+
+    def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        body, is_less = encode_error(failure)
+        if is_less:
+            self.report.lose("error_detail")
+        return body
+
+    def usage(self) -> dict[str, Any]:
+        """Token counts; the client demands the object, not the counts in it."""
+        usage = self.response.usage
+        return {"usage": {} if usage is None else encode_usage(usage)}
+
+    def finish_reason(self, choice: Choice, *, called: bool) -> tuple[str, bool]:
+        return finish_reason(choice.stop_reason or "other", called=called)
+
+    # -- the message -----------------------------------------------------------------------------------------------
+
+    def message(self, choice: Choice) -> dict[str, Any]:
+        chunks = Chunks()
+        called = False
+        for part in choice.parts:
+            called = called or isinstance(part, ToolCall)
+            if called and isinstance(part, Text | Refusal | Reasoning):
+                self.report.lose("block_order")
+            match part:
+                case Text():
+                    self._say(part.text, chunks)
+                    if part.signature is not None:
+                        _seal(chunks, "text" if part.text else "part", part.signature)
+                case Refusal():
+                    self._say(part.text, chunks)
+                case Reasoning():
+                    self._think(part, chunks)
+                case RedactedReasoning():
+                    _seal(chunks, "opaque", part.opaque)
+                case Aside() if self._is_content(part) and not chunks.aside(part):
+                    self.report.lose(part.kind, what=part.type)
+        if choice.refusal:
+            self.report.lose("refusal_as_text")
+        calls = self._calls(choice, chunks)
+        message: dict[str, Any] = {"role": "assistant", "content": chunks.content}
+        return {**message, "tool_calls": calls} if calls else message
+
+    def _say(self, text: str, chunks: Chunks) -> None:
+        """Text, joined to text in front of it: readers make one of both."""
+        last = chunks.written[-1] if chunks.written else None
+        if not text:
+            return
+        if last is not None and last.keys() == PLAIN and last["type"] == "text":
+            self.report.lose("block_boundary")
+            last["text"] += text
+        else:
+            chunks.add({"type": "text", "text": text})
+
+    def _think(self, part: Reasoning, chunks: Chunks) -> None:
+        signature = part.signature
+        if signature is None or signature.vendor == VENDOR:
+            blob = None if signature is None else signature.blob
+        else:
+            blob = seal("reasoning", signature.vendor, signature.blob)
+        if part.text or blob:
+            chunks.think(part.text, blob)
+
+    def _calls(self, choice: Choice, chunks: Chunks) -> list[dict[str, Any]]:
+        """The calls; their signatures go among the ``chunks``."""
+        calls: list[dict[str, Any]] = []
+        unsigned = False
+        for call in choice.tool_calls:
+            written = self.call(call)
+            if written is None:
+                continue
+            calls.append({**written, "index": len(calls)})
+            if call.signature is None:
+                unsigned = True
+            elif unsigned:
+                self.report.lose("reasoning_signature")
+            else:
+                _seal(chunks, "call", call.signature)
+        return calls
+
+    def call(self, call: ToolCall) -> dict[str, Any] | None:
+        arguments = whole_arguments(call, self.encoding.limits, self.report)
+        if arguments is None or not call.name:
+            self.withheld(call)
+            return None
+        call_id = nine_characters(call.id)
+        if call_id != call.id:
+            self.report.lose("call_id")
+        function = {"name": call.name, "arguments": arguments}
+        written: dict[str, Any] = {"id": call_id, "type": "function", "function": function}
+        if call.extras and self.response.vendor == VENDOR:
+            merged(written, call.extras)
+        elif call.extras:
+            self.report.lose("metadata")
+        return written
+
+    # -- beside the text -------------------------------------------------------------------------------------------
+
+    def aside(self, aside: Aside, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> None:
+        if not self._is_content(aside):
+            super().aside(aside, body, choice, message)
+
+    def _is_content(self, aside: Aside) -> bool:
+        """Whether an aside belongs among the parts of the content."""
+        return aside.vendor == VENDOR and aside.type.startswith((CONTENT, THINKING, THINKING_MEMBER))
+
+
+def _seal(chunks: Chunks, kind: Kind, opaque: Opaque) -> None:
+    """What only another vendor can read, in a thinking of its own."""
+    chunks.add({"type": "thinking", "thinking": [], "signature": seal(kind, opaque.vendor, opaque.blob)})

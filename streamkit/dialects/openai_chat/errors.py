@@ -1,0 +1,52 @@
+"""OpenAI's error bodies, as Chat has them: ``{"error": {message, type, param, code}}``. Source: dialects.md §1.4, §7.5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from streamkit.dialects.base import STATUSES, Errors
+from streamkit.dialects.decoding import provider_failed
+from streamkit.dialects.openai_chat.wire import ERROR_NAMES, ERROR_TYPES, VENDOR, encode_error
+from streamkit.events import ErrorType, ProviderFailed
+from streamkit.report import StreamReport
+
+#: ``code``, by which clients decide where the type says too little.
+CODES: Final[Mapping[ErrorType, str]] = {
+    "auth": "invalid_api_key",
+    "billing": "insufficient_quota",
+    "not_found": "model_not_found",
+    "rate_limit": "rate_limit_exceeded",
+    "truncated": "stream_truncated",
+}
+#: Nothing is paid by waiting, but the official client repeats a request at each 429 that does not say this.
+NO_RETRY: Final = {"x-should-retry": "false"}
+
+
+def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
+    """An ``error`` object that is neither Anthropic's (a ``type`` beside it) nor Google's (a ``status`` in it)."""
+    error = document.get("error")
+    if not isinstance(error, dict) or document.get("type") == "error" or isinstance(error.get("status"), str):
+        return None
+    return provider_failed(error, VENDOR, ERROR_TYPES)
+
+
+def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
+    headers = NO_RETRY if failed.type == "billing" else {}
+    if failed.vendor == VENDOR:
+        return {"error": encode_error(failed)}, headers
+    code = CODES.get(failed.type)
+    if failed.code not in {None, code}:
+        report.lose("error_detail")
+    return {
+        "error": {"message": failed.message, "type": ERROR_NAMES[failed.type], "param": None, "code": code}
+    }, headers
+
+
+ERRORS = Errors(
+    vendors=frozenset({VENDOR}),
+    words=ERROR_TYPES,
+    decode=decode,
+    encode=encode,
+    statuses={**STATUSES, "billing": 429},
+)

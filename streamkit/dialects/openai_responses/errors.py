@@ -1,0 +1,45 @@
+"""OpenAI's error bodies, as Responses has them: Chat's envelope, and a code for each kind. Source: dialects.md §1.4, §7.5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import evolve
+
+from streamkit.dialects.base import STATUSES, Errors
+from streamkit.dialects.decoding import provider_failed
+from streamkit.dialects.openai_responses.wire import ERROR_TYPES, OPAQUE_VENDOR, VENDOR, encode_error
+from streamkit.events import ProviderFailed
+from streamkit.report import StreamReport
+
+#: Chat's errors are the same company's, in the same envelope.
+VENDORS: Final = frozenset({VENDOR, OPAQUE_VENDOR})
+#: Nothing is paid by waiting, but the official client repeats a request at each 429 that does not say this.
+NO_RETRY: Final = {"x-should-retry": "false"}
+
+
+def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
+    """An ``error`` object that is neither Anthropic's (a ``type`` beside it) nor Google's (a ``status`` in it)."""
+    error = document.get("error")
+    if not isinstance(error, dict) or document.get("type") == "error" or isinstance(error.get("status"), str):
+        return None
+    return provider_failed(error, VENDOR, ERROR_TYPES)
+
+
+def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
+    headers = NO_RETRY if failed.type == "billing" else {}
+    if failed.vendor in VENDORS and isinstance(failed.raw, dict) and isinstance(failed.raw.get("message"), str):
+        return {"error": failed.raw}, headers
+    if not failed.vendor:  # words of nobody's envelope
+        failed = evolve(failed, native_type=None, code=None)
+    return {"error": encode_error(failed, report)}, headers
+
+
+ERRORS = Errors(
+    vendors=VENDORS,
+    words=ERROR_TYPES,
+    decode=decode,
+    encode=encode,
+    statuses={**STATUSES, "billing": 429},
+)

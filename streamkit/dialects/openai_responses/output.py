@@ -1,0 +1,172 @@
+"""What the assistant said as output items, put together of its parts: for whole responses and for the history of requests.
+
+An aside finds its place by the label of its block: a citation the text, a field its item, a frame the item that only this
+vendor understands. It may come before what it belongs to, as in a stream.
+
+Source: dialects.md §2.1, §2.2, §2.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from streamkit.dialects.openai_responses.wire import CALL_INPUTS, CONTENT, ITEM
+from streamkit.events import Aside
+from streamkit.messages import Extras, Part, Reasoning, ToolCall
+from streamkit.report import StreamReport
+
+Item: TypeAlias = dict[str, Any]
+#: The type of an item, and the label of one of its blocks.
+Label: TypeAlias = tuple[str, int]
+FRAMES: Final = ("response.output_item.added", "response.output_item.done")
+
+
+class OutputList:
+    """The items of one turn, in the order in which they began."""
+
+    def __init__(self, report: StreamReport, message: Callable[[Extras], Item]) -> None:
+        self.report = report
+        self.items: list[Item] = []
+        self._new_message = message
+        self._message: tuple[Item, Any] | None = None  # the one that may go on, and its id if it was told
+        self._texts: dict[int, Item] = {}
+        self._owners: dict[Label, Item] = {}
+        self._hosted: dict[int, Item] = {}
+        self._unended: set[int] = set()
+        self._fields: dict[Label, dict[str, Any]] = {}  # that came before their item
+        self._beside: dict[int, list[Aside]] = {}  # what came before its text
+
+    def add(self, item: Item, labels: Iterable[int] = ()) -> None:
+        """Add a whole item, made of the blocks with these labels."""
+        self._message = None
+        self.items.append(item)
+        for label in labels:
+            self._own((item["type"], label), item)
+
+    def said(self, part: Item, label: int, of_item: Extras | None, *, apart: bool) -> None:
+        """Add a part of a message.
+
+        It joins the message before it that ``of_item`` names by its id. Where neither says of which message it is, it joins
+        as well, unless such parts stand ``apart``.
+        """
+        named = (of_item or {}).get("id")
+        fresh = (apart and named is None) or ("message", label) in self._fields
+        if self._message is None or fresh or self._message[1] != named:
+            item = self._new_message(of_item or {})
+            self.add(item)
+            self._message = item, named
+        self._message[0]["content"].append(part)
+        self._own(("message", label), self._message[0])
+        if part["type"] == "output_text":
+            self._texts[label] = part
+            for aside in self._beside.pop(label, ()):
+                _put_beside(part, aside)
+
+    def aside(self, part: Aside) -> None:
+        """Add what an aside of this vendor says, or count that there is no place for it."""
+        kind, _, name = part.type.partition(".")
+        if part.type.startswith(ITEM):
+            self.add(part.raw)
+        elif part.type.startswith(CONTENT):
+            named = self._message[1] if self._message is not None else None
+            self.said(part.raw, part.block, {"id": named}, apart=False)
+        elif part.kind in {"citation", "logprobs"}:
+            self._put_beside(part)
+        elif part.kind == "metadata" and kind in {"message", "reasoning"}:
+            owner = self._owners.get((kind, part.block))
+            fields = self._fields.setdefault((kind, part.block), {}) if owner is None else owner
+            fields[name] = part.raw
+        elif part.type in FRAMES and isinstance(part.raw, dict) and isinstance(part.raw.get("item"), dict):
+            self._frame(part)
+        elif part.kind != "server_tool" or part.block not in self._hosted:
+            self.report.lose(part.kind, what=part.type)
+
+    def finish(self) -> list[Item]:
+        """All of them, whole."""
+        for label in self._unended:
+            self._hosted[label]["status"] = "incomplete"
+        for fields in self._fields.values():
+            for name in fields:
+                self.report.lose("metadata", what=name)
+        for asides in self._beside.values():
+            for aside in asides:
+                self.report.lose(aside.kind, what=aside.type)
+        return self.items
+
+    def _own(self, label: Label, item: Item) -> None:
+        self._owners[label] = item
+        item |= self._fields.pop(label, {})
+
+    def _put_beside(self, part: Aside) -> None:
+        text = self._texts.get(part.block)
+        if text is None:
+            self._beside.setdefault(part.block, []).append(part)
+        else:
+            _put_beside(text, part)
+
+    def _frame(self, part: Aside) -> None:
+        """The start or the end of an item that only this vendor understands."""
+        item, label = dict(part.raw["item"]), part.block
+        if part.type == FRAMES[0]:
+            self._unended.add(label)
+        else:
+            self._unended.discard(label)
+        if part.type == FRAMES[0] or label not in self._hosted:
+            self._hosted[label] = item
+            self.add(item)
+        else:
+            start = self._hosted[label]
+            start.clear()
+            start.update(item)
+
+
+def _put_beside(text: Item, aside: Aside) -> None:
+    name, values = ("annotations", [aside.raw]) if aside.kind == "citation" else ("logprobs", aside.raw)
+    text[name] = [*text.get(name, ()), *values]
+
+
+def of_item(part: Part) -> Mapping[str, Any] | None:
+    """What the first part of an item says of it, and further ones its id (see ``messages_in.py``)."""
+    extras = None if isinstance(part, Aside) else part.extras
+    return extras.get("item") if extras else None
+
+
+def thoughts(parts: Iterable[Part]) -> Iterator[Part | list[Reasoning]]:
+    """Parts as they are, but those of one reasoning item together: a signature ends one, and so does another id."""
+    run: list[Reasoning] = []
+    for part in parts:
+        joins = isinstance(part, Reasoning) and run and run[-1].signature is None and _id_of(part) == _id_of(run[-1])
+        if run and not joins:
+            yield run
+            run = []
+        if isinstance(part, Reasoning):
+            run.append(part)
+        else:
+            yield part
+    if run:
+        yield run
+
+
+def _id_of(part: Part) -> Any:
+    return (of_item(part) or {}).get("id")
+
+
+def reasoning_item(run: list[Reasoning]) -> Item:
+    """The texts of one reasoning item. ``summary`` must be there, empty or not."""
+    lists: Item = {"summary": [], "content": []}
+    for part in run:
+        if part.text:
+            name, kind = ("summary", "summary_text") if part.kind == "summary" else ("content", "reasoning_text")
+            extras = {key: value for key, value in (part.extras or {}).items() if key != "item"}
+            lists[name].append({"type": kind, "text": part.text, **extras})
+    if not lists["content"]:
+        del lists["content"]
+    return {"type": "reasoning", **lists}
+
+
+def call_item(call: ToolCall, call_id: str, name: str) -> Item:
+    """A call. Readers parse the arguments of a function, and "" is no JSON (quirks.md 42)."""
+    kind = "custom_tool_call" if call.kind == "custom" else "function_call"
+    text = call.arguments if call.kind == "custom" or call.arguments.strip() else "{}"
+    return {"type": kind, "call_id": call_id, "name": name, CALL_INPUTS[kind]: text}

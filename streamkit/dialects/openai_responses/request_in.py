@@ -1,0 +1,155 @@
+"""Responses requests to the neutral conversation: options, tools, the choice among them; the input in ``messages_in.py``.
+
+``instructions`` is a turn of the system in front of the input. A message of the system among the items remembers its role,
+so that each goes back to where it came from. What has no word of ours in ``reasoning``, ``text`` and ``include`` stays among
+the members that only this dialect knows, and so does a choice of tools that the provider runs.
+
+Source: dialects.md §2.3, §7.3, §7.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Literal
+
+from streamkit.dialects.openai_responses.messages_in import MessageReader
+from streamkit.dialects.openai_responses.wire import LOGPROBS
+from streamkit.dialects.reading import Fields
+from streamkit.errors import BadRequest
+from streamkit.messages import Options, OutputFormat, Request, Text, Thinking, Tool, ToolChoice, Turn
+from streamkit.report import StreamReport
+
+#: Kinds of ``text.format``, and ours.
+OUTPUT_KINDS: Final[Mapping[str, Literal["text", "json", "schema"]]] = {
+    "text": "text",
+    "json_object": "json",
+    "json_schema": "schema",
+}
+#: Members that stand for a part of the conversation.
+STORED: Final = ("previous_response_id", "conversation")
+#: Tools of the program, in ``tool_choice``.
+NAMED: Final = frozenset({"function", "custom"})
+
+
+def decode_request(fields: Fields, _report: StreamReport) -> Request:
+    """Read a request body. Raises BadRequest."""
+    return RequestReader().request(fields)
+
+
+class RequestReader(MessageReader):
+    dialect: ClassVar[str] = "openai-responses"
+
+    def request(self, fields: Fields) -> Request:
+        request = Request(self.dialect, fields.string("model"), stream=fields.boolean("stream"))
+        self.stored = any(name in fields for name in STORED)
+        if instructions := fields.string("instructions"):
+            self.turns.append(Turn("system", [Text(instructions)]))
+        self.read_input(fields)
+        request.turns = self.turns
+        request.tools = [self._tool(tool) for tool in fields.each("tools")]
+        request.tool_choice = self._tool_choice(fields)
+        request.options, include = self._options(fields)
+        request.stream_usage = request.stream or None  # a stream always says it here
+        request.extras = fields.rest() | include
+        return request
+
+    # -- options ---------------------------------------------------------------------------------------------------
+
+    def _options(self, fields: Fields) -> tuple[Options, dict[str, Any]]:
+        """The options, and what ``include`` asks for beside them."""
+        options = Options(
+            max_tokens=fields.integer("max_output_tokens"),
+            temperature=fields.number("temperature"),
+            top_p=fields.number("top_p"),
+            top_logprobs=fields.integer("top_logprobs"),
+            thinking=self._thinking(fields),
+            output=self._format(fields),
+            service_tier=fields.string("service_tier"),
+            user=fields.string("user"),
+        )
+        include = list(fields.strings("include"))
+        if LOGPROBS in include:
+            options.logprobs = True
+        others = [name for name in include if name != LOGPROBS]
+        return options, {"include": others} if others else {}
+
+    def _thinking(self, fields: Fields) -> Thinking | None:
+        reasoning = fields.fields("reasoning")
+        if reasoning is None:
+            return None
+        effort, summary = reasoning.string("effort"), reasoning.string("summary")
+        return None if effort is None and summary is None else Thinking(effort, summary=summary)
+
+    def _format(self, fields: Fields) -> OutputFormat | None:
+        text = fields.fields("text")
+        form = text.fields_of_type("format", OUTPUT_KINDS) if text is not None else None
+        if form is None:
+            return None
+        kind = OUTPUT_KINDS[form.needed("type")]
+        if kind != "schema":
+            return OutputFormat(kind)
+        schema = form.mapping("schema")
+        if schema is None:
+            raise form.wrong("a schema is needed, and there is none", "schema")
+        return OutputFormat(kind, schema, form.needed("name"), form.string("description"), form.boolean("strict"))
+
+    # -- tools -----------------------------------------------------------------------------------------------------
+
+    def _tool(self, tool: Fields) -> Tool:
+        kind = tool.needed("type")
+        match kind:
+            case "function":
+                read = Tool(tool.needed("name"), tool.string("description"))
+                read.parameters, read.strict = tool.mapping("parameters"), tool.boolean("strict")
+            case "custom":
+                read = Tool(tool.needed("name"), tool.string("description"), kind="custom")
+                read.format = tool.mapping("format")
+            case _:
+                raw = {"type": kind, **tool.rest()}
+                name = raw.get("name")
+                return Tool(name if isinstance(name, str) else kind, kind="server", raw=raw)
+        read.extras = tool.rest() or None
+        return read
+
+    def _tool_choice(self, fields: Fields) -> ToolChoice | None:
+        parallel = fields.boolean("parallel_tool_calls")
+        choice = self._choice(fields)
+        if choice is None and parallel is not None:
+            choice = ToolChoice()
+        if choice is not None:
+            choice.parallel = parallel
+        return choice
+
+    def _choice(self, fields: Fields) -> ToolChoice | None:
+        given = fields.peek("tool_choice")
+        if isinstance(given, str):
+            return self._mode(fields.needed("tool_choice"), "tool_choice")
+        if isinstance(given, dict) and not _is_among_ours(given):
+            return None
+        choice = fields.fields("tool_choice")
+        if choice is None:
+            return None
+        if choice.needed("type") != "allowed_tools":
+            return ToolChoice("required", (choice.needed("name"),))
+        found = self._mode(choice.needed("mode"), choice.at("mode"))
+        found.names = tuple(self._allowed(tool) for tool in choice.needed_each("tools"))
+        return found
+
+    def _mode(self, mode: str, path: str) -> ToolChoice:
+        match mode:
+            case "auto" | "none" | "required":
+                return ToolChoice(mode)
+            case _:
+                raise BadRequest(path, f"'auto', 'none' or 'required' is needed, not {mode!r}")
+
+    def _allowed(self, tool: Fields) -> str:
+        tool.take("type")
+        return tool.needed("name")
+
+
+def _is_among_ours(choice: Mapping[str, Any]) -> bool:
+    """Whether a choice names tools of the program only; a mistake in it is for whoever reads it."""
+    kind, tools = choice.get("type"), choice.get("tools")
+    if kind != "allowed_tools" or not isinstance(tools, list):
+        return kind in {*NAMED, "allowed_tools"} or not isinstance(kind, str)
+    return all(not isinstance(tool, dict) or tool.get("type") in {*NAMED, None} for tool in tools)

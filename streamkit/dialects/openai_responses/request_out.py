@@ -1,0 +1,139 @@
+"""The neutral conversation to Responses requests: options, tools, the choice among them; the input in ``messages_out.py``.
+
+``strict`` of a function is always written: left out it means another thing here than in Chat. What was not said is false in a
+request of another dialect, and null, the server's own choice, in one of this. There is one choice; nothing stops an answer at
+a text or seeds it. A bound that is less than the server takes is raised to that, and counted.
+
+Source: dialects.md §2.3, §7.3, §7.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from streamkit.dialects.base import Target
+from streamkit.dialects.openai_responses.messages_out import MessageWriter
+from streamkit.dialects.openai_responses.wire import LEAST_TOKENS, LOGPROBS, OPTIONS, SERVICE_TIERS
+from streamkit.dialects.writing import given, merged
+from streamkit.errors import BadRequest
+from streamkit.messages import OutputFormat, Request, Thinking, Tool, ToolChoice
+from streamkit.report import StreamReport
+
+#: Options that are written by methods of their own.
+BESIDE: Final = frozenset({"choices", "logprobs", "max_tokens", "output", "service_tier", "thinking"})
+#: A schema must have a name, and other dialects give it none.
+SCHEMA_NAME: Final = "response"
+NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
+#: Schemas of other dialects that say the same; the server demands ``properties``.
+NOTHING: Final[tuple[Any, ...]] = (None, {}, {"type": "object"})
+
+
+def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
+    """Write a request body as JSON values. Raises BadRequest."""
+    return RequestBodyWriter(request, target, report).request_body()
+
+
+class RequestBodyWriter(MessageWriter):
+    def request_body(self) -> dict[str, Any]:
+        request, options = self.request, self.request.options
+        if options.choices is not None and options.choices > 1:
+            raise BadRequest("n", f"Responses gives one choice, and {options.choices} are asked for")
+        instructions, items = self.conversation()
+        tools = [written for tool in request.tools if (written := self._tool(tool)) is not None]
+        body = given(
+            model=request.model,
+            instructions=instructions,
+            input=items if items or not self.own else None,
+            tools=tools or None,
+            **self._tool_choice(request.tool_choice),
+            max_output_tokens=self._max_tokens(options.max_tokens),
+            reasoning=self._thinking(options.thinking),
+            text=self._text(options.output),
+            service_tier=self._service_tier(options.service_tier),
+            stream=request.stream,
+        )
+        body |= self.options(OPTIONS, BESIDE)
+        extras = dict(self.extras(request.extras, "parameter"))
+        include = [*extras.pop("include", ()), *([LOGPROBS] if options.logprobs else ())]
+        return merged(body, extras | given(include=include or None))
+
+    # -- options ---------------------------------------------------------------------------------------------------
+
+    def _max_tokens(self, bound: int | None) -> int | None:
+        if bound is None or self.own or not 0 < bound < LEAST_TOKENS:
+            return bound
+        self.lose("parameter", "max_tokens")
+        return LEAST_TOKENS
+
+    def _thinking(self, thinking: Thinking | None) -> dict[str, Any] | None:
+        if thinking is None:
+            return None
+        for name in "budget_tokens", "enabled":
+            if getattr(thinking, name) is not None:
+                self.lose("parameter", f"thinking.{name}")
+        summary = None if thinking.summary == "none" else thinking.summary
+        return given(effort=thinking.effort, summary=summary) or None
+
+    def _text(self, output: OutputFormat | None) -> dict[str, Any] | None:
+        if output is None:
+            return None
+        if output.kind != "schema":
+            return {"format": {"type": "json_object" if output.kind == "json" else "text"}}
+        form = given(
+            type="json_schema",
+            name=output.name or SCHEMA_NAME,
+            description=output.description,
+            schema=output.schema,
+            strict=output.strict,
+        )
+        return {"format": form}
+
+    def _service_tier(self, tier: str | None) -> str | None:
+        if tier is None or self.own or tier in SERVICE_TIERS:
+            return tier
+        self.lose("parameter", "service_tier")
+        return None
+
+    # -- tools -----------------------------------------------------------------------------------------------------
+
+    def _tool(self, tool: Tool) -> dict[str, Any] | None:
+        """A definition; None for a tool that another dialect's provider runs itself."""
+        if tool.cache is not None:
+            self.lose("cache_mark", tool.name)
+        match tool.kind:
+            case "function":
+                nothing = not self.own and tool.parameters in NOTHING
+                written = {
+                    **given(type="function", name=self.tool_name(tool.name), description=tool.description),
+                    "parameters": dict(NO_PARAMETERS) if nothing else tool.parameters,
+                    "strict": tool.strict if self.own else bool(tool.strict),
+                }
+            case "custom":
+                name, form = self.tool_name(tool.name), tool.format
+                written = given(type="custom", name=name, description=tool.description, format=form)
+            case "server":
+                if self.own and tool.raw is not None:
+                    return dict(tool.raw)
+                self.lose("tool_definition", tool.name)
+                return None
+        return merged(written, self.extras(tool.extras))
+
+    def _tool_choice(self, choice: ToolChoice | None) -> dict[str, Any]:
+        """Which tools may or must be called. ``auto``, the default, is not said where only ``parallel`` is."""
+        if choice is None:
+            return {}
+        self.extras(choice.extras, "tool_choice")
+        body = given(parallel_tool_calls=choice.parallel)
+        if choice.mode == "required" and len(choice.names) == 1:
+            body["tool_choice"] = self._named_tool(choice.names[0])
+        elif choice.names and choice.mode != "none":
+            tools = [self._named_tool(name) for name in choice.names]
+            body["tool_choice"] = {"type": "allowed_tools", "mode": choice.mode, "tools": tools}
+        elif choice.mode != "auto" or choice.parallel is None:
+            body["tool_choice"] = choice.mode
+        return body
+
+    def _named_tool(self, name: str) -> dict[str, Any]:
+        custom = any(tool.name == name and tool.kind == "custom" for tool in self.request.tools)
+        return {"type": "custom" if custom else "function", "name": self.tool_name(name)}

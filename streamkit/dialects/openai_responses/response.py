@@ -1,0 +1,239 @@
+"""Whole responses: the ``response`` object and error bodies, both directions.
+
+Reading. The object is what the last event of a stream brings, so the decoder of streams reads it, its items as if they had
+just been done. A status that is none of an end (``queued``, or none at all) is no end.
+
+Writing. Parts become items in their order, as the encoder of streams has them: text behind text is one message, reasoning up
+to its signature one item. What only another vendor can read is sealed in a reasoning item, which the client brings back.
+
+Source: dialects.md §2.1, §2.2, §2.4, §7.1, §7.2, §7.5, quirks.md R14.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from streamkit.dialects.base import Encoding
+from streamkit.dialects.decoding import read_body
+from streamkit.dialects.encoding import failure_of
+from streamkit.dialects.opaque import Kind, seal
+from streamkit.dialects.openai_responses.decode import STATUSES, ResponsesDecoder
+from streamkit.dialects.openai_responses.encode import DEFAULTS
+from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, reasoning_item, thoughts
+from streamkit.dialects.openai_responses.wire import (
+    EXACT_STOPS,
+    INCOMPLETE_NAMES,
+    OPAQUE_VENDOR,
+    OWN_ITEMS,
+    VENDOR,
+    encode_error,
+    encode_usage,
+    knows_all,
+)
+from streamkit.dialects.writing import merged
+from streamkit.events import Aside, Opaque, WireEvent
+from streamkit.limits import Limits
+from streamkit.messages import (
+    Choice,
+    Extras,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Response,
+    Text,
+    ToolCall,
+)
+from streamkit.report import StreamReport, Withheld
+
+#: What a stream says only at its end.
+LAST: Final = frozenset({"completed_at"})
+
+
+def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
+    """The wire events of a whole body. Raises NotThisDialect, and what broke the reading."""
+    return read_body(ResponsesBodyDecoder(limits, report), body)
+
+
+def encode_response(response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:
+    """A whole body as JSON values."""
+    return ResponsesBodyWriter(response, encoding, report).body()
+
+
+class ResponsesBodyDecoder(ResponsesDecoder):
+    def decode(self, document: dict[str, Any]) -> None:
+        error = document.get("error")
+        if document.get("object") == "response" or isinstance(document.get("output"), list):
+            self.recognised = True
+            self._whole(document)
+        elif error or document.get("object") == "error" or "detail" in document or document.get("type") == "error":
+            self.recognised = True
+            if not isinstance(error, dict):
+                self.report.repair("error_shape")
+            self._fail(error or document, "error")
+        else:
+            self.strange()
+
+    def _whole(self, response: dict[str, Any]) -> None:
+        self._start({name: value for name, value in response.items() if name not in LAST})
+        for place, found in enumerate(self.items(response.get("output"))):
+            self._item(place, self.fields(found))
+        status = response.get("status")
+        if status in STATUSES:
+            self._ended({"type": f"response.{status}", "response": {**response, "output": None}})
+        elif response.get("error"):
+            self._fail(response["error"], "response")
+
+    def _item(self, place: int, found: dict[str, Any]) -> None:
+        kind = self.string(found.get("type"))
+        if not kind.strip():
+            self.odd(found or None)
+            return
+        item = self._begin(place, kind, self.string(found.get("id")), found)
+        if kind in OWN_ITEMS:
+            if kind in {"message", "reasoning"}:
+                self._unknown(item, found)
+            self._whole_item(item, found, ("output", place))
+            return
+        start = {**found, "status": "in_progress"} if "status" in found else found
+        for name, value in ("added", start), ("done", found):
+            self._carry({"type": f"response.output_item.{name}", "item": value}, item)
+        self._end(item)
+
+
+class ResponsesBodyWriter:
+    def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
+        self.response = response
+        self.encoding = encoding
+        self.report = report
+        self._own = response.vendor == VENDOR
+        self._fields: dict[str, Any] = {}  # of the response, that its end changed
+        self._calls = 0  # that were written
+
+    def body(self) -> dict[str, Any]:
+        response = self.response
+        failure = failure_of(response, self.report)
+        if failure is not None:
+            return {"error": encode_error(failure, self.report)}
+        for _ in response.choices[1:]:
+            self.report.lose("extra_choice")
+        choice = response.choices[0] if response.choices else Choice(stop_reason="stop")
+        output = self._output(choice)
+        body: dict[str, Any] = {
+            "id": response.id or self.encoding.make_id("resp_"),
+            "object": "response",
+            "created_at": response.created if response.created is not None else int(self.encoding.clock()),
+            "model": response.model or "",
+            **self._status(choice),
+            "error": None,
+            "output": output,
+            "usage": self._usage(),
+            **DEFAULTS,
+        }
+        if response.extras and not self._own:
+            self.report.lose("response_fields")
+        if self._own:
+            body |= response.extras
+        return body | self._fields
+
+    def _status(self, choice: Choice) -> dict[str, Any]:
+        stop, native = choice.stop_reason or "other", choice.native_stop_reason
+        reason = INCOMPLETE_NAMES.get(stop)
+        # nothing says these two but what the output holds
+        unfounded = (stop == "refusal" and not choice.refusal) or (stop == "tool_calls" and not self._calls)
+        if self._own and native == "cancelled":
+            return {"status": native, "incomplete_details": None}
+        if self._own and stop == "other" and native not in {None, "completed"}:
+            reason = native
+        elif stop not in EXACT_STOPS or unfounded:
+            self.report.lose("stop_reason")
+        if choice.stop_sequence is not None:
+            self.report.lose("stop_sequence")
+        if reason is None:
+            return {"status": "completed", "incomplete_details": None}
+        return {"status": "incomplete", "incomplete_details": {"reason": reason}}
+
+    def _usage(self) -> dict[str, Any] | None:
+        usage = self.response.usage
+        if usage is None:
+            return None
+        if not knows_all(usage):
+            self.report.lose("usage_unknown")
+        return encode_usage(usage)
+
+    # -- output ----------------------------------------------------------------------------------------------------
+
+    def _output(self, choice: Choice) -> list[Item]:
+        output = OutputList(self.report, self._message)
+        for part in thoughts(choice.parts):
+            if isinstance(part, list):
+                output.add(self._thought(part), [each.block for each in part])
+            else:
+                self._part(part, output)
+        return output.finish()
+
+    def _part(self, part: Part, output: OutputList) -> None:
+        match part:
+            case Text():
+                if part.text:
+                    text = {"type": "output_text", "text": part.text, "annotations": [], "logprobs": []}
+                    output.said(text, part.block, None, apart=False)
+                if part.signature is not None:
+                    output.add(self._sealed("text" if part.text else "part", part.signature))
+            case Refusal():
+                output.said({"type": "refusal", "refusal": part.text}, part.block, None, apart=False)
+            case RedactedReasoning():
+                output.add(self._sealed("opaque", part.opaque), [part.block])
+            case ToolCall():
+                self._call(part, output)
+            case Aside():
+                self._aside(part, output)
+            case _:
+                raise TypeError(f"a response has no {type(part).__name__}")
+
+    def _message(self, _members: Extras) -> Item:
+        made = self.encoding.make_id("msg_")
+        return {"id": made, "type": "message", "status": "completed", "role": "assistant", "content": []}
+
+    def _thought(self, run: list[Reasoning]) -> Item:
+        item = {"id": self.encoding.make_id("rs_"), "status": "completed", **reasoning_item(run)}
+        if (signature := run[-1].signature) is not None:
+            item["encrypted_content"] = _blob("reasoning", signature)
+        return item
+
+    def _sealed(self, kind: Kind, opaque: Opaque) -> Item:
+        """A reasoning item for what has nothing to read."""
+        made = self.encoding.make_id("rs_")
+        blob = _blob(kind, opaque)
+        return {"id": made, "type": "reasoning", "status": "completed", "summary": [], "encrypted_content": blob}
+
+    def _call(self, call: ToolCall, output: OutputList) -> None:
+        """A call. One that is cut says so: clients run those that are completed."""
+        if not call.name:
+            self.report.lose("call_withheld")
+            self.report.withheld.append(Withheld("call_withheld", call.id, None, call.arguments))
+            return
+        if call.signature is not None:  # nothing signs a call here: it stands before the call, sealed
+            output.add(self._sealed("call", call.signature))
+        cut = not call.ended or (call.verdict is not None and call.verdict.kind == "truncated")
+        made = self.encoding.make_id("ctc_" if call.kind == "custom" else "fc_")
+        item = {"id": made, "status": "incomplete" if cut else "completed", **call_item(call, call.id, call.name)}
+        if call.extras and not self._own:
+            self.report.lose("metadata")
+        self._calls += 1
+        output.add(merged(item, call.extras or {}) if self._own else item)
+
+    def _aside(self, part: Aside, output: OutputList) -> None:
+        owner, _, name = part.type.partition(".")
+        if part.vendor != VENDOR:
+            self.report.lose(part.kind, what=part.type)
+        elif part.kind == "metadata" and owner == "response":
+            self._fields[name] = part.raw
+        else:
+            output.aside(part)
+
+
+def _blob(kind: Kind, opaque: Opaque) -> str:
+    """``encrypted_content``: this vendor's as it is, what is another's or belongs to another part sealed."""
+    own = kind in {"opaque", "reasoning"} and opaque.vendor == OPAQUE_VENDOR
+    return opaque.blob if own else seal(kind, opaque.vendor, opaque.blob)

@@ -1,0 +1,245 @@
+"""Errors over HTTP: the answers that are no stream and no response, of any dialect to ``ProviderFailed`` and back.
+
+Reading. What kind of error it is, the body's own words say first, and the status where they say nothing or no more than whose
+fault it was: OpenAI calls a missing key an ``invalid_request_error``, and the status is 401. The one status that no words
+outdo is 413, since Groq calls a request that is too large a rate limit, and no waiting helps. A body may be anything: another
+dialect's envelope, a web page, an empty one. Whatever it is, there is a message, and what looks like a secret is cut out of
+it, since providers repeat the keys that they refuse.
+
+Writing. A client gets its own dialect's envelope, words and status. A provider's body goes on as it came, secrets aside, to
+clients of its own dialect and to no others. How long to wait is kept on every way.
+
+Nothing here waits or tries again: ``is_retryable`` says whether that could help.
+
+Source: dialects.md §1.4, §7.5; RFC 9110 §10.2.3 (Retry-After); limits.md T6; quirks.md 108 to 112.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Any, Final, NamedTuple
+
+import orjson
+from attrs import evolve
+
+from streamkit.dialects import DIALECTS, client_named, source_named
+from streamkit.dialects.base import Errors
+from streamkit.dialects.decoding import ERROR_BY_STATUS, provider_failed, told
+from streamkit.errors import UsageError
+from streamkit.events import ErrorType, ProviderFailed
+from streamkit.redact import redacted, without_secrets
+from streamkit.report import StreamReport
+
+#: Of a body, this much is read; a longer one is shown as text. Providers' error bodies are a few hundred bytes.
+BODY_BYTES: Final = 64 * 1024
+#: Of a page or a text, this much is looked at, and this much shown.
+PAGE_BYTES, EXCERPT_CHARS = 4096, 160
+#: A message is cut here (servers repeat whole requests in them), and a word for a kind or a code there.
+MESSAGE_CHARS, WORD_CHARS = 2000, 100
+#: Members of an object without an error that are named.
+NAMED = 8
+#: Nobody waits longer than a day: what says so is a date gone wrong.
+RETRY_AFTER_MAX_S: Final = 86_400.0
+
+#: Kinds that say no more than the class of a status does.
+_GENERAL: Final = frozenset({"invalid_request", "server"})
+_RETRYABLE: Final = frozenset({"rate_limit", "server", "unavailable", "timeout", "truncated"})
+#: Statuses that decide, whatever the kind: a lock, a time-out; and what is not implemented.
+_RETRYABLE_STATUSES: Final = frozenset({408, 409, 425})
+_FINAL_STATUSES: Final = frozenset({501, 505})
+_NUMBER: Final = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
+_UNSEEN: Final = re.compile(
+    r"<(script|style|head)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.DOTALL | re.IGNORECASE
+)
+_TITLE: Final = re.compile(r"<title[^>]*>(.*?)</title", re.DOTALL | re.IGNORECASE)
+
+
+class ErrorAnswer(NamedTuple):
+    """What a client is answered instead of a response."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+def decode_error(
+    status: int,
+    body: bytes,
+    dialect: str,
+    headers: Mapping[str, str] | None = None,
+    *,
+    clock: Callable[[], float] = time.time,
+) -> ProviderFailed:
+    """Read the error that a provider of ``dialect`` answered with. Any body will do; of a long one, its beginning.
+
+    ``retry_after_s`` is what a ``Retry-After`` says (seconds, or a date by the answer's own ``Date``), ``retry-after-ms``, or
+    the body itself, from 0 to a day. Without secrets, and of bounded length. Raises UsageError for an unknown name.
+    """
+    named, _ = source_named(dialect)
+    by_name = {name.lower(): value for name, value in (headers or {}).items()}
+    document = _document(body)
+    words: dict[str, ErrorType] = {}
+    failed = None
+    if isinstance(document, dict):
+        document = without_secrets(document)
+        if named.errors is not None:
+            words, failed = dict(named.errors.words), named.errors.decode(document, by_name)
+        if failed is None and told(document) is not None:
+            words = _all_words() | words
+            failed = evolve(provider_failed(document, "", words), raw=None)
+    if failed is None:
+        failed = ProviderFailed("server", f"the provider answered with status {status} and {_shown(body, document)}")
+    wait = _wait(by_name, clock)
+    return evolve(
+        failed,
+        type=_kind(failed, status, words),
+        message=_cut(without_secrets(failed.message), MESSAGE_CHARS),
+        native_type=failed.native_type and _cut(failed.native_type, WORD_CHARS),
+        code=failed.code and _cut(failed.code, WORD_CHARS),
+        http_status=status if status >= 300 else failed.http_status,
+        retry_after_s=_bounded(failed.retry_after_s if wait is None else wait),
+    )
+
+
+def encode_error(failed: ProviderFailed, dialect: str, *, report: StreamReport | None = None) -> ErrorAnswer:
+    """Write an error for clients of ``dialect``, or for one that reads it. What the dialect can't say is a counted loss.
+
+    The status is the dialect's for this kind of error, or the provider's own where it speaks the dialect itself.
+    ``Retry-After`` is in whole seconds, rounded up; ``retry-after-ms`` stands beside it where it is more exact. Raises
+    UsageError.
+    """
+    named, _ = client_named(dialect)
+    if named.errors is None:
+        raise UsageError(f"{named.name} has no errors over HTTP here: it only streams")
+    body, own = named.errors.encode(failed, report if report is not None else StreamReport())
+    headers = {"content-type": "application/json", **own}
+    wait = _bounded(failed.retry_after_s)
+    if wait is not None:
+        headers["retry-after"] = str(math.ceil(wait))
+        if not wait.is_integer():
+            headers["retry-after-ms"] = str(math.ceil(wait * 1000))
+    return ErrorAnswer(_status(failed, named.errors), headers, orjson.dumps(body))
+
+
+def is_retryable(failed: ProviderFailed) -> bool:
+    """Whether the same request may succeed later, or with another provider of the same model, without anyone's doing.
+
+    Yes: rate limits, overload, a server's fault, time-outs, answers that broke off, and the statuses 408, 409 and 425. No: a
+    request that is wrong, too large or not allowed, a quota or a credit that is used up (``billing``, though its status may be
+    429), redirects, and what a server has not implemented. It says nothing of whether bytes were already sent to a client.
+    """
+    status = failed.http_status
+    if failed.type == "billing" or status in _FINAL_STATUSES or (status is not None and 300 <= status < 400):
+        return False
+    return failed.type in _RETRYABLE or status in _RETRYABLE_STATUSES
+
+
+# -- what kind it is ---------------------------------------------------------------------------------------------------
+
+
+def _kind(failed: ProviderFailed, status: int, words: Mapping[str, ErrorType]) -> ErrorType:
+    by_status = ERROR_BY_STATUS.get(status) or ("invalid_request" if 400 <= status < 500 else "server")
+    in_words = failed.native_type in words or failed.code in words or failed.http_status is not None
+    if status == 413 or not in_words or (failed.type in _GENERAL and by_status not in _GENERAL):
+        return by_status
+    return failed.type
+
+
+def _all_words() -> dict[str, ErrorType]:
+    """Every built-in dialect's words: servers speak one and are asked in another."""
+    return {
+        word: kind
+        for dialect in DIALECTS.values()
+        if dialect.errors is not None
+        for word, kind in dialect.errors.words.items()
+    }
+
+
+def _status(failed: ProviderFailed, errors: Errors) -> int:
+    own = failed.http_status if failed.vendor in errors.vendors else None
+    return own if own is not None and 400 <= own <= 599 else errors.statuses[failed.type]
+
+
+# -- how long to wait --------------------------------------------------------------------------------------------------
+
+
+def _wait(headers: Mapping[str, str], clock: Callable[[], float]) -> float | None:
+    """Seconds, as the headers say them: the most exact first, as the official clients read them."""
+    exact, said = _number(headers.get("retry-after-ms")), headers.get("retry-after")
+    if exact is not None:
+        return exact / 1000
+    if (seconds := _number(said)) is not None:
+        return seconds
+    until, now = _date(said), _date(headers.get("date"))  # the server's own clock, with which ours need not agree
+    return None if until is None else until - (clock() if now is None else now)
+
+
+def _number(text: str | None) -> float | None:
+    """A number of seconds or milliseconds; RFC 9110 has whole ones, the field has others."""
+    return float(text) if _NUMBER.fullmatch(text or "") and text else None
+
+
+def _date(text: str | None) -> float | None:
+    try:
+        date = parsedate_to_datetime(text or "")
+    except (ValueError, OverflowError):
+        return None
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()  # the oldest of the three forms has no zone
+
+
+def _bounded(seconds: float | None) -> float | None:
+    return None if seconds is None else min(max(seconds, 0.0), RETRY_AFTER_MAX_S)
+
+
+# -- bodies that say no error ------------------------------------------------------------------------------------------
+
+
+def _document(body: bytes) -> Any:
+    """The JSON value of a body; None for text. An array with one object is that object, a frame of a stream its payload."""
+    if len(body) > BODY_BYTES:
+        return None
+    text = body.decode("utf-8", "replace").lstrip("\ufeff").strip()
+    try:
+        document = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        for line in text.splitlines():
+            name, _, value = line.partition(":")
+            if name in {"data", "error"} and value.strip().startswith("{"):
+                return _document(value.encode())
+        return None
+    if isinstance(document, list) and document and isinstance(document[0], dict):
+        return document[0]  # Gemini, to a request without `alt=sse`
+    return document
+
+
+def _shown(body: bytes, document: Any) -> str:
+    """A few words on a body in which nothing says what was wrong."""
+    if not body.strip():
+        return "an empty body"
+    if isinstance(document, dict):
+        return f"an object without an error, with the members {_excerpt(', '.join(list(document)[:NAMED]))}"
+    page = body[:PAGE_BYTES].decode("utf-8", "replace")
+    if page.count("\ufffd") > len(page) // 10 or "\0" in page:
+        return f"{len(body):,} bytes that are no text"
+    if document is not None:
+        return f"JSON that is no error: {_excerpt(page)}"
+    if page.lstrip("\ufeff \t\r\n")[:1] != "<":
+        return f"text: {_excerpt(page)}"
+    title = _TITLE.search(page)
+    seen = title[1] if title is not None and title[1].strip() else _UNSEEN.sub(" ", page)
+    return f"{'a web page' if '<html' in page.lower() else 'markup'}: {_excerpt(html.unescape(seen))}"
+
+
+def _excerpt(text: str) -> str:
+    """The beginning on one line, in quotes, without what looks like a secret."""
+    return repr(_cut(" ".join(redacted(text.encode()).split()), EXCERPT_CHARS))
+
+
+def _cut(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[: chars - 1] + "…"

@@ -1,0 +1,721 @@
+"""Requests of Mistral: read, written, and written for what other dialects said.
+
+Source: dialects.md §6.3, §7.3, §7.4; mistral-common's validator for the order of messages.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from streamkit.bodies import decode_request, decode_response, encode_request
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.opaque import seal
+from streamkit.errors import BadRequest
+from streamkit.events import Aside, Opaque
+from streamkit.identifiers import nine_characters, portable_name
+from streamkit.messages import (
+    Media,
+    Options,
+    OutputFormat,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Request,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Turn,
+)
+from streamkit.report import StreamReport
+from tests.corpora import requests
+from tests.requests.sdk_types import faults
+
+PNG = "iVBORw0KGgo="
+SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+NINE = "aaaaaaaa1"
+
+
+def body(messages: list[dict[str, Any]] | None = None, **members: Any) -> dict[str, Any]:
+    return {"model": "m", "messages": messages or [{"role": "user", "content": "hi"}], **members}
+
+
+def read(messages: list[dict[str, Any]] | None = None, **members: Any) -> Request:
+    report = StreamReport()
+    request = decode_request(json.dumps(body(messages, **members)).encode(), "mistral", report=report)
+    assert not report.repairs
+    return request
+
+
+def write(request: Request, **options: Any) -> tuple[dict[str, Any], StreamReport]:
+    report = StreamReport()
+    written = encode_request(request, "mistral", report=report, **options)
+    return json.loads(written), report
+
+
+def said(*parts: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"role": "user", "content": list(parts)}]
+
+
+def text(content: str) -> dict[str, Any]:
+    return {"type": "text", "text": content}
+
+
+def thinking(*texts: str, **members: Any) -> dict[str, Any]:
+    return {"type": "thinking", "thinking": [text(content) for content in texts], **members}
+
+
+def function(call_id: str = NINE, name: str = "look", arguments: Any = '{"q":1.0}', **more: Any) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}, **more}
+
+
+def answer(call_id: str = NINE, content: Any = "done", **more: Any) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "name": "look", "content": content, **more}
+
+
+def calling(message: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"role": "assistant", "content": None, **message}, answer()]
+
+
+def answered(*parts: Any, **more: Any) -> list[Turn]:
+    return [Turn("assistant", list(parts), **more), Turn("user", [ToolResult(NINE, [Text("done")], "look")])]
+
+
+def ours(kind: Any, name: str, raw: Any) -> Aside:
+    return Aside("mistral", kind, name, raw)
+
+
+CALL = ToolCall(0, NINE, "look", '{"q":1.0}')
+REFERENCE = {"type": "reference", "reference_ids": [1, "a"]}
+TOOL_REFERENCE = {"type": "tool_reference", "tool": "web_search", "title": "t"}
+EXAMPLE = thinking("your thoughts", closed=True)
+
+#: What messages say, both ways.
+MESSAGES: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
+    "text": ([{"role": "user", "content": "hi"}], [Turn("user", [Text("hi")])]),
+    "several texts": (said(text("a"), text("b")), [Turn("user", [Text("a"), Text("b")])]),
+    "system": ([{"role": "system", "content": "be"}], [Turn("system", [Text("be")])]),
+    "the system shows how to think": (
+        [{"role": "system", "content": [text("be"), EXAMPLE]}],
+        [Turn("system", [Text("be"), ours("unknown_event", "content.thinking", EXAMPLE)])],
+    ),
+    "image at a URL": (
+        said({"type": "image_url", "image_url": {"url": "https://x.test/a.png", "detail": "low"}}),
+        [Turn("user", [Media("image", url="https://x.test/a.png", detail="low")])],
+    ),
+    "image as data": (
+        said({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}),
+        [Turn("user", [Media("image", "image/png", PNG)])],
+    ),
+    "a document at a URL": (
+        said({"type": "document_url", "document_url": "https://x.test/a.pdf", "document_name": "a.pdf"}),
+        [Turn("user", [Media("file", url="https://x.test/a.pdf", name="a.pdf")])],
+    ),
+    "a document as data": (
+        said({"type": "document_url", "document_url": "data:application/pdf;base64,JVBERi0="}),
+        [Turn("user", [Media("file", "application/pdf", "JVBERi0=")])],
+    ),
+    "a file by its id": (said({"type": "file", "file_id": "f"}), [Turn("user", [Media("file", file_id="f")])]),
+    "a sound": (said({"type": "input_audio", "input_audio": "AAAA"}), [Turn("user", [Media("audio", data="AAAA")])]),
+    "a sound with its type": (
+        said({"type": "input_audio", "input_audio": "data:audio/mpeg;base64,AAAA"}),
+        [Turn("user", [Media("audio", "audio/mpeg", "AAAA")])],
+    ),
+    "a sound at a URL": (
+        said({"type": "input_audio", "input_audio": "https://x.test/a.mp3"}),
+        [Turn("user", [Media("audio", url="https://x.test/a.mp3")])],
+    ),
+    "parts that only Mistral has": (
+        said(REFERENCE, {"type": "resource_link", "uri": "u"}),
+        [
+            Turn(
+                "user",
+                [
+                    ours("citation", "content.reference", REFERENCE),
+                    ours("unknown_event", "content.resource_link", {"type": "resource_link", "uri": "u"}),
+                ],
+            )
+        ],
+    ),
+    "members nobody knows": (
+        [{"role": "user", "content": [{**text("a"), "x": 1}, {"type": "image_url", "image_url": {"url": "https://x.test", "y": 2}, "z": 3}], "name": "ann", "w": 4}],
+        [
+            Turn(
+                "user",
+                [Text("a", extras={"x": 1}), Media("image", url="https://x.test", extras={"image_url": {"y": 2}, "z": 3})],
+                name="ann",
+                extras={"w": 4},
+            )
+        ],
+    ),
+    "to be continued": (
+        [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "prefix": True}],
+        [Turn("user", [Text("a")]), Turn("assistant", [Text("b")], extras={"prefix": True})],
+    ),
+    "thoughts": (
+        [{"role": "assistant", "content": [thinking("hm"), thinking("so", signature="S"), text("a")]}],
+        [Turn("assistant", [Reasoning("hm"), Reasoning("so", signature=Opaque("mistral", "S")), Text("a")])],
+    ),
+    "thoughts with references": (
+        [
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": [text("h"), REFERENCE, text("m"), TOOL_REFERENCE], "signature": "S", "closed": True},
+                    text("a"),
+                ],
+            }
+        ],
+        [
+            Turn(
+                "assistant",
+                [
+                    Reasoning("h"),
+                    ours("citation", "thinking.reference", REFERENCE),
+                    Reasoning("m"),
+                    ours("citation", "thinking.tool_reference", TOOL_REFERENCE),
+                    Reasoning("", signature=Opaque("mistral", "S"), extras={"closed": True}),
+                    Text("a"),
+                ],
+            )
+        ],
+    ),
+    "calls and results": (
+        [
+            {"role": "assistant", "content": "wait", "tool_calls": [function(index=0), function("bbbbbbbb2", "look", "{}", index=1)]},
+            answer(content="one"),
+            answer("bbbbbbbb2", [text("t"), {"type": "image_url", "image_url": {"url": "https://x.test/a.png"}}]),
+            {"role": "assistant", "content": "so"},
+        ],
+        [
+            Turn("assistant", [Text("wait"), ToolCall(0, NINE, "look", '{"q":1.0}', extras={"index": 0}), ToolCall(1, "bbbbbbbb2", "look", "{}", extras={"index": 1})]),
+            Turn("user", [ToolResult(NINE, [Text("one")], "look"), ToolResult("bbbbbbbb2", [Text("t"), Media("image", url="https://x.test/a.png")], "look")]),
+            Turn("assistant", [Text("so")]),
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages_are_turns_and_come_back(name):
+    messages, turns = MESSAGES[name]
+    request = read(messages)
+    assert request.turns == turns
+    written, report = write(request)
+    assert written == body(messages)
+    assert not report.losses
+    assert not report.repairs
+
+
+#: What a message becomes on the way through: the documented normalisation.
+NORMAL: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
+    "one text in a list": (said(text("a")), [{"role": "user", "content": "a"}]),
+    "an image as text": (
+        said({"type": "image_url", "image_url": "https://x.test"}),
+        said({"type": "image_url", "image_url": {"url": "https://x.test"}}),
+    ),
+    "a prefix that is none": (
+        [{"role": "assistant", "content": "a", "prefix": False}],
+        [{"role": "assistant", "content": "a"}],
+    ),
+    "arguments as an object, a call without a type": (
+        calling({"tool_calls": [{"id": NINE, "function": {"name": "look", "arguments": {"q": 1.0}}}]}),
+        calling({"tool_calls": [function()]}),
+    ),
+    "no arguments, no text": (
+        calling({"content": "", "tool_calls": [function(arguments="")]}),
+        calling({"tool_calls": [function(arguments="{}")]}),
+    ),
+    "a thinking in pieces": (
+        [{"role": "assistant", "content": [thinking("a", "b")]}],
+        [{"role": "assistant", "content": [thinking("ab")]}],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NORMAL)
+def test_messages_that_say_the_same_are_written_alike(name):
+    messages, normal = NORMAL[name]
+    written, report = write(read(messages))
+    assert written["messages"] == normal
+    assert not report.losses
+
+
+def test_arguments_as_an_object_keep_their_text():
+    messages = calling({"tool_calls": [function(arguments={"a": "?"})]})
+    whole = json.dumps(body(messages)).replace('"?"', "18446744073709551616").encode()
+    [call] = [part for part in decode_request(whole, "mistral").turns[0].parts if isinstance(part, ToolCall)]
+    assert call.arguments == '{"a": 18446744073709551616}'
+
+
+def test_the_client_has_a_word_for_no_id():
+    messages = [{"role": "assistant", "tool_calls": [function("null")]}, answer("null")]
+    request = read(messages)
+    assert [request.turns[0].parts[0].id, request.turns[1].parts[0].call_id] == ["", ""]
+
+
+def test_what_other_vendors_signed_is_theirs_again():
+    content = [
+        thinking("hm", signature=seal("reasoning", "anthropic", "A")),
+        thinking(signature=seal("opaque", "openai", "O")),
+        text("so"),
+        thinking(signature=seal("text", "google", "T")),
+        thinking(signature=seal("part", "google", "P")),
+        thinking(signature=seal("call", "google", "C")),
+        thinking(signature=seal("call", "google", "D")),
+        thinking(signature=seal("call", "google", "E")),
+    ]
+    calls = [function(), function("bbbbbbbb2")]
+    request = read([{"role": "assistant", "content": content, "tool_calls": calls}])
+    assert request.turns[0].parts == [
+        Reasoning("hm", signature=Opaque("anthropic", "A")),
+        RedactedReasoning(Opaque("openai", "O")),
+        Text("so", Opaque("google", "T")),
+        Text("", Opaque("google", "P")),
+        ToolCall(0, NINE, "look", '{"q":1.0}', signature=Opaque("google", "C")),
+        ToolCall(1, "bbbbbbbb2", "look", '{"q":1.0}', signature=Opaque("google", "D")),
+        RedactedReasoning(Opaque("google", "E")),
+    ]
+    written, report = write(request)
+    assert written["messages"][0]["content"] == [thinking("hm"), text("so"), text("")]
+    assert report.losses == {"reasoning_signature": 5, "reasoning_opaque": 2}
+
+
+TOOLS = [
+    {"type": "function", "function": {"name": "look", "description": "d", "parameters": SCHEMA, "strict": True}},
+    {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}},
+]
+NEUTRAL_TOOLS = [Tool("look", "d", SCHEMA, True), Tool("now", None, {"type": "object", "properties": {}})]
+LIBRARY = {"type": "document_library", "library_ids": ["l"]}
+
+#: What other members say, both ways.
+MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "options": (
+        {
+            "max_tokens": 5,
+            "temperature": 0.5,
+            "top_p": 1,
+            "top_k": 4,
+            "stop": ["a", "b"],
+            "random_seed": 7,
+            "presence_penalty": 0.1,
+            "frequency_penalty": -0.1,
+            "n": 2,
+            "logprobs": True,
+            "top_logprobs": 3,
+            "service_tier": "standard_only",
+        },
+        {
+            "options": Options(
+                max_tokens=5,
+                temperature=0.5,
+                top_p=1,
+                top_k=4,
+                stop=("a", "b"),
+                seed=7,
+                presence_penalty=0.1,
+                frequency_penalty=-0.1,
+                choices=2,
+                logprobs=True,
+                top_logprobs=3,
+                service_tier="standard_only",
+            )
+        },
+    ),
+    "effort": ({"reasoning_effort": "high"}, {"options": Options(thinking=Thinking("high"))}),
+    "json": ({"response_format": {"type": "json_object"}}, {"options": Options(output=OutputFormat("json"))}),
+    "schema": (
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "description": "d", "schema": SCHEMA, "strict": True}}},
+        {"options": Options(output=OutputFormat("schema", SCHEMA, "n", "d", True))},
+    ),
+    "streaming": ({"stream": True}, {"stream": True, "stream_usage": True}),
+    "not streaming": ({"stream": False}, {"stream": False}),
+    "tools": ({"tools": TOOLS}, {"tools": NEUTRAL_TOOLS}),
+    "a tool that Mistral runs": ({"tools": [LIBRARY]}, {"tools": [Tool("document_library", kind="server", raw=LIBRARY)]}),
+    "a tool with more": (
+        {"tools": [{"type": "function", "function": {"name": "a", "parameters": SCHEMA, "x": 1}, "y": 2}]},
+        {"tools": [Tool("a", None, SCHEMA, extras={"function": {"x": 1}, "y": 2})]},
+    ),
+    "choice auto": ({"tool_choice": "auto"}, {"tool_choice": ToolChoice()}),
+    "choice none": ({"tool_choice": "none"}, {"tool_choice": ToolChoice("none")}),
+    "choice any": ({"tool_choice": "any"}, {"tool_choice": ToolChoice("required")}),
+    "choice of one": (
+        {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "look"}}},
+        {"tools": NEUTRAL_TOOLS, "tool_choice": ToolChoice("required", ("look",))},
+    ),
+    "a choice of another kind": ({"tool_choice": {"type": "x"}}, {"extras": {"tool_choice": {"type": "x"}}}),
+    "one call at a time": (
+        {"tool_choice": "any", "parallel_tool_calls": False},
+        {"tool_choice": ToolChoice("required", parallel=False)},
+    ),
+    "members that only Mistral has": (
+        {"safe_prompt": True, "prompt_mode": "reasoning", "guardrails": [{"block_on_error": True}], "min_tokens": 3, "prediction": {"type": "content", "content": "x"}, "stream_options": {"include_usage": True}},
+        {"extras": {"safe_prompt": True, "prompt_mode": "reasoning", "guardrails": [{"block_on_error": True}], "min_tokens": 3, "prediction": {"type": "content", "content": "x"}, "stream_options": {"include_usage": True}}},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_members_are_read_and_come_back(name):
+    members, neutral = MEMBERS[name]
+    request = read(**members)
+    plain = {"stream": None, "stream_usage": None, "tools": [], "tool_choice": None, "options": Options(), "extras": {}}
+    assert {attribute: getattr(request, attribute) for attribute in plain} == {**plain, **neutral}
+    written, report = write(request)
+    assert written == body(**members)
+    assert not report.losses
+
+
+@pytest.mark.parametrize(
+    ("members", "normal"),
+    [
+        ({"stop": "a"}, {"stop": ["a"]}),
+        ({"tool_choice": "required"}, {"tool_choice": "any"}),
+        ({"tools": TOOLS, "tool_choice": {"function": {"name": "look"}}}, {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "look"}}}),
+        ({"tools": [{"function": TOOLS[0]["function"]}]}, {"tools": TOOLS[:1]}),
+        ({"tools": [{"function": {"name": "now"}}]}, {"tools": TOOLS[1:]}),
+        ({"temperature": None, "tools": None, "tool_choice": None, "stop": None}, {}),
+    ],
+)  # fmt: skip
+def test_members_that_say_the_same_are_written_alike(members, normal):
+    written, report = write(read(**members))
+    assert written == body(**normal)
+    assert not report.losses
+
+
+BAD: list[tuple[dict[str, Any], str, str]] = [
+    ({"model": "m"}, "messages", "a list is needed"),
+    ({"messages": [{"role": "developer", "content": "a"}]}, "messages[0].role", "no role 'developer'"),
+    ({"messages": [{"role": "function", "content": "a"}]}, "messages[0].role", "no role 'function'"),
+    ({"messages": said({"type": "image_url"})}, "messages[0].content[0].image_url", "text is needed"),
+    ({"messages": said({"type": "image_url", "image_url": "data:x"})}, "messages[0].content[0].image_url", "base64"),
+    ({"messages": said({"type": "image_url", "image_url": {"url": "data:x"}})}, "messages[0].content[0].image_url.url", "base64"),
+    ({"messages": said({"type": "document_url", "document_url": "data:x"})}, "messages[0].content[0].document_url", "base64"),
+    ({"messages": said({"type": "input_audio", "input_audio": {}})}, "messages[0].content[0].input_audio", "text is needed, not an object"),
+    ({"messages": said({"type": "file"})}, "messages[0].content[0].file_id", "text is needed"),
+    ({"messages": [{"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}]}]}, "messages[0].content[0].thinking", "a list is needed"),
+    ({"messages": [{"role": "assistant", "content": [{"type": "thinking", "thinking": [{"type": "text"}]}]}]}, "messages[0].content[0].thinking[0].text", "text is needed"),
+    ({"messages": [{"role": "assistant", "tool_calls": [{"id": NINE}]}]}, "messages[0].tool_calls[0].function", "an object is needed"),
+    ({"messages": [{"role": "assistant", "tool_calls": [function(arguments=5)]}]}, "messages[0].tool_calls[0].function.arguments", "text is needed"),
+    ({"messages": [], "tool_choice": "some"}, "tool_choice", "'some'"),
+    ({"messages": [], "tool_choice": {"type": "function"}}, "tool_choice.function", "an object is needed"),
+    ({"messages": [], "tools": [{"type": "function"}]}, "tools[0].function", "an object is needed"),
+    ({"messages": [], "random_seed": 1.5}, "random_seed", "a whole number is needed"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("bad", "path", "reason"), BAD, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_request_that_cannot_be_names_the_place(bad, path, reason):
+    with pytest.raises(BadRequest) as caught:
+        decode_request(json.dumps(bad).encode(), "mistral")
+    assert caught.value.path == path
+    assert reason in caught.value.reason
+
+
+# -- from other dialects -----------------------------------------------------------------------------------------------
+
+
+def foreign(*turns: Turn, **members: Any) -> Request:
+    return Request("anthropic", "m", list(turns) or [Turn("user", [Text("hi")])], **members)
+
+
+FOREIGN_CALL = ToolCall(0, "toolu_1", "look", '{"q":1.0}')
+
+
+def foreign_answered(*parts: Any) -> list[Turn]:
+    return [Turn("assistant", list(parts)), Turn("user", [ToolResult("toolu_1", [Text("done")])])]
+
+
+#: Turns of another dialect: the messages, the losses, the repairs.
+FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[str, int]]] = {
+    "ids that are not of nine letters": (
+        foreign_answered(FOREIGN_CALL),
+        [{"role": "assistant", "content": None, "tool_calls": [function("?")]}, answer("?")],
+        {},
+        {"id_rewritten": 1},
+    ),
+    "the user speaks behind results": (
+        [Turn("assistant", [CALL]), Turn("user", [ToolResult(NINE, [Text("done")]), Text("go on")])],
+        [*calling({"tool_calls": [function()]}), {"role": "assistant", "content": "OK."}, {"role": "user", "content": "go on"}],
+        {},
+        {"turn_added": 1},
+    ),
+    "results stand behind the user's words": (
+        [Turn("assistant", [CALL]), Turn("user", [Text("wait")]), Turn("user", [ToolResult(NINE, [Text("done")])]), Turn("assistant", [Text("so")]), Turn("user", [Text("go on")])],
+        [*calling({"tool_calls": [function()]}), {"role": "assistant", "content": "OK."}, {"role": "user", "content": "wait"}, {"role": "assistant", "content": "so"}, {"role": "user", "content": "go on"}],
+        {},
+        {"turn_added": 1, "result_moved": 1},
+    ),
+    "the system speaks later": (
+        [
+            Turn("system", [Text("a")]),
+            Turn("system", [Text("b")], native_role="developer"),
+            Turn("user", [Text("c")]),
+            Turn("system", [Text("d")]),
+            Turn("assistant", [Text("e")]),
+            Turn("system", [Text("f")]),
+            Turn("user", [Text("g")]),
+        ],
+        [
+            {"role": "system", "content": "a"},
+            {"role": "system", "content": "b"},
+            {"role": "system", "content": "f"},
+            {"role": "user", "content": "c"},
+            {"role": "system", "content": "d"},
+            {"role": "assistant", "content": "e"},
+            {"role": "user", "content": "g"},
+        ],
+        {"system_place": 1},
+        {},
+    ),
+    "neighbours of one role": (
+        [Turn("user", [Text("a")]), Turn("user", [Text("b")])],
+        [{"role": "user", "content": "a"}, {"role": "user", "content": "b"}],
+        {},
+        {},
+    ),
+    "the assistant speaks last": (
+        [Turn("user", [Text("a")]), Turn("assistant", [Text("b")])],
+        [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "prefix": True}],
+        {},
+        {},
+    ),
+    "nothing is left of a turn": (
+        [Turn("assistant", [RedactedReasoning(Opaque("anthropic", "D")), Reasoning("", signature=Opaque("anthropic", "S"))]), Turn("user", [Text("a")])],
+        [{"role": "user", "content": "a"}],
+        {"reasoning_opaque": 1, "reasoning_signature": 1},
+        {"turn_empty": 1},
+    ),
+    "reasoning": (
+        [Turn("assistant", [Reasoning("hm", "summary", Opaque("anthropic", "S")), Reasoning("so", signature=Opaque("mistral", "M")), Text(""), Text("a")]), Turn("user", [Text("b")])],
+        [{"role": "assistant", "content": [thinking("hm"), thinking("so", signature="M"), text("a")]}, {"role": "user", "content": "b"}],
+        {"reasoning_signature": 1},
+        {},
+    ),
+    "what stands behind a call, and what signs it": (
+        [Turn("assistant", [ToolCall(0, NINE, "look", '{"q":1.0}', signature=Opaque("google", "S"), cache="short"), Text("so", Opaque("google", "T"))]), Turn("user", [ToolResult(NINE, [Text("done")], cache="short")])],
+        calling({"content": "so", "tool_calls": [function()]}),
+        {"block_order": 1, "reasoning_signature": 2, "cache_mark": 2},
+        {},
+    ),
+    "a custom call and a refusal": (
+        [Turn("assistant", [Refusal("no"), ToolCall(0, NINE, "look", "1 + 1", "custom")]), Turn("user", [ToolResult(NINE, [Text("done")], kind="custom")])],
+        calling({"content": "no", "tool_calls": [function(arguments='{"input":"1 + 1"}')]}),
+        {"refusal_as_text": 1, "custom_tool_wrapped": 1},
+        {},
+    ),
+    "an error, with an image": (
+        [Turn("assistant", [CALL]), Turn("user", [ToolResult(NINE, [Text("no"), Media("image", "image/png", PNG)], is_error=True)])],
+        [
+            *calling({"tool_calls": [function()]})[:1],
+            answer(content=[text("Error: no"), {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}]),
+        ],
+        {"result_error": 1},
+        {},
+    ),
+    "media": (
+        [
+            Turn("system", [Text("be"), Media("image", "image/png", PNG)]),
+            Turn(
+                "user",
+                [
+                    Media("audio", "audio/mpeg", "AAAA"),
+                    Media("file", "application/pdf", "JVBERi0=", name="a.pdf"),
+                    Media("image", url="https://x.test", detail="original"),
+                    Media("image", url="gs://a"),
+                    Media("file", file_id="f"),
+                    Media("video", "video/mp4", "AAAA"),
+                ],
+            ),
+            Turn("assistant", [Text("a"), Media("image", "image/png", PNG)]),
+            Turn("user", [Text("b", cache="long")], name="ann"),
+        ],
+        [
+            {"role": "system", "content": "be"},
+            said(
+                {"type": "input_audio", "input_audio": "AAAA"},
+                {"type": "document_url", "document_url": "data:application/pdf;base64,JVBERi0=", "document_name": "a.pdf"},
+                {"type": "image_url", "image_url": {"url": "https://x.test"}},
+            )[0],
+            {"role": "assistant", "content": "a"},
+            {"role": "user", "content": "b"},
+        ],
+        {"media": 5, "metadata": 1, "cache_mark": 1, "turn_name": 1},
+        {},
+    ),
+    "what only another dialect knows": (
+        [
+            Turn("user", [Text("a", extras={"citations": {}, "x": 1}), Aside("anthropic", "server_tool", "s", {})], extras={"y": 1}),
+            Turn("assistant", [Aside("anthropic", "citation", "c", {}), Text("b")]),
+            Turn("user", [Text("c")]),
+        ],
+        [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}],
+        {"metadata": 2, "server_tool": 1, "citation": 1},
+        {},
+    ),
+    "a name with a dot": (
+        [Turn("assistant", [ToolCall(0, NINE, "a.b", "{}")]), Turn("user", [ToolResult(NINE, [Text("done")])])],
+        [
+            {"role": "assistant", "content": None, "tool_calls": [function(name=portable_name("a.b"), arguments="{}")]},
+            answer(name=portable_name("a.b")),
+        ],
+        {},
+        {"name_rewritten": 1},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_turns_of_another_dialect(name):
+    turns, messages, losses, repairs = FOREIGN[name]
+    written, report = write(foreign(*turns))
+    found = json.loads(json.dumps(written["messages"]).replace(nine_characters("toolu_1"), "?"))
+    assert found == messages
+    assert dict(report.losses) == losses
+    assert dict(report.repairs) == repairs
+    assert faults("mistral", written) == []
+
+
+def test_members_of_another_dialect():
+    request = foreign(
+        tools=[
+            Tool("look", "d", SCHEMA, cache="short"),
+            Tool("now"),
+            Tool("run", kind="custom", format={"type": "text"}),
+            Tool("web", kind="server", raw={"type": "web_search"}),
+        ],
+        tool_choice=ToolChoice("required", ("look", "now", "run", "web"), parallel=False),
+        options=Options(
+            max_tokens=5,
+            top_k=4,
+            seed=3,
+            stop=("x",),
+            thinking=Thinking(budget_tokens=9, enabled=True, summary="auto"),
+            output=OutputFormat("schema", SCHEMA),
+            service_tier="flex",
+            user="u",
+        ),
+        stream=True,
+        stream_usage=True,
+        extras={"container": "c"},
+    )
+    written, report = write(request)
+    wrapped = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+    assert written == body(
+        tools=[
+            {"type": "function", "function": {"name": "look", "description": "d", "parameters": SCHEMA}},
+            TOOLS[1],
+            {"type": "function", "function": {"name": "run", "parameters": wrapped}},
+        ],
+        tool_choice="any",
+        parallel_tool_calls=False,
+        max_tokens=5,
+        top_k=4,
+        random_seed=3,
+        stop=["x"],
+        reasoning_effort="high",
+        response_format={"type": "json_schema", "json_schema": {"name": "response", "schema": SCHEMA}},
+        stream=True,
+    )
+    assert report.losses == {"cache_mark": 1, "custom_tool_wrapped": 1, "tool_definition": 1, "parameter": 5}
+    assert [what for kind, what in report.lost if kind == "parameter"] == [
+        "user",
+        "thinking.budget_tokens",
+        "thinking.summary",
+        "container",
+        "service_tier",
+    ]
+    assert faults("mistral", written) == []
+
+
+@pytest.mark.parametrize(
+    ("choice", "tools", "written"),
+    [
+        (ToolChoice("auto", ("look",)), ["look"], "auto"),
+        (ToolChoice("required", ("look", "now")), ["look", "now"], "any"),
+        (ToolChoice("required", ("now",)), ["look", "now", "run"], {"type": "function", "function": {"name": "now"}}),
+        (ToolChoice("none", ("now",)), ["look", "now", "run"], "none"),
+        (ToolChoice("required"), ["look", "now", "run"], "any"),
+    ],
+)
+def test_a_choice_of_some_offers_no_others(choice, tools, written):
+    request = foreign(tools=[Tool("look"), Tool("now"), Tool("run")], tool_choice=choice)
+    found, report = write(request)
+    assert [tool["function"]["name"] for tool in found["tools"]] == tools
+    assert found["tool_choice"] == written
+    assert not report.losses
+
+
+@pytest.mark.parametrize(
+    ("thinking", "effort"),
+    [(Thinking("low"), "low"), (Thinking(enabled=True), "high"), (Thinking(enabled=False), "none"), (Thinking(), None)],
+)
+def test_how_much_to_think(thinking, effort):
+    assert write(foreign(options=Options(thinking=thinking)))[0].get("reasoning_effort") == effort
+
+
+# -- the second leg, the recordings, and the official client -----------------------------------------------------------
+
+
+def test_what_was_said_goes_back_as_the_second_leg():
+    message = {
+        "role": "assistant",
+        "content": [thinking("hm"), {"type": "thinking", "thinking": [REFERENCE], "mood": 1}, text("wait"), REFERENCE],
+        "tool_calls": [function()],
+        "flavour": "x",
+    }
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls", "logprobs": {"content": [1]}}
+    said_before = decode_response(json.dumps({"id": "i", "choices": [choice]}).encode(), "mistral")
+    request = read()
+    request.turns += [
+        Turn("assistant", said_before.choices[0].parts),
+        Turn("user", [ToolResult(each.id, [Text("done")], each.name) for each in said_before.tool_calls]),
+    ]
+    written, report = write(request)
+    joined = {"type": "thinking", "thinking": [text("hm"), REFERENCE], "mood": 1}
+    assert written["messages"][1:] == [{**message, "content": [joined, text("wait"), REFERENCE]}, answer()]
+    assert report.lost == [("logprobs", "logprobs")]
+
+
+@pytest.mark.parametrize("name", [*MESSAGES, *MEMBERS])
+def test_what_mistral_has_passes_the_types_of_its_client(name):
+    members = {"messages": MESSAGES[name][0]} if name in MESSAGES else MEMBERS[name][0]
+    written, _ = write(read(**members))
+    beyond = {"members nobody knows", "a tool with more", "a choice of another kind", "members that only Mistral has"}
+    assert bool(faults("mistral", written)) == (name in beyond)
+
+
+@pytest.mark.parametrize("source", [name for name in DIALECTS.built_in if name != "mistral"])
+def test_recorded_requests_of_other_dialects_pass_the_types_of_the_client(source):
+    if DIALECTS[source].bodies is None:
+        pytest.skip(f"{source} has no bodies")
+    for recorded in requests(source):
+        request = decode_request(json.dumps(recorded.body).encode(), source)
+        request.model = request.model or "m"
+        written, _ = write(request, repair=True)
+        assert faults("mistral", written) == [], recorded.name
+        again, report = write(decode_request(json.dumps(written).encode(), "mistral"))
+        assert again == written, recorded.name
+        assert not report.losses
+
+
+def test_the_official_client_sends_it(client, replay):
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    reply = {"id": "i", "object": "chat.completion", "created": 1, "model": "m", "choices": [], "usage": usage}
+    turns = [*foreign_answered(Reasoning("hm"), Text("wait"), FOREIGN_CALL), Turn("assistant", [Text("so")])]
+    written, _ = write(foreign(*turns, tools=[Tool("look", None, SCHEMA)], options=Options(max_tokens=5, seed=1)))
+    written["model"] = replay.register(json.dumps(reply).encode(), "application/json")
+    client("mistralai.client").chat.complete(**written)
+    sent = json.loads(replay.asked[written["model"]])
+    said_too = {"stream": False}  # the client's own defaults
+    for message in written["messages"]:
+        if message["role"] == "assistant":
+            message.setdefault("prefix", False)
+            for call in message.get("tool_calls") or ():
+                call["index"] = 0
+    assert sent == {**written, **said_too}
