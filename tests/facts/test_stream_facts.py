@@ -21,8 +21,9 @@ import openai
 import pytest
 from openai.lib.streaming.chat import ChatCompletionStreamState
 
-from streamkit import Response, StreamReport, collect, transcode
+from streamkit import Response, StreamReport, ToolCall, collect, decode_response, transcode
 from streamkit.errors import BrokenFrame
+from streamkit.events import Aside
 from streamkit.testing import cuts, source_of
 from tests.corpora import CORPORA, require_corpora
 
@@ -716,6 +717,28 @@ def test_a_stream_adds_up_to_the_recorded_whole_response_at_every_cut(pair):
     check = is_the_chat_completion if pair["from_dialect"] == "openai-chat" else is_the_message
     for reads in cuttings(data):
         check(Run(reads, pair["from_dialect"]), dict(expected))
+
+
+@pytest.mark.parametrize("pair", pairs("accumulate"))
+def test_the_whole_response_reads_as_its_stream_does(pair):
+    require_corpora()
+    streamed = Run([framed(pair["input_file"], pair["from_dialect"])], pair["from_dialect"]).response
+    whole = decode_response((require_corpora() / pair["expected_file"]).read_bytes(), pair["from_dialect"])
+    assert whole.clean
+    assert (whole.id, whole.model, whole.usage) == (streamed.id, streamed.model, streamed.usage)
+    assert said(whole) == said(streamed)
+
+
+def said(response: Response) -> list[Any]:
+    """Every part but what is about single deltas; arguments by value, since a whole message may have them as an object."""
+    return [
+        (choice.role, choice.stop_reason, choice.native_stop_reason, [
+            (type(part).__name__, part.name, json.loads(part.arguments), part.id) if isinstance(part, ToolCall) else part
+            for part in choice.parts
+            if not isinstance(part, Aside)
+        ])
+        for choice in response.choices
+    ]  # fmt: skip
 
 
 def is_the_chat_completion(run: Run, expected: Document) -> None:
