@@ -276,7 +276,7 @@ class LastFrameBroken:
 
 @define
 class ProviderFailed:
-    """The provider reported an error, in the stream or instead of it. ``type`` is neutral; ``native_type`` and ``code`` are the wire's."""
+    """The provider failed, in a stream or instead of one. ``type`` is neutral; ``native_type`` and ``code`` are the wire's."""
 
     type: ErrorType
     message: str

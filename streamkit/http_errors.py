@@ -29,7 +29,7 @@ import orjson
 from attrs import evolve
 
 from streamkit.dialects import DIALECTS, client_named, source_named
-from streamkit.dialects.base import Errors
+from streamkit.dialects.base import Dialect, Errors
 from streamkit.dialects.decoding import ERROR_BY_STATUS, provider_failed, told
 from streamkit.errors import UsageError
 from streamkit.events import ErrorType, ProviderFailed
@@ -84,14 +84,13 @@ def decode_error(
     named, _ = source_named(dialect)
     by_name = {name.lower(): value for name, value in (headers or {}).items()}
     document = _document(body)
-    words: dict[str, ErrorType] = {}
+    words = _words(named)
     failed = None
     if isinstance(document, dict):
         document = without_secrets(document)
         if named.errors is not None:
-            words, failed = dict(named.errors.words), named.errors.decode(document, by_name)
+            failed = named.errors.decode(document, by_name)
         if failed is None and told(document) is not None:
-            words = _all_words() | words
             failed = evolve(provider_failed(document, "", words), raw=None)
     if failed is None:
         failed = ProviderFailed("server", f"the provider answered with status {status} and {_shown(body, document)}")
@@ -135,7 +134,7 @@ def is_retryable(failed: ProviderFailed) -> bool:
     429), redirects, and what a server has not implemented. It says nothing of whether bytes were already sent to a client.
     """
     status = failed.http_status
-    if failed.type == "billing" or status in _FINAL_STATUSES or (status is not None and 300 <= status < 400):
+    if status in _FINAL_STATUSES or (status is not None and 300 <= status < 400):
         return False
     return failed.type in _RETRYABLE or status in _RETRYABLE_STATUSES
 
@@ -145,20 +144,19 @@ def is_retryable(failed: ProviderFailed) -> bool:
 
 def _kind(failed: ProviderFailed, status: int, words: Mapping[str, ErrorType]) -> ErrorType:
     by_status = ERROR_BY_STATUS.get(status) or ("invalid_request" if 400 <= status < 500 else "server")
-    in_words = failed.native_type in words or failed.code in words or failed.http_status is not None
-    if status == 413 or not in_words or (failed.type in _GENERAL and by_status not in _GENERAL):
+    said = failed.type
+    if said == "server":  # which the dialect also says of words that it does not know
+        named = words.get(failed.code or "") or words.get(failed.native_type or "")
+        said = named or (by_status if failed.http_status is None else said)
+    if status == 413 or (said in _GENERAL and by_status not in _GENERAL):
         return by_status
-    return failed.type
+    return said
 
 
-def _all_words() -> dict[str, ErrorType]:
-    """Every built-in dialect's words: servers speak one and are asked in another."""
-    return {
-        word: kind
-        for dialect in DIALECTS.values()
-        if dialect.errors is not None
-        for word, kind in dialect.errors.words.items()
-    }
+def _words(named: Dialect) -> dict[str, ErrorType]:
+    """Every dialect's words, this one's before all: servers say an error in one and speak another."""
+    every = [dialect.errors.words for dialect in (*DIALECTS.values(), named) if dialect.errors is not None]
+    return {word: kind for words in every for word, kind in words.items()}
 
 
 def _status(failed: ProviderFailed, errors: Errors) -> int:

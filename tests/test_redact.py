@@ -46,7 +46,10 @@ def test_bytes_that_are_no_text_are_shown():
 
 
 def test_a_value_keeps_its_shape_without_its_secrets():
-    value = {"error": {"message": "no:\nsk-abcdefgh", "code": 7, "api_key": "hush"}, "list": [None, "Bearer abcdefgh", 1.5]}
+    value = {
+        "error": {"message": "no:\nsk-abcdefgh", "code": 7, "api_key": "hush"},
+        "list": [None, "Bearer abcdefgh", 1.5],
+    }
     assert without_secrets(value) == {
         "error": {"message": "no:\n[removed]", "code": 7, "api_key": CUT},
         "list": [None, "Bearer [removed]", 1.5],

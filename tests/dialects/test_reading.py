@@ -113,3 +113,23 @@ def test_what_is_nested_too_deep_to_be_written_again_is_refused(opener):
     assert "x" in fields_of(b'{"x":' + opener * 200 + b"1" + closer * 200 + b"}")
     with pytest.raises(BadRequest, match="x: nested deeper than 200 levels"):
         fields_of(b'{"x":' + opener * 201 + b"1" + closer * 201 + b"}")
+
+
+def camel(name: str) -> str:
+    first, *others = name.split("_")
+    return "".join([first, *map(str.capitalize, others)])
+
+
+def test_members_may_have_several_names_and_paths_have_the_one_that_came():
+    read = fields(a_b={"c_d": [{"e_f": 1.0}]}, g_h={"i_j": 1}, kL=2).spelled(camel)
+    assert read.names == ["aB", "gH", "kL"]
+    [inner] = read.needed_fields("aB").each("cD")
+    assert inner.at("eF") == "a_b.c_d[0].e_f"
+    assert inner.at("other") == "a_b.c_d[0].other"
+    assert inner.text_of("eF") == "1.0"
+    assert read.rest() == {"gH": {"i_j": 1}, "kL": 2}
+
+
+def test_a_member_that_is_said_by_two_names_is_refused():
+    with pytest.raises(BadRequest, match="a_b: aB is the same member"):
+        fields(aB=1, a_b=2).spelled(camel)

@@ -65,7 +65,8 @@ def judge(dialect: str) -> tuple[Checker, Any]:
             return Checker(), _package("anthropic.types.message_create_params").MessageCreateParams
         case "mistral":
             models = _package("mistralai.client.models")
-            return Checker(CHANGES[dialect](models)), models.ChatCompletionRequestTypedDict | models.ChatCompletionStreamRequestTypedDict
+            either = models.ChatCompletionRequestTypedDict | models.ChatCompletionStreamRequestTypedDict
+            return Checker(CHANGES[dialect](models)), either
         case "cohere":
             client = _package("cohere.v2.client").V2Client
             return Checker(), parameters_of(client.chat, without={"request_options"}, beside={"stream": bool})

@@ -335,7 +335,9 @@ def told(said: Response) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("vector", [vector for vector in VECTORS if vector.dialect == "mistral"], ids=str)
+@pytest.mark.parametrize(
+    "vector", [vector for vector in VECTORS if vector.dialect == "mistral"], ids=lambda vector: vector.name
+)
 async def test_a_stream_as_a_whole_body_says_the_same(vector):
     if vector.fault is not None:
         pytest.skip("the stream can't be read")
@@ -349,7 +351,8 @@ async def test_a_stream_as_a_whole_body_says_the_same(vector):
     withheld = {entry.arguments for entry in report.withheld}
     kept = [each for each in told(streamed)[0][3] if each[2] not in withheld]
     assert told(found)[0] == (*told(streamed)[0][:3], kept)
-    assert [aside.raw for aside in found.choices[0].asides] == [aside.raw for aside in streamed.choices[0].asides]
+    kept = [aside.raw for aside in streamed.choices[0].asides if aside.type != "field"]  # a value of a wrong type
+    assert [aside.raw for aside in found.choices[0].asides] == kept
     assert (found.usage, found.id, found.created) == (streamed.usage, streamed.id, streamed.created)
 
 

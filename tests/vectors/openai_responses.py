@@ -6,7 +6,14 @@ from typing import Any
 
 from tests.vectors.vector import Call, Vector, named, sse
 
-RESPONSE = {"id": "resp_7", "object": "response", "created_at": 1, "model": "m-1", "status": "in_progress", "output": []}
+RESPONSE = {
+    "id": "resp_7",
+    "object": "response",
+    "created_at": 1,
+    "model": "m-1",
+    "status": "in_progress",
+    "output": [],
+}
 USAGE = {
     "input_tokens": 9, "input_tokens_details": {"cached_tokens": 4}, "output_tokens": 5,
     "output_tokens_details": {"reasoning_tokens": 2}, "total_tokens": 14,
@@ -34,7 +41,9 @@ def part(text: str, kind: str = "output_text", member: str = "text", **fields: A
     return {"type": kind, member: text, **({"annotations": []} if kind == "output_text" else {}), **fields}
 
 
-def spoken(index: int, *fragments: str, place: int = 0, fields: dict[str, Any] | None = None, **rest: Any) -> tuple[Any, ...]:
+def spoken(
+    index: int, *fragments: str, place: int = 0, fields: dict[str, Any] | None = None, **rest: Any
+) -> tuple[Any, ...]:
     """A part of text, told in full."""
     at, whole = {"index": index, "item": f"i{index}", "content_index": place}, "".join(fragments)
     return (
@@ -135,8 +144,14 @@ REFUSED = (
     done(0, "message", role="assistant", content=[part("I won't", "refusal", "refusal")]),
 )  # fmt: skip
 CUT_CALL = done(0, "function_call", call_id="c1", name="f", arguments='{"x":', status="incomplete")
-FAILED = {"type": "response.failed", "response": {**RESPONSE, "status": "failed", "error": {"code": "server_error", "message": "gone"}}}
-NESTED = {"type": "error", "error": {"type": "server_error", "code": "rate_limit_exceeded", "message": "gone", "param": None}}
+FAILED = {
+    "type": "response.failed",
+    "response": {**RESPONSE, "status": "failed", "error": {"code": "server_error", "message": "gone"}},
+}
+NESTED = {
+    "type": "error",
+    "error": {"type": "server_error", "code": "rate_limit_exceeded", "message": "gone", "param": None},
+}
 FLAT = {"type": "error", "code": "rate_limit_exceeded", "message": "gone", "param": None}
 
 HEALTHY = [

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from streamkit.dialects.cohere.wire import CITATION, CONTENT, DETAILS, VENDOR
+from streamkit.dialects.cohere.wire import CITATION, DETAILS, VENDOR, content_of
 from streamkit.dialects.encoding import wrapped_input
 from streamkit.dialects.writing import RequestWriter, as_error, data_uri, given, merged
 from streamkit.events import Aside
@@ -82,7 +82,10 @@ class MessageWriter(RequestWriter):
             case Media():
                 return self._media(part, role)
             case Aside():
-                return part.raw if part.type.startswith(CONTENT) and self.aside(part) else None
+                content = content_of(part) if self.own else None
+                if content is None:
+                    self.lose(part.kind, part.type)
+                return content
             case _:
                 raise TypeError(f"content has no {type(part).__name__}")
 
@@ -130,9 +133,6 @@ class MessageWriter(RequestWriter):
                 case Aside(type=name) if name == CITATION and self.own and part.vendor == VENDOR:
                     citations.append(part.raw)
                     continue
-                case Aside(type=name) if not name.startswith(CONTENT):
-                    self.lose(part.kind, part.type)
-                    continue
                 case RedactedReasoning():
                     self.lose("reasoning_opaque", part.opaque.vendor)
                     continue
@@ -140,8 +140,9 @@ class MessageWriter(RequestWriter):
                     late = bool(content or calls)
                     plans.append(self._visible(part))
                 case _:
-                    late = bool(calls)
-                    content += self._said_or_thought(part)
+                    said = self._said_or_thought(part)
+                    late = bool(said and calls)
+                    content += said
             if late:
                 self.lose("block_order")
         if len(plans) > 1:

@@ -18,14 +18,14 @@ from streamkit.dialects.base import Encoding
 from streamkit.dialects.cohere.decode import CohereDecoder
 from streamkit.dialects.cohere.encode import MESSAGE_END
 from streamkit.dialects.cohere.wire import (
-    CONTENT_START,
     VENDOR,
+    content_of,
     encode_usage,
     finish_reason,
     less_counted,
     less_detailed,
 )
-from streamkit.dialects.decoding import details_of, provider_failed, read_body, said, text_of
+from streamkit.dialects.decoding import provider_failed, read_body, said, text_of
 from streamkit.dialects.encoding import failure_of, wrapped_input
 from streamkit.dialects.writing import merged
 from streamkit.events import Aside, ProviderFailed, TextDelta, WireEvent
@@ -198,7 +198,7 @@ class CohereResponseWriter:
             case Reasoning() if part.text and not self._is_plan(part):
                 return {"type": "thinking", "thinking": part.text}
             case Aside():
-                return _content_of(part)
+                return content_of(part)
             case _:
                 return None
 
@@ -236,13 +236,5 @@ class CohereResponseWriter:
             body.setdefault("logprobs", []).append(aside.raw)
         elif name.startswith(MESSAGE_END) and said(aside.raw):
             body.setdefault(name.removeprefix(MESSAGE_END), aside.raw)
-        elif _content_of(aside) is None and name != "content-end":
+        elif content_of(aside) is None and name != "content-end":
             self.report.lose(aside.kind, what=name)
-
-
-def _content_of(aside: Aside) -> dict[str, Any] | None:
-    """The part of the content that an aside is, of a kind that is not known here; None for any other aside."""
-    if aside.vendor != VENDOR or aside.type != CONTENT_START or not isinstance(aside.raw, dict):
-        return None
-    content = details_of(details_of(aside.raw, "delta"), "message").get("content")
-    return content if isinstance(content, dict) else None

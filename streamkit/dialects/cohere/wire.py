@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from streamkit.dialects.decoding import count_of, details_of
-from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
+from streamkit.events import Aside, ErrorType, ProviderFailed, StopReason, UsageReported
 
 VENDOR = "cohere"
 
@@ -20,6 +20,8 @@ STOP_REASONS: Mapping[str, StopReason] = {
 GROUPS = frozenset({"billed_units", "tokens"})
 CACHED = "cached_tokens"
 COUNTED = GROUPS | {CACHED}
+#: The aside of a citation, and those of parts of a content that are not known: of a response, and of a request.
+CITATION, CONTENT_START, CONTENT = "citation-start", "content-start", "content."
 #: Finish reasons that are errors: they stand where a success has its reason.
 FAILURES: Mapping[str, ErrorType] = {"ERROR": "server", "TIMEOUT": "timeout"}
 #: What came to a clean end is never ``ERROR``, whatever its reason: readers would take the answer for failed.
@@ -44,6 +46,16 @@ def finish_reason(reason: StopReason, *, called: bool) -> tuple[str, bool]:
     if reason == "tool_calls" and not called:
         return "COMPLETE", True  # every call was withheld: the client would wait for one
     return FINISH_REASONS[reason], STOP_REASONS[FINISH_REASONS[reason]] != reason
+
+
+def content_of(aside: Aside) -> dict[str, Any] | None:
+    """The part of a content that an aside is, as it came; None for any other aside."""
+    if aside.vendor != VENDOR or aside.kind != "unknown_event" or not isinstance(aside.raw, dict):
+        return None
+    if aside.type.startswith(CONTENT):
+        return aside.raw
+    content = details_of(details_of(aside.raw, "delta"), "message").get("content")
+    return content if aside.type == CONTENT_START and isinstance(content, dict) else None
 
 
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
@@ -117,5 +129,3 @@ RANGES: Mapping[str, tuple[float, float]] = {
 }
 #: How closely an image can be looked at.
 DETAILS = frozenset({"auto", "low", "high"})
-#: The aside of a citation, and those of parts of a content that are not known: of a response, and of a request.
-CITATION, CONTENT_START, CONTENT = "citation-start", "content-start", "content."

@@ -36,6 +36,8 @@ ROLES: Final[Mapping[str, Literal["user", "assistant"]]] = {"user": "user", "mod
 OUTPUTS: Final = frozenset({"output", "result", "error"})
 #: How URIs begin that only Google can look up: those of its Files API, of its storage.
 OWN_URIS: Final = ("https://generativelanguage.googleapis.com/", "gs://")
+#: Films that it looks up by their address, which then need no type.
+FILMS: Final = ("https://www.youtube.com/", "https://youtube.com/", "https://youtu.be/")
 
 
 class MessageReader:
@@ -214,6 +216,8 @@ def media_of(part: Fields) -> Media:
             media.file_id = uri
         else:
             media.url = uri
+        if uri.startswith(FILMS):
+            media.kind = "video"
     media.extras = part.rest() or None
     return media
 

@@ -77,10 +77,12 @@ class MessageWriter(RequestWriter):
         """The instruction of the system, and the contents."""
         instruction: dict[str, Any] = {"parts": []}
         contents: list[Content] = []
-        for number, turn in enumerate(self.request.turns):
+        in_front = True
+        for turn in self.request.turns:
             content = self._content(turn)
+            in_front = in_front and turn.role == "system"
             if turn.role == "system":
-                if any(before.role != "system" for before in self.request.turns[:number]):
+                if not in_front:
                     self.lose("system_place")
                 if turn.native_role is not None and self.own:
                     instruction["role"] = turn.native_role

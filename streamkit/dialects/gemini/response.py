@@ -136,7 +136,7 @@ class GeminiResponseWriter:
         if isinstance(before, dict) and isinstance(value, dict) and _are_lists(before) and _are_lists(value):
             value = before | {key: [*before.get(key, []), *items] for key, items in value.items()}
         elif before is not None and before != value:
-            self.report.lose(aside.kind, what=name)
+            self.report.lose(aside.kind, what=aside.type)
         place[name] = value
 
 

@@ -68,7 +68,8 @@ class MessageReader(ContentReader):
     def read_input(self, fields: Fields) -> None:
         """The member ``input``: the user's text, or items."""
         if isinstance(fields.peek("input"), str):
-            self.turns.append(Turn("user", [Text(fields.needed("input"))]))
+            text = fields.needed("input")
+            self.turns.append(Turn("user", [Text(text)] if text else []))
             return
         for item in fields.each("input"):
             self._item(item)
@@ -201,7 +202,8 @@ class MessageReader(ContentReader):
 
     def _is_paired(self, item: Fields) -> bool:
         """Whether an output is one of a call that the request has, or could have."""
-        return not self.stored or item.peek("call_id") in self._calls
+        call_id = item.peek("call_id")
+        return not self.stored or (isinstance(call_id, str) and call_id in self._calls)
 
     def _result(self, item: Fields, kind: str) -> None:
         result = ToolResult(item.string("call_id") or "", name=item.string("name"))

@@ -4,19 +4,19 @@ A turn of the user or the system is a message, and each result in it an item of 
 order beyond a call before its output. The only text of the system in front of all is ``instructions``, if no item said it.
 
 What the assistant said is a message for each text, since an id is what several parts of one share, and only the server gives
-ids. Content of one plain text is a string (seeds.md S2). Reasoning goes back if this vendor encrypted it, with its own id or
-none: the encrypted text is bound to it, and a made one is refused. Without that, an item goes back only where it came from.
+ids. Reasoning goes back if this vendor encrypted it, with its own id or none: the encrypted text is bound to it, and a made
+one is refused. Without that, an item goes back only where it came from.
 
 Source: dialects.md §2.2, §2.3, §7.3, §7.4.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
-from typing import Any, ClassVar
+from typing import Any
 
+from streamkit.dialects.openai_responses.content_out import ContentWriter
 from streamkit.dialects.openai_responses.output import (
     Item,
     OutputList,
@@ -26,17 +26,13 @@ from streamkit.dialects.openai_responses.output import (
     thoughts,
 )
 from streamkit.dialects.openai_responses.wire import (
-    AUDIO_FORMATS,
-    CACHE_TTLS,
     CONTENT,
     OPAQUE_VENDOR,
     OUTPUTS,
-    VENDOR,
 )
-from streamkit.dialects.writing import RequestWriter, as_error, data_uri, given, merged
+from streamkit.dialects.writing import as_error, given, merged
 from streamkit.events import Aside
 from streamkit.messages import (
-    CacheMark,
     Extras,
     Media,
     Part,
@@ -50,19 +46,8 @@ from streamkit.messages import (
 )
 
 
-class MessageWriter(RequestWriter):
+class MessageWriter(ContentWriter):
     """The part of the writer of requests that writes the input."""
-
-    dialect = "openai-responses"
-    vendor = VENDOR
-    ids = re.compile(r"(?s).{1,64}")
-    names = re.compile(r"[A-Za-z0-9_-]{1,64}")
-    #: Dialects of the same vendor, whose ids of files and cache marks mean the same.
-    relatives: ClassVar[frozenset[str]] = frozenset({"openai-chat", "openai-responses"})
-
-    @property
-    def related(self) -> bool:
-        return self.request.dialect in self.relatives
 
     def conversation(self) -> tuple[str | None, list[Item]]:
         """The instructions, and the items of the input."""
@@ -117,7 +102,7 @@ class MessageWriter(RequestWriter):
 
     def _message(self, parts: Sequence[Part], role: str, extras: dict[str, Any]) -> Item:
         """A message; the first of a turn has what the turn says of itself."""
-        message = merged({"role": role, "content": self._content(parts)}, extras)
+        message = merged({"role": role, "content": self.content(parts)}, extras)
         extras.clear()
         return message
 
@@ -131,70 +116,11 @@ class MessageWriter(RequestWriter):
         item = {
             "type": OUTPUTS[result.kind],
             "call_id": self.call_id(result.call_id),
-            "output": self._content(parts),
+            "output": self.content(parts),
         }
         if result.name is not None and self.own:  # elsewhere the call says it
             item["name"] = result.name
         return merged(item, self.extras(result.extras))
-
-    # -- content ---------------------------------------------------------------------------------------------------
-
-    def _content(self, parts: Sequence[Part]) -> str | list[Item]:
-        """A string for one plain text, else a list of parts."""
-        written = [content for part in parts if (content := self._part(part)) is not None]
-        if not written:
-            return ""
-        if len(written) == 1 and written[0].keys() == {"type", "text"}:
-            return str(written[0]["text"])
-        return written
-
-    def _part(self, part: Part) -> Item | None:
-        """One part as content; None for what can't be."""
-        match part:
-            case Text():
-                if part.signature is not None:
-                    self.lose("reasoning_signature", part.signature.vendor)
-                written: Item = {"type": "input_text", "text": part.text}
-            case Refusal():
-                self.lose("refusal_as_text")
-                return merged({"type": "input_text", "text": part.text}, self.extras(part.extras))
-            case Media():
-                media = self._media(part)
-                if media is None:
-                    self.lose("media", part.kind)
-                    return None
-                written = media
-            case Aside():
-                return dict(part.raw) if self.aside(part) else None
-            case _:
-                raise TypeError(f"content has no {type(part).__name__}")
-        return merged(written | self._cache_mark(part.cache), self.extras(part.extras))
-
-    def _media(self, media: Media) -> Item | None:
-        """Media as content; None for what has no form here."""
-        file_id = media.file_id if self.related else None
-        url = media.url if self.own or (media.url or "").startswith(("http:", "https:")) else None
-        match media.kind:
-            case "image" if media.data is not None or url is not None or file_id is not None:
-                shown = url if media.data is None else data_uri(media)
-                return given(type="input_image", image_url=shown, file_id=file_id, detail=media.detail or "auto")
-            case "file" if media.data is not None or url is not None or file_id is not None:
-                bare = media.data is None or (self.own and media.media_type is None)
-                data = media.data if bare else data_uri(media)
-                told = given(file_data=data, file_url=url, file_id=file_id, filename=media.name, detail=media.detail)
-                return {"type": "input_file", **told}
-            case "audio" if self.own and media.data is not None:  # the server takes none in a message (§7.4)
-                kind = media.media_type or ""
-                form = AUDIO_FORMATS.get(kind, kind.removeprefix("audio/"))
-                return {"type": "input_audio", "input_audio": {"data": media.data, "format": form}}
-        return None
-
-    def _cache_mark(self, cache: CacheMark | None) -> Item:
-        if cache is None:
-            return {}
-        if not self.related:
-            self.lose("cache_mark", cache)
-        return {"prompt_cache_breakpoint": {"mode": "explicit", "ttl": CACHE_TTLS[cache]}}
 
     # -- what the assistant said -----------------------------------------------------------------------------------
 
@@ -295,7 +221,7 @@ def _begun(members: Extras) -> Item:
 
 def _plain(item: Item) -> Item:
     """A message of one plain text in its short form, unless the server knows it by an id: then it must say its status."""
-    if item["type"] != "message" or "content" not in item:
+    if item.get("type") != "message" or "content" not in item:
         return item
     if "id" in item:
         return {"status": "completed", **item}

@@ -58,7 +58,7 @@ class OutputList:
             self._message = item, named
         self._message[0]["content"].append(part)
         self._own(("message", label), self._message[0])
-        if part["type"] == "output_text":
+        if part.get("type") == "output_text":
             self._texts[label] = part
             for aside in self._beside.pop(label, ()):
                 _put_beside(part, aside)
@@ -70,7 +70,7 @@ class OutputList:
             self.add(part.raw)
         elif part.type.startswith(CONTENT):
             named = self._message[1] if self._message is not None else None
-            self.said(part.raw, part.block, {"id": named}, apart=False)
+            self.said(part.raw, part.block, None if named is None else {"id": named}, apart=False)
         elif part.kind in {"citation", "logprobs"}:
             self._put_beside(part)
         elif part.kind == "metadata" and kind in {"message", "reasoning"}:

@@ -150,6 +150,7 @@ class RequestReader(MessageReader):
 def _is_among_ours(choice: Mapping[str, Any]) -> bool:
     """Whether a choice names tools of the program only; a mistake in it is for whoever reads it."""
     kind, tools = choice.get("type"), choice.get("tools")
-    if kind != "allowed_tools" or not isinstance(tools, list):
-        return kind in {*NAMED, "allowed_tools"} or not isinstance(kind, str)
-    return all(not isinstance(tool, dict) or tool.get("type") in {*NAMED, None} for tool in tools)
+    kinds = [kind] if kind != "allowed_tools" else []
+    if not kinds and isinstance(tools, list):
+        kinds = [tool.get("type") for tool in tools if isinstance(tool, dict)]
+    return all(kind in NAMED for kind in kinds if isinstance(kind, str))

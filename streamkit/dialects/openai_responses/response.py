@@ -87,7 +87,8 @@ class ResponsesBodyDecoder(ResponsesDecoder):
     def _item(self, place: int, found: dict[str, Any]) -> None:
         kind = self.string(found.get("type"))
         if not kind.strip():
-            self.odd(found or None)
+            if found:
+                self.odd(found)
             return
         item = self._begin(place, kind, self.string(found.get("id")), found)
         if kind in OWN_ITEMS:
@@ -141,8 +142,6 @@ class ResponsesBodyWriter:
         reason = INCOMPLETE_NAMES.get(stop)
         # nothing says these two but what the output holds
         unfounded = (stop == "refusal" and not choice.refusal) or (stop == "tool_calls" and not self._calls)
-        if self._own and native == "cancelled":
-            return {"status": native, "incomplete_details": None}
         if self._own and stop == "other" and native not in {None, "completed"}:
             reason = native
         elif stop not in EXACT_STOPS or unfounded:
@@ -159,7 +158,10 @@ class ResponsesBodyWriter:
             return None
         if not knows_all(usage):
             self.report.lose("usage_unknown")
-        return encode_usage(usage)
+        body = encode_usage(usage)
+        if usage.vendor != VENDOR:  # the whole body's model demands the member; a stream leaves it out
+            body["input_tokens_details"].setdefault("cache_write_tokens", 0)
+        return body
 
     # -- output ----------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,378 @@
+"""Whole responses of Cohere's v2 chat: read, written, and written for what other dialects said.
+
+Source: dialects.md §6.2, §7.1, §7.2; the response types of cohere 7.3.1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import orjson
+import pytest
+
+from streamkit.bodies import decode_response, encode_response
+from streamkit.dialects import DIALECTS
+from streamkit.errors import BrokenFrame, NotThisDialect
+from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
+from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.policy import STRICT
+from streamkit.recipes import collect
+from streamkit.report import StreamReport
+from streamkit.testing import source_of
+from tests.corpora import recordings
+from tests.vectors import VECTORS
+
+USAGE = {"billed_units": {"input_tokens": 9}, "tokens": {"input_tokens": 11, "output_tokens": 7}, "cached_tokens": 4}
+COMPLETE = Verdict("complete")
+
+
+def text(content: str) -> dict[str, Any]:
+    return {"type": "text", "text": content}
+
+
+def thinking(content: str) -> dict[str, Any]:
+    return {"type": "thinking", "thinking": content}
+
+
+def call(call_id: str = "c1", arguments: Any = "{}", **more: Any) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": "look", "arguments": arguments}, **more}
+
+
+def whole(message: dict[str, Any], finish: str | None = "COMPLETE", **beside: Any) -> dict[str, Any]:
+    body = {"id": "i", "finish_reason": finish, "message": {"role": "assistant", **message}, "usage": USAGE}
+    return {**body, **beside}
+
+
+def read(body: dict[str, Any], **options: Any) -> Response:
+    return decode_response(json.dumps(body).encode(), "cohere", **options)
+
+
+def write(response: Response, **options: Any) -> tuple[dict[str, Any], StreamReport]:
+    report = StreamReport()
+    fixed = {"make_id": lambda prefix: f"{prefix}1", "clock": lambda: 1.0}
+    return json.loads(encode_response(response, "cohere", report=report, **fixed, **options)), report
+
+
+def response(*parts: Any, stop: Any = "stop", vendor: str = "cohere", **members: Any) -> Response:
+    usage = UsageReported(11, 4, None, 7, None, 18, USAGE, "cohere")
+    choice = Choice(parts=list(parts), stop_reason=stop)
+    members = {"usage": usage, **members}
+    return Response("cohere", id="i", vendor=vendor, choices=[choice], clean=True, **members)
+
+
+CITATION = {"start": 0, "end": 1, "text": "a", "sources": [{"type": "document", "id": "d"}], "type": "TEXT_CONTENT"}
+LOGPROBS = [{"text": "a", "token_ids": [1], "logprobs": [-1.5]}, {"token_ids": [2]}]
+VIDEO = {"type": "video", "video": "v"}
+
+#: A message, its stop reason, and the parts that it says, both ways.
+MESSAGES: dict[str, tuple[dict[str, Any], str, list[Any]]] = {
+    "text": ({"content": [text("hi")]}, "COMPLETE", [Text("hi")]),
+    "no text": ({"content": [text("")]}, "MAX_TOKENS", []),
+    "several texts": ({"content": [text("a"), text("b")]}, "STOP_SEQUENCE", [Text("a"), Text("b")]),
+    "thoughts": (
+        {"content": [thinking("hm"), text("a"), thinking("so")]},
+        "COMPLETE",
+        [Reasoning("hm"), Text("a"), Reasoning("so")],
+    ),
+    "a plan and calls": (
+        {"tool_plan": "first", "tool_calls": [call(), call("c2", '{"q": oops', x=1)]},
+        "TOOL_CALL",
+        [
+            Reasoning("first", "summary"),
+            ToolCall(0, "c1", "look", "{}", verdict=COMPLETE),
+            ToolCall(1, "c2", "look", '{"q": oops', verdict=Verdict("malformed", "a character that begins no value", 6), extras={"x": 1}),
+        ],
+    ),
+    "text and a call": (
+        {"tool_calls": [call()], "content": [text("wait")]},
+        "TOOL_CALL",
+        [Text("wait"), ToolCall(0, "c1", "look", "{}", verdict=COMPLETE)],
+    ),
+    "citations": (
+        {"content": [text("a")], "citations": [CITATION, CITATION]},
+        "COMPLETE",
+        [Text("a"), *[Aside("cohere", "citation", "citation-start", CITATION)] * 2],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_messages_are_parts_and_come_back(name):
+    message, finish, parts = MESSAGES[name]
+    body = whole(message, finish, generation="g")
+    found = read(body)
+    assert found.clean
+    assert found.choices[0].parts == parts
+    assert (found.choices[0].native_stop_reason, found.id, found.extras) == (finish, "i", {"generation": "g"})
+    assert (found.usage.input_total, found.usage.input_cached, found.usage.output_total) == (11, 4, 7)
+    assert not found.report.repairs
+    written, report = write(found)
+    assert written == body
+    assert not report.losses
+
+
+def test_what_stands_beside_the_text():
+    body = whole({"content": [text("a"), VIDEO], "mood": 1}, logprobs=LOGPROBS)
+    found = read(body)
+    assert [aside.type for aside in found.choices[0].asides] == ["content-start", "content-end", "logprobs", "logprobs"]
+    assert found.extras == {"delta": {"mood": 1}}
+    written, report = write(found)
+    assert written == body
+    assert not report.losses
+
+
+def test_what_is_null_says_nothing():
+    nothing = {"content": None, "tool_plan": None, "tool_calls": None, "citations": None}
+    found = read(whole({**nothing, "content": [text("a")]}, logprobs=None, usage=None), policy=STRICT)
+    assert found.choices[0].parts == [Text("a")]
+    assert found.usage is None
+    assert read(whole({**nothing, "tool_calls": [call()]}, "TOOL_CALL"), policy=STRICT).tool_calls[0].name == "look"
+
+
+def test_arguments_as_an_object_keep_their_text():
+    body = json.dumps(whole({"tool_calls": [call("c0"), call(arguments={"a": "?"})]}, "TOOL_CALL"))
+    found = decode_response(body.replace('"?"', "18446744073709551616").encode(), "cohere")
+    assert found.tool_calls[1].arguments == '{"a": 18446744073709551616}'
+    assert found.report.repairs == {"arguments_not_text": 1}
+
+
+@pytest.mark.parametrize(
+    ("message", "repairs"),
+    [
+        ({"content": [5, text("a")]}, {"field_invalid": 1}),
+        ({"content": [{"text": "a"}]}, {}),
+        ({"content": "a"}, {"field_invalid": 1}),
+        ({"content": [text("a")], "tool_calls": {}}, {"field_invalid": 1}),
+    ],
+)
+def test_what_has_a_type_of_its_own_is_set_aside(message, repairs):
+    found = read(whole(message))
+    assert dict(found.report.repairs) == repairs
+    assert found.clean
+
+
+def test_a_message_without_a_reason_is_not_whole():
+    assert not read(whole({"content": [text("a")]}, None)).clean
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+ERRORS: list[tuple[Any, str, str, dict[str, int]]] = [
+    ({"message": "invalid api token"}, "server", "invalid api token", {}),
+    ({"id": "e", "message": "too many"}, "server", "too many", {}),
+    (whole({}, "ERROR", error="gone"), "server", "gone", {}),
+    (whole({}, "TIMEOUT"), "timeout", "the provider gave the finish reason 'TIMEOUT'", {}),
+    ({"error": {"message": "m"}}, "server", "m", {"error_shape": 1}),
+]
+
+
+@pytest.mark.parametrize(("body", "kind", "message", "repairs"), ERRORS)
+def test_an_error_body_is_no_exception(body, kind, message, repairs):
+    found = read(body)
+    assert (found.error.type, found.error.message, found.clean) == (kind, message, False)
+    assert dict(found.report.repairs) == repairs
+    written, report = write(found)
+    assert written == (body if "message" in body and isinstance(body["message"], str) else {"message": message})
+    assert not report.losses
+
+
+def test_an_error_of_another_dialect():
+    said = response()
+    said.clean, said.error = False, ProviderFailed("rate_limit", "slow down", "rate_limit_error", vendor="anthropic")
+    written, report = write(said)
+    assert written == {"message": "slow down"}
+    assert report.losses == {"error_detail": 1}
+
+
+def test_a_response_that_was_cut_is_an_error_and_never_an_answer():
+    said = response(Text("a"))
+    said.clean = False
+    written, report = write(said)
+    assert written.keys() == {"message"}
+    assert report.losses == {"answer_withheld": 1}
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"", NotThisDialect),
+        (b'{"type": "message-start", "id": "i", "delta": {"message": {}}}', NotThisDialect),
+        (b'{"type": "message", "content": []}', NotThisDialect),
+        (b'{"model": "m", "message": {"role": "assistant", "content": "a"}, "done": true}', NotThisDialect),
+        (b'{"id": "i", "choices": [{"message": {"content": "a"}}]}', NotThisDialect),
+        (b'{"message": {', BrokenFrame),
+    ],
+)
+def test_a_body_of_another_kind_is_refused(body, error):
+    with pytest.raises(error):
+        decode_response(body, "cohere")
+
+
+# -- writing what others said ------------------------------------------------------------------------------------------
+
+FOREIGN: dict[str, tuple[Response, dict[str, Any], str, dict[str, int]]] = {
+    "text behind a call": (
+        response(ToolCall(0, "c1", "look", ""), Text("a"), stop="tool_calls"),
+        {"tool_calls": [call()], "content": [text("a")]},
+        "TOOL_CALL",
+        {"block_order": 1},
+    ),
+    "calls that nobody may run": (
+        response(ToolCall(0, "c1", "", "{}"), ToolCall(1, "c2", "look", "{}", ended=False), stop="tool_calls"),
+        {"content": [text("")]},
+        "COMPLETE",
+        {"call_withheld": 2, "stop_reason": 1},
+    ),
+    "a custom call": (
+        response(ToolCall(0, "c1", "look", "1 + 1", "custom"), stop="tool_calls"),
+        {"tool_calls": [call(arguments='{"input":"1 + 1"}')]},
+        "TOOL_CALL",
+        {"custom_tool_wrapped": 1},
+    ),
+    "a refusal": (
+        response(Refusal("no"), stop="refusal"),
+        {"content": [text("no")]},
+        "COMPLETE",
+        {"refusal_as_text": 1, "stop_reason": 1},
+    ),
+    "plans": (
+        response(Reasoning("a", "summary"), Text("b"), Reasoning("c", "summary")),
+        {"tool_plan": "ac", "content": [text("b")]},
+        "COMPLETE",
+        {"block_order": 1, "block_boundary": 1},
+    ),
+    "what is signed": (
+        response(
+            Reasoning("hm", "summary", Opaque("anthropic", "S")),
+            RedactedReasoning(Opaque("openai", "D")),
+            Text("", Opaque("google", "P")),
+            ToolCall(0, "c1", "look", "{}", signature=Opaque("google", "S")),
+            vendor="anthropic",
+            stop="tool_calls",
+        ),
+        {"content": [thinking("hm")], "tool_calls": [call()]},
+        "TOOL_CALL",
+        {"reasoning_signature": 3, "reasoning_opaque": 1},
+    ),
+    "members of another vendor": (
+        response(
+            ToolCall(0, "c1", "look", "{}", extras={"caller": {}}),
+            Aside("anthropic", "citation", "c", {}),
+            vendor="anthropic",
+            extras={"container": {}},
+            stop="tool_calls",
+        ),
+        {"tool_calls": [call()]},
+        "TOOL_CALL",
+        {"metadata": 1, "citation": 1, "response_fields": 1},
+    ),
+    "asides that have no place": (
+        response(Text("a"), Aside("cohere", "metadata", "debug", {}), Aside("cohere", "unknown_event", "field", 5)),
+        {"content": [text("a")]},
+        "COMPLETE",
+        {"metadata": 1, "unknown_event": 1},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_a_message_cannot_say_is_a_counted_loss(name):
+    said, message, finish, losses = FOREIGN[name]
+    written, report = write(said)
+    assert written == whole(message, finish)
+    assert dict(report.losses) == losses
+
+
+def test_one_choice_is_written():
+    said = response(Text("a"))
+    said.choices += [Choice(1), Choice(2)]
+    said.choices[0].stop_sequence = "x"
+    assert write(said)[1].losses == {"extra_choice": 2, "stop_sequence": 1}
+
+
+def test_counts_of_another_dialect():
+    written, report = write(response(Text("a"), usage=UsageReported(10, 4, None, 5, 2, 15)))
+    assert written["usage"] == {"tokens": {"input_tokens": 10, "output_tokens": 5}, "cached_tokens": 4}
+    assert report.losses == {"usage_detail": 1}
+
+
+# -- streams and bodies say the same -----------------------------------------------------------------------------------
+
+
+def told(said: Response) -> Any:
+    """What the first choice says, for comparing it with what became of it."""
+    choice = said.choices[0]
+    calls = [(each.id, each.name, each.arguments.strip() or "{}", each.extras or {}) for each in choice.tool_calls]
+    return choice.text, choice.reasoning, calls, [(aside.type, aside.raw) for aside in choice.asides]
+
+
+def without(asides: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """The asides that a body has a place for."""
+    return [(name, raw) for name, raw in asides if name in {"citation-start", "logprobs"}]
+
+
+def assert_same(streamed: Response) -> None:
+    report = StreamReport()
+    found = decode_response(encode_response(streamed, "cohere", report=report), "cohere")
+    if not streamed.clean:
+        assert found.error is not None
+        return
+    assert found.report.repairs == Counter()
+    spoken, reasoning, calls, _ = told(streamed)
+    assert told(found)[:3] == (spoken, reasoning, [] if report.losses["call_withheld"] else calls)
+    assert sorted(map(repr, without(told(found)[3]))) == sorted(map(repr, without(told(streamed)[3])))
+    assert [part for part in found.choices[0].parts if isinstance(part, Reasoning)] == [
+        part for part in streamed.choices[0].parts if isinstance(part, Reasoning)
+    ]
+    assert (found.usage, found.id) == (streamed.usage, streamed.id or found.id)
+    assert (found.choices[0].stop_reason == streamed.choices[0].stop_reason) is not bool(report.losses["stop_reason"])
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [each for each in VECTORS if each.dialect == "cohere" and each.fault is None],
+    ids=lambda vector: vector.name,
+)
+async def test_a_stream_as_a_whole_body_says_the_same(vector):
+    assert_same(await collect(source_of([vector.body]), "cohere", make_id=lambda _prefix: "made"))
+
+
+async def test_a_recorded_stream_as_a_whole_body_says_the_same():
+    for recorded in recordings("cohere"):
+        assert_same(await collect(source_of([recorded.body]), "cohere"))
+
+
+@pytest.mark.parametrize("source", [name for name in DIALECTS.built_in if name != "cohere"])
+async def test_a_recorded_stream_of_another_dialect_becomes_a_body(source):
+    for recorded in recordings(source):
+        streamed = await collect(source_of([recorded.body]), source)
+        report = StreamReport()
+        found = decode_response(encode_response(streamed, "cohere", report=report), "cohere")
+        if not streamed.clean:
+            assert found.error is not None
+        elif not report.losses["call_withheld"]:
+            said = streamed.choices[0]
+            assert (found.text, found.choices[0].reasoning) == (said.text + said.refusal, said.reasoning), recorded.name
+            assert [each.id for each in found.tool_calls] == [each.id for each in said.tool_calls], recorded.name
+            assert found.report.repairs == Counter(), recorded.name
+
+
+# -- the official client -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_the_official_client_reads_it(client, replay, name):
+    message, finish, parts = MESSAGES[name]
+    stop = {"MAX_TOKENS": "length", "STOP_SEQUENCE": "stop_sequence", "TOOL_CALL": "tool_calls"}.get(finish, "stop")
+    written, _ = write(response(*parts, stop=stop))
+    model = replay.register(orjson.dumps(written), "application/json")
+    seen = client("cohere").chat(model=model, messages=[{"role": "user", "content": "hi"}])
+    assert seen.finish_reason == finish
+    assert seen.message.tool_plan == message.get("tool_plan")
+    assert [part.type for part in seen.message.content or ()] == [part["type"] for part in message.get("content", ())]
+    assert [each.id for each in seen.message.tool_calls or ()] == [each["id"] for each in message.get("tool_calls", ())]
+    assert len(seen.message.citations or ()) == len(message.get("citations", ()))
+    assert seen.usage.tokens.output_tokens == 7
+    type(seen).model_validate(seen.model_dump(exclude_none=True))

@@ -1,0 +1,577 @@
+"""Whole responses of OpenAI Responses: read, written, and written for what other dialects said.
+
+Source: dialects.md §2.1, §2.2, §2.4, §7.1, §7.2, §7.5, §7.6; quirks.md R14.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import orjson
+import pytest
+
+from streamkit.bodies import decode_response, encode_response
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.opaque import seal
+from streamkit.errors import BrokenFrame, NeedsRepair, NotThisDialect, TooManyBlocks
+from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
+from streamkit.limits import Limits
+from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.policy import STRICT
+from streamkit.recipes import collect
+from streamkit.report import StreamReport
+from streamkit.testing import source_of
+from tests.corpora import recordings
+from tests.vectors.openai_responses import VECTORS
+
+VENDOR = "openai-responses"
+USAGE = {
+    "input_tokens": 9, "input_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 1}, "output_tokens": 5,
+    "output_tokens_details": {"reasoning_tokens": 2}, "total_tokens": 14,
+}  # fmt: skip
+COUNTS = UsageReported(9, 4, 1, 5, 2, 14)
+COMPLETE = Verdict("complete")
+CITATION = {"type": "url_citation", "url": "u", "title": "t", "start_index": 0, "end_index": 1}
+LOGPROB = {"token": "a", "logprob": -1.0, "bytes": [97], "top_logprobs": []}
+SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "x"}}
+COMPACTED = {"type": "compaction", "id": "cmp_1", "encrypted_content": "E"}
+#: What a response says of its request, and must say.
+ECHO = {
+    "instructions": None, "metadata": {}, "parallel_tool_calls": True, "temperature": None, "tool_choice": "auto", "tools": [],
+    "top_p": None,
+}  # fmt: skip
+
+
+def whole(*output: Any, status: str | None = "completed", reason: str | None = None, **beside: Any) -> dict[str, Any]:
+    said = {"id": "resp_7", "object": "response", "created_at": 1, "model": "m", "status": status, "error": None}
+    details = None if reason is None else {"reason": reason}
+    return {**said, "incomplete_details": details, **ECHO, "output": list(output), "usage": USAGE, **beside}
+
+
+def message(*content: Any, **more: Any) -> dict[str, Any]:
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "status": "completed",
+        "role": "assistant",
+        "content": list(content),
+        **more,
+    }
+
+
+def text(said: str, annotations: Any = (), logprobs: Any = ()) -> dict[str, Any]:
+    return {"type": "output_text", "text": said, "annotations": list(annotations), "logprobs": list(logprobs)}
+
+
+def thought(*texts: str, raw: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
+    item = {"id": "rs_1", "type": "reasoning", "status": "completed"}
+    summary = [{"type": "summary_text", "text": each} for each in texts]
+    content = {"content": [{"type": "reasoning_text", "text": each} for each in raw]} if raw else {}
+    return {**item, "summary": summary, **content, **more}
+
+
+def called(call_id: str = "c1", arguments: str = "{}", **more: Any) -> dict[str, Any]:
+    item = {"id": "fc_1", "type": "function_call", "status": "completed", "call_id": call_id, "name": "look"}
+    return {**item, "arguments": arguments, **more}
+
+
+def hosted(item: dict[str, Any], block: int, kind: str = "server_tool") -> list[Aside]:
+    """The frames that a stream would have had of an item that only this vendor understands."""
+    start = {**item, "status": "in_progress"} if "status" in item else item
+    frames = [
+        {"type": f"response.output_item.{name}", "item": each} for name, each in (("added", start), ("done", item))
+    ]
+    return [Aside(VENDOR, kind, frame["type"], frame, block=block) for frame in frames]
+
+
+def read(body: dict[str, Any], **options: Any) -> Response:
+    return decode_response(json.dumps(body).encode(), VENDOR, **options)
+
+
+def write(response: Response, **options: Any) -> tuple[dict[str, Any], StreamReport]:
+    report = StreamReport()
+    fixed = {"make_id": lambda prefix: f"{prefix}1", "clock": lambda: 1.0}
+    return json.loads(encode_response(response, VENDOR, report=report, **fixed, **options)), report
+
+
+def response(*parts: Any, stop: Any = "stop", vendor: str = "openai", **members: Any) -> Response:
+    choice = Choice(parts=list(parts), stop_reason=stop)
+    members = {"usage": COUNTS, "id": "resp_7", "clean": True, **members}
+    return Response("openai-chat", model="m", created=1, vendor=vendor, choices=[choice], **members)
+
+
+#: A response, its stop reason, and the parts that it says, both ways.
+RESPONSES: dict[str, tuple[dict[str, Any], str, list[Any]]] = {
+    "text": (whole(message(text("hi"))), "stop", [Text("hi")]),
+    "nothing": (whole(), "stop", []),
+    "several texts": (whole(message(text("a"), text("b"))), "stop", [Text("a"), Text("b")]),
+    "a refusal": (whole(message({"type": "refusal", "refusal": "no"})), "refusal", [Refusal("no")]),
+    "a phase": (
+        whole(message(text("a"), phase="commentary")),
+        "stop",
+        [Aside(VENDOR, "metadata", "message.phase", "commentary"), Text("a")],
+    ),
+    "what stands beside a text": (
+        whole(message(text("a", [CITATION, CITATION], [LOGPROB]))),
+        "stop",
+        [
+            Aside(VENDOR, "logprobs", "logprobs", [LOGPROB]),
+            Text("a"),
+            Aside(VENDOR, "citation", "annotation", CITATION),
+            Aside(VENDOR, "citation", "annotation", CITATION),
+        ],
+    ),
+    "an unknown part": (
+        whole(message(text("a"), {"type": "output_video", "x": 1})),
+        "stop",
+        [Text("a"), Aside(VENDOR, "unknown_event", "content.output_video", {"type": "output_video", "x": 1})],
+    ),
+    "calls": (
+        whole(message(text("wait")), called(), called("c2", '{"q": oops', namespace="n")),
+        "tool_calls",
+        [
+            Text("wait"),
+            ToolCall(0, "c1", "look", "{}", verdict=COMPLETE),
+            ToolCall(
+                1,
+                "c2",
+                "look",
+                '{"q": oops',
+                verdict=Verdict("malformed", "a character that begins no value", 6),
+                extras={"namespace": "n"},
+            ),
+        ],
+    ),
+    "text behind a call": (
+        whole(called(), message(text("so"))),
+        "tool_calls",
+        [ToolCall(0, "c1", "look", "{}", verdict=COMPLETE), Text("so")],
+    ),
+    "a custom call": (
+        whole({"id": "ctc_1", "type": "custom_tool_call", "status": "completed", "call_id": "c1", "name": "run", "input": "1 + 1"}),
+        "tool_calls",
+        [ToolCall(0, "c1", "run", "1 + 1", "custom", COMPLETE)],
+    ),
+    "a call that the length cut off": (
+        whole(called("c1", '{"q": ', status="incomplete"), status="incomplete", reason="max_output_tokens"),
+        "length",
+        [ToolCall(0, "c1", "look", '{"q": ', verdict=Verdict("truncated", "the text ends inside the value", 6))],
+    ),
+    "reasoning": (
+        whole(thought("h", "m", encrypted_content="E"), thought("so", raw=("hm",)), message(text("a"))),
+        "stop",
+        [
+            Reasoning("h", "summary"),
+            Reasoning("m", "summary", Opaque("openai", "E")),
+            Reasoning("so", "summary"),
+            Reasoning("hm"),
+            Text("a"),
+        ],
+    ),
+    "encrypted reasoning": (
+        whole(thought(encrypted_content="E"), thought("h", format="f")),
+        "stop",
+        [
+            RedactedReasoning(Opaque("openai", "E")),
+            Aside(VENDOR, "metadata", "reasoning.format", "f", block=1),
+            Reasoning("h", "summary"),
+        ],
+    ),
+    "what another vendor made": (
+        whole(
+            thought("h", encrypted_content=seal("reasoning", "anthropic", "S")),
+            thought(encrypted_content=seal("opaque", "anthropic", "D")),
+            message(text("a")),
+            thought(encrypted_content=seal("text", "google", "T")),
+            thought(encrypted_content=seal("part", "google", "P")),
+            thought(encrypted_content=seal("call", "google", "C")),
+            called(),
+        ),
+        "tool_calls",
+        [
+            Reasoning("h", "summary", Opaque("anthropic", "S")),
+            RedactedReasoning(Opaque("anthropic", "D")),
+            Text("a", Opaque("google", "T")),
+            Text("", Opaque("google", "P")),
+            ToolCall(0, "c1", "look", "{}", verdict=COMPLETE, signature=Opaque("google", "C")),
+        ],
+    ),
+    "what the provider runs": (
+        whole(SEARCH, message(text("a")), COMPACTED),
+        "stop",
+        [*hosted(SEARCH, 0), Text("a"), *hosted(COMPACTED, 2, "unknown_event")],
+    ),
+    "length": (whole(message(text("a")), status="incomplete", reason="max_output_tokens"), "length", [Text("a")]),
+    "filtered": (whole(status="incomplete", reason="content_filter"), "content_filter", []),
+    "a reason of its own": (whole(message(text("a")), status="incomplete", reason="max_messages"), "other", [Text("a")]),
+    "what the end adds": (
+        whole(message(text("a")), completed_at=2, service_tier="flex", store=True),
+        "stop",
+        [Text("a"), Aside(VENDOR, "metadata", "response.completed_at", 2)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RESPONSES)
+def test_items_are_parts_and_come_back(name):
+    body, stop, parts = RESPONSES[name]
+    found = read(body)
+    assert found.clean
+    assert found.choices[0].stop_reason == stop
+    assert [unlabelled(each) for each in found.choices[0].parts] == [unlabelled(each) for each in parts]
+    assert (found.id, found.model, found.created) == ("resp_7", "m", 1)
+    assert found.usage is not None
+    assert (found.usage.input_total, found.usage.input_cached, found.usage.total) == (9, 4, 14)
+    assert not found.report.repairs
+    written, report = write(found)
+    assert written == body
+    assert not report.losses
+
+
+def unlabelled(part: Any) -> Any:
+    """A part without the label of its block."""
+    return (part.vendor, part.kind, part.type, part.raw) if isinstance(part, Aside) else part
+
+
+def test_arguments_as_an_object_keep_their_text():
+    body = json.dumps(whole(message(text("a")), called("c1", "?"))).encode()
+    found = decode_response(body.replace(b'"?"', b'{"a": 1.0, "b": 18446744073709551616}'), VENDOR)
+    assert found.tool_calls[0].arguments == '{"a": 1.0, "b": 18446744073709551616}'
+    assert dict(found.report.repairs) == {"arguments_not_text": 1}
+
+
+@pytest.mark.parametrize("status", ["queued", "in_progress", None, "strange"])
+def test_a_status_that_is_no_end_is_no_success(status):
+    found = read(whole(message(text("a")), status=status))
+    assert not found.clean
+    assert found.text == "a"
+    assert write(found)[0]["error"]["code"] == "stream_truncated"
+
+
+@pytest.mark.parametrize(
+    ("output", "asides"),
+    [([5], 1), ([{"x": 1}], 1), ([{}], 0), ([{"type": " "}], 1), ("none", 1), (None, 0)],
+)
+def test_output_of_a_wrong_type_is_set_aside(output, asides):
+    found = read({**whole(), "output": output})
+    assert found.clean
+    assert len(found.choices[0].asides) == asides
+    assert found.report.repairs["field_invalid"] == asides
+
+
+def test_a_body_of_another_server_may_lack_what_only_tells_its_kind():
+    found = read(
+        {"output": [{"type": "message", "content": [{"type": "output_text", "text": "hi"}]}], "status": "completed"}
+    )
+    assert (found.clean, found.text) == (True, "hi")
+    with pytest.raises(NeedsRepair):
+        read(whole({**called(), "arguments": {}}), policy=STRICT)
+
+
+def test_items_have_a_limit():
+    with pytest.raises(TooManyBlocks):
+        read(whole(*[called(f"c{number}") for number in range(3)]), limits=Limits(content_blocks=2))
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+ERRORS: list[tuple[Any, str, str, dict[str, int]]] = [
+    ({"error": {"message": "m", "type": "invalid_request_error", "param": "input", "code": None}}, "invalid_request", "m", {}),
+    ({"error": {"message": "m", "type": "requests", "param": None, "code": "rate_limit_exceeded"}}, "rate_limit", "m", {}),
+    ({"type": "error", "error": {"message": "m", "code": "server_error"}}, "server", "m", {}),
+    ({"error": "m"}, "server", "m", {"error_shape": 1}),
+    ({"object": "error", "message": "m", "code": 400}, "invalid_request", "m", {"error_shape": 1}),
+    ({"detail": "m"}, "server", "m", {"error_shape": 1}),
+    ({"type": "error", "message": "m", "code": "server_error", "param": None}, "server", "m", {"error_shape": 1}),
+    (whole(message(text("a")), status="failed", error={"code": "server_error", "message": "m"}), "server", "m", {}),
+    (whole(status="failed"), "server", "the response failed", {}),
+    (whole(message(text("a")), status="cancelled"), "server", "the provider gave the finish reason 'cancelled'", {}),
+    (whole(status=None, error={"code": "rate_limit_exceeded", "message": "m"}), "rate_limit", "m", {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "kind", "told", "repairs"), ERRORS)
+def test_an_error_body_is_no_exception(body, kind, told, repairs):
+    found = read(body)
+    assert (found.error.type, found.error.message, found.clean) == (kind, told, False)
+    assert dict(found.report.repairs) == repairs
+    written, report = write(found)
+    assert written.keys() == {"error"}
+    assert written["error"]["message"] == told
+    assert report.losses["answer_withheld"] == (1 if body.get("output") else 0)
+
+
+def test_an_error_of_the_dialect_comes_back_as_it_was():
+    body = ERRORS[1][0]
+    assert write(read(body))[0] == body
+
+
+def test_an_error_of_another_dialect():
+    said = response(
+        clean=False, error=ProviderFailed("rate_limit", "slow down", "rate_limit_error", "x", vendor="anthropic")
+    )
+    written, report = write(said)
+    assert written == {
+        "error": {"message": "slow down", "type": "rate_limit_error", "param": None, "code": "rate_limit_exceeded"}
+    }
+    assert report.losses == {"error_detail": 1}
+
+
+def test_a_response_that_was_cut_is_an_error_and_never_an_answer():
+    written, report = write(response(Text("a"), ToolCall(0, "c1", "look", '{"q"'), clean=False))
+    assert written["error"]["code"] == "stream_truncated"
+    assert report.losses == {"answer_withheld": 1}
+    assert [withheld.arguments for withheld in report.withheld] == ['{"q"']
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"", NotThisDialect),
+        (b"<html>502</html>", NotThisDialect),
+        (b'data: {"type": "response.created"}\n\n', NotThisDialect),
+        (b"[]", NotThisDialect),
+        (b'{"type": "message", "content": []}', NotThisDialect),
+        (b'{"object": "chat.completion", "choices": []}', NotThisDialect),
+        (b'{"output": {"message": {}}, "stopReason": "end_turn"}', NotThisDialect),
+        (b'{"object": "response", "output": [', BrokenFrame),
+    ],
+)
+def test_a_body_of_another_kind_is_refused_with_what_was_found(body, error):
+    report = StreamReport()
+    with pytest.raises(error) as caught:
+        decode_response(body, VENDOR, report=report)
+    assert body[:10].decode() in str(caught.value)
+    assert report.error is caught.value
+
+
+# -- writing what others said ------------------------------------------------------------------------------------------
+
+FOREIGN: dict[str, tuple[Response, dict[str, Any], dict[str, int]]] = {
+    "text and calls": (
+        response(Text("a"), Text(""), ToolCall(0, "c1", "look", ""), stop="tool_calls"),
+        whole(message(text("a")), called()),
+        {},
+    ),
+    "reasoning": (
+        response(Reasoning("h", signature=Opaque("anthropic", "S")), Reasoning("m", "summary"), Text("a")),
+        whole(
+            thought(raw=("h",), encrypted_content=seal("reasoning", "anthropic", "S")),
+            thought("m"),
+            message(text("a")),
+        ),
+        {},
+    ),
+    "a refusal without words": (response(Text("a"), stop="refusal"), whole(message(text("a"))), {"stop_reason": 1}),
+    "a pause": (
+        response(Text("a"), stop="pause"),
+        whole(message(text("a")), status="incomplete", reason="steered"),
+        {"stop_reason": 1},
+    ),
+    "a full context": (
+        response(stop="context_full"),
+        whole(status="incomplete", reason="max_output_tokens"),
+        {"stop_reason": 1},
+    ),
+    "a stop sequence": (response(Text("a"), stop="stop_sequence"), whole(message(text("a"))), {"stop_reason": 1}),
+    "a call without a name": (
+        response(ToolCall(0, "c1", "", "{}"), stop="tool_calls"),
+        whole(),
+        {"call_withheld": 1, "stop_reason": 1},
+    ),
+    "a call that is cut": (
+        response(ToolCall(0, "c1", "look", '{"q', verdict=Verdict("truncated")), stop="length"),
+        whole(called("c1", '{"q', status="incomplete"), status="incomplete", reason="max_output_tokens"),
+        {},
+    ),
+    "members of another vendor": (
+        response(
+            ToolCall(0, "c1", "look", "{}", extras={"caller": {}}),
+            Aside("anthropic", "citation", "c", {}),
+            vendor="anthropic",
+            extras={"container": {}},
+            stop="tool_calls",
+        ),
+        whole(called()),
+        {"metadata": 1, "citation": 1, "response_fields": 1},
+    ),
+    "no counts": (response(usage=None), whole(usage=None), {}),
+    "some counts": (
+        response(usage=UsageReported(9, None, None, 5, None, None)),
+        whole(usage={**USAGE, "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}),
+        {"usage_unknown": 1},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_what_others_said(name):
+    said, body, losses = FOREIGN[name]
+    written, report = write(said)
+    assert written == body
+    assert dict(report.losses) == losses
+
+
+def test_a_second_choice_and_the_text_that_stopped_the_first_are_lost():
+    said = response(Text("a"))
+    said.choices[0].stop_sequence = "x"
+    said.choices.append(Choice(1, parts=[Text("b")], stop_reason="stop"))
+    written, report = write(said)
+    assert written == whole(message(text("a")))
+    assert dict(report.losses) == {"extra_choice": 1, "stop_sequence": 1}
+
+
+def test_a_response_without_anything_is_one():
+    said = Response("ollama", clean=True)
+    written, _ = write(said)
+    assert written == whole(id="resp_1", model="", usage=None)
+
+
+def test_asides_of_a_stream_find_their_places():
+    frames = [
+        {"type": "response.output_item.added", "item": {**SEARCH, "status": "in_progress"}},
+        {"type": "response.web_search_call.searching", "item_id": "ws_1"},
+    ]
+    parts = [
+        Aside(VENDOR, "logprobs", "logprobs", [1], block=0),
+        Aside(VENDOR, "metadata", "message.phase", "commentary", block=0),
+        Text("a"),
+        Aside(VENDOR, "logprobs", "logprobs", [2], block=0),
+        Aside(VENDOR, "metadata", "message.x", 1, block=0),
+        *[Aside(VENDOR, "server_tool", frame["type"], frame, block=3) for frame in frames],
+        Aside(VENDOR, "unknown_event", "response.strange", {"type": "response.strange"}, block=3),
+        Aside(VENDOR, "audio", "response.audio.delta", {"type": "response.audio.delta"}),
+        Aside(VENDOR, "metadata", "response.service_tier", "flex"),
+        Aside(VENDOR, "metadata", "delta.x", 1),
+    ]
+    written, report = write(response(*parts, vendor=VENDOR, extras={"service_tier": "auto"}))
+    said = message(text("a", logprobs=[1, 2]), phase="commentary", x=1)
+    assert written == whole(said, {**SEARCH, "status": "incomplete"}, service_tier="flex")
+    assert dict(report.losses) == {"unknown_event": 1, "audio": 1, "metadata": 1}
+
+
+# -- streams and bodies say the same -----------------------------------------------------------------------------------
+
+
+def told(said: Response) -> list[Any]:
+    """What a response says, for comparing it with what became of it."""
+    return [
+        (
+            choice.text,
+            choice.refusal,
+            choice.reasoning,
+            [part.opaque for part in choice.parts if isinstance(part, RedactedReasoning)],
+            [(each.id, each.name, each.arguments.strip() or "{}", each.kind) for each in choice.tool_calls],
+        )
+        for choice in said.choices[:1]
+    ]
+
+
+def items_of(said: Response) -> list[Any]:
+    """What only this vendor understands: citations, the ends of its items, and members of messages."""
+    kinds = ("response.output_item.done", "annotation", "message.phase", "reasoning.format")
+    return [(each.type, each.raw) for each in said.choices[0].asides if each.type in kinds]
+
+
+@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.name)
+async def test_a_stream_as_a_whole_body_says_the_same(vector):
+    streamed = await collect(source_of([vector.body]), VENDOR)
+    if not streamed.clean:
+        pytest.skip("the stream is no whole response")
+    found = decode_response(encode_response(streamed, VENDOR), VENDOR)
+    assert found.clean
+    assert told(found) == told(streamed)
+    assert found.report.repairs == Counter()
+
+
+async def test_a_recorded_stream_as_a_whole_body_says_the_same():
+    for recorded in recordings(VENDOR):
+        streamed = await collect(source_of([recorded.body]), VENDOR)
+        if not streamed.clean:
+            continue
+        report = StreamReport()
+        found = decode_response(encode_response(streamed, VENDOR, report=report), VENDOR)
+        assert told(found) == told(streamed), recorded.name
+        assert items_of(found) == items_of(streamed), recorded.name
+        assert (found.usage, found.id, found.created) == (streamed.usage, streamed.id, streamed.created), recorded.name
+        assert [choice.stop_reason for choice in found.choices] == [choice.stop_reason for choice in streamed.choices]
+        assert found.report.repairs == Counter(), recorded.name
+        assert not report.losses.keys() - {"metadata", "unknown_event", "audio"}, recorded.name
+
+
+async def test_the_last_event_of_a_recorded_stream_is_a_whole_body():
+    """All that the stream said in pieces, its terminal event says again."""
+    compared = 0
+    for recorded in recordings(VENDOR):
+        ends = [
+            line
+            for line in recorded.body.splitlines()
+            if line.startswith((b'data: {"type":"response.completed"', b'data: {"type": "response.completed"'))
+        ]
+        if len(ends) != 1:  # one of them holds a whole conversation
+            continue
+        terminal = orjson.loads(ends[0].removeprefix(b"data: "))["response"]
+        if not terminal.get("output"):
+            continue
+        streamed = await collect(source_of([recorded.body]), VENDOR)
+        found = read(terminal)
+        assert told(found) == told(streamed), recorded.name
+        assert items_of(found) == items_of(streamed), recorded.name
+        written, report = write(found)
+        assert normal(written["output"]) == normal(terminal["output"]), recorded.name
+        assert {**written, "output": None} == {**ALWAYS, **told_members(terminal), "output": None}, recorded.name
+        assert not report.losses, recorded.name
+        compared += 1
+    assert compared >= 40
+
+
+#: Members that are written where the server left them out.
+ALWAYS = {"error": None, "incomplete_details": None, **ECHO}
+
+
+def told_members(body: dict[str, Any]) -> dict[str, Any]:
+    """The members of a response that say anything."""
+    return {name: value for name, value in body.items() if value not in (None, "", [], {})}
+
+
+def normal(output: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Output without what a response does not keep: the ids of own items, that they are completed, and empty reasoning."""
+    kept = []
+    for item in output:
+        own = item["type"] in {"message", "reasoning", "function_call", "custom_tool_call"}
+        dropped = {"id", "status"} if own else set()
+        said = {name: value for name, value in item.items() if name not in dropped and value not in ([], None)}
+        if said != {"type": "reasoning"}:
+            kept.append(said)
+    return kept
+
+
+@pytest.mark.parametrize("source", [name for name in DIALECTS.built_in if name != VENDOR])
+async def test_a_recorded_stream_of_another_dialect_becomes_a_body(source):
+    for recorded in recordings(source):
+        streamed = await collect(source_of([recorded.body]), source)
+        found = decode_response(encode_response(streamed, VENDOR), VENDOR)
+        if streamed.clean:
+            assert told(found) == told(streamed), recorded.name
+        else:
+            assert found.error is not None
+
+
+# -- the official client -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*RESPONSES, *FOREIGN])
+def test_the_official_client_reads_it(client, replay, name):
+    said = read(RESPONSES[name][0]) if name in RESPONSES else FOREIGN[name][0]
+    written, _ = write(said)
+    model = replay.register(orjson.dumps(written), "application/json")
+    seen = client("openai").responses.create(model=model, input="hi")
+    if name != "an unknown part":
+        type(seen).model_validate(written)  # what came is what its types promise
+    assert seen.status == written["status"]
+    assert seen.output_text == said.text
+    calls = [(item.call_id, item.name) for item in seen.output if item.type in {"function_call", "custom_tool_call"}]
+    assert calls == [(call.id, call.name) for call in said.tool_calls if call.name]
+    assert (seen.usage is None) == (said.usage is None)
