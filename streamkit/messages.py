@@ -90,6 +90,7 @@ class ToolCall:
     arguments: str
     kind: ToolKind = "function"
     verdict: Verdict | None = None
+    place: str = field(default="", eq=False, kw_only=True)  #: in the request that it was read from: ``messages[3]``
     ended: bool = True  #: the protocol ended it, so its text is all there is
     id_made: bool = field(default=False, eq=False)  #: the wire gave no id
     signature: Opaque | None = None
@@ -110,6 +111,7 @@ class ToolResult:
     extras: Extras | None = None
     #: The member that held its text, where the dialect has an object for it (``output``).
     native: str | None = field(default=None, eq=False)
+    place: str = field(default="", eq=False, kw_only=True)  #: in the request that it was read from: ``messages[3]``
 
     @property
     def text(self) -> str:

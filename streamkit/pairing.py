@@ -35,7 +35,7 @@ NO_RESULT: Final = "no result recorded"
 
 
 def check_pairing(request: Request) -> None:
-    """Raise BadRequest, with the turn and part and the id, for a call or a result that can't be paired.
+    """Raise BadRequest, with its place and its id, for a call or a result that can't be paired.
 
     These are: a call without a result (unless its turn is the last), a result without a call, before its call or behind
     another assistant's turn, two calls with one id, two results for one call, and a missing id.
@@ -47,11 +47,11 @@ def check_pairing(request: Request) -> None:
         speaker = number if turn.role == "assistant" else speaker
         for place, part in enumerate(turn.parts):
             if isinstance(part, ToolResult):
-                _check_result(part, (number, place), calls.get(part.call_id), speaker, answered)
+                _check_result(part, (number, place), calls.get(part.call_id), speaker, answered, request.turns)
                 answered.add(part.call_id)
-    for call_id, (number, place) in calls.items():
-        if call_id not in answered and number != len(request.turns) - 1:
-            raise BadRequest(_path(number, place), f"the call {call_id!r} has no result")
+    for call_id, at in calls.items():
+        if call_id not in answered and at[0] != len(request.turns) - 1:
+            raise BadRequest(_path_in(request.turns, at), f"the call {call_id!r} has no result")
 
 
 def _calls(turns: Sequence[Turn]) -> dict[str, tuple[int, int]]:
@@ -62,24 +62,31 @@ def _calls(turns: Sequence[Turn]) -> dict[str, tuple[int, int]]:
         for place, part in enumerate(turn.parts):
             if isinstance(part, ToolCall):
                 if not part.id:
-                    raise BadRequest(_path(number, place), f"a call of {part.name!r} without an id")
+                    raise BadRequest(_path(part, number, place), f"a call of {part.name!r} without an id")
                 if part.id in calls:
-                    before = _path(*calls[part.id])
-                    raise BadRequest(_path(number, place), f"the id {part.id!r} is that of another call, {before}")
+                    before = _path_in(turns, calls[part.id])
+                    raise BadRequest(
+                        _path(part, number, place), f"the id {part.id!r} is that of another call, {before}"
+                    )
                 calls[part.id] = number, place
     return calls
 
 
 def _check_result(
-    result: ToolResult, at: tuple[int, int], call: tuple[int, int] | None, speaker: int, answered: set[str]
+    result: ToolResult,
+    at: tuple[int, int],
+    call: tuple[int, int] | None,
+    speaker: int,
+    answered: set[str],
+    turns: Sequence[Turn],
 ) -> None:
-    path, name = _path(*at), repr(result.call_id)
+    path, name = _path(result, *at), repr(result.call_id)
     if not result.call_id:
         raise BadRequest(path, "a result that does not say of which call")
     if call is None:
         raise BadRequest(path, f"the result {name} has no call")
     if call > at:
-        raise BadRequest(path, f"the result {name} stands before its call, {_path(*call)}")
+        raise BadRequest(path, f"the result {name} stands before its call, {_path_in(turns, call)}")
     if call[0] != speaker:
         raise BadRequest(
             path, f"the result {name} stands behind turns[{speaker}], another turn of the assistant than its call's"
@@ -91,13 +98,20 @@ def _check_result(
 def _check_roles(turn: Turn, number: int) -> None:
     for place, part in enumerate(turn.parts):
         if isinstance(part, ToolCall) and turn.role != "assistant":
-            raise BadRequest(_path(number, place), f"the call {part.id!r} is in a turn of the {turn.role}")
+            raise BadRequest(_path(part, number, place), f"the call {part.id!r} is in a turn of the {turn.role}")
         if isinstance(part, ToolResult) and turn.role != "user":
-            raise BadRequest(_path(number, place), f"the result {part.call_id!r} is in a turn of the {turn.role}")
+            raise BadRequest(_path(part, number, place), f"the result {part.call_id!r} is in a turn of the {turn.role}")
 
 
-def _path(turn: int, part: int) -> str:
-    return f"turns[{turn}].parts[{part}]"
+def _path(part: Part, turn: int, number: int) -> str:
+    """Where a part stands: in the request that it was read from, else among the turns."""
+    place = part.place if isinstance(part, ToolCall | ToolResult) else ""
+    return place or f"turns[{turn}].parts[{number}]"
+
+
+def _path_in(turns: Sequence[Turn], at: tuple[int, int]) -> str:
+    turn, number = at
+    return _path(turns[turn].parts[number], turn, number)
 
 
 # -- repairing ---------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from copy import deepcopy
 
 import pytest
@@ -286,20 +285,6 @@ def test_the_turn_that_keeps_its_text_keeps_its_fields():
 def test_a_report_that_refuses_repairs_raises():
     with pytest.raises(NeedsRepair):
         repair_pairing(request(asked(call("a")), HELLO), StreamReport(refuse_repairs=True))
-
-
-def test_a_long_history_takes_linear_time():
-    def seconds(legs):
-        turns = [
-            turn for n in range(legs) for turn in (asked(call("a"), call(f"b{n}")), told(result(f"b{n}"), result("a")))
-        ]
-        start = time.perf_counter()
-        repair_pairing(request(*turns), StreamReport())
-        check_pairing(request(*[turn for turn in turns if "a" not in ids_of([turn])]))
-        return time.perf_counter() - start
-
-    seconds(100)
-    assert min(seconds(8_000) for _ in range(3)) < 20 * min(seconds(800) for _ in range(3))
 
 
 # -- random conversations ----------------------------------------------------------------------------------------------

@@ -87,6 +87,11 @@ class Fields:
         """The members that are said and that nobody took: to tell of which kind a union is."""
         return [name for name, value in self._members.items() if value is not None]
 
+    @property
+    def place(self) -> str:
+        """The path to the object, for messages: ``messages[3]``."""
+        return shown(self.path)
+
     def at(self, name: str) -> str:
         """The path to a member, for messages: ``messages[3].content``."""
         return shown(self._path_of(name))

@@ -99,7 +99,7 @@ def test_control_characters_do_not_reach_the_terminal():
     ("body", "path"),
     [
         (chat(messages=[{"role": "nobody"}]), b"messages[0].role: "),
-        (chat(messages=CHAT["messages"][:1] + CHAT["messages"][2:]), b"turns[1].parts[0]: "),
+        (chat(messages=CHAT["messages"][:1] + CHAT["messages"][2:]), b"messages[1]: "),
         (chat(tool_choice="required"), b"tool_choice: "),
         (b'{"model": "m", "messages": [], "tools": ' + b"[" * 300 + b"]" * 300 + b"}", b"tools: nested deeper"),
     ],

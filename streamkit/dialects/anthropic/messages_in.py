@@ -171,7 +171,7 @@ class BlockReader:
         call_id, name = block.needed("id"), block.needed("name")
         if not isinstance(block.peek("input"), dict):
             raise block.wrong(f"an object is needed, not {kind_of(block.peek('input'))}", "input")
-        call = ToolCall(self._calls, call_id, name, block.text_of("input"), cache=cache_mark(block))
+        call = ToolCall(self._calls, call_id, name, block.text_of("input"), cache=cache_mark(block), place=block.place)
         self._calls += 1
         call.signature, self._signature = self._signature, None
         call.extras = block.rest() or None
@@ -190,7 +190,7 @@ class BlockReader:
     # -- results ---------------------------------------------------------------------------------------------------
 
     def _result(self, block: Fields) -> ToolResult:
-        result = ToolResult(block.needed("tool_use_id"))
+        result = ToolResult(block.needed("tool_use_id"), place=block.place)
         said = BlockReader("tool_result").read(block.text_or_each("content"))
         result.parts = cast("list[Text | Media | Aside]", said)
         result.is_error = block.boolean("is_error") or False

@@ -146,7 +146,7 @@ class BlockReader:
         call_id, name = use.needed("toolUseId"), use.needed("name")
         if not isinstance(use.peek("input"), dict):
             raise use.wrong(f"an object is needed, not {kind_of(use.peek('input'))}", "input")
-        call = ToolCall(self._calls, call_id, name, use.text_of("input"))
+        call = ToolCall(self._calls, call_id, name, use.text_of("input"), place=use.place)
         self._calls += 1
         call.signature, self._signature = self._signature, None
         call.extras = use.rest() or None
@@ -199,7 +199,7 @@ class BlockReader:
 
 
 def _result(fields: Fields) -> ToolResult:
-    result = ToolResult(fields.needed("toolUseId"))
+    result = ToolResult(fields.needed("toolUseId"), place=fields.place)
     said = BlockReader("toolResult").read(fields.needed_each("content"))
     result.parts = cast("list[Text | Media | Aside]", said)
     match fields.string("status"):

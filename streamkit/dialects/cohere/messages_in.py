@@ -96,12 +96,18 @@ class MessageReader:
         if kind != "function":
             raise call.wrong(f"there is no call of type {kind!r}", "type")
         function = call.needed_fields("function")
-        read = ToolCall(number, call.string("id") or "", function.needed("name"), function.string("arguments") or "")
+        read = ToolCall(
+            number,
+            call.string("id") or "",
+            function.needed("name"),
+            function.string("arguments") or "",
+            place=call.place,
+        )
         read.extras = call.rest() or None
         return read
 
     def _result(self, message: Fields) -> ToolResult:
-        result = ToolResult(message.string("tool_call_id") or "")
+        result = ToolResult(message.string("tool_call_id") or "", place=message.place)
         content = message.text_or_each("content")
         said = (Text(content) if content else None,) if isinstance(content, str) else map(self._given, content)
         result.parts = [part for part in said if part is not None]

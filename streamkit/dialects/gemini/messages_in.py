@@ -155,7 +155,7 @@ class MessageReader:
         if not isinstance(arguments, dict | None):
             raise call.wrong(f"an object is needed, not {kind_of(arguments)}", "args")
         text = "{}" if arguments is None else call.text_of("args")
-        read = ToolCall(self._calls, call.string("id") or "", call.needed("name"), text)
+        read = ToolCall(self._calls, call.string("id") or "", call.needed("name"), text, place=call.place)
         self._calls += 1
         if not read.id:
             _, content, _, number = part.path
@@ -173,7 +173,7 @@ class MessageReader:
     def _result(self, part: Fields, parts: list[Part]) -> None:
         response = part.needed_fields("functionResponse")
         call_id, name = response.string("id") or "", response.needed("name")
-        result = ToolResult(self._waiting.answer(call_id, name), name=name)
+        result = ToolResult(self._waiting.answer(call_id, name), name=name, place=response.place)
         self._said(response, result)
         for inner in response.each("parts"):
             kind = _kind(inner)

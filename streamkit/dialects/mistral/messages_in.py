@@ -141,7 +141,7 @@ class MistralMessageReader(MessageReader):
         function = call.needed_fields("function")
         is_object = isinstance(function.peek("arguments"), dict)
         arguments = function.text_of("arguments") if is_object else function.string("arguments") or ""
-        read = ToolCall(number, text_of(call.string("id")) or "", function.needed("name"), arguments)
+        read = ToolCall(number, text_of(call.string("id")) or "", function.needed("name"), arguments, place=call.place)
         read.extras = call.rest() or None
         return read
 

@@ -160,7 +160,7 @@ class OllamaRequestReader:
         if not isinstance(arguments, dict | None):
             raise function.wrong(f"an object is needed, not {kind_of(arguments)}", "arguments")
         text = "" if arguments is None else function.text_of("arguments")
-        read = ToolCall(number, call.string("id") or "", function.needed("name"), text)
+        read = ToolCall(number, call.string("id") or "", function.needed("name"), text, place=call.place)
         if not read.id:
             read.id, read.id_made = f"call_{message.path[-1]}_{number}", True
         if function.peek("index") == number:
@@ -172,6 +172,6 @@ class OllamaRequestReader:
 
     def _result(self, message: Fields) -> ToolResult:
         call_id, name = message.string("tool_call_id") or "", message.string("tool_name")
-        result = ToolResult(self._waiting.answer(call_id, name), [*self._content(message)], name)
+        result = ToolResult(self._waiting.answer(call_id, name), [*self._content(message)], name, place=message.place)
         result.extras = message.rest() or None
         return result

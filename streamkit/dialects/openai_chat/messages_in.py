@@ -197,7 +197,9 @@ class MessageReader:
         if kind not in INPUTS:
             raise call.wrong(f"there is no call of type {kind!r}", "type")
         called = call.needed_fields(kind)
-        read = ToolCall(number, call.string("id") or "", called.needed("name"), called.string(INPUTS[kind]) or "")
+        read = ToolCall(
+            number, call.string("id") or "", called.needed("name"), called.string(INPUTS[kind]) or "", place=call.place
+        )
         read.kind = cast("ToolKind", kind)
         if read.kind == "custom":
             self._custom.add(read.id)
@@ -210,18 +212,18 @@ class MessageReader:
     def _function_call(self, function: Fields, message: Fields, number: int) -> ToolCall:
         name = function.needed("name")
         call_id = self._functions[name] = f"function_call_{message.path[-1]}"
-        return ToolCall(number, call_id, name, function.string("arguments") or "")
+        return ToolCall(number, call_id, name, function.string("arguments") or "", place=function.place)
 
     def result(self, message: Fields) -> ToolResult:
         call_id = message.string("tool_call_id") or ""
-        result = ToolResult(call_id, self._said(message), message.string("name"))
+        result = ToolResult(call_id, self._said(message), message.string("name"), place=message.place)
         result.kind = "custom" if call_id in self._custom else "function"
         result.extras = message.rest() or None
         return result
 
     def _function_result(self, message: Fields) -> ToolResult:
         name = message.needed("name")
-        result = ToolResult(self._functions.pop(name, ""), self._said(message), name)
+        result = ToolResult(self._functions.pop(name, ""), self._said(message), name, place=message.place)
         result.extras = message.rest() or None
         return result
 

@@ -191,7 +191,7 @@ class MessageReader(ContentReader):
         said = self._assistants()
         number = sum(isinstance(part, ToolCall) for part in said)
         call_id, name = item.string("call_id") or "", item.needed("name")
-        call = ToolCall(number, call_id, name, item.string(CALL_INPUTS[kind]) or "")
+        call = ToolCall(number, call_id, name, item.string(CALL_INPUTS[kind]) or "", place=item.place)
         call.kind = "custom" if kind == "custom_tool_call" else "function"
         call.signature, self._signature = self._signature, None
         call.extras = members(item)
@@ -206,7 +206,7 @@ class MessageReader(ContentReader):
         return not self.stored or (isinstance(call_id, str) and call_id in self._calls)
 
     def _result(self, item: Fields, kind: str) -> None:
-        result = ToolResult(item.string("call_id") or "", name=item.string("name"))
+        result = ToolResult(item.string("call_id") or "", name=item.string("name"), place=item.place)
         result.kind = "custom" if kind == OUTPUTS["custom"] else "function"
         parts = self.content(item, "output")
         for number, part in enumerate(parts):
