@@ -16,6 +16,7 @@ from streamkit.errors import BadRequest
 from streamkit.messages import Options, Part, Request, Text, Tool, ToolCall, ToolChoice, ToolResult, Turn
 from streamkit.report import StreamReport
 from tests.corpora import requests
+from tests.requests.sdk_types import faults
 
 WITH_BODIES = [name for name, dialect in DIALECTS.items() if dialect.bodies is not None]
 PAIRS = list(product(WITH_BODIES, WITH_BODIES))
@@ -46,6 +47,15 @@ def test_recorded_requests_become_requests_of_every_dialect(source, target):
         assert calls_of(again) == calls_of(request), recording.name
         assert len(results_of(again)) == len(results_of(request)), recording.name
     assert written >= len(requests(source)) * 0.9
+
+
+@pytest.mark.parametrize(("source", "target"), [(source, target) for source, target in PAIRS if source != target])
+def test_with_imitation_none_is_refused_and_the_official_types_take_each(source, target):
+    for recording in requests(source):
+        request = decode_request(orjson.dumps(recording.body), source)
+        request.model = request.model or "m-1"
+        body = encode_request(request, target, repair=True, emulate=True)
+        assert faults(target, orjson.loads(body)) == [], recording.name
 
 
 def written_or_refused(request: Request, target: str) -> tuple[bytes | None, Any]:
