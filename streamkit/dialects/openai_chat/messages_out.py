@@ -307,7 +307,7 @@ class MessageWriter(RequestWriter):
         if result.cache is not None:
             self.lose("cache_mark", result.cache)
         message = {"role": "tool", "tool_call_id": self.call_id(result.call_id), "content": self.content(parts)}
-        if result.name is not None and self.own:  # elsewhere the call says it
+        if result.name is not None and self.own and result.place:  # as it came; of other results the call says it
             message["name"] = result.name
         return merged(message, self.extras(result.extras))
 
