@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import orjson
@@ -178,19 +177,17 @@ def test_gaps_and_texts_are_bounded_together():
 
 @pytest.mark.parametrize("paths", [["$.a"], ["$.a", "$.b"], ["$.a.b.c", "$.a.b.d"]])
 def test_many_parts_take_linear_time(paths):
-    begin = time.perf_counter()
+    """Or the time limit of a test ends it."""
     built, _ = joined(
         [{"jsonPath": path, "stringValue": "fourteen chars"} for _ in range(100_000 // len(paths)) for path in paths]
     )
-    assert time.perf_counter() - begin < 5
     assert len(built) < 3_000_000
 
 
 def test_a_long_list_of_calls_is_refused_before_it_is_searched():
+    """Or the time limit of a test ends it."""
     body = events(chunk(*[call("f", {"x": 1})] * 20_000))
-    begin = time.perf_counter()
     found = read("gemini", [body])
-    assert time.perf_counter() - begin < 5
     assert found.fault.startswith(TooManyToolCalls.__name__)
 
 

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -352,9 +351,7 @@ def test_patterns_are_bounded_in_number_size_and_backtracking():
     with pytest.raises(BadToolSchema, match="when compiled"):
         ToolSchemas({"f": {"pattern": r"(\pL{200}){50}"}}).compile()
     pattern = {"pattern": "^(?=a)(a|aa)+(?<!b)$"}
-    began = time.perf_counter()
     assert reason_of({"additionalProperties": pattern}, json.dumps({"a": "a" * 60 + "!"}))
-    assert time.perf_counter() - began < 2
     # what was given up matches nothing, not even a negation; the library's own limit is ten times ours
     assert check({"additionalProperties": {"not": pattern}}, json.dumps({"a": "a" * 10 + "!"})).kind == "complete"
     assert reason_of({"additionalProperties": {"not": pattern}}, json.dumps({"a": "a" * 24 + "!"}))
@@ -422,12 +419,11 @@ def expression(depth, leaf):
 
 
 def test_recursive_schemas_are_judged_and_explained_in_bounded_time():
-    began = time.perf_counter()
+    """Or the time limit of a test ends it."""
     schemas = ToolSchemas({"f": EXPRESSION})
     assert schemas.check("f", expression(100, 1)).kind == "complete"
     assert schemas.check("f", expression(100, "x")) == Verdict("schema_invalid", UNEXPLAINED)
     assert "anyOf" in schemas.check("f", expression(1, "x")).reason
-    assert time.perf_counter() - began < 3
 
 
 def test_a_million_wrong_values_are_not_listed():
