@@ -107,13 +107,7 @@ def _member_spans(document: bytes, at: int) -> dict[str | int, slice]:
 def item_texts(array: str) -> list[bytes]:
     """Return the text of each item of an array's text, in one walk: to look into many of them, cut it up first."""
     document = array.encode()
-    items: list[bytes] = []
-    at = _between(document, 1).end()
-    while document[at] not in _CLOSERS:
-        end = _skip(document, at)
-        items.append(document[at:end])
-        at = _between(document, end).end()
-    return items
+    return [document[span] for span in _member_spans(document, 0).values()]
 
 
 def _next_on_path(document: bytes, at: int, entered: list[int], path: tuple[str | int, ...]) -> int | None:
