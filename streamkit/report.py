@@ -206,6 +206,11 @@ class StreamReport:
         if what and len(self.lost) < NAMED:
             self.lost.append((kind, what))
 
+    def withhold(self, kind: str, call_id: str | None, name: str | None, arguments: str) -> None:
+        """Count the loss of a call, or of text of one, and keep the text."""
+        self.lose(kind)
+        self.withheld.append(Withheld(kind, call_id, name or None, arguments))
+
     @property
     def status(self) -> Status:
         """The exit status that this stream deserves."""

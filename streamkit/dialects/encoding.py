@@ -194,8 +194,7 @@ class EventEncoder:
 
     def withhold(self, kind: str, call_id: str | None, name: str | None, arguments: str) -> None:
         """Count the loss of a call and keep its text in the report."""
-        self.report.lose(kind)
-        self.report.withheld.append(Withheld(kind, call_id, name, arguments))
+        self.report.withhold(kind, call_id, name, arguments)
 
     def lose(self, kind: str) -> None:
         self.report.lose(kind)

@@ -35,7 +35,7 @@ from streamkit.dialects.writing import merged
 from streamkit.events import Aside, Opaque, WireEvent
 from streamkit.limits import Limits
 from streamkit.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
-from streamkit.report import StreamReport, Withheld
+from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import item_texts, value_text
 
 #: What a stream says at its end.
@@ -167,8 +167,7 @@ class AnthropicResponseWriter:
     def _call(self, call: ToolCall, blocks: BlockList) -> None:
         text = object_arguments(call, self.encoding.limits, self.report) if call.name else None
         if text is None:
-            self.report.lose("call_withheld")
-            self.report.withheld.append(Withheld("call_withheld", call.id, call.name or None, call.arguments))
+            self.report.withhold("call_withheld", call.id, call.name, call.arguments)
             return
         if call.signature is not None:  # Anthropic signs no calls: it stands before the call, sealed
             blocks.add(_redacted("call", call.signature))

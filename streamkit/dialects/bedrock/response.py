@@ -43,7 +43,7 @@ from streamkit.events import Aside, Opaque, UsageReported, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
 from streamkit.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
-from streamkit.report import StreamReport, Withheld
+from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import item_texts, value_text
 
 CITED = frozenset({"content", "citations"})
@@ -231,8 +231,7 @@ class BedrockResponseWriter:
     def _call(self, call: ToolCall, blocks: BlockList) -> None:
         text = object_arguments(call, self.encoding.limits, self.report) if call.name else None
         if text is None:
-            self.report.lose("call_withheld")
-            self.report.withheld.append(Withheld("call_withheld", call.id, call.name or None, call.arguments))
+            self.report.withhold("call_withheld", call.id, call.name, call.arguments)
             return
         if call.signature is not None:  # Bedrock signs no calls: it stands before the call, sealed
             blocks.add(_redacted("call", call.signature))

@@ -31,7 +31,7 @@ from streamkit.dialects.writing import merged
 from streamkit.events import Aside, ProviderFailed, TextDelta, WireEvent
 from streamkit.limits import Limits
 from streamkit.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
-from streamkit.report import StreamReport, Withheld
+from streamkit.report import StreamReport
 
 #: What is read of a body, and of the message in it. The rest is the vendor's own.
 BODY_FIELDS: Final = frozenset({"id", "finish_reason", "message", "usage", "logprobs", "error"})
@@ -205,8 +205,7 @@ class CohereResponseWriter:
     def call(self, call: ToolCall) -> dict[str, Any] | None:
         """One call; None for one that a client could do nothing with. Readers parse the arguments, and "" is no JSON."""
         if not call.name or not call.ended:
-            self.report.lose("call_withheld")
-            self.report.withheld.append(Withheld("call_withheld", call.id, call.name or None, call.arguments))
+            self.report.withhold("call_withheld", call.id, call.name, call.arguments)
             return None
         arguments = call.arguments if call.arguments.strip() else "{}"
         if call.kind == "custom":

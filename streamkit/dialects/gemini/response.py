@@ -34,7 +34,7 @@ from streamkit.framing.frame import Frame
 from streamkit.framing.json_array import JSONArrayParser
 from streamkit.limits import Limits
 from streamkit.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
-from streamkit.report import StreamReport, Withheld
+from streamkit.report import StreamReport
 
 
 def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
@@ -195,8 +195,7 @@ class _Parts:
     def _call(self, call: ToolCall) -> None:
         text = object_arguments(call, self._writer.encoding.limits, self._report) if call.name else None
         if text is None:
-            self._report.lose("call_withheld")
-            self._report.withheld.append(Withheld("call_withheld", call.id, call.name or None, call.arguments))
+            self._report.withhold("call_withheld", call.id, call.name, call.arguments)
             return
         body: dict[str, Any] = {"name": call.name, "args": orjson.Fragment(text), "id": call.id}
         if call.extras and self._writer.response.vendor == VENDOR:

@@ -21,7 +21,7 @@ from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage, le
 from streamkit.events import Aside, WireEvent
 from streamkit.limits import Limits
 from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
-from streamkit.report import StreamReport, Withheld
+from streamkit.report import StreamReport
 
 #: Where a part stands in a message: going back is a loss.
 PLACES: Final = {Reasoning: 0, Text: 1, Refusal: 1, ToolCall: 2}
@@ -99,8 +99,7 @@ class OllamaResponseWriter:
             self.report.lose("metadata")
         arguments = object_arguments(call, self.encoding.limits, self.report)
         if arguments is None or not call.name:
-            self.report.lose("call_withheld")
-            self.report.withheld.append(Withheld("call_withheld", call.id, call.name or None, call.arguments))
+            self.report.withhold("call_withheld", call.id, call.name, call.arguments)
             return None
         written: dict[str, Any] = {"function": {"name": call.name, "arguments": orjson.Fragment(arguments)}}
         if self.encoding.profile.call_ids:

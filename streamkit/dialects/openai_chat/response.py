@@ -25,7 +25,7 @@ from streamkit.dialects.writing import merged
 from streamkit.events import Aside, ProviderFailed, TerminatorSeen, WireEvent
 from streamkit.limits import Limits
 from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
-from streamkit.report import StreamReport, Withheld
+from streamkit.report import StreamReport
 
 #: Where a part stands in a message: going back is a loss.
 PLACES: Mapping[type, int] = {Reasoning: 0, Text: 1, Refusal: 1, ToolCall: 2}
@@ -182,8 +182,7 @@ class ChatResponseWriter:
 
     def withheld(self, call: ToolCall) -> None:
         """Count a call that is not written."""
-        self.report.lose("call_withheld")
-        self.report.withheld.append(Withheld("call_withheld", call.id, call.name or None, call.arguments))
+        self.report.withhold("call_withheld", call.id, call.name, call.arguments)
 
     def aside(self, aside: Aside, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> None:
         """What only this dialect knows, in its place; what came in pieces becomes one."""

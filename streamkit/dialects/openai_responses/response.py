@@ -44,7 +44,7 @@ from streamkit.messages import (
     Text,
     ToolCall,
 )
-from streamkit.report import StreamReport, Withheld
+from streamkit.report import StreamReport
 
 #: What a stream says only at its end.
 LAST: Final = frozenset({"completed_at"})
@@ -212,8 +212,7 @@ class ResponsesBodyWriter:
     def _call(self, call: ToolCall, output: OutputList) -> None:
         """A call. One that is cut says so: clients run those that are completed."""
         if not call.name:
-            self.report.lose("call_withheld")
-            self.report.withheld.append(Withheld("call_withheld", call.id, None, call.arguments))
+            self.report.withhold("call_withheld", call.id, call.name, call.arguments)
             return
         if call.signature is not None:  # nothing signs a call here: it stands before the call, sealed
             output.add(self._sealed("call", call.signature))
