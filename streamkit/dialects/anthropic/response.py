@@ -3,14 +3,14 @@
 Reading. A message says at once what a stream says in pieces, so it is taken apart into the frames of one, which the decoder of
 streams reads. What a stream says at its end stands beside the rest here: stop reason and details, the container.
 
-Writing. Blocks stand in the order of the parts. An input is an object: a call whose text is cut off is withheld, since a
-client would run it. What is lost is counted as the encoder of streams does.
+Writing is that of ``block_bodies.py``.
 
 Source: dialects.md §3.1, §3.3, §7.2, §7.5.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
@@ -28,13 +28,13 @@ from streamkit.dialects.anthropic.wire import (
     encode_usage,
 )
 from streamkit.dialects.base import Encoding
+from streamkit.dialects.block_bodies import Block, BlockResponseWriter
 from streamkit.dialects.decoding import read_body
-from streamkit.dialects.encoding import failure_of, object_arguments
-from streamkit.dialects.opaque import Kind, seal
+from streamkit.dialects.encoding import failure_of
 from streamkit.dialects.writing import merged
-from streamkit.events import Aside, Opaque, WireEvent
+from streamkit.events import Aside, WireEvent
 from streamkit.limits import Limits
-from streamkit.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.messages import Response, ToolCall
 from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import item_texts, value_text
 
@@ -95,23 +95,21 @@ class AnthropicBodyDecoder(AnthropicDecoder):
         return value_text(self._block_text, "input")
 
 
-class AnthropicResponseWriter:
+class AnthropicResponseWriter(BlockResponseWriter):
+    vendor = VENDOR
+    inexact_stops = INEXACT_STOPS
+    blocks: BlockList
+
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
-        self.response = response
-        self.encoding = encoding
-        self.report = report
-        self._own = response.vendor == VENDOR
+        super().__init__(response, encoding, report)
         self._beside: dict[str, Any] = {}
-        self._calls = 0  # that were written
 
     def body(self) -> dict[str, Any]:
         response = self.response
         failure = failure_of(response, self.report)
         if failure is not None:
             return encode_error(failure, self.report)
-        for _ in response.choices[1:]:
-            self.report.lose("extra_choice")
-        choice = response.choices[0] if response.choices else Choice(stop_reason="stop")
+        choice = self.choice()
         content = self.content(choice)
         body = {
             "id": response.id or self.encoding.make_id("msg_"),
@@ -119,81 +117,31 @@ class AnthropicResponseWriter:
             "role": "assistant",
             "model": response.model or "",
             "content": content,
-            "stop_reason": self._stop_reason(choice),
+            "stop_reason": STOP_NAMES[self.stop(choice)],
             "stop_sequence": choice.stop_sequence,
             "usage": encode_usage(response.usage),
         }
         count_usage_losses(response.usage, self.report)
-        if response.extras and not self._own:
-            self.report.lose("response_fields")
-        return merged(merged(body, self._beside), response.extras if self._own else {})
+        return merged(merged(body, self._beside), response.extras if self.own else {})
 
-    def _stop_reason(self, choice: Choice) -> str:
-        """The stop reason. Where every call was withheld, the client must not wait for one."""
-        reason = choice.stop_reason or "other"
-        unfounded = reason == "tool_calls" and not self._calls
-        if unfounded or reason in INEXACT_STOPS:
-            self.report.lose("stop_reason")
-        return STOP_NAMES["stop" if unfounded else reason]
+    def block_list(self) -> BlockList:
+        return BlockList(self.report)
 
-    # -- content ---------------------------------------------------------------------------------------------------
+    def text(self, text: str, label: int) -> None:
+        self.blocks.text({"type": "text", "text": text}, label)
 
-    def content(self, choice: Choice) -> list[dict[str, Any]]:
-        blocks = BlockList(self.report)
-        if choice.refusal:
-            self.report.lose("refusal_as_text")
-        for part in choice.parts:
-            self._part(part, blocks)
-        return blocks.finish()
+    def thinking(self, text: str, signature: str | None) -> Block:
+        return {"type": "thinking", "thinking": text, "signature": signature or ""}  # a member that must be there
 
-    def _part(self, part: Part, blocks: BlockList) -> None:
-        match part:
-            case Text() | Refusal():
-                if part.text:
-                    blocks.text({"type": "text", "text": part.text}, part.block)
-                if isinstance(part, Text) and part.signature is not None:
-                    blocks.add(_redacted("text" if part.text else "part", part.signature))
-            case Reasoning():
-                blocks.add({"type": "thinking", "thinking": part.text, "signature": _signature(part.signature)})
-            case RedactedReasoning():
-                blocks.add(_redacted("opaque", part.opaque))
-            case ToolCall():
-                self._call(part, blocks)
-            case Aside():
-                self._aside(part, blocks)
-            case _:
-                raise TypeError(f"a response has no {type(part).__name__}")
+    def redacted(self, data: str) -> Block:
+        return {"type": "redacted_thinking", "data": data}
 
-    def _call(self, call: ToolCall, blocks: BlockList) -> None:
-        text = object_arguments(call, self.encoding.limits, self.report) if call.name else None
-        if text is None:
-            self.report.withhold("call_withheld", call.id, call.name, call.arguments)
-            return
-        if call.signature is not None:  # Anthropic signs no calls: it stands before the call, sealed
-            blocks.add(_redacted("call", call.signature))
-        block = {"type": "tool_use", "id": call.id, "name": call.name, "input": orjson.Fragment(text)}
-        if call.extras and not self._own:
-            self.report.lose("metadata")
-        self._calls += 1
-        blocks.add(merged(block, call.extras or {}) if self._own else block)
+    def use(self, call: ToolCall, arguments: bytes, extras: Mapping[str, Any]) -> Block:
+        block = {"type": "tool_use", "id": call.id, "name": call.name, "input": orjson.Fragment(arguments)}
+        return merged(block, extras)
 
-    def _aside(self, part: Aside, blocks: BlockList) -> None:
-        if part.vendor != VENDOR:
-            self.report.lose(part.kind, what=part.type)
-        elif part.type.startswith(MESSAGE_DELTA):
-            self._beside[part.type.removeprefix(MESSAGE_DELTA)] = part.raw
-        else:
-            blocks.aside(part)
-
-
-def _redacted(kind: Kind, opaque: Opaque) -> dict[str, Any]:
-    """Redacted thinking: this vendor's as it is, what is another's or belongs to a part sealed."""
-    own = kind == "opaque" and opaque.vendor == VENDOR
-    return {"type": "redacted_thinking", "data": opaque.blob if own else seal(kind, opaque.vendor, opaque.blob)}
-
-
-def _signature(opaque: Opaque | None) -> str:
-    """The signature of a thinking block, a member that must be there."""
-    if opaque is None:
-        return ""
-    return opaque.blob if opaque.vendor == VENDOR else seal("reasoning", opaque.vendor, opaque.blob)
+    def beside(self, part: Aside) -> bool:
+        if not part.type.startswith(MESSAGE_DELTA):
+            return False
+        self._beside[part.type.removeprefix(MESSAGE_DELTA)] = part.raw
+        return True

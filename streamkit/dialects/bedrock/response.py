@@ -7,15 +7,14 @@ of InvokeModel, and is read by Anthropic's decoder.
 An error body's kind stands in a header of the answer, which is not seen here, or in ``__type`` beside the message; so it is
 written there.
 
-Writing. Blocks stand in the order of the parts. An input is an object: a call whose text is cut off is withheld, since a
-client would run it. What is lost is counted as the encoder of streams does.
+Writing is that of ``block_bodies.py``.
 
 Source: dialects.md §6.1, §7.2, §7.5; botocore's model of ``ConverseResponse``, and its parser of errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import orjson
@@ -35,14 +34,14 @@ from streamkit.dialects.bedrock.wire import (
     encode_usage,
     stop_name,
 )
+from streamkit.dialects.block_bodies import Block, BlockResponseWriter
 from streamkit.dialects.decoding import count_of, read_body, said
-from streamkit.dialects.encoding import failure_of, object_arguments
-from streamkit.dialects.opaque import Kind, seal
-from streamkit.dialects.writing import merged
-from streamkit.events import Aside, Opaque, UsageReported, WireEvent
+from streamkit.dialects.encoding import failure_of
+from streamkit.dialects.writing import given, merged
+from streamkit.events import Aside, UsageReported, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
-from streamkit.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.messages import Response, ToolCall
 from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import item_texts, value_text
 
@@ -142,30 +141,26 @@ class BedrockBodyDecoder(BedrockDecoder):
             raise native.fault
 
 
-class BedrockResponseWriter:
+class BedrockResponseWriter(BlockResponseWriter):
+    vendor = VENDOR
+    inexact_stops = INEXACT_STOPS
+    blocks: BlockList
+
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
-        self.response = response
-        self.encoding = encoding
-        self.report = report
-        self._own = response.vendor == VENDOR
+        super().__init__(response, encoding, report)
         self._fields: dict[str, Any] = {}
         self._metadata: dict[str, Any] = {}
-        self._calls = 0  # that were written
 
     def body(self) -> dict[str, Any]:
         response = self.response
         failure = failure_of(response, self.report)
         if failure is not None:
             return encode_exception(failure, self.report)
-        for _ in response.choices[1:]:
-            self.report.lose("extra_choice")
-        choice = response.choices[0] if response.choices else Choice(stop_reason="stop")
+        choice = self.choice()
         message = {"role": "assistant", "content": self.content(choice)}
-        if response.extras and not self._own:
-            self.report.lose("response_fields")
         body: dict[str, Any] = {
-            "output": {"message": merged(message, response.extras if self._own else {})},
-            "stopReason": self._stop_reason(choice),
+            "output": {"message": merged(message, response.extras if self.own else {})},
+            "stopReason": stop_name(self.stop(choice), choice.native_stop_reason),
             "usage": self._usage(),
             "metrics": self._metrics(),
         }
@@ -179,14 +174,6 @@ class BedrockResponseWriter:
             body["additionalModelResponseFields"] = self._fields
         return merged(body, self._metadata)
 
-    def _stop_reason(self, choice: Choice) -> str:
-        """The stop reason. Where every call was withheld, the client must not wait for one."""
-        reason = choice.stop_reason or "other"
-        unfounded = reason == "tool_calls" and not self._calls
-        if unfounded or reason in INEXACT_STOPS:
-            self.report.lose("stop_reason")
-        return "end_turn" if unfounded else stop_name(reason, choice.native_stop_reason)
-
     def _usage(self) -> dict[str, Any]:
         usage = self.response.usage or UsageReported()
         count_usage_losses(usage, self.report)
@@ -199,65 +186,27 @@ class BedrockResponseWriter:
 
     # -- content ---------------------------------------------------------------------------------------------------
 
-    def content(self, choice: Choice) -> list[dict[str, Any]]:
-        blocks = BlockList(self.report)
-        if choice.refusal:
-            self.report.lose("refusal_as_text")
-        for part in choice.parts:
-            self._part(part, blocks)
-        return blocks.finish()
+    def block_list(self) -> BlockList:
+        return BlockList(self.report)
 
-    def _part(self, part: Part, blocks: BlockList) -> None:
-        match part:
-            case Text() | Refusal():
-                if part.text:
-                    blocks.text(part.text, part.block)
-                if isinstance(part, Text) and part.signature is not None:
-                    blocks.add(_redacted("text" if part.text else "part", part.signature))
-            case Reasoning():
-                thought = {"text": part.text}
-                if part.signature is not None:
-                    thought["signature"] = _signature(part.signature)
-                blocks.add({"reasoningContent": {"reasoningText": thought}})
-            case RedactedReasoning():
-                blocks.add(_redacted("opaque", part.opaque))
-            case ToolCall():
-                self._call(part, blocks)
-            case Aside():
-                self._aside(part, blocks)
-            case _:
-                raise TypeError(f"a response has no {type(part).__name__}")
+    def text(self, text: str, label: int) -> None:
+        self.blocks.text(text, label)
 
-    def _call(self, call: ToolCall, blocks: BlockList) -> None:
-        text = object_arguments(call, self.encoding.limits, self.report) if call.name else None
-        if text is None:
-            self.report.withhold("call_withheld", call.id, call.name, call.arguments)
-            return
-        if call.signature is not None:  # Bedrock signs no calls: it stands before the call, sealed
-            blocks.add(_redacted("call", call.signature))
-        use = {"toolUseId": call.id, "name": call.name, "input": orjson.Fragment(text)}
-        if call.extras and not self._own:
-            self.report.lose("metadata")
-        self._calls += 1
-        blocks.add({"toolUse": merged(use, call.extras or {}) if self._own else use})
+    def thinking(self, text: str, signature: str | None) -> Block:
+        return {"reasoningContent": {"reasoningText": given(text=text, signature=signature)}}
 
-    def _aside(self, part: Aside, blocks: BlockList) -> None:
-        if part.vendor != VENDOR:
-            self.report.lose(part.kind, what=part.type)
-        elif part.type == EXTRA_FIELDS:
+    def redacted(self, data: str) -> Block:
+        return {"reasoningContent": {"redactedContent": data}}
+
+    def use(self, call: ToolCall, arguments: bytes, extras: Mapping[str, Any]) -> Block:
+        use = {"toolUseId": call.id, "name": call.name, "input": orjson.Fragment(arguments)}
+        return {"toolUse": merged(use, extras)}
+
+    def beside(self, part: Aside) -> bool:
+        if part.type == EXTRA_FIELDS:
             self._fields = dict(part.raw)
         elif part.type.startswith(METADATA):
             self._metadata[part.type.removeprefix(METADATA)] = part.raw
         else:
-            blocks.aside(part)
-
-
-def _redacted(kind: Kind, opaque: Opaque) -> dict[str, Any]:
-    """Redacted content: this vendor's as it is, what is another's or belongs to a part sealed."""
-    own = kind == "opaque" and opaque.vendor == VENDOR
-    data = opaque.blob if own else seal(kind, opaque.vendor, opaque.blob)
-    return {"reasoningContent": {"redactedContent": data}}
-
-
-def _signature(opaque: Opaque) -> str:
-    return opaque.blob if opaque.vendor == VENDOR else seal("reasoning", opaque.vendor, opaque.blob)
+            return False
+        return True
