@@ -14,15 +14,14 @@ from typing import Final, Literal, TypeAlias, cast
 
 from streamkit.dialects.anthropic.asides import CONTENT, aside_of, frames_of
 from streamkit.dialects.anthropic.wire import CACHE_SPANS, VENDOR
-from streamkit.dialects.opaque import unseal
+from streamkit.dialects.block_reading import BlockParts
 from streamkit.dialects.reading import Fields, kind_of
-from streamkit.events import Aside, Opaque
+from streamkit.events import Aside
 from streamkit.messages import (
     CacheMark,
     Media,
     Part,
     Reasoning,
-    RedactedReasoning,
     Text,
     ToolCall,
     ToolResult,
@@ -68,24 +67,19 @@ class MessageReader:
         self.turns.append(turn)
 
 
-class BlockReader:
-    """Content blocks to parts, each labelled by its place."""
+class BlockReader(BlockParts):
+    """Content blocks to parts."""
 
     def __init__(self, place: Place) -> None:
+        super().__init__(VENDOR)
         self._place = place
-        self._parts: list[Part] = []
-        self._calls = 0
-        self._text: Text | None = None  # the last one
-        self._signature: Opaque | None = None  # of the next call
 
     def read(self, content: str | list[Fields]) -> list[Part]:
         if isinstance(content, str):
             return [Text(content)] if content else []
         for number, block in enumerate(content):
             self._block(block, number)
-        if self._signature is not None:  # the call that it signed is gone
-            self._parts.append(RedactedReasoning(self._signature))
-        return self._parts
+        return self.finish()
 
     def _block(self, block: Fields, number: int) -> None:
         kind = block.needed("type")
@@ -97,26 +91,27 @@ class BlockReader:
             case "text":
                 self._text_block(block, number)
             case "image" | "document" if _source_kind(block) in SOURCES[kind]:
-                self._parts.append(self._media(block, kind))
+                self.parts.append(self._media(block, kind))
             case "thinking":
                 self._thinking(block, number)
             case "redacted_thinking":
-                self._redacted(block, number)
+                data = block.needed("data")
+                self.redacted(data, number, block.rest() or None)
             case "tool_use":
-                self._parts.append(self._call(block))
+                self.call(self._call(block))
             case "tool_result":
-                self._parts.append(self._result(block))
+                self.parts.append(self._result(block))
             case _:
                 self._aside(block, kind, number)
 
     # -- text and media --------------------------------------------------------------------------------------------
 
     def _text_block(self, block: Fields, number: int) -> None:
-        text = self._text = Text(block.needed("text"), cache=cache_mark(block), block=number)
+        text = self.last_text = Text(block.needed("text"), cache=cache_mark(block), block=number)
         citations = block.listed("citations")
         text.extras = block.rest() or None
-        self._parts.append(text)
-        self._parts += [Aside(VENDOR, "citation", "citations_delta", citation, block=number) for citation in citations]
+        self.parts.append(text)
+        self.parts += [Aside(VENDOR, "citation", "citations_delta", citation, block=number) for citation in citations]
 
     def _media(self, block: Fields, kind: str) -> Media:
         source = block.needed_fields("source")
@@ -141,51 +136,27 @@ class BlockReader:
 
     def _thinking(self, block: Fields, number: int) -> None:
         part = Reasoning(block.string("thinking") or "", "summary", block=number)
-        if blob := block.string("signature"):
-            sealed = unseal(blob)
-            part.signature = Opaque(VENDOR, blob) if sealed is None else Opaque(sealed.vendor, sealed.blob)
+        part.signature = self.signature(block.string("signature"))
         part.extras = block.rest() or None
-        self._parts.append(part)
-
-    def _redacted(self, block: Fields, number: int) -> None:
-        """Thinking that only its vendor can read, or what was sealed as such (see ``content.py``)."""
-        data = block.needed("data")
-        sealed = unseal(data)
-        if sealed is None:
-            extras = block.rest() or None
-            self._parts.append(RedactedReasoning(Opaque(VENDOR, data), extras, block=number))
-            return
-        opaque = Opaque(sealed.vendor, sealed.blob)
-        if sealed.kind == "call":
-            self._signature = opaque
-        elif sealed.kind == "opaque":
-            self._parts.append(RedactedReasoning(opaque, block=number))
-        elif sealed.kind == "reasoning":
-            self._parts.append(Reasoning("", signature=opaque, block=number))
-        elif sealed.kind == "text" and self._text is not None:
-            self._text.signature = opaque
-        else:
-            self._parts.append(Text("", opaque, block=number))
+        self.parts.append(part)
 
     def _call(self, block: Fields) -> ToolCall:
         call_id, name = block.needed("id"), block.needed("name")
         if not isinstance(block.peek("input"), dict):
             raise block.wrong(f"an object is needed, not {kind_of(block.peek('input'))}", "input")
-        call = ToolCall(self._calls, call_id, name, block.text_of("input"), cache=cache_mark(block), place=block.place)
-        self._calls += 1
-        call.signature, self._signature = self._signature, None
+        call = ToolCall(0, call_id, name, block.text_of("input"), cache=cache_mark(block), place=block.place)
         call.extras = block.rest() or None
         return call
 
     def _aside(self, block: Fields, kind: str, number: int) -> None:
         if self._place != "assistant":
             raw = {"type": kind, **block.rest()}
-            self._parts.append(Aside(VENDOR, "unknown_event", f"{CONTENT}{kind}", raw, block=number))
+            self.parts.append(Aside(VENDOR, "unknown_event", f"{CONTENT}{kind}", raw, block=number))
             return
         given = block.peek("input")
         text = block.text_of("input") if isinstance(given, dict) and given else None
         raw = {"type": kind, **block.rest()}
-        self._parts += [aside_of(frame, kind, number) for frame in frames_of(raw, number, text)]
+        self.parts += [aside_of(frame, kind, number) for frame in frames_of(raw, number, text)]
 
     # -- results ---------------------------------------------------------------------------------------------------
 

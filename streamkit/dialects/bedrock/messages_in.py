@@ -16,15 +16,14 @@ from typing import Final, Literal, TypeAlias, cast
 
 from streamkit.dialects.bedrock.asides import CONTENT, STREAMED, asides_of, is_server
 from streamkit.dialects.bedrock.wire import CACHE_SPANS, MEDIA_TYPES, VENDOR
-from streamkit.dialects.opaque import unseal
+from streamkit.dialects.block_reading import BlockParts
 from streamkit.dialects.reading import Fields, base64_of, kind_of
-from streamkit.events import Aside, Opaque
+from streamkit.events import Aside
 from streamkit.messages import (
     CacheMark,
     Media,
     Part,
     Reasoning,
-    RedactedReasoning,
     Text,
     ToolCall,
     ToolResult,
@@ -71,22 +70,17 @@ class MessageReader:
         self.turns.append(turn)
 
 
-class BlockReader:
-    """Content blocks to parts, each labelled by its place."""
+class BlockReader(BlockParts):
+    """Content blocks to parts."""
 
     def __init__(self, place: Place) -> None:
+        super().__init__(VENDOR)
         self._place = place
-        self._parts: list[Part] = []
-        self._calls = 0
-        self._text: Text | None = None  # the last one
-        self._signature: Opaque | None = None  # of the next call
 
     def read(self, blocks: Iterable[Fields]) -> list[Part]:
         for number, block in enumerate(blocks):
             self._block(block, number)
-        if self._signature is not None:  # the call that it signed is gone
-            self._parts.append(RedactedReasoning(self._signature))
-        return self._parts
+        return self.finish()
 
     def _block(self, block: Fields, number: int) -> None:
         member = only_member(block)
@@ -97,27 +91,27 @@ class BlockReader:
             raise block.wrong(f"it may only stand in a message of the {ONLY[member]}", member)
         match member:
             case "text":
-                self._parts.append(self._text_part(block.needed("text"), number))
+                self.parts.append(self._text_part(block.needed("text"), number))
             case "image" | "document" | "video" | "audio" if _source_kind(block, member) in SOURCES[member]:
-                self._parts.append(_media(block.needed_fields(member), member))
+                self.parts.append(_media(block.needed_fields(member), member))
             case "toolUse":
-                self._parts.append(self._call(block.needed_fields("toolUse")))
+                self.call(self._call(block.needed_fields("toolUse")))
             case "toolResult":
-                self._parts.append(_result(block.needed_fields("toolResult")))
+                self.parts.append(_result(block.needed_fields("toolResult")))
             case "reasoningContent":
                 self._reasoning(block.needed_fields("reasoningContent"), number)
             case "citationsContent":
                 self._cited(block.needed_fields("citationsContent"), number)
             case "json" if self._place == "toolResult":
-                self._parts.append(Text(block.text_of("json"), extras={"json": True}, block=number))
+                self.parts.append(Text(block.text_of("json"), extras={"json": True}, block=number))
             case "cachePoint" if self._mark(cache_mark(block)):
                 block.take("cachePoint")
             case _:
                 self._aside(block, member, number)
 
     def _text_part(self, text: str, number: int) -> Text:
-        self._text = Text(text, block=number)
-        return self._text
+        self.last_text = Text(text, block=number)
+        return self.last_text
 
     def _cited(self, cited: Fields, number: int) -> None:
         """Text with citations; text that came in pieces is one."""
@@ -127,14 +121,14 @@ class BlockReader:
                 raise piece.wrong("text is needed")
             pieces.append(piece.needed("text"))
         text = self._text_part("".join(pieces), number)
-        self._parts.append(text)
+        self.parts.append(text)
         for citation in cited.listed("citations"):
-            self._parts.append(Aside(VENDOR, "citation", "citation", citation, block=number))
+            self.parts.append(Aside(VENDOR, "citation", "citation", citation, block=number))
         text.extras = cited.rest() or None
 
     def _mark(self, mark: CacheMark | None) -> bool:
         """Mark the part in front; False where none can be marked."""
-        last = self._parts[-1] if self._parts else None
+        last = self.parts[-1] if self.parts else None
         if mark is None or not isinstance(last, Text | Media | ToolCall | ToolResult) or last.cache is not None:
             return False
         last.cache = mark
@@ -146,42 +140,20 @@ class BlockReader:
         call_id, name = use.needed("toolUseId"), use.needed("name")
         if not isinstance(use.peek("input"), dict):
             raise use.wrong(f"an object is needed, not {kind_of(use.peek('input'))}", "input")
-        call = ToolCall(self._calls, call_id, name, use.text_of("input"), place=use.place)
-        self._calls += 1
-        call.signature, self._signature = self._signature, None
+        call = ToolCall(0, call_id, name, use.text_of("input"), place=use.place)
         call.extras = use.rest() or None
         return call
 
     def _reasoning(self, content: Fields, number: int) -> None:
         if only_member(content) == "redactedContent":
             data = base64_of(content.needed("redactedContent"), content.at("redactedContent"))
-            self._opaque(data, number)
+            self.redacted(data, number)
             return
         thought = content.needed_fields("reasoningText")
         part = Reasoning(thought.string("text") or "", block=number)
-        if blob := thought.string("signature"):
-            sealed = unseal(blob)
-            part.signature = Opaque(VENDOR, blob) if sealed is None else Opaque(sealed.vendor, sealed.blob)
+        part.signature = self.signature(thought.string("signature"))
         part.extras = thought.rest() or None
-        self._parts.append(part)
-
-    def _opaque(self, data: str, number: int) -> None:
-        """Redacted content: this vendor's, or another's that was sealed (see ``content.py``)."""
-        sealed = unseal(data)
-        if sealed is None:
-            self._parts.append(RedactedReasoning(Opaque(VENDOR, data), block=number))
-            return
-        opaque = Opaque(sealed.vendor, sealed.blob)
-        if sealed.kind == "call":
-            self._signature = opaque
-        elif sealed.kind == "opaque":
-            self._parts.append(RedactedReasoning(opaque, block=number))
-        elif sealed.kind == "reasoning":
-            self._parts.append(Reasoning("", signature=opaque, block=number))
-        elif sealed.kind == "text" and self._text is not None:
-            self._text.signature = opaque
-        else:
-            self._parts.append(Text("", opaque, block=number))
+        self.parts.append(part)
 
     def _aside(self, block: Fields, member: str, number: int) -> None:
         value = block.peek(member)
@@ -190,12 +162,12 @@ class BlockReader:
             kind: Literal["server_tool", "unknown_event"] = (
                 "server_tool" if is_server(member, value) else "unknown_event"
             )
-            self._parts.append(Aside(VENDOR, kind, CONTENT + member, raw, block=number))
+            self.parts.append(Aside(VENDOR, kind, CONTENT + member, raw, block=number))
             return
         fields = block.needed_fields(member)
         given = fields.peek("input")
         text = fields.text_of("input") if isinstance(given, dict) and given else ""
-        self._parts += asides_of(member, fields.rest(), number, text)
+        self.parts += asides_of(member, fields.rest(), number, text)
 
 
 def _result(fields: Fields) -> ToolResult:
