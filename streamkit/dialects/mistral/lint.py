@@ -15,7 +15,16 @@ from typing import Any, ClassVar
 from attrs import define, field
 
 from streamkit.dialects.explain import COMMON_LOOKS, CUT, KNOWN, READS, TORN, UNFINISHED, Look, Looks, like
-from streamkit.dialects.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, load_json, shown
+from streamkit.dialects.grammar import (
+    COMMON_RULES,
+    Severity,
+    is_filled,
+    is_index,
+    is_text,
+    load_json,
+    shown,
+)
+from streamkit.dialects.openai_chat.lint_chunks import ChunkChecker
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
@@ -85,7 +94,6 @@ LOOKS: Looks = {
     "done": (),
     "after_done": (like("after_end"), like("after_error")),
 }
-DONE = b"[DONE]"
 NINE = re.compile(r"[a-zA-Z0-9]{9}")
 COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_audio_seconds")
 
@@ -97,70 +105,36 @@ class _Choice:
     call_ids: set[str] = field(factory=set)
 
 
-class MistralLinter(GrammarChecker):
+class MistralLinter(ChunkChecker):
     rules: ClassVar = RULES
     looks: ClassVar = LOOKS
 
     def __init__(self) -> None:
         super().__init__()
-        self._identity: dict[str, str] = {}
         self._choices: dict[int, _Choice] = {}
-        self._failed = False
-        self._done = False
 
     # -- the stream ------------------------------------------------------------------------------------------------
 
-    def take(self, frame: Frame) -> None:
-        if not frame.terminated:
-            self.broken("unterminated", "no blank line after the last event", "note")
-        if self._done:
-            self.broken("after_done", f"after [DONE]: {shown(frame.text)}")
-        elif frame.data == DONE:
-            self._done = True
-        elif self._failed:
-            self.broken("after_error", f"after an error frame: {shown(frame.text)}")
-        elif not frame.data or frame.data.isspace():
-            self.broken("empty_data", "the payload is blank")
-        else:
-            super().take(frame)
+    def choices(self) -> dict[int, _Choice]:
+        return self._choices
+
+    def unterminated(self, _frame: Frame) -> Severity:
+        return "note"
 
     def check(self, document: dict[str, Any]) -> None:
         error = document.get("error")
         if error or document.get("object") == "error":
-            self._failed = True
+            self.failed = True
             message = (
                 document.get("message") if error is None else error.get("message") if isinstance(error, dict) else ""
             )
             if not is_filled(message) or "choices" in document:
                 self.broken("error", f"the error is {shown(document)}", "error" if "choices" in document else "note")
             return
-        for name in ("id", "model"):
-            self._same(name, document.get(name))
-        choices = document.get("choices")
-        if not isinstance(choices, list):
-            self.broken("choices", f"choices is {shown(choices)}")
-            choices = []
+        choices = self.same(document)
         for choice in choices:
             self._choice(choice)
         self._usage(document.get("usage"))
-
-    def close(self) -> None:
-        if self._failed:
-            return
-        open_ones = [number for number, choice in self._choices.items() if not choice.finished]
-        if open_ones:
-            self.broken("truncated", f"choice {open_ones[0]} has no finish reason")
-        elif not self._choices:
-            self.broken("truncated", "the stream has no choice")
-        elif not self._done:
-            self.broken("done", "the stream ends without [DONE]", "note")
-
-    def _same(self, name: str, value: object) -> None:
-        if not isinstance(value, str):
-            self.broken("identity", f"{name} is {shown(value)}")
-        elif self._identity.setdefault(name, value) != value:
-            self.broken("identity", f"{name} changes from {shown(self._identity[name])} to {shown(value)}", "note")
-            self._identity[name] = value
 
     def _usage(self, usage: object) -> None:
         if usage is None:
@@ -189,18 +163,7 @@ class MistralLinter(GrammarChecker):
         self._tool_calls(choice, delta.get("tool_calls"))
         if "finish_reason" not in entry:
             self.broken("finish_reason", "no key finish_reason")
-        self._finish_reason(choice, entry.get("finish_reason"))
-
-    def _finish_reason(self, choice: _Choice, reason: object) -> None:
-        if reason is None:
-            return
-        if not is_filled(reason):
-            self.broken("finish_reason", f"finish_reason is {shown(reason)}")
-            return
-        if choice.finished is not None:
-            same = reason == choice.finished
-            self.broken("finish_reason", f"a second finish reason: {shown(reason)}", "note" if same else "error")
-        choice.finished = reason
+        self.finish_reason(choice, entry.get("finish_reason"))
 
     def _content(self, content: object) -> None:
         if content is None or is_text(content):

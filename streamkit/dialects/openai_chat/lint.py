@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 from attrs import define, field
 
 from streamkit.dialects.explain import COMMON_LOOKS, CUT, KNOWN, READS, TORN, UNFINISHED, Look, Looks, like
-from streamkit.dialects.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
+from streamkit.dialects.grammar import COMMON_RULES, Severity, is_filled, is_index, is_text, shown
+from streamkit.dialects.openai_chat.lint_chunks import DONE, ChunkChecker
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
@@ -116,9 +117,6 @@ LOOKS: Looks = {
 }
 
 
-DONE = b"[DONE]"
-
-
 @define
 class _Call:
     """The identity that a call's first fragment gave."""
@@ -135,34 +133,23 @@ class _Choice:
     call_ids: set[str] = field(factory=set)
 
 
-class ChatLinter(GrammarChecker):
+class ChatLinter(ChunkChecker):
     rules: ClassVar = RULES
     looks: ClassVar = LOOKS
 
     def __init__(self) -> None:
         super().__init__()
-        self._identity: dict[str, str] = {}
         self._choices: dict[int, _Choice] = {}
         self._usage_seen = False
-        self._failed = False
-        self._done = False
 
     # -- the stream ------------------------------------------------------------------------------------------------
 
-    def take(self, frame: Frame) -> None:
-        ends = frame.data == DONE
-        if not frame.terminated:  # the client drops it; that of `[DONE]` it does without
-            self.broken("unterminated", "no blank line after the last event", "note" if ends else "error")
-        if self._done:
-            self.broken("after_done", f"after [DONE]: {shown(frame.text)}")
-        elif ends:
-            self._done = True
-        elif self._failed:
-            self.broken("after_error", f"after an error frame: {shown(frame.text)}")
-        elif not frame.data or frame.data.isspace():
-            self.broken("empty_data", "the payload is blank")
-        else:
-            super().take(frame)
+    def choices(self) -> dict[int, _Choice]:
+        return self._choices
+
+    def unterminated(self, frame: Frame) -> Severity:
+        """The client drops the event; that of ``[DONE]`` it does without."""
+        return "note" if frame.data == DONE else "error"
 
     def check(self, document: dict[str, Any]) -> None:
         if document.get("error") or frame_names_error(self.frame, document):
@@ -173,39 +160,16 @@ class ChatLinter(GrammarChecker):
         if kind != "chat.completion.chunk":
             harmless = not kind and not document.get("choices")  # the helper passes over a chunk without its object
             self.broken("object", f"object is {shown(kind)}", "note" if harmless else "error")
-        for name in ("id", "model"):
-            self._same(name, document.get(name))
-        choices = document.get("choices")
-        if not isinstance(choices, list):
-            self.broken("choices", f"choices is {shown(choices)}")
-            choices = []
+        choices = self.same(document)
         for choice in choices:
             self._choice(choice)
         self._usage(document.get("usage"), alone=not choices)
 
-    def close(self) -> None:
-        if self._failed:
-            return
-        open_ones = [number for number, choice in self._choices.items() if not choice.finished]
-        if open_ones:
-            self.broken("truncated", f"choice {open_ones[0]} has no finish reason")
-        elif not self._choices:
-            self.broken("truncated", "the stream has no choice")
-        elif not self._done:
-            self.broken("done", "the stream ends without [DONE]", "note")
-
     def _error(self, document: dict[str, Any]) -> None:
-        self._failed = True
+        self.failed = True
         error = document.get("error")
         if not isinstance(error, dict) or not is_text(error.get("message")):
             self.broken("error", f"the error is {shown(error or document)}", "note" if error else "error")
-
-    def _same(self, name: str, value: object) -> None:
-        if not isinstance(value, str):
-            self.broken("identity", f"{name} is {shown(value)}")
-        elif self._identity.setdefault(name, value) != value:
-            self.broken("identity", f"{name} changes from {shown(self._identity[name])} to {shown(value)}", "note")
-            self._identity[name] = value
 
     def _usage(self, usage: object, *, alone: bool) -> None:
         if usage is None:
@@ -238,7 +202,7 @@ class ChatLinter(GrammarChecker):
             if not isinstance(delta.get(name), str | None):
                 self.broken("text", f"{name} is {shown(delta[name])}")
         self._tool_calls(choice, delta.get("tool_calls"))
-        self._finish_reason(choice, entry.get("finish_reason"))
+        self.finish_reason(choice, entry.get("finish_reason"))
 
     def _role(self, choice: _Choice, delta: dict[str, Any]) -> None:
         if delta.get("role"):
@@ -248,17 +212,6 @@ class ChatLinter(GrammarChecker):
         elif delta and not choice.role:
             self.broken("role", f"no role in the first delta: {shown(delta)}", "note")
             choice.role = True
-
-    def _finish_reason(self, choice: _Choice, reason: object) -> None:
-        if reason is None:
-            return
-        if not is_filled(reason):
-            self.broken("finish_reason", f"finish_reason is {shown(reason)}")
-            return
-        if choice.finished is not None:
-            same = reason == choice.finished  # OpenRouter repeats it beside the usage
-            self.broken("finish_reason", f"a second finish reason: {shown(reason)}", "note" if same else "error")
-        choice.finished = reason
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 
