@@ -9,9 +9,14 @@ Source: design.md §2.
 
 from __future__ import annotations
 
+from typing import ClassVar, Literal
+
 
 class StreamkitError(Exception):
     """Base of every error that this package raises on purpose."""
+
+    #: The kind of error that a client is told, in neutral words (``events.ErrorType``).
+    type: ClassVar[Literal["server", "timeout", "unavailable"]] = "server"
 
 
 class UsageError(StreamkitError):
@@ -68,6 +73,38 @@ class MissingCallId(StreamError):
 
 class SourceFailed(StreamError):
     """The transport under the source failed. The cause is chained."""
+
+
+class TimedOut(SourceFailed):
+    """One of the four timers of a source ran out; ``allowed_s`` is its value, in seconds."""
+
+    type = "timeout"
+
+    def __init__(self, allowed_s: float) -> None:
+        super().__init__(f"{self.__doc__ or ''} within {allowed_s:g} s".replace(".", "", 1))
+        self.allowed_s = allowed_s
+
+
+class ConnectTimeout(TimedOut):
+    """The upstream could not be reached."""
+
+
+class FirstByteTimeout(TimedOut):
+    """The upstream sent no first byte."""
+
+
+class IdleTimeout(TimedOut):
+    """The upstream fell silent and sent nothing."""
+
+
+class TotalTimeout(TimedOut):
+    """The upstream's answer did not end."""
+
+
+class Interrupted(SourceFailed):
+    """The reading was stopped from outside: the server is shutting down."""
+
+    type = "unavailable"
 
 
 class LimitExceeded(StreamError):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define, field
 
@@ -184,6 +184,10 @@ class StreamReport:
     error: Exception | None = None
     #: What the provider said of its own failure: ``(type, message)``.
     provider_error: tuple[str, str] | None = None
+    #: The same, as it came: the ``ProviderFailed`` event.
+    failure: Any = None
+    #: Whether the model said anything yet: text, reasoning, a call. Before that a client can be sent elsewhere.
+    spoken: bool = False
 
     #: Raise NeedsRepair at the first repair; later ones are only counted, since the stream is over.
     refuse_repairs: bool = False

@@ -1,0 +1,13 @@
+"""aiohttp drop-ins: an upstream's answer as a source, a pipeline as the answer to a client.
+
+See docs/how-to/serve-with-aiohttp.md.
+"""
+
+from streamkit.web.live import end_streams_on_shutdown
+from streamkit.web.relay import relay
+from streamkit.web.reply import Delivery
+from streamkit.web.setup import setup
+from streamkit.web.source import Timeouts, iter_upstream
+from streamkit.web.upstream import Secret, Upstream
+
+__all__ = ["Delivery", "Secret", "Timeouts", "Upstream", "end_streams_on_shutdown", "iter_upstream", "relay", "setup"]

@@ -1,0 +1,84 @@
+"""Who asks: the dialect of a client, told by the path, and where several share one by a header that only its clients send.
+
+So a client that asks for what there is not, or in a way that there is not, still gets an error that its library can read.
+
+Source: issue text 6 §2. Seen: google-genai 3.4 sends ``x-goog-api-key`` and never ``?key=``; anthropic 2.12 sends
+``anthropic-version`` with every request, and its key as ``Authorization``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+from aiohttp import web
+
+from streamkit.events import ProviderFailed
+from streamkit.web.refusals import Refused, shown, with_status
+from streamkit.web.surfaces import STATELESS, SURFACES
+
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+#: Paths that tell the dialect, or that it is for the headers to tell. Each is looked for at the end: an application may serve
+#: us under a prefix of its own.
+_BY_PATH: Final = tuple(
+    (re.compile(pattern), dialect)
+    for pattern, dialect in (
+        (r"/v1/models/.+:(?:generateContent|streamGenerateContent|countTokens)$", "gemini"),
+        (r"/v1/models(?:/.*)?$", None),  # behind it may stand anything that is a model's name
+        (r"/v1/chat/completions$", "openai-chat"),
+        (r"/v1/responses(?:/[^/]+)*$", "openai-responses"),
+        (r"/v1/messages(?:/[^/]+)*$", "anthropic"),
+        (r"/(?:v1beta|v1/tunedModels)(?:/.*)?$", "gemini"),
+        (r"/api/[a-z]+$", "ollama"),
+    )
+)
+_BY_HEADER: Final = (("x-goog-api-key", "gemini"), ("anthropic-version", "anthropic"))
+_OURS: Final = re.compile(r"/(?:v1|v1beta|api)(?:/|$)")
+_OF_A_RESPONSE: Final = re.compile(r"/v1/responses/")
+
+
+def asker(request: web.Request) -> str:
+    """The dialect of whoever asks; Chat where nothing tells."""
+    told = next((dialect for pattern, dialect in _BY_PATH if pattern.search(request.path)), None)
+    return told or next((dialect for header, dialect in _BY_HEADER if header in request.headers), "openai-chat")
+
+
+def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
+    """The answer to a path that is not served (404), or not in this way (405), in the asker's dialect.
+
+    ``error`` is what the router says: ``request.match_info.http_exception``.
+    """
+    dialect = asker(request)
+    asked = f"{request.method} {shown(request.path)}"  # without the query, in which keys are sent
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        allowed = ", ".join(sorted(error.allowed_methods))
+        failed = with_status("invalid_request", f"{asked} is not served here, only {allowed}", 405, dialect)
+        return Refused(failed, {"Allow": allowed}).response(dialect)
+    known = ", ".join(path for surface in SURFACES.values() for path in surface.generate if "{" not in path)
+    told = f"{asked} is not served here; requests go to {known} or Gemini's paths"
+    if _OF_A_RESPONSE.search(request.path):
+        told = f"{asked} is not served: {STATELESS}"
+    return Refused(ProviderFailed("not_found", told)).response(dialect)
+
+
+def in_dialect(handler: Handler) -> Handler:
+    """The same handler, but what it refuses is said in the asker's dialect."""
+
+    async def told(request: web.Request) -> web.StreamResponse:
+        try:
+            return await handler(request)
+        except Refused as refused:
+            return refused.response(asker(request))
+
+    return told
+
+
+@web.middleware
+async def refuse_in_dialect(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """A middleware, for an application of our own: the same for all handlers, and for paths like ours that nobody serves."""
+    error = request.match_info.http_exception
+    if error is not None and _OURS.search(request.path):
+        return unrouted(request, error)
+    return await in_dialect(handler)(request)

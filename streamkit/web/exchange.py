@@ -1,0 +1,181 @@
+"""One request to one upstream, and its answer on the way to the client.
+
+The request is written in the upstream's dialect, sent, and the answer read: as a stream, it is translated as it comes; whole,
+it is read first, so that whoever chooses upstreams can look at it before the client gets it. Within one dialect a conforming
+answer goes on byte for byte in both forms (L4).
+
+What fails is a value, since the next upstream may do better; only the client's departure is an exception.
+
+Source: design.md §6; issue texts of S1, S3 in seeds.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from aiohttp import ClientResponse, ClientSession
+from attrs import define, evolve, field
+
+from streamkit.bodies import decode_response, encode_request, encode_response
+from streamkit.dialects import client_named, source_named
+from streamkit.dialects.base import Profile
+from streamkit.dialects.encoding import failure_from
+from streamkit.errors import BadRequest, LimitExceeded, StreamError
+from streamkit.events import ProviderFailed
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.messages import Request, Response
+from streamkit.policy import TOLERANT, Policy
+from streamkit.recipes import transcode
+from streamkit.report import StreamReport
+from streamkit.web.json_array import as_array
+from streamkit.web.reply import Reply, failure_in
+from streamkit.web.source import iter_upstream
+from streamkit.web.surfaces import Ask
+from streamkit.web.upstream import Upstream, error_of, response_headers, send
+
+
+class BodyTooLong(LimitExceeded):
+    """A whole answer is longer than the limit."""
+
+    limit = "body_bytes"
+
+
+#: A whole answer: images and long reasoning pass 1 MiB.
+ANSWER_BYTES = 64 * 1024 * 1024
+
+
+@define
+class Exchange:
+    """``stream`` or ``fetch``, once. Afterwards the reports say what happened."""
+
+    ask: Ask
+    upstream: Upstream
+    session: ClientSession
+    reply: Reply
+    model: str | None = None  #: what the model is called there; None: as the client calls it
+    client_headers: Mapping[str, str] = field(factory=dict)
+    limits: Limits = DEFAULT_LIMITS
+    policy: Policy = TOLERANT
+    #: What the request lost on its way to the upstream.
+    asked: StreamReport = field(factory=StreamReport)
+    #: What was repaired and lost of the answer.
+    report: StreamReport = field(factory=StreamReport)
+    status: int | None = None  #: the upstream's HTTP status, if it answered
+    #: The whole answer as it came, where it may go on as it is.
+    raw: bytes | None = None
+
+    async def stream(self) -> ProviderFailed | None:
+        """Ask for a stream and write it to the client. Returns what failed before the model spoke."""
+        response = await self._open(stream=True)
+        if isinstance(response, ProviderFailed):
+            return response
+        source = iter_upstream(response, timeouts=self.upstream.timeouts, started=self._started)
+        self.reply.headers.update(response_headers(response.headers))
+        pipe = transcode(
+            source,
+            self.upstream.dialect,
+            self.reply.client,
+            limits=self.limits,
+            policy=self.policy,
+            report=self.report,
+            profile=self._profile(),
+        )
+        return await self.reply.send(as_array(pipe) if self.ask.as_array else pipe, source)
+
+    async def fetch(self) -> Response | ProviderFailed:
+        """Ask for a whole answer and read it."""
+        response = await self._open(stream=False)
+        if isinstance(response, ProviderFailed):
+            return response
+        try:
+            body = await self._read(response)
+            answer = decode_response(
+                body, self.upstream.dialect, limits=self.limits, policy=self.policy, report=self.report
+            )
+        except StreamError as error:
+            self.report.failed(error)
+            return failure_from(error)
+        if not answer.clean:
+            return answer.error or failure_in(self.report)
+        self.reply.headers.update(response_headers(response.headers))
+        if self._within and not self.report.repairs:
+            self.raw = body
+        return answer
+
+    async def deliver(self, answer: Response) -> ProviderFailed | None:
+        """Write a whole answer to the client."""
+        if self.raw is not None:
+            await self.reply.whole(self.raw)
+            return None
+        await self.reply.whole(encode_response(answer, self.reply.client, limits=self.limits, report=self.report))
+        return None
+
+    # -- asking ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _within(self) -> bool:
+        """Whether both sides speak one dialect."""
+        return source_named(self.upstream.dialect)[0] is client_named(self.reply.client)[0]
+
+    def _request(self, *, stream: bool) -> Request:
+        """The request as this upstream is to get it."""
+        request = evolve(self.ask.request, model=self.model or self.ask.model, stream=stream)
+        if stream and not self._within:
+            request.stream_usage = True  # other dialects always tell their clients how many tokens there were
+        return request
+
+    def _profile(self) -> Profile | None:
+        """How the client's dialect is written: Chat's clients get token counts if they asked for them."""
+        if self._within:
+            return None
+        return evolve(client_named(self.reply.client)[1], include_usage=self.ask.request.stream_usage is not False)
+
+    async def _open(self, *, stream: bool) -> ClientResponse | ProviderFailed:
+        """The upstream's answer with status 200, its body unread; else what is wrong."""
+        self._started = asyncio.get_running_loop().time()
+        request = self._request(stream=stream)
+        try:
+            body = encode_request(
+                request,
+                self.upstream.dialect,
+                max_tokens=self.upstream.max_tokens,
+                emulate=self.upstream.emulate,
+                report=self.asked,
+            )
+        except BadRequest as error:
+            return ProviderFailed("invalid_request", str(error))
+        try:
+            response = await send(
+                self.session,
+                self.upstream,
+                body,
+                model=request.model or "",
+                stream=stream,
+                client_dialect=client_named(self.reply.client)[0].name,
+                client_headers=self.client_headers,
+            )
+        except StreamError as error:
+            self.report.failed(error)
+            return failure_from(error)
+        self.status = response.status
+        if response.status != 200:
+            self.reply.headers.update(response_headers(response.headers))
+            return await error_of(response, self.upstream)
+        return response
+
+    async def _read(self, response: ClientResponse) -> bytes:
+        parts: list[bytes] = []
+        size = 0
+        source = iter_upstream(response, timeouts=self.upstream.timeouts, started=self._started)
+        try:
+            async for chunk in source:
+                parts.append(chunk)
+                size += len(chunk)
+                if size > ANSWER_BYTES:
+                    raise BodyTooLong(ANSWER_BYTES)
+        finally:
+            await source.aclose()
+        return b"".join(parts)
+
+    _started: float = field(init=False, default=0.0)

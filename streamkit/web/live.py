@@ -1,0 +1,49 @@
+"""The answers that are under way, so that a server that stops can end them: aiohttp does not know long streams.
+
+Source: design.md §6; clients.md §5; limits.md C16.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, Protocol
+
+from aiohttp import web
+
+from streamkit.errors import Interrupted
+
+#: Of the time that streams get to end by themselves, the last part is for their error frames.
+FRAMES_S: Final = 1.0
+LOOK_S: Final = 0.05
+
+
+class Interruptible(Protocol):
+    def interrupt(self, error: Exception, /) -> None: ...
+
+
+#: Answers of this application under way. An application has it once ``end_streams_on_shutdown`` was called.
+LIVE: Final = web.AppKey("streamkit-live", set[Interruptible])
+
+
+def end_streams_on_shutdown(app: web.Application, *, grace_s: float = 30.0) -> None:
+    """Give live streams ``grace_s`` seconds to end when ``app`` shuts down; those left then get an error in their dialect.
+
+    aiohttp calls this when it no longer accepts connections. Its own ``shutdown_timeout`` counts from behind it.
+    """
+    live: set[Interruptible] = set()
+    app[LIVE] = live
+
+    async def shut_down(_app: web.Application) -> None:
+        loop = asyncio.get_running_loop()
+        await _emptied(live, loop.time() + max(0.0, grace_s - FRAMES_S))
+        for reply in list(live):
+            reply.interrupt(Interrupted("the server is shutting down; ask again"))
+        await _emptied(live, loop.time() + FRAMES_S)
+
+    app.on_shutdown.append(shut_down)
+
+
+async def _emptied(live: set[Interruptible], until: float) -> None:
+    loop = asyncio.get_running_loop()
+    while live and loop.time() < until:  # noqa: ASYNC110 - a set tells nobody when it changes
+        await asyncio.sleep(LOOK_S)

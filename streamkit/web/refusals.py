@@ -1,0 +1,72 @@
+"""What a client is answered instead of an answer: a status and a body of its own dialect, before any upstream is asked.
+
+A refusal is an exception with the failure in it, ``Refused``. Which words it gets is for the dialect to say. The few statuses
+that no kind of error has (405, 408, 415) are said as the dialect's own vendor would, since only its own statuses are kept.
+
+Source: dialects.md §7.5; issue text 6 §2; limits.md T6 (a message never repeats a header or a query).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aiohttp import web
+
+from streamkit.dialects import client_named
+from streamkit.errors import BadRequest, StreamkitError, UsageError
+from streamkit.events import ErrorType, ProviderFailed
+from streamkit.http_errors import encode_error
+
+#: Of what a client called something, this much is repeated to it.
+SHOWN_CHARS = 200
+
+
+class Refused(StreamkitError):
+    """A request that is not passed on. ``failed`` says why, ``headers`` go with the answer."""
+
+    def __init__(self, failed: ProviderFailed, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(failed.message)
+        self.failed = failed
+        self.headers = dict(headers or {})
+
+    def response(self, dialect: str) -> web.Response:
+        """The answer to a client of ``dialect``. Raises UsageError for an unknown name."""
+        return error_response(self.failed, dialect, headers=self.headers)
+
+
+def error_response(failed: ProviderFailed, dialect: str, *, headers: Mapping[str, str] | None = None) -> web.Response:
+    """The answer that tells a client of ``dialect`` of an error: status, body, ``Retry-After``; ``headers`` beside them.
+
+    Raises UsageError for an unknown name, or a dialect that has no errors over HTTP.
+    """
+    status, own, body = encode_error(failed, dialect)
+    return web.Response(status=status, body=body, headers={**(headers or {}), **own})
+
+
+def bad_request(error: BadRequest) -> ProviderFailed:
+    """A request that can't be, as its client is told it: the message begins with the path to the fault."""
+    return ProviderFailed("invalid_request", str(error))
+
+
+def no_such_model(model: str) -> ProviderFailed:
+    return ProviderFailed(
+        "not_found", f"no model is called {shown(model)} here; the list of models says which there are"
+    )
+
+
+def no_count(model: str) -> ProviderFailed:
+    """Nobody can count the tokens of this request, and a guess would be taken for a count."""
+    return ProviderFailed("not_found", f"no upstream of the model {shown(model)} counts tokens; leave the count out")
+
+
+def with_status(kind: ErrorType, message: str, status: int, dialect: str) -> ProviderFailed:
+    """A failure with an HTTP status of its own, from 400 to 599, for clients of ``dialect``. Raises UsageError."""
+    errors = client_named(dialect)[0].errors
+    if errors is None:
+        raise UsageError(f"{dialect} has no errors over HTTP here: it only streams")
+    return ProviderFailed(kind, message, http_status=status, vendor=min(errors.vendors))
+
+
+def shown(text: str) -> str:
+    """A name that a client gave, in quotes and no longer than a line."""
+    return repr(text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…")

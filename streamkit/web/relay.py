@@ -1,0 +1,59 @@
+"""``relay``: answer an aiohttp request with a pipeline over an upstream's answer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Callable, Mapping
+from typing import TypeAlias
+
+from aiohttp import ClientResponse, web
+
+from streamkit.events import ProviderFailed
+from streamkit.pipeline import Pipe
+from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
+from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, Timeouts, iter_upstream
+from streamkit.web.upstream import error_of, response_headers
+
+#: From a source to the pipe that is written: ``lambda source: transcode(source, "openai-chat", "anthropic")``.
+Pipeline: TypeAlias = Callable[[AsyncIterable[bytes]], Pipe[bytes]]
+
+
+async def relay(
+    request: web.Request,
+    source: ClientResponse | AsyncIterable[bytes],
+    pipeline: Pipeline,
+    *,
+    client: str,
+    provider: str | None = None,
+    timeouts: Timeouts = DEFAULT_TIMEOUTS,
+    delivery: Delivery = DEFAULT_DELIVERY,
+    headers: Mapping[str, str] | None = None,
+) -> web.StreamResponse:
+    """Answer ``request`` with what ``pipeline`` makes of ``source``; return the answer from the handler.
+
+    ``client`` is the dialect, or the client, that reads it: its media type, keep-alives and errors. ``source`` is an
+    upstream's response, or any async iterable of bytes. A response whose status is not 200 becomes the client's error, read as
+    ``provider``'s (by default as one of ``client``'s dialect). Its rate-limit headers go on to the client, and ``headers``
+    too. The source is closed before this returns, and at once when the client leaves. Raises UsageError for an unknown name.
+    """
+    reply = Reply(request, client, delivery=delivery, headers=headers)
+
+    async def work() -> None:
+        failed: ProviderFailed | None = None
+        if isinstance(source, ClientResponse):
+            reply.headers.update(response_headers(source.headers))
+            if source.status != 200:
+                failed = await error_of(source, provider or client)
+            else:
+                bytes_in = iter_upstream(source, timeouts=timeouts)
+                failed = await reply.send(pipeline(bytes_in), bytes_in)
+        else:
+            bytes_in = TimedSource(source, timeouts)
+            failed = await reply.send(pipeline(bytes_in), bytes_in)
+        if failed is not None:
+            await reply.fail(failed)
+
+    try:
+        return await reply.run(work())
+    finally:
+        if isinstance(source, ClientResponse):
+            source.close()  # the work may have been cancelled before it began

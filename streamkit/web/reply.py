@@ -1,0 +1,330 @@
+"""One answer to one client, over however many upstreams it takes.
+
+Headers are held until the model has said something, or for one keep-alive interval, whichever is first: so an upstream that
+fails at once is still an HTTP status, and the client may be sent elsewhere. After the interval the status is 200 and
+keep-alives go out; another upstream is still possible, since a client reads nothing from a keep-alive; an error is the
+dialect's own frame from then on. Once the model spoke there is no other upstream: the stream ends whole or with an error,
+never with a made-up success.
+
+The answer is *worked on* by one task of its own, which alone enters, drives and leaves pipes. The handler waits for it, and
+for the next keep-alive. A client that left, or that stalls, ends the work: see ``watch.py``.
+
+Source: design.md §6; limits.md §1, T8; clients.md §5; quirks.md 117 to 129.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Coroutine, Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from aiohttp import web
+from attrs import field, frozen
+from attrs.validators import ge, gt
+
+from streamkit.dialects import client_named, keep_alive
+from streamkit.dialects.base import Encoding
+from streamkit.dialects.encoding import failure_from
+from streamkit.events import ProviderFailed, StreamEnded
+from streamkit.http_errors import encode_error
+from streamkit.pipeline import Pipe
+from streamkit.policy import TOLERANT, Policy
+from streamkit.report import StreamReport
+from streamkit.web.json_array import array_error
+from streamkit.web.live import LIVE
+from streamkit.web.source import TimedSource
+from streamkit.web.watch import Gone, Watch
+
+log = logging.getLogger("streamkit.web")
+MIB: Final = 1024 * 1024
+#: What is held of a stream in which the model says nothing; behind it the client gets it after all.
+HELD_BYTES: Final = 64 * 1024
+
+#: How an answer ended: whole; with an error instead of it; with an error inside it; without the client.
+Ending: TypeAlias = Literal["whole", "error", "broken"] | Gone
+
+#: For streams on their way through proxies: nobody shall hold, compress or keep them (quirks.md 122, 124).
+STREAM_HEADERS: Final[Mapping[str, str]] = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+
+
+@frozen(kw_only=True)
+class Delivery:
+    """How an answer reaches a client."""
+
+    #: Silence after which a keep-alive is written. Proxies and balancers cut after 60 s by default.
+    keep_alive_s: float = field(default=15.0, validator=gt(0))
+    #: Whether whole JSON answers get leading white space meanwhile. Their status is then 200, whatever comes.
+    whole_keep_alive: bool = False
+    #: Bytes that wait for the client before the upstream is left unread. Most answers fit, and free their upstream.
+    unsent_bytes: int = field(default=MIB, validator=ge(1))
+    #: How long a client may take none of the bytes that wait for it.
+    stall_s: float = field(default=30.0, validator=gt(0))
+    #: ``policy.keep_alive`` is the form of a keep-alive.
+    policy: Policy = TOLERANT
+
+
+DEFAULT_DELIVERY = Delivery()
+
+
+FAILED: Final = ProviderFailed("server", "the request was not answered")
+
+
+class ClientLeftError(Exception):
+    """The client is gone; nothing can be written any more."""
+
+
+class Reply:
+    """An answer to ``request`` in the dialect of ``client``. ``run`` it with the work that fills it.
+
+    ``stream``: it is one, else one JSON body. ``as_array``: the stream is a JSON array (Gemini without ``alt=sse``).
+    ``headers`` go with it, whatever it is.
+    """
+
+    def __init__(
+        self,
+        request: web.Request,
+        client: str,
+        *,
+        stream: bool = True,
+        as_array: bool = False,
+        delivery: Delivery = DEFAULT_DELIVERY,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self.client = client
+        self.headers: dict[str, str] = dict(headers or {})  #: may grow until the answer begins
+        self.begun = False  #: something other than keep-alives was written, or an error: no other upstream after this
+        self.ending: Ending | None = None
+        self.failure: ProviderFailed | None = None  #: what the client was told instead of an answer
+        self.keep_alives = 0
+        self.first_at: float | None = None  #: the loop's time of the first byte of an answer, keep-alives aside
+        self.interrupted: Exception | None = None  #: set by ``interrupt``: no other upstream then
+        self._source: TimedSource | None = None  # what is being read
+        self._request = request
+        self._dialect = client_named(client)[0]
+        self._stream = stream
+        self._as_array = as_array
+        self._media_type = self._dialect.media_type if stream and not as_array else "application/json"
+        self._delivery = delivery
+        if stream and not as_array:
+            self._alive = keep_alive(client, delivery.policy)
+        else:
+            self._alive = b" " if stream or delivery.whole_keep_alive else b""
+        self._response: web.StreamResponse | None = None
+        self._preparing = asyncio.Lock()
+        self._loop = asyncio.get_running_loop()
+        self._wrote_at = self._loop.time()
+        self._work: asyncio.Task[None] | None = None
+        self._watch: Watch | None = None
+
+    @property
+    def status(self) -> int:
+        """The HTTP status that the client got; 499 if it left before there was one."""
+        return 499 if self._response is None else self._response.status
+
+    # -- the handler's side ----------------------------------------------------------------------------------------
+
+    async def run(self, work: Coroutine[Any, Any, None]) -> web.StreamResponse:
+        """Wait for ``work``, which calls ``send``, ``whole`` or ``fail``, and write keep-alives meanwhile.
+
+        An exception of the work is logged; the client gets an error in its dialect. Cancelling this cancels the work, and
+        waits until it has closed what it opened.
+        """
+        self._work = asyncio.create_task(work)
+        self._watch = watch = Watch(self._request, self._gone, stall_s=self._delivery.stall_s)
+        live = self._request.config_dict.get(LIVE)
+        if live is not None:
+            live.add(self)
+        try:
+            await self._wait(self._work)
+            await self._close()
+            await watch.taken()
+        except ClientLeftError:
+            self._leave("client left")
+        except asyncio.CancelledError:
+            self._leave("client left")
+            raise
+        finally:
+            if live is not None:
+                live.discard(self)
+            watch.stop()
+            self._work.cancel()
+            await asyncio.wait({self._work})
+        return self._response or web.Response(status=499, reason="Client Closed Request")
+
+    async def _wait(self, work: asyncio.Task[None]) -> None:
+        while not work.done():
+            await asyncio.wait({work}, timeout=self._due())
+            if not work.done() and self._due() == 0:
+                await self._keep_alive()
+        if work.cancelled():
+            if self.interrupted is None:
+                raise ClientLeftError
+            await self._break_off(failure_from(self.interrupted))
+        elif isinstance(error := work.exception(), ClientLeftError):
+            raise error
+        elif error is not None:
+            log.error("the answer to %s failed", self._request.path, exc_info=error)
+            await self._break_off(failure_from(error) if isinstance(error, Exception) else FAILED)
+
+    def interrupt(self, error: Exception) -> None:
+        """End the answer with ``error`` in its dialect, since the server stops. A read fails; other work is cancelled."""
+        if self.interrupted is None:
+            self.interrupted = error
+            if self._source is not None:
+                self._source.fail(error)
+            elif self._work is not None:
+                self._work.cancel()
+
+    async def _break_off(self, failed: ProviderFailed) -> None:
+        """The work ended without an end of its own."""
+        if self.ending is None or self.ending == "whole":
+            if self.begun and not self._stream:
+                raise ClientLeftError  # half of a body: nothing can be said any more, but that it is not whole
+            await self.fail(failed)
+
+    def _due(self) -> float | None:
+        """Seconds until a keep-alive is due; None if there are none."""
+        if not self._alive or (self.begun and not self._stream):
+            return None
+        return max(0.0, self._wrote_at + self._delivery.keep_alive_s - self._loop.time())
+
+    async def _keep_alive(self) -> None:
+        await self._write(self._alive, keep_alive=True)
+        self.keep_alives += 1
+
+    async def _close(self) -> None:
+        """End the answer, so that the client knows it."""
+        if self._response is None:
+            await self.fail(FAILED)  # the work wrote nothing at all
+        response = cast("web.StreamResponse", self._response)
+        with _departures():
+            await response.write_eof()
+        if self.ending is None:
+            self.ending = "whole"
+
+    def _leave(self, ending: Ending) -> None:
+        if self.ending is None or self.ending == "whole":
+            self.ending = ending
+
+    def _gone(self, why: Gone) -> None:
+        self._leave(why)
+        if self._work is not None:
+            self._work.cancel()
+
+    # -- the work's side -------------------------------------------------------------------------------------------
+
+    async def send(self, pipe: Pipe[bytes], source: TimedSource | None = None) -> ProviderFailed | None:
+        """Enter a pipe and write what it yields. Returns what failed before the model spoke: then nothing was written.
+
+        A failure after that is in what was written, and in ``pipe.report``. ``source`` is the pipe's, so that ``interrupt``
+        reaches it. Raises ClientLeftError.
+        """
+        self._source = source
+        try:
+            return await self._send(pipe)
+        finally:
+            self._source = None
+
+    async def _send(self, pipe: Pipe[bytes]) -> ProviderFailed | None:
+        held: list[bytes] = []
+        held_bytes = 0
+        async with pipe:
+            async for chunk in pipe:
+                if self.begun:
+                    await self._write(chunk)
+                    continue
+                held.append(chunk)
+                held_bytes += len(chunk)
+                if pipe.report.spoken or held_bytes > HELD_BYTES:
+                    self.begun = True
+                    await self._write(b"".join(held))
+        failure = None if pipe.report.clean else failure_in(pipe.report)
+        if not self.begun:
+            if failure is not None:
+                return failure
+            self.begun = True
+            await self._write(b"".join(held))
+        self.ending = "broken" if failure is not None else "whole"
+        self.failure = failure
+        return None
+
+    async def whole(self, body: bytes) -> None:
+        """Write a whole answer."""
+        self.begun = True
+        await self._write(body, length=len(body))
+        self.ending = "whole"
+
+    async def fail(self, failed: ProviderFailed) -> None:
+        """Tell the client that there is no answer: by an HTTP status, or by the dialect's error frame behind keep-alives."""
+        self.failure, self.ending, self.begun = failed, "error", True
+        answer = encode_error(failed, self.client)
+        async with self._preparing:
+            if self._response is None:
+                response = web.Response(
+                    status=answer.status, body=answer.body, headers={**self.headers, **answer.headers}
+                )
+                await self._prepare(response)
+                return
+        if self._as_array:
+            await self._write(array_error(failed))
+        else:
+            await self._write(_error_frame(failed, self.client) if self._stream else answer.body)
+
+    async def _write(self, data: bytes, *, length: int | None = None, keep_alive: bool = False) -> None:
+        async with self._preparing:
+            response = self._response
+            if keep_alive and (self.ending is not None or (self.begun and not self._stream)):
+                return  # the answer began while this waited
+            if response is None:
+                response = web.StreamResponse(headers={**self.headers, "Content-Type": self._media_type})
+                if self._stream:
+                    response.headers.update(STREAM_HEADERS)
+                elif length is not None:
+                    response.content_length = length
+                await self._prepare(response)
+        if data:
+            if self.begun and self.first_at is None:
+                self.first_at = self._loop.time()
+            if self._watch is not None:
+                self._watch.wrote(len(data))
+            self._wrote_at = self._loop.time()
+            with _departures():
+                await response.write(data)
+
+    async def _prepare(self, response: web.StreamResponse) -> None:
+        transport = self._request.transport
+        if transport is None or transport.is_closing():
+            raise ClientLeftError
+        with _departures():
+            await response.prepare(self._request)
+        self._response = response
+        transport.set_write_buffer_limits(high=self._delivery.unsent_bytes)
+
+
+@contextlib.contextmanager
+def _departures() -> Iterator[None]:
+    """That the client is gone, as aiohttp says it in three ways (quirks.md 120)."""
+    try:
+        yield
+    except ConnectionError as error:  # ClientConnectionResetError is one
+        raise ClientLeftError from error
+
+
+def failure_in(report: StreamReport) -> ProviderFailed:
+    """What ended a stream that is not whole: the provider's own words, what broke the reading, or that it was cut."""
+    if isinstance(report.failure, ProviderFailed):
+        return report.failure
+    if report.error is not None:
+        return failure_from(report.error)
+    return ProviderFailed(
+        "truncated", "the upstream's answer ended before its completion point", code="stream_truncated"
+    )
+
+
+def _error_frame(failed: ProviderFailed, client: str) -> bytes:
+    """A stream that is nothing but an error."""
+    dialect, profile = client_named(client)
+    encoder = dialect.encoder(Encoding(profile=profile), StreamReport())
+    return encoder.feed([failed, StreamEnded(clean=False)])

@@ -1,0 +1,102 @@
+"""``setup``: ready routes in an application of your own, answered by one upstream.
+
+What the gateway does for many upstreams, without its configuration file, keys for clients, counts and choice among upstreams:
+those are the application's own matters here.
+
+Source: design.md §6, §8; clients.md §5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from typing import Final, TypeAlias
+
+from aiohttp import ClientSession, web
+from attrs import frozen
+
+from streamkit.errors import UsageError
+from streamkit.events import ProviderFailed
+from streamkit.web.askers import refuse_in_dialect
+from streamkit.web.exchange import Exchange
+from streamkit.web.live import LIVE, end_streams_on_shutdown
+from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
+from streamkit.web.surfaces import SURFACES, Surface, read_ask
+from streamkit.web.upstream import Upstream, client_session
+
+#: The connections to upstreams, while the application runs. One that is there already is used, and not closed.
+SESSION: Final = web.AppKey("streamkit-session", ClientSession)
+
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@frozen(kw_only=True)
+class _Route:
+    """One dialect's paths, from one upstream."""
+
+    surface: Surface
+    upstream: Upstream
+    model: str | None
+    delivery: Delivery
+
+    async def handle(self, request: web.Request) -> web.StreamResponse:
+        return await refuse_in_dialect(request, self._answer)
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        ask = await read_ask(request, self.surface)
+        reply = Reply(request, ask.dialect, stream=ask.stream, as_array=ask.as_array, delivery=self.delivery)
+        exchange = Exchange(
+            ask,
+            self.upstream,
+            request.config_dict[SESSION],
+            reply,
+            model=self.model,
+            client_headers=request.headers,
+            policy=self.delivery.policy,
+        )
+
+        async def work() -> None:
+            failed = await (exchange.stream() if ask.stream else whole())
+            if failed is not None:
+                await reply.fail(failed)
+
+        async def whole() -> ProviderFailed | None:
+            answer = await exchange.fetch()
+            return answer if isinstance(answer, ProviderFailed) else await exchange.deliver(answer)
+
+        return await reply.run(work())
+
+
+def setup(
+    app: web.Application,
+    upstream: Upstream,
+    *,
+    clients: Iterable[str] = tuple(SURFACES),
+    model: str | None = None,
+    prefix: str = "",
+    delivery: Delivery = DEFAULT_DELIVERY,
+    grace_s: float = 30.0,
+) -> None:
+    """Serve clients of the dialects ``clients`` from ``upstream``, at the paths that their official clients ask.
+
+    ``model`` is what the upstream is asked for, whatever the client calls it; None: what the client says. ``prefix`` stands in
+    front of every path. Streaming and whole; errors are in the client's dialect; live streams end within ``grace_s`` seconds
+    when the application shuts down. May be called again for another upstream under another prefix. Who may ask is for the
+    application's middlewares to say; its ``client_max_size`` bounds the requests' bodies, and aiohttp's default of 1 MiB is
+    too small for prompts with images. Raises UsageError for a dialect that is not served.
+    """
+    for client in clients:
+        if client not in SURFACES:
+            raise UsageError(f"no clients of {client!r} are served; there are {', '.join(SURFACES)}")
+        route = _Route(surface=SURFACES[client], upstream=upstream, model=model, delivery=delivery)
+        for path in route.surface.generate:
+            app.router.add_post(prefix + path, route.handle)
+    if SESSION not in app and _connected not in app.cleanup_ctx:
+        app.cleanup_ctx.append(_connected)
+    if LIVE not in app:
+        end_streams_on_shutdown(app, grace_s=grace_s)
+
+
+async def _connected(app: web.Application) -> AsyncGenerator[None, None]:
+    async with client_session() as session:
+        app[SESSION] = session
+        yield

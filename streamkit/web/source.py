@@ -1,0 +1,166 @@
+"""The upstream's answer as a source of bytes, with four timers, each its own error.
+
+Bytes are read as the network brings them (``iter_any``): aiohttp's line iteration dies at a line of 512 KiB. What breaks the
+transport becomes ``SourceFailed``, so that encoders can tell the client in its own dialect; the cause is chained, and its
+words, which may name hosts, are for the log only.
+
+Timers run while the source is *waited for*: an upstream that we do not read, because the client reads slowly, is not silent.
+An upstream's keep-alives are bytes, and so count as life. A timer interrupts the one task that reads, inside the await, and
+nowhere else: no error appears between two stages (PEP 789).
+
+Source: design.md §6, limits.md §1 (defaults), quirks.md 127, 128.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator
+
+from aiohttp import ClientError, ClientResponse
+from attrs import field, frozen
+from attrs.validators import gt, optional
+
+from streamkit.errors import FirstByteTimeout, IdleTimeout, SourceFailed, TotalTimeout
+
+
+@frozen(kw_only=True)
+class Timeouts:
+    """How long an upstream may take, in seconds."""
+
+    #: To open a connection, TLS included.
+    connect_s: float = field(default=10.0, validator=gt(0))
+    #: From sending the request to the first byte of the answer's body: a thinking model may be silent for a minute.
+    first_byte_s: float = field(default=120.0, validator=gt(0))
+    #: Between two reads. Keep-alives of the upstream count as life.
+    idle_s: float = field(default=300.0, validator=gt(0))
+    #: From sending the request to the end of the answer; None: no bound, since answers may take an hour.
+    total_s: float | None = field(default=None, validator=optional(gt(0)))
+
+
+DEFAULT_TIMEOUTS = Timeouts()
+
+
+class TimedSource:
+    """An async iterator over a source that can be interrupted: by its timers, and by ``fail`` from another task."""
+
+    def __init__(self, source: AsyncIterable[bytes], timeouts: Timeouts, *, started: float | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._source: AsyncIterator[bytes] = aiter(source)
+        self._timeouts = timeouts
+        self._started = self._loop.time() if started is None else started
+        self._since = self._started  # when the reader began to wait
+        self._reader: asyncio.Task[object] | None = None  # the task that waits in __anext__, if one does
+        self._begun = False
+        self._error: Exception | None = None  # set by ``fail``, which other tasks and the timer call
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __aiter__(self) -> TimedSource:
+        return self
+
+    async def __anext__(self) -> bytes:
+        now, total_s = self._loop.time(), self._timeouts.total_s
+        if total_s is not None and now >= self._started + total_s:
+            self.fail(TotalTimeout(total_s))  # it ran out while nobody read
+        if self._error is not None:
+            raise self._error
+        self._since = now if self._begun else self._started
+        if self._timer is None:
+            self._arm()
+        reader = self._reader = asyncio.current_task()
+        cancelled = 0 if reader is None else reader.cancelling()  # by others, before this
+        chunk = None
+        try:
+            chunk = await anext(self._source)
+        except asyncio.CancelledError:
+            error = self._interruption(reader, cancelled)
+            if error is None:
+                raise
+            raise error from error.__cause__
+        finally:
+            self._reader = None
+            if (
+                chunk is None or not self._begun
+            ):  # nothing is left to time; or the idle clock is shorter than the first byte's
+                self._disarm()
+        self._begun = True
+        return chunk
+
+    def _interruption(self, reader: asyncio.Task[object] | None, cancelled: int) -> Exception | None:
+        """The error of ``fail``, if it was that which cancelled the read, and nobody else did meanwhile."""
+        if self._error is None or reader is None or reader.uncancel() > cancelled:
+            return None
+        return self._error
+
+    def fail(self, error: Exception) -> None:
+        """Make the reader's next or present read raise ``error``. The first one counts."""
+        if self._error is None:
+            self._error = error
+            if self._reader is not None:
+                self._reader.cancel()
+
+    async def aclose(self) -> None:
+        self._disarm()
+        close = getattr(self._source, "aclose", None)
+        if close is not None:
+            await close()
+
+    # One timer for three clocks: it fires when the first of them could have run out, looks, and is set again.
+
+    def _deadline(self) -> tuple[float, Exception]:
+        times = self._timeouts
+        silent: tuple[float, Exception]
+        if self._begun:
+            silent = (self._since + times.idle_s, IdleTimeout(times.idle_s))
+        else:
+            silent = (self._started + times.first_byte_s, FirstByteTimeout(times.first_byte_s))
+        if times.total_s is None or self._started + times.total_s > silent[0]:
+            return silent
+        return (self._started + times.total_s, TotalTimeout(times.total_s))
+
+    def _arm(self) -> None:
+        self._timer = self._loop.call_at(max(self._deadline()[0], self._loop.time()), self._look)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _look(self) -> None:
+        when, error = self._deadline()
+        if self._reader is None:
+            self._timer = None  # nobody waits: the next read sets it again
+        elif self._loop.time() < when:
+            self._arm()
+        else:
+            self.fail(error)
+
+
+def iter_upstream(
+    response: ClientResponse, *, timeouts: Timeouts = DEFAULT_TIMEOUTS, started: float | None = None
+) -> TimedSource:
+    """The body of an aiohttp client response as a source. Closing it closes the response; its connection too, if any is left.
+
+    Raises SourceFailed for what breaks the transport, FirstByteTimeout, IdleTimeout and TotalTimeout. ``started`` is the
+    loop's time at which the request was sent, for the two clocks that begin there; by default now.
+    """
+    return TimedSource(_Body(response), timeouts, started=started)
+
+
+class _Body:
+    """The chunks of a response. No generator: closing one that was never read would not close what it was given."""
+
+    def __init__(self, response: ClientResponse) -> None:
+        self._response = response
+        self._chunks = aiter(response.content.iter_any())
+
+    def __aiter__(self) -> _Body:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._chunks)
+        except (ClientError, OSError) as error:
+            raise SourceFailed("the connection to the upstream broke") from error
+
+    async def aclose(self) -> None:
+        self._response.close()

@@ -1,0 +1,219 @@
+"""The HTTP surface of each client dialect: its paths, and what a request to one of them asks.
+
+What is asked becomes a value, ``Ask``, and nothing of it names an upstream: a body that says ``base_url``, ``api_base`` or
+``headers`` only has members that nobody here reads (limits.md T5). The model and whether to stream stand in the body, in
+Gemini's dialect in the URL, whatever its body says.
+
+No state is kept between requests. A request that leans on an earlier one is refused with what to send instead.
+
+Refused, as ``Refused``: bodies that are too large, too slow or encoded in a way that nobody here reads; whatever
+``decode_request`` calls a bad request, nesting that is too deep included.
+
+Source: issue text 6 §2; dialects.md §1.3, §2.3, §3.2, §4.1, §5.1; limits.md T4, T5, T8.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from aiohttp import web
+from attrs import field, frozen
+
+from streamkit.bodies import decode_request
+from streamkit.dialects.gemini.wire import camel_case
+from streamkit.dialects.openai_responses.wire import ITEM
+from streamkit.dialects.reading import fields_of
+from streamkit.errors import BadRequest
+from streamkit.events import Aside, ProviderFailed
+from streamkit.messages import Request
+from streamkit.web.refusals import Refused, bad_request, shown, with_status
+
+__all__ = ["SURFACES", "Address", "Ask", "Operation", "Refused", "Surface", "read_ask", "read_body"]
+
+#: What is asked at a path: an answer of the model, or how many tokens the request has.
+Operation: TypeAlias = Literal["generate", "count"]
+
+#: How long a body may take to arrive, in seconds: 32 MiB at 2 Mbit/s take 134. One that drips holds a task and its memory.
+BODY_S: Final = 150.0
+#: What aiohttp decodes by itself, or refuses by itself where it has no library for it.
+ENCODINGS: Final = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
+#: google-genai writes ``models/x`` or ``tunedModels/y`` and leaves slashes in names as they are.
+GEMINI_NAME: Final = "{name:(?:models|tunedModels)/.+}"
+STREAM_METHOD: Final = ":streamGenerateContent"
+#: Gemini's member for a whole request, in a request to count its tokens.
+COUNTED: Final = "generateContentRequest"
+STATELESS: Final = "this gateway is stateless: it keeps no responses and no conversations"
+
+
+@frozen(kw_only=True)
+class Ask:
+    """What a client asks. ``request`` has the model and whether to stream, wherever they stood."""
+
+    dialect: str
+    operation: Operation
+    model: str
+    stream: bool
+    #: Gemini without ``alt=sse``: the stream is to be one JSON array. See ``json_array.py``.
+    as_array: bool = False
+    request: Request = field(repr=False)  # what people said belongs in no log
+    raw: bytes = field(repr=False)  #: the body as it came, decompressed
+
+
+class Address(NamedTuple):
+    """Which model is asked, and how it is to answer."""
+
+    model: str
+    stream: bool
+    as_array: bool = False
+
+
+@frozen(kw_only=True)
+class Surface:
+    """The paths of one dialect, all POST, as patterns of aiohttp's router, and what is peculiar to them."""
+
+    dialect: str
+    generate: tuple[str, ...]
+    count: tuple[str, ...] = ()
+    #: Raises BadRequest.
+    address: Callable[[web.Request, Request], Address]
+    #: Raises BadRequest for what is well-formed and can't be served here.
+    check: Callable[[Request], None] = lambda _asked: None
+    #: Reads a request for a count, where it is not as any other. Raises BadRequest.
+    read_count: Callable[[bytes], Request] | None = None
+
+    @property
+    def paths(self) -> Mapping[str, Operation]:
+        return {**dict.fromkeys(self.generate, "generate"), **dict.fromkeys(self.count, "count")}
+
+
+async def read_ask(
+    request: web.Request,
+    surface: Surface,
+    operation: Operation = "generate",
+    *,
+    body_s: float = BODY_S,
+) -> Ask:
+    """Read what a request to one of ``surface``'s paths asks.
+
+    The body's size is bounded by the application's ``client_max_size``, and the time it takes by ``body_s`` seconds. Raises
+    Refused.
+    """
+    raw = await read_body(request, surface.dialect, body_s=body_s)
+    try:
+        if operation == "count" and surface.read_count is not None:
+            asked = surface.read_count(raw)
+        else:
+            asked = decode_request(raw, surface.dialect)
+        surface.check(asked)
+        model, stream, as_array = surface.address(request, asked)
+    except BadRequest as error:
+        raise Refused(bad_request(error)) from error
+    asked.model, asked.stream = model, stream
+    return Ask(
+        dialect=surface.dialect,
+        operation=operation,
+        model=model,
+        stream=stream,
+        as_array=as_array,
+        request=asked,
+        raw=raw,
+    )
+
+
+async def read_body(request: web.Request, dialect: str, *, body_s: float = BODY_S) -> bytes:
+    """The body of a request of a client of ``dialect``, decompressed. Raises Refused."""
+    encoding = request.headers.get("Content-Encoding", "").strip().lower()
+    if encoding not in ENCODINGS:
+        told = f"a body with the Content-Encoding {shown(encoding)} can't be read; send gzip, or none"
+        raise Refused(
+            with_status("invalid_request", told, 415, dialect), {"Accept-Encoding": "gzip, deflate, identity"}
+        )
+    try:
+        async with asyncio.timeout(body_s):
+            return await request.read()
+    except web.HTTPRequestEntityTooLarge as error:
+        told = f"the body is larger than the {request.client_max_size:,} bytes that are read; send less at once"
+        raise Refused(ProviderFailed("too_large", told)) from error
+    except TimeoutError as error:
+        told = f"the body did not arrive within {body_s:g} s"
+        raise Refused(with_status("timeout", told, 408, dialect), {"Connection": "close"}) from error
+    except (web.RequestPayloadError, ConnectionError) as error:
+        told = "the body broke off, or is not what its Content-Encoding says"
+        raise Refused(ProviderFailed("invalid_request", told)) from error
+
+
+# -- which model, and how ----------------------------------------------------------------------------------------------
+
+
+def _in_body(_request: web.Request, asked: Request) -> Address:
+    if not asked.model:
+        raise BadRequest("model", "the name of a model is needed, and there is none")
+    return Address(asked.model, asked.stream is True)
+
+
+def _in_url(request: web.Request, _asked: Request) -> Address:
+    """Gemini's: the name behind ``models/``; a tuned model keeps its prefix, since it may be called as another is."""
+    stream = request.path.endswith(STREAM_METHOD)
+    alt = request.query.get("alt", "json")
+    if alt not in {"json", "sse"}:
+        raise BadRequest("alt", f"'sse' or 'json' is needed, not {shown(alt)}")
+    return Address(request.match_info["name"].removeprefix("models/"), stream, stream and alt != "sse")
+
+
+def _refuse_state(asked: Request) -> None:
+    """Responses may lean on what a server keeps (dialects.md §2.3), and none is kept here."""
+    for name in ("previous_response_id", "conversation"):
+        if asked.extras.get(name) is not None:
+            raise BadRequest(name, f"{STATELESS}; send the whole input with each request, and store: false")
+    if asked.extras.get("background"):
+        raise BadRequest("background", f"{STATELESS}; ask without background, and with stream: true if it takes long")
+    for part in (part for turn in asked.turns for part in turn.parts):
+        if isinstance(part, Aside) and part.type == f"{ITEM}item_reference":
+            told = f"{STATELESS}, so an item_reference leads nowhere; send the item itself, and store: false"
+            raise BadRequest("input", told)
+
+
+def _counted_inside(raw: bytes) -> Request:
+    """Gemini's: bare contents, or a whole request in a member of its own."""
+    fields = fields_of(raw).spelled(camel_case)
+    if COUNTED not in fields:
+        return decode_request(raw, "gemini")
+    if "contents" in fields:
+        raise fields.wrong(f"this stands beside {COUNTED}, and one of them is read", "contents")
+    if not isinstance(fields.peek(COUNTED), dict):
+        raise fields.wrong("an object is needed", COUNTED)
+    try:
+        return decode_request(fields.text_of(COUNTED).encode(), "gemini")
+    except BadRequest as error:
+        raise BadRequest(f"{COUNTED}.{error.path}", error.reason) from error
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+
+
+def _gemini_paths(*methods: str) -> tuple[str, ...]:
+    """Both versions: google-genai 3.4 asks ``/v1``, earlier ones and most programs ``/v1beta``."""
+    return tuple(f"/{version}/{GEMINI_NAME}:{method}" for version in ("v1", "v1beta") for method in methods)
+
+
+_CHAT: Final = Surface(dialect="openai-chat", generate=("/v1/chat/completions",), address=_in_body)
+_RESPONSES: Final = Surface(
+    dialect="openai-responses", generate=("/v1/responses",), address=_in_body, check=_refuse_state
+)
+_ANTHROPIC: Final = Surface(
+    dialect="anthropic", generate=("/v1/messages",), count=("/v1/messages/count_tokens",), address=_in_body
+)
+#: It streams unless it is told not to, as ``decode_request`` says.
+_OLLAMA: Final = Surface(dialect="ollama", generate=("/api/chat",), address=_in_body)
+_GEMINI: Final = Surface(
+    dialect="gemini",
+    generate=_gemini_paths("generateContent", "streamGenerateContent"),
+    count=_gemini_paths("countTokens"),
+    address=_in_url,
+    read_count=_counted_inside,
+)
+SURFACES: Final[Mapping[str, Surface]] = {
+    surface.dialect: surface for surface in (_CHAT, _RESPONSES, _ANTHROPIC, _OLLAMA, _GEMINI)
+}

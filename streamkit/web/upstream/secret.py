@@ -1,0 +1,40 @@
+"""A key that is not shown. Whoever sends it asks for it by ``reveal``; whatever else is done to it shows ``[secret]``.
+
+It is no ``str``, so that no join, slice, serialiser or f-string writes it by accident.
+
+Source: limits.md T6.
+"""
+
+from __future__ import annotations
+
+import hmac
+from typing import Final
+
+SHOWN: Final = "[secret]"
+
+
+class Secret:
+    """A text that shows as ``[secret]``. Equal by the text, in a time that does not tell where two differ."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        """The text."""
+        return self._text
+
+    def __repr__(self) -> str:
+        return SHOWN
+
+    def __format__(self, spec: str) -> str:
+        return format(SHOWN, spec)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return hmac.compare_digest(self._text.encode(), other._text.encode())
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._text))

@@ -1,0 +1,179 @@
+"""Sending a request to an upstream, and reading the answers that are no answers.
+
+Redirects are not followed, since a key would follow them; proxies and ``.netrc`` of the environment are not asked; cookies
+are not kept (limits.md T5, T6). What breaks the transport becomes ``SourceFailed``: its message names no host and no key. The
+cause is chained for logs, except where its ``repr`` shows the request's headers, as that of ``ClientResponseError`` does.
+
+Nothing here tries again.
+
+Source: design.md §6; limits.md §1, T5, T6, T9; issue texts of S3 in seeds.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import math
+from collections.abc import Mapping
+from typing import Final
+
+from aiohttp import (
+    BaseConnector,
+    ClientConnectorCertificateError,
+    ClientConnectorDNSError,
+    ClientConnectorError,
+    ClientError,
+    ClientResponse,
+    ClientResponseError,
+    ClientSession,
+    ClientSSLError,
+    ClientTimeout,
+    ConnectionTimeoutError,
+    DummyCookieJar,
+    ServerDisconnectedError,
+    TCPConnector,
+)
+from attrs import evolve
+from yarl import URL
+
+from streamkit.errors import ConnectTimeout, FirstByteTimeout, SourceFailed, TotalTimeout
+from streamkit.events import ProviderFailed
+from streamkit.http_errors import BODY_BYTES, decode_error
+from streamkit.web.upstream.addresses import Operation, address
+from streamkit.web.upstream.auth import authorised, redactor
+from streamkit.web.upstream.headers import NO_HEADERS, request_headers
+from streamkit.web.upstream.value import Upstream
+
+#: An upstream's headers: a line, and how many. aiohttp's own defaults, kept if they change.
+HEADER_BYTES, HEADERS = 8190, 128
+#: How long the body of an error is waited for. It is a few hundred bytes and comes with its headers.
+ERROR_BODY_S: Final = 10.0
+#: Encodings that aiohttp undoes, in bounded steps, where the libraries for the last two are installed.
+_DECODED: Final = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
+#: What broke, for those who may not know where: the first that fits.
+_BROKE: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (ClientConnectorCertificateError, "the upstream's certificate was not accepted"),
+    (ClientSSLError, "no TLS connection to the upstream could be made"),
+    (ClientConnectorDNSError, "the upstream's name could not be resolved"),
+    (ClientConnectorError, "no connection to the upstream could be made"),
+    (ServerDisconnectedError, "the upstream closed the connection before it answered"),
+    (ClientResponseError, "the upstream's answer is no HTTP that can be read"),
+)
+
+
+def client_session(*, connector: BaseConnector | None = None) -> ClientSession:
+    """A session as ``send`` needs it, to be closed by the caller. Call it in the event loop that will use it.
+
+    Connections are not limited in number, since each open stream holds one: bound streams, not their connections.
+    """
+    return ClientSession(
+        connector=connector if connector is not None else TCPConnector(limit=0),
+        cookie_jar=DummyCookieJar(),
+        timeout=ClientTimeout(total=None),
+        trust_env=False,
+        auto_decompress=True,
+        raise_for_status=False,
+        max_line_size=HEADER_BYTES,
+        max_field_size=HEADER_BYTES,
+        max_headers=HEADERS,
+    )
+
+
+async def send(
+    session: ClientSession,
+    upstream: Upstream,
+    body: bytes,
+    *,
+    model: str,
+    stream: bool,
+    operation: Operation = "generate",
+    client_dialect: str = "",
+    client_headers: Mapping[str, str] = NO_HEADERS,
+) -> ClientResponse:
+    """Post ``body`` and return the answer, whatever its status, with its body unread. The caller closes it.
+
+    ``model`` is the upstream's name for it. Raises SourceFailed, ConnectTimeout, FirstByteTimeout (no headers within
+    ``first_byte_s``) and TotalTimeout; BadRequest for a model or a client's header that can't be sent; UsageError for a count
+    that the dialect does not have. Cancelling it closes the connection.
+    """
+    url = address(upstream, model, stream=stream, operation=operation)
+    headers = request_headers(upstream, client_dialect, client_headers, stream=stream and operation == "generate")
+    headers = await authorised(upstream, "POST", url, headers, body)
+    response = await _post(session, upstream, url, headers, body)
+    encoding = response.headers.get("content-encoding", "").lower()
+    if response.status == 200 and encoding not in _DECODED:
+        response.close()
+        raise SourceFailed("the upstream's answer is compressed in a way that nobody asked for")
+    return response
+
+
+async def _post(
+    session: ClientSession, upstream: Upstream, url: str, headers: Mapping[str, str], body: bytes
+) -> ClientResponse:
+    times = upstream.timeouts
+    total_s = math.inf if times.total_s is None else times.total_s
+    try:
+        async with asyncio.timeout(min(times.first_byte_s, total_s)):
+            return await session.post(
+                URL(url, encoded=True),  # or yarl would decode what it thinks needs no encoding: `%3A` in an ARN
+                data=io.BytesIO(body),  # in pieces: bytes above 1 MiB block the loop, and aiohttp warns of them
+                headers=headers,
+                allow_redirects=False,
+                timeout=ClientTimeout(total=None, connect=times.connect_s),
+            )
+    except ConnectionTimeoutError as error:
+        raise ConnectTimeout(times.connect_s) from error
+    except TimeoutError as error:
+        late = FirstByteTimeout(times.first_byte_s) if times.first_byte_s <= total_s else TotalTimeout(total_s)
+        raise late from error
+    except (ClientError, OSError) as error:
+        failed = _failed(error)
+    raise failed  # out here, so that a cause that shows the request's headers is not its context
+
+
+def _failed(error: Exception) -> SourceFailed:
+    told = (words for kind, words in _BROKE if isinstance(error, kind))
+    failed = SourceFailed(next(told, "the connection to the upstream broke"))
+    failed.__cause__ = error.__cause__ if isinstance(error, ClientResponseError) else error
+    return failed
+
+
+async def error_of(response: ClientResponse, source: Upstream | str) -> ProviderFailed:
+    """The error that an answer without status 200 says, and the answer closed. Of the body 64 KiB count, and 10 seconds.
+
+    ``source`` is the upstream, whose keys are then cut out of what is told, or its dialect. Raises UsageError for an unknown
+    name.
+    """
+    body, whole = await _beginning(response)
+    if isinstance(source, Upstream):
+        hidden = redactor([source])(body.decode("utf-8", "surrogateescape"))
+        body, source = hidden.encode("utf-8", "surrogateescape"), source.dialect
+    failed = decode_error(response.status, body, source, response.headers)
+    if 300 <= response.status < 400:
+        return evolve(failed, message=_redirected(response), raw=None)
+    return failed if whole else evolve(failed, message=f"{failed.message} (the rest of its body did not arrive)")
+
+
+async def _beginning(response: ClientResponse) -> tuple[bytes, bool]:
+    """A body's first 64 KiB and a byte, which tells that there are more; and whether nothing broke."""
+    body = bytearray()
+    whole = True
+    try:
+        async with asyncio.timeout(ERROR_BODY_S):
+            async for chunk in response.content.iter_any():
+                body += chunk
+                if len(body) > BODY_BYTES:
+                    break
+    except (ClientError, OSError):  # a time-out too: the status says the most, and it came
+        whole = False
+    finally:
+        response.close()
+    return bytes(body[: BODY_BYTES + 1]), whole
+
+
+def _redirected(response: ClientResponse) -> str:
+    """Where to is for the operator to find out: a location may have secrets, and a client may not know hosts."""
+    return (
+        f"the upstream answered with a redirect (status {response.status}), and redirects are not followed; "
+        "the gateway's base_url for it has to be corrected: https for http, another host or path"
+    )

@@ -1,0 +1,190 @@
+"""What an upstream is, as a value that is checked when it is made.
+
+What can't work is told there and not at the first request: each error begins with the field and says what to write instead. No
+error and no ``repr`` shows a key, nor the value of a header, which may be one.
+
+Source: limits.md T5, T6, T7.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from attrs import Attribute, field, frozen
+from yarl import URL
+
+from streamkit.dialects import source_named
+from streamkit.dialects.base import DEFAULT_MAX_TOKENS, Dialect, Provider
+from streamkit.errors import UsageError
+from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
+from streamkit.web.upstream.secret import Secret
+
+#: How a request shows its key. ``azure`` is the header ``api-key``, and Azure's addresses for deployments.
+Auth: TypeAlias = Literal["none", "bearer", "x-api-key", "x-goog-api-key", "azure", "sigv4", "bedrock-bearer"]
+
+#: The header of a key, and what stands in front of it.
+KEY_HEADERS: Final[Mapping[Auth, tuple[str, str]]] = {
+    "bearer": ("authorization", "Bearer "),
+    "bedrock-bearer": ("authorization", "Bearer "),
+    "x-api-key": ("x-api-key", ""),
+    "x-goog-api-key": ("x-goog-api-key", ""),
+    "azure": ("api-key", ""),
+}
+#: What can stand in a header: printable ASCII without blanks at its ends (RFC 9110 §5.5 leaves the rest to luck).
+HEADER_TEXT: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+#: Headers that belong to one connection or to the body, and that ``send`` writes or nobody does (T7).
+NOT_TO_SET: Final = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "content-type",
+        "cookie",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+#: What a base URL ends with when somebody pasted an endpoint.
+_ENDPOINTS: Final[Mapping[str, str]] = {
+    "openai-chat": "/chat/completions",
+    "openai-responses": "/responses",
+    "anthropic": "/messages",
+    "ollama": "/api/chat",
+    "cohere": "/v2/chat",
+    "mistral": "/chat/completions",
+}
+_NAME: Final = re.compile(r"[\w.:-]+", re.ASCII)
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 §5.6.2
+_OPENAI: Final = frozenset({"openai-chat", "openai-responses"})
+
+
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def _is_base_url(_upstream: Upstream, _field: Attribute[str], text: str) -> None:
+    if re.search(r"[\s\\\x00-\x1f\x7f]", text) or not text.startswith(("http://", "https://")):
+        raise UsageError("base_url: write a whole address that begins with https:// or http://, as https://host/v1")
+    if "@" in text.partition("//")[2].partition("/")[0]:
+        raise UsageError("base_url: leave user and password out; a key belongs into `key`")
+    if "?" in text or "#" in text:
+        raise UsageError("base_url: leave out what begins with `?` or `#`; Azure's version belongs into `api_version`")
+    try:
+        url = URL(text)
+        known = bool(url.host) and url.port != 0
+    except ValueError as error:
+        raise UsageError("base_url: its host or port can't be read; write it as https://host:port/path") from error
+    if not known:
+        raise UsageError("base_url: it names no host; write it as https://host/v1")
+
+
+@frozen(kw_only=True)
+class Upstream:
+    """One place that answers requests. Raises UsageError for a value that can't work; its message begins with the field."""
+
+    name: str
+    #: A dialect, or a provider that speaks one: ``"openai-chat"``, ``"deepseek"``.
+    dialect: str
+    #: As the provider's own client takes it: ``"https://api.openai.com/v1"``, ``"https://api.anthropic.com"``.
+    base_url: str = field(validator=_is_base_url)
+    auth: Auth = "bearer"
+    #: None for ``none``, and for ``sigv4``, which takes credentials from where AWS's own tools find them.
+    key: Secret | None = None
+    #: Azure: the query parameter ``api-version``.
+    api_version: str | None = None
+    #: SigV4: the region that the signature is for.
+    region: str | None = None
+    #: False where it has no support for tools.
+    tools: bool = True
+    timeouts: Timeouts = DEFAULT_TIMEOUTS
+    #: Constant headers of the operator's own, such as OpenRouter's ``HTTP-Referer``. Names are in lower case.
+    headers: Mapping[str, str] = field(factory=dict, converter=_lower, repr=lambda headers: f"<{', '.join(headers)}>")
+    #: Written where a dialect demands a bound and the request has none.
+    max_tokens: int = DEFAULT_MAX_TOKENS
+    #: Imitate what the dialect lacks instead of refusing it.
+    emulate: bool = True
+
+    def __attrs_post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise UsageError("name: write letters, digits and any of `.`, `:`, `-`, `_`; logs and metrics show it")
+        try:
+            dialect = self.wire
+        except UsageError as error:
+            raise UsageError(f"dialect: {error}") from error
+        if self.auth not in get_args(Auth):
+            raise UsageError(f"auth: write one of {', '.join(get_args(Auth))}")
+        if (endpoint := _ENDPOINTS.get(dialect.name)) and self.base_url.rstrip("/").endswith(endpoint):
+            raise UsageError(f"base_url: leave `{endpoint}` out; it is added to each request")
+        if self.max_tokens < 1:
+            raise UsageError("max_tokens: write a number above 0")
+        self._check_key()
+        self._check_azure(dialect)
+        self._check_aws()
+        self._check_headers()
+
+    @property
+    def wire(self) -> Dialect:
+        """The dialect that is spoken."""
+        return source_named(self.dialect)[0]
+
+    @property
+    def provider(self) -> Provider | None:
+        """Who speaks it, where ``dialect`` names a provider."""
+        return source_named(self.dialect)[1]
+
+    @property
+    def has_deployments(self) -> bool:
+        """Whether the address has Azure's deployments and a version, as before Azure's ``/openai/v1``."""
+        if self.wire.name not in _OPENAI or self.base_url.rstrip("/").endswith("/openai/v1"):
+            return False
+        return self.auth == "azure" or self.api_version is not None
+
+    def _check_key(self) -> None:
+        if self.auth in KEY_HEADERS:
+            if self.key is None:
+                raise UsageError(f'key: auth = "{self.auth}" needs one; write `auth = "none"` if there is none')
+            if not HEADER_TEXT.fullmatch(self.key.reveal()):
+                raise UsageError("key: it is empty, or has a blank, a line break or a letter that no header can carry")
+        elif self.key is not None:
+            raise UsageError(f'key: auth = "{self.auth}" sends none; leave it out, or write another `auth`')
+
+    def _check_azure(self, dialect: Dialect) -> None:
+        if self.has_deployments and not self.api_version:
+            raise UsageError("api_version: Azure needs one, as 2024-10-21; or let base_url end with /openai/v1")
+        if self.api_version is not None and dialect.name not in _OPENAI:
+            raise UsageError(f"api_version: leave it out; only Azure's OpenAI has one, and this is {dialect.name}")
+
+    def _check_aws(self) -> None:
+        if self.auth != "sigv4":
+            if self.region is not None:
+                raise UsageError('region: leave it out; only auth = "sigv4" needs one')
+            return
+        if not re.fullmatch(r"[a-z0-9-]+", self.region or ""):
+            raise UsageError('region: auth = "sigv4" needs one, as us-east-1')
+        if find_spec("botocore") is None:
+            raise UsageError("auth: sigv4 signs by botocore, which is not installed: pip install 'streamkit-llm[aws]'")
+
+    def _check_headers(self) -> None:
+        own: Any = KEY_HEADERS.get(self.auth, (None,))[0]
+        for name, value in self.headers.items():
+            if not _HEADER_NAME.fullmatch(name):
+                raise UsageError(f"headers: {name!r} can't be a header's name")
+            if name in NOT_TO_SET or name.startswith("x-amz-"):
+                raise UsageError(f"headers: leave {name} out; it is written for each request, or never")
+            if name == own or (name == "authorization" and self.auth == "sigv4"):
+                raise UsageError(
+                    f'headers: leave {name} out, since auth = "{self.auth}" writes it; or write another `auth`'
+                )
+            if not HEADER_TEXT.fullmatch(value):
+                raise UsageError(f"headers: the value of {name} is empty, or can't be sent as it is")

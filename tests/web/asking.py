@@ -1,0 +1,44 @@
+"""An application that serves every path of ``SURFACES`` and keeps what was asked, and bodies to ask it with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from streamkit.web.askers import refuse_in_dialect
+from streamkit.web.surfaces import SURFACES, Ask, Operation, Surface, read_ask
+
+DIALECTS = list(SURFACES)
+#: The path of each dialect that asks for an answer, and the smallest body.
+CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+CONTENTS = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+ASKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "openai-chat": ("/v1/chat/completions", CHAT),
+    "openai-responses": ("/v1/responses", {"model": "m", "input": "hi"}),
+    "anthropic": ("/v1/messages", {**CHAT, "max_tokens": 9}),
+    "ollama": ("/api/chat", CHAT),
+    "gemini": ("/v1/models/m:generateContent", CONTENTS),
+}
+
+
+def asking_app(asked: list[Ask], *, body_s: float = 10.0, **options: Any) -> web.Application:
+    app = web.Application(middlewares=[refuse_in_dialect], **options)
+
+    def handler(surface: Surface, operation: Operation) -> Any:
+        async def handle(request: web.Request) -> web.Response:
+            asked.append(await read_ask(request, surface, operation, body_s=body_s))
+            return web.Response(text="asked")
+
+        return handle
+
+    for surface in SURFACES.values():
+        for path, operation in surface.paths.items():
+            app.router.add_post(path, handler(surface, operation))
+    return app
+
+
+def message_of(body: dict[str, Any]) -> str:
+    """The message of an error body, in whichever dialect."""
+    error = body["error"]
+    return error if isinstance(error, str) else error["message"]

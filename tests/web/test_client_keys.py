@@ -1,0 +1,152 @@
+"""Client keys: where they are looked for, how they are compared, and that none is shown."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+
+from streamkit.errors import UsageError
+from streamkit.web import client_keys
+from streamkit.web.askers import asker
+from streamkit.web.client_keys import KeyRing, admit, client_key
+from streamkit.web.refusals import Refused
+from tests.web import official
+from tests.web.asking import ASKS, DIALECTS, message_of
+
+KEY = "sk-canary-7f3a"
+
+
+def key_of(path: str = "/v1/models", **headers: str) -> str | None:
+    return client_key(make_mocked_request("GET", path, headers={n.replace("_", "-"): v for n, v in headers.items()}))
+
+
+@pytest.mark.parametrize(
+    ("headers", "key"),
+    [
+        ({"Authorization": f"Bearer {KEY}"}, KEY),
+        ({"authorization": f"bearer  {KEY} "}, KEY),
+        ({"x_api_key": KEY}, KEY),
+        ({"x_goog_api_key": KEY}, KEY),
+        ({"api_key": KEY}, KEY),
+        ({"Authorization": f"Basic {KEY}"}, None),
+        ({"Authorization": f"Basic {KEY}", "x_api_key": "other"}, "other"),
+        ({"Authorization": "Bearer ", "x_api_key": "other"}, "other"),
+        ({"Authorization": f"Bearer {KEY}", "x_api_key": "other"}, KEY),
+        ({"Authorization": KEY}, None),
+        ({"Cookie": f"key={KEY}"}, None),
+        ({}, None),
+    ],
+)
+def test_a_key_is_looked_for_where_clients_send_it(headers, key):
+    assert key_of(**headers) == key
+
+
+def test_a_key_in_the_url_is_none():
+    assert key_of(f"/v1beta/models?key={KEY}") is None
+
+
+def test_a_ring_allows_its_keys_and_no_others():
+    ring = KeyRing([KEY, " second\n"])
+    assert ring.allows(KEY)
+    assert ring.allows("second")
+    assert not any(map(ring.allows, [None, "", KEY[:-1], KEY + "x", KEY.upper(), "second\n", "\udcff", "ü"]))
+
+
+def test_a_key_that_is_no_ascii_is_compared_by_its_bytes():
+    """aiohttp decodes a header with surrogates for what is not UTF-8."""
+    assert KeyRing(["schlüssel"]).allows("schlüssel")
+    assert KeyRing(["k\udcfc"]).allows(b"k\xfc".decode("utf-8", "surrogateescape"))
+
+
+def test_every_key_is_compared_whichever_matches(monkeypatch):
+    compared: list[tuple[bytes, bytes]] = []
+    real = hmac.compare_digest
+    monkeypatch.setattr(client_keys.hmac, "compare_digest", lambda a, b: compared.append((a, b)) or real(a, b))
+    ring = KeyRing(["first", "second", "third"])
+    for key in "first", "third", "none", "":
+        compared.clear()
+        assert ring.allows(key) is (key in {"first", "third"})
+        assert len(compared) == 3
+        assert {len(side) for pair in compared for side in pair} == {32}
+
+
+@pytest.mark.parametrize("keys", [[], [""], [KEY, " "]])
+def test_a_ring_that_would_let_in_everybody_or_nobody_is_a_mistake(keys):
+    with pytest.raises(UsageError, match="client keys") as caught:
+        KeyRing(keys)
+    assert KEY not in str(caught.value)
+
+
+def test_a_ring_shows_no_key():
+    ring = KeyRing([KEY])
+    assert repr(ring) == "<ring of 1 client keys>"
+    assert KEY not in str(vars(ring))
+    assert KeyRing([KEY])._digests != ring._digests  # nor a hash that could be looked up
+
+
+# -- over loopback -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def server(aiohttp_server) -> Any:
+    ring = KeyRing([KEY])
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Any) -> web.StreamResponse:
+        try:
+            admit(request, ring)
+        except Refused as refused:
+            return refused.response(asker(request))
+        return await handler(request)
+
+    async def models(_request: web.Request) -> web.Response:
+        return web.json_response({"object": "list", "data": [], "models": [], "has_more": False})
+
+    app = web.Application(middlewares=[guard])
+    for path in "/v1/models", "/api/tags":
+        app.router.add_get(path, models)
+    return await aiohttp_server(app)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize(("headers", "told"), [({}, "none was sent"), ({"x-api-key": "wrong-key"}, "not known here")])
+async def test_who_is_not_let_in_is_told_in_the_dialect(server, aiohttp_client, dialect, headers, told):
+    client = await aiohttp_client(server)
+    async with client.post(ASKS[dialect][0], headers=headers) as response:
+        text = await response.text()
+        assert told in message_of(await response.json())
+    assert (response.status, response.headers["WWW-Authenticate"]) == (401, "Bearer")
+    assert "wrong-key" not in text
+    assert KEY not in text
+
+
+def test_without_a_ring_everybody_is_let_in():
+    admit(make_mocked_request("GET", "/"), None)
+
+
+@pytest.mark.parametrize(
+    ("connected", "raised"),
+    [
+        (official.openai, "AuthenticationError"),
+        (official.anthropic, "AuthenticationError"),
+        (official.gemini, "ClientError"),
+        (official.ollama, "ResponseError"),
+    ],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+async def test_the_official_clients_keys_are_found(server, connected, raised):
+    url = str(server.make_url("/")).rstrip("/")
+
+    def ask(key: str) -> None:
+        with connected(url, key) as client:
+            client.list() if connected is official.ollama else list(client.models.list())
+
+    await asyncio.to_thread(ask, KEY)
+    with pytest.raises(Exception, match="not known here") as caught:
+        await asyncio.to_thread(ask, "wrong-key")
+    assert type(caught.value).__name__ == raised

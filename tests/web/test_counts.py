@@ -1,0 +1,26 @@
+"""A count as each client reads it; that the official ones do is in ``test_inventory.py``."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamkit.errors import UsageError
+from streamkit.web.counts import count_response
+from streamkit.web.surfaces import SURFACES
+
+
+@pytest.mark.parametrize(
+    ("dialect", "body"),
+    [("anthropic", b'{"input_tokens":7}'), ("claude-code", b'{"input_tokens":7}'), ("gemini", b'{"totalTokens":7}')],
+)
+def test_a_count_in_the_clients_words(dialect, body):
+    assert count_response(dialect, 7) == body
+
+
+@pytest.mark.parametrize("surface", SURFACES.values(), ids=SURFACES)
+def test_each_dialect_with_a_path_for_counts_has_an_answer_and_no_other(surface):
+    if surface.count:
+        assert count_response(surface.dialect, 0)
+    else:
+        with pytest.raises(UsageError, match="anthropic and gemini"):
+            count_response(surface.dialect, 0)

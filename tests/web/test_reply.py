@@ -1,0 +1,313 @@
+"""One answer to one client: what it gets before, during and after the model speaks."""
+
+import asyncio
+import logging
+import socket
+import struct
+
+import orjson
+import pytest
+from aiohttp import ClientSession, web
+
+from streamkit import transcode
+from streamkit.errors import SourceFailed
+from streamkit.events import ProviderFailed
+from streamkit.web.live import LIVE, end_streams_on_shutdown
+from streamkit.web.reply import Delivery, Reply
+from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, Timeouts
+from tests.web.serving import answering, eventually, serving
+
+ROLE = b'data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"role":"assistant"}}]}\n\n'
+TEXT = b'data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"hello"}}]}\n\n'
+STOP = b'data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+ERROR = b'data: {"error":{"message":"no capacity","type":"server_error","code":503}}\n\n'
+QUICK = Delivery(keep_alive_s=0.05)
+
+
+class Script:
+    """A source that plays bytes and pauses, and knows whether it was closed."""
+
+    def __init__(self, *steps):
+        self.steps = steps
+        self.closed = False
+        self.reads = 0
+
+    async def play(self):
+        try:
+            for step in self.steps:
+                if isinstance(step, bytes):
+                    self.reads += 1
+                    yield step
+                elif isinstance(step, Exception):
+                    raise step
+                else:
+                    await asyncio.sleep(step)
+        finally:
+            self.closed = True
+
+
+class Served:
+    """A handler that answers with a script, and keeps its reply."""
+
+    def __init__(self, script, *, client="anthropic", delivery=QUICK, timeouts=DEFAULT_TIMEOUTS, stream=True):
+        self.script, self.client, self.delivery, self.timeouts, self.stream = script, client, delivery, timeouts, stream
+        self.reply = None
+
+    async def answer(self, request):
+        self.reply = Reply(request, self.client, delivery=self.delivery, headers={"x-request-id": "r1"})
+
+        async def work():
+            source = TimedSource(self.script.play(), self.timeouts)
+            failed = await self.reply.send(transcode(source, "openai-chat", self.client), source)
+            if failed is not None:
+                await self.reply.fail(failed)
+
+        return await self.reply.run(work())
+
+
+async def ask(handler, **runner):
+    async with (
+        serving(answering(handler), **runner) as port,
+        ClientSession() as session,
+        session.post(f"http://127.0.0.1:{port}/") as response,
+    ):
+        return response, await response.read()
+
+
+async def test_a_stream_goes_out_as_it_is_and_is_not_for_proxies_to_hold():
+    served = Served(Script(ROLE, TEXT, STOP), delivery=Delivery())
+    response, body = await ask(served.answer)
+    assert response.status == 200
+    assert response.headers["Content-Type"] == "text/event-stream"
+    assert response.headers["X-Accel-Buffering"] == "no"
+    assert response.headers["Cache-Control"] == "no-cache, no-transform"
+    assert response.headers["x-request-id"] == "r1"
+    assert "Content-Encoding" not in response.headers
+    assert body.endswith(b'event: message_stop\ndata: {"type":"message_stop"}\n\n')
+    assert b"ping" not in body
+    assert (served.reply.ending, served.reply.failure, served.script.closed) == ("whole", None, True)
+
+
+async def test_an_error_before_the_model_spoke_is_a_status():
+    served = Served(Script(ROLE, ERROR), delivery=Delivery())
+    response, body = await ask(served.answer)
+    assert response.status == 500
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.headers["x-request-id"] == "r1"
+    assert orjson.loads(body)["error"]["message"] == "no capacity"
+    assert served.reply.ending == "error"
+
+
+async def test_an_error_behind_keep_alives_is_a_frame():
+    served = Served(Script(0.2, ROLE, ERROR))
+    response, body = await ask(served.answer)
+    assert response.status == 200
+    assert body.startswith(b"event: ping\n")
+    assert b"message_start" not in body  # nothing of the leg that failed
+    assert body.count(b"event: error\n") == 1
+    assert served.reply.keep_alives >= 1
+
+
+async def test_an_error_behind_text_ends_the_stream_with_it():
+    served = Served(Script(ROLE, TEXT, ERROR), delivery=Delivery())
+    response, body = await ask(served.answer)
+    assert response.status == 200
+    assert b"hello" in body
+    assert b"event: error\n" in body
+    assert b"message_stop" not in body
+    assert (served.reply.ending, served.reply.failure.message) == ("broken", "no capacity")
+
+
+async def test_a_cut_before_the_model_spoke_is_a_status_and_after_it_a_frame():
+    early, late = Served(Script(ROLE)), Served(Script(ROLE, TEXT))
+    response, body = await ask(early.answer)
+    assert (response.status, b"before its completion point" in body) == (500, True)
+    response, body = await ask(late.answer)
+    assert (response.status, b"event: error" in body, b"message_stop" in body) == (200, True, False)
+
+
+async def test_keep_alives_fill_every_silence_and_none_is_written_behind_the_end():
+    served = Served(Script(ROLE, TEXT, 0.3, STOP))
+    _, body = await ask(served.answer)
+    assert 2 <= body.count(b"event: ping\n") <= 6
+    assert body.index(b"hello") < body.index(b"event: ping\n") < body.index(b"message_stop")
+
+
+@pytest.mark.parametrize("client", ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini"])
+async def test_the_silence_before_the_first_byte_is_filled_in_each_dialect_and_the_answer_still_reads(client):
+    served = Served(Script(0.2, ROLE, TEXT, STOP), client=client)
+    response, body = await ask(served.answer)
+    assert response.status == 200
+    assert b"hello" in body
+    assert served.reply.ending == "whole"
+
+
+@pytest.mark.parametrize(
+    ("timeouts", "script", "status", "words"),
+    [
+        (Timeouts(first_byte_s=0.1), Script(5.0, ROLE), 504, "no first byte within 0.1 s"),
+        (Timeouts(idle_s=0.1), Script(ROLE, 5.0), 504, "fell silent"),
+        (Timeouts(total_s=0.1), Script(ROLE, 5.0), 504, "did not end within 0.1 s"),
+    ],
+)
+async def test_each_timer_says_which_it_is(timeouts, script, status, words):
+    response, body = await ask(Served(script, timeouts=timeouts, delivery=Delivery()).answer)
+    assert response.status == status
+    assert words in orjson.loads(body)["error"]["message"]
+    assert script.closed
+
+
+async def test_a_transport_fault_in_the_stream_is_the_dialects_error():
+    _, body = await ask(Served(Script(ROLE, TEXT, SourceFailed("the connection to the upstream broke"))).answer)
+    assert b"the connection to the upstream broke" in body
+    assert b"message_stop" not in body
+
+
+async def test_somebodys_bug_is_logged_and_the_client_learns_that_much_and_no_more(caplog):
+    response, body = await ask(Served(Script(ROLE, ValueError("secret detail"))).answer)
+    assert response.status == 500
+    assert b"secret detail" not in body
+    assert "secret detail" in caplog.text
+
+
+# -- the client leaves -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cancellation", [False, True])
+@pytest.mark.parametrize("how", ["fin", "rst"])
+@pytest.mark.parametrize("script", [(30.0,), (ROLE, 30.0), (ROLE, TEXT, 30.0)], ids=["before", "role only", "within"])
+async def test_a_client_that_leaves_closes_the_source_at_once(script, how, cancellation, caplog):
+    caplog.set_level(logging.WARNING)
+    served = Served(Script(*script), delivery=Delivery())
+    async with serving(answering(served.answer), handler_cancellation=cancellation) as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+        await eventually(lambda: served.reply is not None and served.script.reads == len(script) - 1)
+        if how == "rst":
+            linger = struct.pack("ii", 1, 0)
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        writer.close()
+        await eventually(lambda: served.script.closed, within_s=1.0)
+        await eventually(lambda: served.reply.ending == "client left")
+    assert not caplog.records  # no traceback: a client that leaves is no error
+
+
+async def test_a_reader_that_stalls_is_dropped_without_a_terminator():
+    filler = TEXT.replace(b"hello", b"x" * 60_000)
+    script = Script(ROLE, *[filler] * 400, STOP)
+    served = Served(script, delivery=Delivery(stall_s=0.3, unsent_bytes=100_000))
+    async with serving(answering(served.answer)) as port:
+        _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+        await eventually(lambda: served.reply is not None and served.reply.ending == "client stalled")
+        assert script.reads < 400  # nothing more was read for it
+        assert script.closed
+        writer.close()
+
+
+async def test_a_slow_reader_is_not_a_stalled_one():
+    filler = TEXT.replace(b"hello", b"x" * 50_000)
+    script = Script(ROLE, *[filler] * 100, STOP)
+    served = Served(script, delivery=Delivery(stall_s=0.4, unsent_bytes=100_000))
+    got = bytearray()
+    async with serving(answering(served.answer)) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=8192)
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        while data := await reader.read(500_000):
+            got += data
+            await asyncio.sleep(0.005)
+        writer.close()
+    assert served.reply.ending == "whole"
+    assert b"message_stop" in got
+
+
+# -- whole answers -----------------------------------------------------------------------------------------------------
+
+
+async def whole(delay, delivery, failed=None):
+    reply = None
+
+    async def handler(request):
+        nonlocal reply
+        reply = Reply(request, "openai-chat", stream=False, delivery=delivery)
+
+        async def work():
+            await asyncio.sleep(delay)
+            await (reply.whole(b'{"answer":1}') if failed is None else reply.fail(failed))
+
+        return await reply.run(work())
+
+    return (*await ask(handler), reply)
+
+
+async def test_a_whole_answer_has_its_length():
+    response, body, _ = await whole(0, Delivery())
+    assert (response.headers["Content-Length"], body) == ("12", b'{"answer":1}')
+    assert response.headers["Content-Type"] == "application/json"
+
+
+async def test_white_space_leads_a_slow_whole_answer_where_it_is_wanted():
+    response, body, reply = await whole(0.2, Delivery(keep_alive_s=0.05, whole_keep_alive=True))
+    assert response.status == 200
+    assert body.startswith(b" ")
+    assert orjson.loads(body) == {"answer": 1}
+    assert reply.keep_alives == len(body) - 12
+    _, body, _ = await whole(0.2, Delivery(keep_alive_s=0.05))
+    assert body == b'{"answer":1}'
+
+
+async def test_an_error_behind_white_space_is_a_body():
+    failed = ProviderFailed("rate_limit", "too fast", retry_after_s=2.5)
+    response, body, _ = await whole(0.2, Delivery(keep_alive_s=0.05, whole_keep_alive=True), failed)
+    assert (response.status, orjson.loads(body)["error"]["message"]) == (200, "too fast")
+    response, body, _ = await whole(0, Delivery(), failed)
+    assert (response.status, response.headers["Retry-After"]) == (429, "3")
+
+
+# -- the server stops --------------------------------------------------------------------------------------------------
+
+
+async def stopped_while(*served, grace_s):
+    """What clients read from a server that stops as soon as it has begun to answer them all."""
+    app = web.Application()
+    for number, answer in enumerate(served):
+        app.router.add_post(f"/{number}", answer.answer)
+    end_streams_on_shutdown(app, grace_s=grace_s)
+    async with ClientSession() as session:
+
+        async def read(url):
+            async with session.post(url) as response:
+                return response.status, await response.read()
+
+        async with serving(app) as port:
+            urls = [f"http://127.0.0.1:{port}/{number}" for number in range(len(served))]
+            reading = [asyncio.create_task(read(url)) for url in urls]
+            wanted = [sum(isinstance(step, bytes) for step in answer.script.steps[:2]) for answer in served]
+            await eventually(
+                lambda: [answer.script.reads for answer in served] >= wanted and len(app[LIVE]) == len(served)
+            )
+        answers = await asyncio.gather(*reading)
+    assert not app[LIVE]
+    return answers
+
+
+async def test_streams_get_the_grace_time_and_then_their_error():
+    quick, endless = Served(Script(ROLE, TEXT, 0.3, STOP)), Served(Script(ROLE, TEXT, 60.0))
+    (_, whole), (_, broken) = await stopped_while(quick, endless, grace_s=2.0)
+    assert b"message_stop" in whole
+    assert b"hello" in broken
+    assert b"message_stop" not in broken
+    assert b"shutting down" in broken
+    assert (quick.reply.ending, endless.reply.ending) == ("whole", "broken")
+    assert endless.script.closed
+
+
+async def test_a_server_that_stops_before_the_model_spoke_says_so_with_a_status():
+    [(status, body)] = await stopped_while(Served(Script(60.0), delivery=Delivery()), grace_s=1.0)
+    assert (status, b"shutting down" in body) == (529, True)
+
+
+async def test_a_server_that_stops_behind_keep_alives_says_so_in_the_stream():
+    [(status, body)] = await stopped_while(Served(Script(60.0)), grace_s=1.5)
+    assert (status, body.startswith(b"event: ping\n"), b"shutting down" in body) == (200, True, True)

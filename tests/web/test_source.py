@@ -1,0 +1,536 @@
+"""The upstream's answer as a source: four clocks, each with its own error; ``fail``; closing; what breaks a transport.
+
+The clocks are tested in virtual time, the transport over real sockets against the evil upstream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import traceback
+
+import aiohttp
+import pytest
+
+from streamkit import pipe, transcode
+from streamkit.errors import FirstByteTimeout, IdleTimeout, Interrupted, SourceFailed, TimedOut, TotalTimeout
+from streamkit.report import StreamReport
+from streamkit.testing import source_of
+from streamkit.web.source import TimedSource, Timeouts, iter_upstream
+from tests.laws.running import read
+from tests.web.evil import Delay, EvilUpstream, Fin, Hang, Script, Send
+from tests.web.faults import (
+    TEXT,
+    bad_gzip,
+    chunk,
+    good,
+    head,
+    reset_mid_line,
+    silence_midstream,
+    speech,
+    truncated_chunked,
+)
+
+CHUNKED = {"Transfer-Encoding": "chunked"}
+pytestmark = pytest.mark.usefixtures("no_leaks")
+virtual = pytest.mark.virtual_time
+
+
+class Paced:
+    """A source of chunks, each after so many seconds; then it ends, or is silent for ever. It counts its closings."""
+
+    def __init__(self, *steps: tuple[float, bytes], silent: bool = False) -> None:
+        self.closed = 0
+        self._steps = iter(steps)
+        self._silent = silent
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        for delay_s, data in self._steps:
+            await asyncio.sleep(delay_s)
+            return data
+        if self._silent:
+            await asyncio.Event().wait()
+        raise StopAsyncIteration
+
+    async def aclose(self):
+        self.closed += 1
+
+
+@contextlib.asynccontextmanager
+async def timed(*steps, silent=True, started=None, **timeouts):
+    source = TimedSource(Paced(*steps, silent=silent), Timeouts(**timeouts), started=started)
+    try:
+        yield source
+    finally:
+        await source.aclose()
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+# -- the clocks --------------------------------------------------------------------------------------------------------
+
+
+@virtual
+async def test_the_first_byte_has_its_time():
+    async with timed(first_byte_s=120) as source:
+        with pytest.raises(FirstByteTimeout, match="The upstream sent no first byte within 120 s") as caught:
+            await anext(source)
+    assert now() == 120
+    assert caught.value.allowed_s == 120
+    assert caught.value.type == "timeout"
+
+
+@virtual
+async def test_the_time_for_the_first_byte_began_with_the_request():
+    await asyncio.sleep(500)
+    async with timed(first_byte_s=120, started=now() - 100) as source:
+        with pytest.raises(FirstByteTimeout):
+            await anext(source)
+    assert now() == 520
+
+
+@virtual
+async def test_bytes_that_wait_are_taken_however_late():
+    await asyncio.sleep(500)
+    source = TimedSource(source_of([b"x"]), Timeouts(first_byte_s=120), started=0)
+    assert await anext(source) == b"x"
+    await source.aclose()
+
+
+@virtual
+@pytest.mark.parametrize(("idle_s", "when"), [(300, 301), (50, 51), (120, 121)])
+async def test_silence_has_its_time_longer_or_shorter_than_the_first_byte(idle_s, when):
+    async with timed((1, b"x"), first_byte_s=120, idle_s=idle_s) as source:
+        assert await anext(source) == b"x"
+        with pytest.raises(IdleTimeout, match=f"fell silent and sent nothing within {idle_s} s"):
+            await anext(source)
+    assert now() == when
+
+
+@virtual
+async def test_every_byte_is_life():
+    async with timed(*[(299, b": ping\n")] * 10, silent=False, first_byte_s=300, idle_s=300) as source:
+        assert [data async for data in source] == [b": ping\n"] * 10
+    assert now() == 2990
+
+
+@virtual
+async def test_the_whole_has_its_time_though_bytes_flow():
+    got = []
+    async with timed(*[(99, b"x")] * 100, total_s=1000) as source:
+        with pytest.raises(TotalTimeout, match="answer did not end within 1000 s"):
+            async for data in source:
+                got.append(data)
+    assert (now(), len(got)) == (1000, 10)
+
+
+@virtual
+@pytest.mark.parametrize(
+    ("steps", "total_s"), [((), 100), ((), 120), (((1, b"x"),), 200), (((1, b"x"),), 301)], ids=str
+)
+async def test_the_whole_may_end_in_silence(steps, total_s):
+    async with timed(*steps, first_byte_s=120, idle_s=300, total_s=total_s) as source:
+        with pytest.raises(TotalTimeout):
+            _ = [data async for data in source]
+    assert now() == total_s
+
+
+@virtual
+async def test_the_time_of_the_whole_began_with_the_request():
+    await asyncio.sleep(500)
+    async with timed((1, b"x"), first_byte_s=900, idle_s=10_000, total_s=1000, started=100) as source:
+        await anext(source)
+        with pytest.raises(TotalTimeout):
+            await anext(source)
+    assert now() == 1100
+
+
+@virtual
+async def test_nobody_is_silent_whom_nobody_asks():
+    async with timed((1, b"a"), (250, b"b"), idle_s=300) as source:
+        assert await anext(source) == b"a"
+        await asyncio.sleep(10_000)  # a client that reads slowly
+        assert await anext(source) == b"b"
+        await asyncio.sleep(10_000)
+        before = now()
+        with pytest.raises(IdleTimeout):
+            await anext(source)
+    assert now() == before + 300
+
+
+@virtual
+async def test_the_silence_is_counted_from_the_read_and_not_from_a_timer_that_was_set_before():
+    async with timed((1, b"a"), (1, b"b"), idle_s=300) as source:
+        await anext(source)
+        await anext(source)  # sets the timer for 301
+        await asyncio.sleep(299.5)
+        with pytest.raises(IdleTimeout):
+            await anext(source)
+    assert now() == 2 + 299.5 + 300
+
+
+@virtual
+@pytest.mark.parametrize("idle_s", [50, 5000])
+async def test_the_whole_runs_out_even_if_nobody_reads(idle_s):
+    async with timed((1, b"a"), (1, b"b"), (1, b"c"), idle_s=idle_s, total_s=1000) as source:
+        await anext(source)
+        await anext(source)
+        await asyncio.sleep(2000)
+        with pytest.raises(TotalTimeout):
+            await anext(source)
+    assert now() == 2002
+
+
+@virtual
+async def test_after_its_end_there_is_no_timer_though_nobody_closed_it():
+    source = TimedSource(Paced((1, b"x"), (1, b"y"), silent=False), Timeouts(total_s=100))
+    assert [data async for data in source] == [b"x", b"y"]
+    assert asyncio.get_running_loop().timers == []
+    with pytest.raises(StopAsyncIteration):
+        await anext(source)
+
+
+@virtual
+async def test_after_an_error_it_gives_that_error_and_keeps_no_timer():
+    async with timed((1, b"x"), idle_s=10, total_s=20) as source:
+        await anext(source)
+        with pytest.raises(IdleTimeout) as first:
+            await anext(source)
+        assert asyncio.get_running_loop().timers == []
+        await asyncio.sleep(100)
+        with pytest.raises(IdleTimeout) as second:
+            await anext(source)
+    assert first.value is second.value
+
+
+@virtual
+async def test_an_error_of_the_source_passes_and_leaves_no_timer():
+    class Broken(Paced):
+        async def __anext__(self):
+            await asyncio.sleep(1)
+            raise SourceFailed("broken")
+
+    source = TimedSource(Broken(), Timeouts())
+    with pytest.raises(SourceFailed, match="broken"):
+        await anext(source)
+    assert asyncio.get_running_loop().timers == []
+
+
+@pytest.mark.parametrize("name", ["connect_s", "first_byte_s", "idle_s", "total_s"])
+def test_no_time_is_no_time_out(name):
+    for seconds in (0, -1):
+        with pytest.raises(ValueError, match=name):
+            Timeouts(**{name: seconds})
+
+
+@virtual
+async def test_the_client_is_told_in_its_dialect_that_it_took_too_long():
+    report = StreamReport()
+    first = speech("openai-chat")[0]
+    async with transcode(
+        TimedSource(Paced((1, first), silent=True), Timeouts(idle_s=5)), "openai-chat", "anthropic", report=report
+    ) as stream:
+        output = b"".join([piece async for piece in stream])
+    found = read("anthropic", [output])
+    assert "It " in found.text()
+    assert found.error == "The upstream fell silent and sent nothing within 5 s"
+    assert not found.clean
+    assert isinstance(report.error, IdleTimeout)
+
+
+# -- fail, and cancellation --------------------------------------------------------------------------------------------
+
+
+STOPPED = Interrupted("the server is shutting down")
+
+
+@virtual
+async def test_a_failure_before_the_first_read_is_raised_by_it():
+    async with timed((1, b"x")) as source:
+        source.fail(STOPPED)
+        with pytest.raises(Interrupted):
+            await anext(source)
+    assert now() == 0
+
+
+@virtual
+async def test_a_failure_during_a_read_is_raised_at_once():
+    async with timed((100, b"x")) as source:
+        asyncio.get_running_loop().call_later(7, source.fail, STOPPED)
+        with pytest.raises(Interrupted):
+            await anext(source)
+        assert now() == 7
+        assert asyncio.current_task().cancelling() == 0
+        await asyncio.sleep(1)  # the task goes on
+
+
+@virtual
+async def test_a_failure_between_two_reads_is_raised_by_the_next():
+    async with timed((1, b"x"), (1, b"y")) as source:
+        assert await anext(source) == b"x"
+        source.fail(STOPPED)
+        await asyncio.sleep(1)  # no error between two stages
+        with pytest.raises(Interrupted):
+            await anext(source)
+        assert asyncio.current_task().cancelling() == 0
+
+
+@virtual
+async def test_a_failure_in_the_moment_in_which_bytes_come_is_raised_once_and_harms_nothing():
+    loop = asyncio.get_running_loop()
+    arrived = loop.create_future()
+
+    async def one():
+        yield await arrived
+
+    source = TimedSource(one(), Timeouts())
+    reading = asyncio.create_task(anext(source))
+    await asyncio.sleep(0)
+    arrived.set_result(b"x")
+    source.fail(STOPPED)
+    with pytest.raises(Interrupted):
+        await reading
+    with pytest.raises(Interrupted):
+        await anext(source)
+    await source.aclose()
+
+
+@virtual
+async def test_the_first_failure_counts():
+    async with timed((1, b"x"), idle_s=5) as source:
+        await anext(source)
+        source.fail(STOPPED)
+        source.fail(TotalTimeout(1))
+        for _ in range(2):
+            with pytest.raises(Interrupted):
+                await anext(source)
+
+
+@virtual
+async def test_a_failure_keeps_its_cause():
+    try:
+        raise SourceFailed("broken") from OSError("reset by upstream.example")
+    except SourceFailed as caught:
+        error = caught
+    async with timed() as source:
+        asyncio.get_running_loop().call_later(1, source.fail, error)
+        with pytest.raises(SourceFailed) as raised:
+            await anext(source)
+    assert isinstance(raised.value.__cause__, OSError)
+
+
+@virtual
+async def test_a_timer_that_fires_shows_no_cancellation_in_its_traceback():
+    async with timed(first_byte_s=1) as source:
+        with pytest.raises(FirstByteTimeout) as caught:
+            await anext(source)
+    assert "CancelledError" not in "".join(traceback.format_exception(caught.value))
+
+
+@virtual
+@pytest.mark.parametrize("steps", [(), ((1, b"x"),)], ids=["before the first byte", "after it"])
+async def test_cancellation_from_outside_stays_what_it_is(steps):
+    async with timed(*steps) as source:
+
+        async def consume():
+            return [data async for data in source]
+
+        task = asyncio.create_task(consume())
+        await asyncio.sleep(10)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert task.cancelled()
+
+
+@virtual
+@pytest.mark.parametrize("first", ["cancel", "fail"])
+async def test_cancellation_from_outside_wins_over_a_failure_of_the_same_moment(first):
+    async with timed() as source:
+        task = asyncio.create_task(anext(source))
+        await asyncio.sleep(1)
+        acts = [task.cancel, lambda: source.fail(STOPPED)]
+        for act in acts if first == "cancel" else reversed(acts):
+            act()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert task.cancelling() == 1  # ours is taken back, theirs is not
+
+
+@virtual
+async def test_a_task_that_was_cancelled_once_and_went_on_gets_the_error():
+    async with timed(first_byte_s=5) as source:
+
+        async def stubborn():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(100)
+            await anext(source)
+
+        task = asyncio.create_task(stubborn())
+        await asyncio.sleep(1)
+        task.cancel()
+        with pytest.raises(FirstByteTimeout):
+            await task
+
+
+@virtual
+async def test_a_timeout_around_a_read_is_still_a_timeout():
+    async with timed((1, b"x"), (100, b"y")) as source:
+        await anext(source)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await anext(source)
+        assert now() == 6
+
+
+@virtual
+async def test_each_read_may_be_another_tasks():
+    async with timed((1, b"x"), (100, b"y"), idle_s=5) as source:
+        assert await asyncio.create_task(anext(source)) == b"x"
+        with pytest.raises(IdleTimeout):
+            await asyncio.create_task(anext(source))
+
+
+@virtual
+async def test_closing_closes_what_it_reads_and_its_timer():
+    inner = Paced((1, b"x"), silent=True)
+    async with pipe(TimedSource(inner, Timeouts())) as stream:
+        assert await anext(stream) == b"x"
+    assert inner.closed
+    assert asyncio.get_running_loop().timers == []
+
+
+# -- over the network --------------------------------------------------------------------------------------------------
+
+
+@contextlib.asynccontextmanager
+async def answered(script, *, session_options=None, **timeouts):
+    """The evil upstream's answer as a source, and the upstream."""
+    async with (
+        EvilUpstream(script) as upstream,
+        aiohttp.ClientSession(**(session_options or {})) as session,
+    ):
+        response = await session.post(upstream.url, data=b"{}")
+        yield iter_upstream(response, timeouts=Timeouts(**timeouts)), upstream, session
+
+
+async def test_the_bytes_come_as_the_network_cut_them():
+    chunks = [b"data: \xe2", b"\x82\xac\r", b"\n\r\nda"]
+    async with answered(good("openai-chat", chunks, delay_s=0.02)) as (source, _, _):
+        assert [data async for data in source] == chunks
+        await source.aclose()
+
+
+async def test_a_line_may_be_longer_than_aiohttp_reads_lines():
+    line = b"x" * (1 << 20)
+    async with answered(good("openai-chat", [line])) as (source, _, _):
+        assert b"".join([data async for data in source]) == line
+        await source.aclose()
+
+
+async def test_an_answer_that_was_read_leaves_its_connection_for_the_next():
+    async with answered(good("anthropic")) as (source, upstream, session):
+        _ = [data async for data in source]
+        await source.aclose()
+        async with session.post(upstream.url, data=b"{}") as response:
+            await response.read()
+        assert [request.connection for request in upstream.requests] == [0, 0]
+
+
+@pytest.mark.parametrize("reads", [0, 1])
+async def test_closing_early_closes_the_connection(reads):
+    first = speech("anthropic")[0]
+    silent = Script((Send(head(headers=CHUNKED)), Send(chunk(first)), Hang()))
+    async with answered(silent) as (source, upstream, _):
+        for _ in range(reads):
+            assert await anext(source) == first
+        await source.aclose()
+        request = await upstream.request()
+        await request.left()
+        assert request.played_at is None
+
+
+async def test_a_pipe_that_is_left_before_it_is_read_closes_the_connection():
+    async with answered(silence_midstream("anthropic")) as (source, upstream, _):
+        async with transcode(source, "anthropic", "openai-chat"):
+            pass
+        await (await upstream.request()).left()
+
+
+async def test_cancelling_the_reader_closes_the_connection():
+    async with answered(silence_midstream("anthropic")) as (source, upstream, _):
+        reading = asyncio.Event()
+
+        async def consume():
+            async with transcode(source, "anthropic", "openai-chat") as stream:
+                async for _ in stream:
+                    reading.set()
+
+        task = asyncio.create_task(consume())
+        request = await upstream.request()
+        await reading.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await request.left()
+
+
+async def test_silence_in_the_middle_ends_by_its_timer_and_closes_the_connection():
+    async with answered(silence_midstream("anthropic"), idle_s=0.05) as (source, upstream, _):
+        got = []
+        with pytest.raises(IdleTimeout):
+            async for data in source:
+                got.append(data)
+        await source.aclose()
+        assert TEXT.startswith(read("anthropic", got).text())
+        await (await upstream.request()).left()
+
+
+GARBAGE = Script((Send(head(headers=CHUNKED) + chunk(b"data: x\n\n")), Delay(0.05), Send(b"zz\r\nyy\r\n")))
+SHORT = Script((Send(head(headers={"Content-Length": "99"}) + b"data: x\n\n"), Delay(0.05), Fin()))
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(reset_mid_line("openai-chat"), id="reset in the middle of a line"),
+        pytest.param(truncated_chunked("openai-chat"), id="chunk that is cut"),
+        pytest.param(bad_gzip("openai-chat"), id="bad gzip"),
+        pytest.param(SHORT, id="shorter than it said"),
+    ],
+)
+async def test_a_broken_transport_is_our_error_with_its_cause_and_without_names(script):
+    async with answered(script) as (source, upstream, _):
+        got = []
+        with pytest.raises(SourceFailed) as caught:
+            async for data in source:
+                got.append(data)
+        await source.aclose()
+        assert not isinstance(caught.value, TimedOut)
+        assert caught.value.__cause__ is not None
+        assert "127.0.0.1" not in str(caught.value)
+        assert str(upstream.port) not in str(caught.value)
+        assert b"".join(got).startswith(b"data: ")  # what came before is not lost
+
+
+async def test_a_chunk_without_a_length_is_an_error_even_if_aiohttp_tells_nobody():
+    """aiohttp 3.14 closes the connection and leaves whoever reads the body waiting."""
+    async with answered(GARBAGE, idle_s=0.3) as (source, upstream, _):
+        with pytest.raises(SourceFailed):
+            _ = [data async for data in source]
+        await source.aclose()
+        await (await upstream.request()).left()
+
+
+async def test_aiohttps_own_time_out_is_our_error_too():
+    options = {"timeout": aiohttp.ClientTimeout(sock_read=0.05)}
+    async with answered(silence_midstream("ollama"), session_options=options) as (source, _, _):
+        with pytest.raises(SourceFailed) as caught:
+            _ = [data async for data in source]
+        await source.aclose()
+        assert isinstance(caught.value.__cause__, TimeoutError)
