@@ -13,8 +13,9 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+from inspect import iscoroutinefunction
 
-from streamkit.cli import convert, convert_request, convert_response, dialects, inspect, lint
+from streamkit.cli import convert, convert_request, convert_response, dialects, inspect, lint, serve
 from streamkit.cli.streams import say
 from streamkit.errors import SourceFailed, UsageError
 from streamkit.report import Status
@@ -41,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"streamkit {version('streamkit-llm')}")
     commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in (convert, convert_request, convert_response, inspect, lint, dialects):
+    for command in (convert, convert_request, convert_response, inspect, lint, dialects, serve):
         command.add_to(commands, STATUSES)
     return top
 
@@ -56,7 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # asyncio's own handler would only ask the task to stop, which a write to a stalled reader never hears
     signal.signal(signal.SIGINT, _interrupt)
     try:
-        return int(asyncio.run(options.run(options)))
+        if iscoroutinefunction(options.run):
+            return int(asyncio.run(options.run(options)))
+        return int(options.run(options))
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader left; what Python flushes at exit must not fail again

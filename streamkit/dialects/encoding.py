@@ -147,8 +147,7 @@ class EventEncoder:
         if not self.ended:
             self.flush()
             self.ended = True
-            shown = describe(error) if isinstance(error, StreamkitError) else "the stream could not be processed"
-            self.error(ProviderFailed("server", shown, code="stream_broken"))
+            self.error(failure_from(error))
         return self._take_parts()
 
     def follow(self, start: ResponseStarted | None, last: Frame) -> None:
@@ -223,6 +222,13 @@ def object_arguments(call: ToolCallFinished | ToolCall, limits: Limits, report: 
         return wrapped_arguments(call.arguments)
     # raw line ends can stand between tokens only; clients split lines there
     return call.arguments.strip().replace("\r", " ").replace("\n", " ").encode()
+
+
+def failure_from(error: Exception) -> ProviderFailed:
+    """What broke the reading, as a client is told it: of errors that are not ours, which may name anything, no word."""
+    if isinstance(error, StreamkitError):
+        return ProviderFailed(error.type, describe(error), code="stream_broken")
+    return ProviderFailed("server", "the stream could not be processed", code="stream_broken")
 
 
 def failure_of(response: Response, report: StreamReport) -> ProviderFailed | None:

@@ -28,16 +28,21 @@ from streamkit.errors import (
     TooManyToolCalls,
 )
 from streamkit.events import (
+    Aside,
     Carried,
     ChoiceStarted,
     Event,
     LastFrameBroken,
     ProviderFailed,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
     RefusalDelta,
     ResponseStarted,
     StopReasonSeen,
     StreamEnded,
     TerminatorSeen,
+    TextDelta,
     ToolCallArguments,
     ToolCallDelta,
     ToolCallEnded,
@@ -103,6 +108,8 @@ class ToolCallAccumulator:
             except StreamError as error:
                 self.fault = error
                 break
+        if not self.report.spoken:
+            self.report.spoken = any(map(_is_spoken, out))
         return out
 
     def finish(self) -> list[Event]:
@@ -201,6 +208,7 @@ class ToolCallAccumulator:
             return
         self._failed = True
         self.report.provider_error = (event.type, event.message)
+        self.report.failure = event
         self._finish_calls(ended=False)
         self._out.append(event)
 
@@ -363,6 +371,9 @@ class ToolCallAccumulator:
 
 #: What may follow an error without being content.
 AFTER_ERROR = frozenset({ResponseStarted, UsageReported})
+SPOKEN = frozenset({TextDelta, RefusalDelta, ReasoningDelta, ReasoningSignature, ReasoningOpaque, ToolCallStarted})
+#: Kinds of asides that a model says or has done, unlike what servers say of the request.
+SPOKEN_ASIDES = frozenset({"server_tool", "citation", "audio"})
 OWN = frozenset(
     {
         ToolCallDelta,
@@ -389,3 +400,8 @@ def accumulate_tool_calls(
         "accumulate_tool_calls",
         lambda report: ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=make_id),
     )
+
+
+def _is_spoken(event: Event) -> bool:
+    """Whether the model said something: a start, a count of tokens or a stop reason is nothing that a client waits for."""
+    return type(event) in SPOKEN or (isinstance(event, Aside) and event.kind in SPOKEN_ASIDES)

@@ -1,0 +1,74 @@
+"""``streamkit serve``: the gateway."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from attrs import evolve
+
+from streamkit.cli.streams import say
+from streamkit.errors import UsageError
+from streamkit.report import Status
+
+HELP = "run the gateway: any client's dialect in front, any provider's behind"
+DETAIL = """\
+Serves OpenAI Chat and Responses, Anthropic, Ollama and Gemini clients from the upstreams of a configuration file, streaming
+and whole. Without a file a demo upstream inside answers, with no key and no network, and three commands to try are printed.
+
+SIGTERM and SIGINT stop it: live streams may end within the grace time, and those that are left get an error in their dialect.
+Counts are at /metrics on a listener of their own, by default on loopback, one port up. Needs the extra `gateway`:
+pip install 'streamkit-llm[gateway]'.
+
+examples:
+  streamkit serve
+  streamkit serve --config gateway.toml --check-config
+  streamkit serve --config gateway.toml --host 0.0.0.0 --workers 4
+"""
+EXTRA = "streamkit serve needs more than the library: pip install 'streamkit-llm[gateway]' (missing: {})"
+
+
+def add_to(commands: Any, statuses: str) -> None:
+    command = commands.add_parser(
+        "serve", help=HELP, description=DETAIL, epilog=statuses, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    command.add_argument(
+        "--config", metavar="FILE", help="the configuration, in TOML; without one a demo upstream answers"
+    )
+    command.add_argument(
+        "--check-config", action="store_true", help="say what is wrong with it, or what it means, and exit"
+    )
+    command.add_argument("--host", help="the interface to listen on (default: the file's, or 127.0.0.1)")
+    command.add_argument(
+        "--port", type=int, metavar="N", help="the port; 0 is any free one (default: the file's, or 8080)"
+    )
+    command.add_argument("--workers", type=int, metavar="N", help="processes on that port (default: the file's, or 1)")
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> Status:
+    try:  # here, since other commands do without the extra
+        from streamkit.gateway.config import Config, Server, describe  # noqa: PLC0415
+        from streamkit.gateway.config_file import load_config  # noqa: PLC0415
+        from streamkit.gateway.demo import welcome  # noqa: PLC0415
+        from streamkit.gateway.serve import serve  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise UsageError(EXTRA.format(error.name)) from error
+    if options.check_config and options.config is None:
+        raise UsageError("--check-config needs the file: --config FILE")
+    config: Config | None = load_config(options.config) if options.config is not None else None
+    named = {name: getattr(options, name) for name in ("host", "port", "workers") if getattr(options, name) is not None}
+    server = evolve(config.server if config is not None else Server(log_format="text"), **named)
+    if config is not None:
+        config = evolve(config, server=server)
+    if options.check_config and config is not None:
+        print(describe(config))
+        return Status.DONE
+
+    def announce(url: str) -> None:
+        if config is None:
+            print(welcome(url), flush=True)
+        else:
+            say(f"listening on {url}")
+
+    return Status(serve(config, server, announce))

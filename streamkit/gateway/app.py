@@ -1,0 +1,230 @@
+"""The gateway as an aiohttp application: each client dialect's paths, answered by the upstreams of a route.
+
+Nothing is shared between requests but the connections to the upstreams, what this process learned of them (``Memory``) and the
+counts. Client headers reach an upstream by allow-list only, and an upstream comes from the configuration only: nothing in a
+request can name one (limits.md T5, T6).
+
+Source: design.md §6; limits.md §3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Final, TypeAlias
+
+from aiohttp import ClientSession, web
+from attrs import define, field
+
+from streamkit.events import ProviderFailed
+from streamkit.gateway.attempts import Attempts, Memory
+from streamkit.gateway.config import Config
+from streamkit.gateway.counting import count
+from streamkit.gateway.log import log, log_record
+from streamkit.gateway.metrics import Metrics, exposition
+from streamkit.gateway.record import Record
+from streamkit.gateway.routing import Leg, Route, Routes
+from streamkit.identifiers import random_id
+from streamkit.web.askers import asker, refuse_in_dialect
+from streamkit.web.client_keys import KeyRing, admit
+from streamkit.web.exchange import Exchange
+from streamkit.web.inventory import add_inventory
+from streamkit.web.live import LIVE, end_streams_on_shutdown
+from streamkit.web.model_shapes import ModelCard
+from streamkit.web.refusals import Refused, error_response, no_such_model
+from streamkit.web.reply import Delivery, Reply
+from streamkit.web.surfaces import SURFACES, Ask, Operation, Surface, read_ask
+from streamkit.web.upstream import can_count, client_session
+
+Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+#: Seconds after which a client may ask again where there are too many streams.
+BUSY_S: Final = 1.0
+REQUEST_ID: Final = "x-request-id"
+RECORD: Final = web.RequestKey("streamkit-record", Record)
+#: A path in a log is as long as a line.
+PATH_CHARS: Final = 200
+
+
+@define
+class Gateway:
+    """What the handlers of one process share."""
+
+    config: Config
+    metrics: Metrics
+    routes: Routes
+    ring: KeyRing | None
+    delivery: Delivery
+    memory: Memory = field(factory=Memory)
+    stopping: bool = False
+    _sessions: list[ClientSession] = field(factory=list)
+
+    @property
+    def cards(self) -> list[ModelCard]:
+        """The models that clients are told of."""
+        return [
+            ModelCard(id=name, tools=route.tools, counts=any(can_count(leg.upstream) for leg in route.legs))
+            for name, route in self.routes.named.items()
+        ]
+
+    @property
+    def session(self) -> ClientSession:
+        """The connections to the upstreams; they are there while the application runs."""
+        return self._sessions[0]
+
+    async def connected(self, _app: web.Application) -> AsyncGenerator[None, None]:
+        async with client_session() as session:
+            self._sessions = [session]
+            yield
+
+
+GATEWAY: Final = web.AppKey("streamkit-gateway", Gateway)
+
+
+def gateway_app(config: Config, metrics: Metrics) -> web.Application:
+    """The public application of one process."""
+    keys = [key.reveal() for key in config.server.keys]
+    gateway = Gateway(config, metrics, Routes(config.routes), KeyRing(keys) if keys else None, config.server.delivery)
+    app = web.Application(
+        client_max_size=config.server.body_bytes, middlewares=[_recorded, refuse_in_dialect, _admitted]
+    )
+    app[GATEWAY] = gateway
+    app.cleanup_ctx.append(gateway.connected)
+    app.on_shutdown.append(_stopping)
+    end_streams_on_shutdown(app, grace_s=config.server.grace_s)
+    for surface in SURFACES.values():
+        for path, operation in surface.paths.items():
+            app.router.add_post(path, _handler(surface, operation))
+    add_inventory(app.router, gateway.cards)
+    app.router.add_get("/healthz", _healthy)
+    app.router.add_get("/readyz", _ready)
+    return app
+
+
+def private_app(metrics: Metrics | None) -> web.Application:
+    """What is for the operator only: ``/metrics``."""
+    app = web.Application()
+
+    async def measured(_request: web.Request) -> web.Response:
+        text = await asyncio.to_thread(exposition, metrics)  # several workers' counts are read from files
+        return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+    app.router.add_get("/metrics", measured)
+    app.router.add_get("/healthz", _healthy)
+    return app
+
+
+async def _healthy(_request: web.Request) -> web.Response:
+    return web.Response(text="ok\n")
+
+
+async def _ready(request: web.Request) -> web.Response:
+    if request.app[GATEWAY].stopping:
+        return web.Response(text="stopping\n", status=503)
+    return web.Response(text="ready\n")
+
+
+async def _stopping(app: web.Application) -> None:
+    app[GATEWAY].stopping = True
+
+
+# -- around every request ----------------------------------------------------------------------------------------------
+
+
+@web.middleware
+async def _recorded(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Give the request an id, and count and log it when it is over. What fails unforeseen is the gateway's own fault."""
+    if request.path in {"/healthz", "/readyz"}:
+        return await handler(request)
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    record = Record(random_id("req_"), request.method, request.path[:PATH_CHARS], client=asker(request), status=499)
+    request[RECORD] = record
+    metrics = request.app[GATEWAY].metrics
+    metrics.active(1)
+    try:
+        response = await _answered(request, handler, record)
+        record.status = response.status
+        record.ending = record.ending or ("error" if response.status >= 400 else "whole")
+        if not response.prepared:
+            response.headers[REQUEST_ID] = record.id
+        return response
+    finally:
+        record.seconds = loop.time() - started
+        metrics.active(-1)
+        metrics.observe(record)
+        log_record(record)
+
+
+async def _answered(request: web.Request, handler: Handler, record: Record) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except web.HTTPException as error:  # a path that is none of ours
+        return error
+    except Exception:  # noqa: BLE001 - whatever it is, the client gets its dialect's error, and the log the rest
+        log.exception("a request failed", extra={"fields": {"request_id": record.id}})
+        record.ending = "error"
+        return error_response(ProviderFailed("server", "the gateway failed; its log says why"), asker(request))
+
+
+@web.middleware
+async def _admitted(request: web.Request, handler: Handler) -> web.StreamResponse:
+    if request.path not in {"/healthz", "/readyz"}:
+        admit(request, request.app[GATEWAY].ring)
+    return await handler(request)
+
+
+# -- asking the model --------------------------------------------------------------------------------------------------
+
+
+def _handler(surface: Surface, operation: Operation) -> Handler:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        gateway, record = request.app[GATEWAY], request[RECORD]
+        if len(request.app[LIVE]) >= gateway.config.server.max_streams:
+            busy = ProviderFailed("unavailable", "the gateway is busy; ask again", retry_after_s=BUSY_S)
+            raise Refused(busy)
+        ask = await read_ask(request, surface, operation)
+        record.model, record.stream = ask.model, ask.stream
+        route = gateway.routes.find(ask.model)
+        if route is None:
+            raise Refused(no_such_model(ask.model))
+        record.route = route.name
+        if operation == "count":
+            return await count(ask, route, gateway.session, request.headers)
+        return await _generate(request, ask, route)
+
+    return handle
+
+
+async def _generate(request: web.Request, ask: Ask, route: Route) -> web.StreamResponse:
+    gateway, record = request.app[GATEWAY], request[RECORD]
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    reply = Reply(
+        request,
+        ask.dialect,
+        stream=ask.stream,
+        as_array=ask.as_array,
+        delivery=gateway.delivery,
+        headers={REQUEST_ID: record.id},
+    )
+
+    def begin(leg: Leg) -> Exchange:
+        return Exchange(
+            ask,
+            leg.upstream,
+            gateway.session,
+            reply,
+            model=leg.model,
+            client_headers=request.headers,
+            policy=gateway.delivery.policy,
+        )
+
+    attempts = Attempts(route, reply, record, gateway.memory, begin, ask.stream, bool(ask.request.tools))
+    try:
+        return await reply.run(attempts.run())
+    finally:
+        record.status, record.ending = reply.status, reply.ending or "client left"
+        record.error = reply.failure.message if reply.failure is not None else ""
+        record.keep_alives = reply.keep_alives
+        record.first_byte_s = None if reply.first_at is None else reply.first_at - started

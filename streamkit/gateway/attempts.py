@@ -1,0 +1,235 @@
+"""Choosing an upstream: who is asked, who is asked next, and when there is no more asking.
+
+The upstreams of a route are asked in their order. One that fails before the model spoke is left for the next, where the next
+may do better: it could not be reached, was too slow, too busy or broken, refuses the gateway's key, does not have the model,
+has no support for tools, or its first event is an error. A request that is wrong is so everywhere, and answered at once.
+
+After a whole round without an answer the route waits and begins another, if a failure was of the kind that passes: as long
+as the upstream's ``Retry-After`` wants, and at least the backoff. Upstreams that asked to be left alone are passed over
+while others are there, and so are those that said they have no tools, for requests with tools. Both memories are this
+process's own, and hints: nothing is wrong if another process has to find out for itself.
+
+After the model spoke nobody else is asked: the client has half an answer, and gets the rest or an error (quirks.md 129).
+
+Source: seeds.md S3; limits.md §1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from typing import Final
+
+from attrs import define, field
+from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_exponential_jitter
+
+from streamkit.errors import ConnectTimeout, FirstByteTimeout, IdleTimeout, Interrupted, NotThisDialect, TotalTimeout
+from streamkit.events import ProviderFailed
+from streamkit.gateway.record import LegOutcome, Record
+from streamkit.gateway.routing import Leg, Route
+from streamkit.http_errors import is_retryable
+from streamkit.messages import Response
+from streamkit.web.exchange import Exchange
+from streamkit.web.reply import Reply
+
+#: How long an upstream counts as one without tools after it said so.
+NO_TOOLS_S: Final = 3600.0
+#: Upstreams and models of which something is remembered.
+REMEMBERED: Final = 1000
+#: Kinds of errors that say nothing of the request: this upstream's key, credit, models.
+ITS_OWN: Final = frozenset({"auth", "billing", "permission", "not_found"})
+_TOOLS: Final = r"\b(?:tools?|tool (?:use|calls|calling)|functions?|function (?:calls|calling))\b"
+#: OpenRouter: "No endpoints found that support tool use"; Ollama: "… does not support tools"; others: "tools is unsupported".
+_NO_TOOLS: Final = re.compile(
+    rf"(?:\bno\b|\bnot\b|n't\b).{{0,40}}\bsupport\w*\W+(?:for\W+)?{_TOOLS}"
+    rf"|{_TOOLS}\W+(?:is|are)\W+(?:not (?:supported|enabled|available)|unsupported|disabled)",
+    re.IGNORECASE,
+)
+
+
+@define
+class Memory:
+    """What this process learned of its upstreams, until when, in the loop's time."""
+
+    resting: dict[tuple[str, str], float] = field(factory=dict)
+    without_tools: dict[tuple[str, str], float] = field(factory=dict)  #: by upstream and model
+
+
+def lacks_tools(failed: ProviderFailed) -> bool:
+    """Whether an upstream says that it, or this model of it, has no support for tools."""
+    return failed.type in {"not_found", "invalid_request"} and _NO_TOOLS.search(failed.message) is not None
+
+
+def may_do_better(failed: ProviderFailed) -> bool:
+    """Whether another upstream may answer what this one did not."""
+    redirected = failed.http_status is not None and 300 <= failed.http_status < 400
+    return is_retryable(failed) or failed.type in ITS_OWN or lacks_tools(failed) or redirected
+
+
+def outcome_of(exchange: Exchange, failed: ProviderFailed | None, calls: int) -> str:
+    """One word for how a leg went, of a bounded set: for logs and metrics."""
+    if failed is None:
+        choice = exchange.ask.request.tool_choice
+        if choice is not None and choice.mode == "required" and not calls:
+            return "tool_choice_ignored"
+        return "no_tool_calls" if exchange.ask.request.tools and not calls else "success"
+    error = exchange.report.error
+    named = next((name for kind, name in OUTCOMES.items() if isinstance(error, kind)), None)
+    if named is not None:
+        return named
+    if exchange.status is None:
+        return "refused" if error is not None else "request_unfit"
+    if exchange.status != 200:
+        return f"http_{exchange.status}"
+    if failed.type == "truncated":
+        return "cut"
+    return "broken" if error is not None else "error_event"
+
+
+#: What broke the reading, as an outcome.
+OUTCOMES: Final = {
+    ConnectTimeout: "connect_timeout",
+    FirstByteTimeout: "first_byte_timeout",
+    IdleTimeout: "idle_timeout",
+    TotalTimeout: "total_timeout",
+    NotThisDialect: "not_this_dialect",
+    Interrupted: "shut_down",
+}
+
+
+@define
+class Attempts:
+    """The work of one reply: a route's upstreams, one after the other."""
+
+    route: Route
+    reply: Reply
+    record: Record
+    memory: Memory
+    begin: Callable[[Leg], Exchange]
+    stream: bool
+    wants_tools: bool
+    _kept: tuple[Exchange, Response] | None = None  #: a whole answer that ignored the choice of tools
+    _failures: list[ProviderFailed] = field(factory=list)
+
+    async def run(self) -> None:
+        """Answer, or tell the client why not."""
+        backoff = wait_exponential_jitter(self.route.backoff_s, self.route.backoff_max_s, jitter=self.route.backoff_s)
+        retrying = AsyncRetrying(
+            retry=retry_if_result(self._is_passing),
+            stop=stop_after_attempt(self.route.retries + 1),
+            wait=lambda state: max(backoff(state), _wait_of(_result(state))),
+            retry_error_callback=_result,
+            sleep=asyncio.sleep,
+        )
+        failed: ProviderFailed | None = await retrying(self._round)
+        if failed is not None:
+            await self.reply.fail(failed)
+
+    def _is_passing(self, failed: ProviderFailed | None) -> bool:
+        """Whether another round may help, soon enough."""
+        if failed is None or self.reply.interrupted is not None or not is_retryable(failed):
+            return False
+        return _wait_of(failed) <= self.route.retry_after_max_s
+
+    async def _round(self) -> ProviderFailed | None:
+        """Ask each upstream once. None: one answered."""
+        self._failures.clear()
+        legs = self._order()
+        if isinstance(legs, ProviderFailed):
+            return legs
+        for leg in legs:
+            failed = await self._try(leg)
+            if failed is None or self.reply.interrupted is not None or not may_do_better(failed):
+                return failed
+            self._failures.append(failed)
+        if self._kept is not None:
+            exchange, answer = self._kept
+            await exchange.deliver(answer)
+            return None
+        return next((failed for failed in self._failures if is_retryable(failed)), self._failures[0])
+
+    def _order(self) -> list[Leg] | ProviderFailed:
+        """Whom to ask in this round; why nobody."""
+        able = [leg for leg in self.route.legs if leg.upstream.tools or not self.wants_tools]
+        if not able:
+            return ProviderFailed("invalid_request", "no upstream of this model supports tools; leave `tools` out")
+        now = asyncio.get_running_loop().time()
+        awake = [leg for leg in able if self.memory.resting.get(_key(leg), 0.0) <= now]
+        if not awake:
+            wait = min(self.memory.resting[_key(leg)] for leg in able) - now
+            return ProviderFailed(
+                "rate_limit", "every upstream of this model asked to be left alone", retry_after_s=wait
+            )
+        if not self.wants_tools:
+            return awake
+        known = [leg for leg in awake if self.memory.without_tools.get(_key(leg), 0.0) <= now]
+        return known or awake
+
+    async def _try(self, leg: Leg) -> ProviderFailed | None:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        exchange = self.begin(leg)
+        outcome, detail = "client_left", ""
+        try:
+            failed = await (exchange.stream() if self.stream else self._whole(exchange, leg))
+            told = failed or self.reply.failure
+            if failed is IGNORED:
+                told = None
+            outcome = outcome_of(exchange, told, exchange.report.verdicts.total())
+            detail = told.message if told is not None else ""
+        finally:
+            seconds = loop.time() - started
+            self.record.legs.append(
+                LegOutcome(leg.upstream.name, outcome, seconds, detail, exchange.report, exchange.asked)
+            )
+        if failed is not None:
+            self._remember(leg, failed, loop.time())
+        return failed
+
+    async def _whole(self, exchange: Exchange, leg: Leg) -> ProviderFailed | None:
+        answer = await exchange.fetch()
+        if isinstance(answer, ProviderFailed):
+            return answer
+        ignored = outcome_of(exchange, None, exchange.report.verdicts.total()) == "tool_choice_ignored"
+        if (
+            ignored
+            and self.route.on_tool_choice_ignored == "next"
+            and self._kept is None
+            and leg is not self.route.legs[-1]
+        ):
+            self._kept = exchange, answer
+            return IGNORED
+        await exchange.deliver(answer)
+        return None
+
+    def _remember(self, leg: Leg, failed: ProviderFailed, now: float) -> None:
+        if lacks_tools(failed):
+            _note(self.memory.without_tools, _key(leg), now, NO_TOOLS_S)
+        if failed.type in {"rate_limit", "unavailable"} and failed.retry_after_s:
+            _note(self.memory.resting, _key(leg), now, failed.retry_after_s)
+
+
+#: Not an error of anybody's: the next upstream is asked whether it heeds the choice of tools.
+IGNORED: Final = ProviderFailed("unavailable", "the upstream ignored the request's `tool_choice`")
+
+
+def _key(leg: Leg) -> tuple[str, str]:
+    return leg.upstream.name, leg.model or ""
+
+
+def _note(until: dict[tuple[str, str], float], key: tuple[str, str], now: float, seconds: float) -> None:
+    """Remember something for a while. Clients may name models without end, so what is over is forgotten first."""
+    if len(until) >= REMEMBERED:
+        for old in [old for old, end in until.items() if end <= now] or list(until)[:1]:
+            del until[old]
+    until[key] = now + seconds
+
+
+def _wait_of(failed: ProviderFailed | None) -> float:
+    """Seconds that the upstream asked to be left alone."""
+    return (failed.retry_after_s if failed is not None else None) or 0.0
+
+
+def _result(state: RetryCallState) -> ProviderFailed | None:
+    return None if state.outcome is None else state.outcome.result()

@@ -1,0 +1,108 @@
+"""What no table shows by itself: routes that can't be reached, time-outs that never fire, keys that others can read.
+
+Each remark is a path, and what to do about what stands there. Faults make a configuration unusable; warnings do not, and are
+looked for when there are no faults.
+
+Source: limits.md §3, T6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+from streamkit.gateway.config import Config, Server, is_loopback
+from streamkit.gateway.faults import KeyPath, dotted
+from streamkit.gateway.keys import KeyFile
+from streamkit.gateway.routing import covers, is_pattern
+from streamkit.web.upstream import Upstream
+
+Remark: TypeAlias = tuple[KeyPath, str]
+
+
+def faults(values: Mapping[str, Any], upstreams: Mapping[str, Upstream | None]) -> Iterator[Remark]:
+    """What makes it unusable. ``values`` is the file's document, ``upstreams`` are those that could be read."""
+    yield from _unreachable(values)
+    yield from _idle_timers(upstreams)
+
+
+def warnings(config: Config, values: Mapping[str, Any], key_files: Mapping[str, KeyFile]) -> Iterator[Remark]:
+    """What may be meant, and may not be. ``key_files`` are those that were read, by the names that ``values`` has for them."""
+    yield from _listeners(config.server)
+    yield from _clear_text(config.upstreams)
+    yield from _unused(config)
+    yield from _open_files(values, key_files)
+
+
+# -- faults ------------------------------------------------------------------------------------------------------------
+
+
+def _unreachable(values: Mapping[str, Any]) -> Iterator[Remark]:
+    """Models that an earlier route has already. Names and patterns compete among themselves only: a name always wins."""
+    before: list[tuple[KeyPath, str]] = []
+    for path, model in _models(values):
+        for place, other in before:
+            if model == other:
+                yield path, f"stands at {dotted(place)} already; remove one of the two"
+            elif is_pattern(model) and is_pattern(other) and covers(other, model):
+                yield path, f"never chosen: {dotted(place)} comes earlier and matches all of it; move it before that"
+            else:
+                continue
+            break
+        before.append((path, model))
+
+
+def _models(values: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
+    """As the file has them, whatever else is wrong with a route."""
+    routes = values.get("routes")
+    for index, route in enumerate(routes if isinstance(routes, list) else ()):
+        models = route.get("models") if isinstance(route, dict) else None
+        for at, model in enumerate(models if isinstance(models, list) else ()):
+            if isinstance(model, str):
+                yield ("routes", index, "models", at), model
+
+
+def _idle_timers(upstreams: Mapping[str, Upstream | None]) -> Iterator[Remark]:
+    for name, upstream in upstreams.items():
+        times = upstream.timeouts if upstream is not None else None
+        if times is not None and times.total_s is not None and times.total_s < times.first_byte_s:
+            reason = f"less than first_byte_s ({times.first_byte_s:g}), which could never run out"
+            yield ("upstreams", name, "timeouts", "total_s"), reason
+
+
+# -- warnings ----------------------------------------------------------------------------------------------------------
+
+
+def _listeners(server: Server) -> Iterator[Remark]:
+    if not is_loopback(server.host) and not server.keys:
+        reason = "whoever reaches it is served with your upstreams' keys; set server.keys, or listen on loopback"
+        yield ("server", "host"), reason
+    private = server.private_address
+    if private is not None and not is_loopback(private[0]):
+        yield ("server", "private"), "other machines may reach /metrics there, which asks for no key"
+
+
+def _clear_text(upstreams: Mapping[str, Upstream]) -> Iterator[Remark]:
+    for name, upstream in upstreams.items():
+        url = urlsplit(upstream.base_url)
+        if upstream.key is not None and url.scheme == "http" and not is_loopback(url.hostname or ""):
+            yield ("upstreams", name, "base_url"), "the key goes over the network in clear text; use https"
+
+
+def _unused(config: Config) -> Iterator[Remark]:
+    used = {leg.upstream.name for route in config.routes for leg in route.legs}
+    for name in config.upstreams:
+        if name not in used:
+            yield ("upstreams", name), "no route leads to it"
+
+
+def _open_files(value: Any, key_files: Mapping[str, KeyFile], path: KeyPath = ()) -> Iterator[Remark]:
+    """Wherever the file says where a key is read: ``{ file = "path" }``."""
+    if isinstance(value, dict):
+        name = value.get("file")
+        if isinstance(name, str) and name in key_files and key_files[name].open_to_everyone:
+            yield (*path, "file"), "every user of this machine may read the key file; chmod o-r takes that away"
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in inner:
+        yield from _open_files(item, key_files, (*path, key))

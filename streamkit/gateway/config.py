@@ -1,0 +1,192 @@
+"""What the gateway is configured with, as values. ``config_file`` reads them from a file; a program may make them itself.
+
+Values refuse what can't be, however they are made. They hold keys, which show themselves nowhere: ``describe`` is the whole
+configuration for people, without any.
+
+Source: issue texts in limits.md §1 (defaults), §3 (T5, T6, T8).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from attrs import Attribute, evolve, field, frozen
+from attrs.validators import ge, gt, le
+
+from streamkit.gateway.faults import Finding, Refusal
+from streamkit.gateway.routing import Route
+from streamkit.policy import POLICIES, KeepAliveForm, PolicyName
+from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
+from streamkit.web.upstream import Secret, Upstream
+
+MIB: Final = 1024 * 1024
+LOOPBACK: Final = "127.0.0.1"
+
+
+def _is_host(_instance: object, _attribute: Attribute[str], value: str) -> None:
+    if not value or any(letter in value for letter in "/@[] \t\n") or _is_host_and_port(value):
+        raise Refusal(
+            'the name or the address of an interface is needed, without the port: "127.0.0.1", "0.0.0.0", "::"'
+        )
+
+
+def _is_listener(_instance: object, _attribute: Attribute[str], value: str) -> None:
+    if value not in {"auto", "off"} and address_in(value) is None:
+        raise Refusal('"host:port" is needed, or "auto", or "off"')
+
+
+@frozen(kw_only=True)
+class Server:
+    """Where the gateway listens, whom it serves, and what it allows itself."""
+
+    #: The interface. Loopback unless you say so: who reaches the gateway uses your keys.
+    host: str = field(default=LOOPBACK, validator=_is_host)
+    #: The port; 0: any that is free.
+    port: int = field(default=8080, validator=[ge(0), le(65_535)])
+    #: Where `/metrics` listens: `"host:port"`, `"auto"` (loopback, the port behind `port`), or `"off"`. Apart from clients,
+    #: since counts tell how a service is used.
+    private: str = field(default="auto", validator=_is_listener)
+    #: Processes, all on one port. A process uses one core.
+    workers: int = field(default=1, validator=ge(1))
+    #: How long live streams may go on after SIGTERM. What is left then ends with an error in its dialect.
+    grace_s: float = field(default=30.0, validator=ge(0))
+    #: The longest body of a request. Prompts with images pass the 1 MiB that servers usually allow.
+    body_bytes: int = field(default=32 * MIB, validator=ge(1))
+    #: Answers under way at once in a process; beyond it clients get 503 with `Retry-After`. Each may hold `unsent_bytes`.
+    max_streams: int = field(default=1000, validator=ge(1))
+    #: What is logged: this and what is graver.
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    #: One line of JSON for each request and event, or the same for people.
+    log_format: Literal["json", "text"] = "json"
+    #: What clients must present, each `{ env = "NAME" }` or `{ file = "path" }`, in `Authorization: Bearer`, `x-api-key` or
+    #: `x-goog-api-key`. Without any, whoever reaches the gateway is served.
+    keys: tuple[Secret, ...] = ()
+    #: Silence after which a client gets a keep-alive. Proxies and balancers cut after 60 s by default.
+    keep_alive_s: float = field(default=DEFAULT_DELIVERY.keep_alive_s, validator=gt(0))
+    #: Its form: what the client's dialect reads best, or a `comment` or an `event` wherever the dialect has one.
+    keep_alive: KeepAliveForm = "dialect"
+    #: Whether whole JSON answers get leading white space meanwhile, for clients behind proxies that cut after 60 s. Their
+    #: status is then 200, whatever comes.
+    whole_keep_alive: bool = DEFAULT_DELIVERY.whole_keep_alive
+    #: Bytes that wait for a client before its upstream is left unread. Most answers fit, and free their upstream.
+    unsent_bytes: int = field(default=DEFAULT_DELIVERY.unsent_bytes, validator=ge(1))
+    #: How long a client may take none of the bytes that wait for it before it is dropped.
+    stall_s: float = field(default=DEFAULT_DELIVERY.stall_s, validator=gt(0))
+    #: What is tolerated of upstreams: `strict` repairs nothing, `lenient` accepts more ends and splits calls.
+    policy: PolicyName = "tolerant"
+
+    def __attrs_post_init__(self) -> None:
+        if self.private == "auto" and self.port == 65_535:
+            raise Refusal(
+                'there is no port behind it for /metrics; set server.private to "host:port" or "off"', at=("port",)
+            )
+        if self.private_address is not None and _overlap((self.host, self.port), self.private_address):
+            raise Refusal("the same port as clients have; choose another, or another interface", at=("private",))
+
+    @property
+    def private_address(self) -> tuple[str, int] | None:
+        """Host and port of the private listener; None: there is none."""
+        if self.private == "auto":
+            return LOOPBACK, self.port + 1 if self.port else 0
+        return address_in(self.private)
+
+    @property
+    def delivery(self) -> Delivery:
+        """How answers reach clients. Its policy is the one for reading upstreams, too."""
+        return Delivery(
+            keep_alive_s=self.keep_alive_s,
+            whole_keep_alive=self.whole_keep_alive,
+            unsent_bytes=self.unsent_bytes,
+            stall_s=self.stall_s,
+            policy=evolve(POLICIES[self.policy], keep_alive=self.keep_alive),
+        )
+
+
+@frozen(kw_only=True)
+class Config:
+    """The gateway's configuration."""
+
+    server: Server = field(factory=Server)
+    upstreams: Mapping[str, Upstream]
+    routes: tuple[Route, ...]
+    #: What may be meant, and may not be. Faults are no warnings: they are raised.
+    warnings: tuple[Finding, ...] = ()
+
+
+# -- addresses ---------------------------------------------------------------------------------------------------------
+
+
+def address_in(text: str) -> tuple[str, int] | None:
+    """Host and port of ``"host:port"`` or ``"[::1]:port"``; None for anything else."""
+    try:
+        url = urlsplit(f"//{text}")
+        host, port = url.hostname, url.port
+    except ValueError:
+        return None
+    if not host or port is None or url.netloc != text or "@" in text:
+        return None
+    return host, port
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches that host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost" or host.lower().endswith(".localhost")
+
+
+def _is_host_and_port(text: str) -> bool:
+    return text.count(":") == 1  # more of them are an address of IPv6
+
+
+def _overlap(one: tuple[str, int], other: tuple[str, int]) -> bool:
+    everywhere = {"0.0.0.0", "::"}  # noqa: S104 - compared, not bound
+    same_host = one[0] == other[0] or bool(everywhere & {one[0], other[0]})
+    return same_host and one[1] == other[1] and one[1] != 0
+
+
+# -- for people --------------------------------------------------------------------------------------------------------
+
+
+def describe(config: Config) -> str:
+    """The configuration in a few lines: where it listens, upstreams, routes, warnings. No keys."""
+    return "\n".join(_lines(config))
+
+
+def _lines(config: Config) -> Iterator[str]:
+    server = config.server
+    private = server.private_address
+    yield f"listens on {_address(server.host, server.port)}, {_counted(server.workers, 'worker')}"
+    yield f"/metrics on {_address(*private)}" if private else "no /metrics"
+    yield f"{_counted(len(server.keys), 'client key')}{'' if server.keys else ': whoever reaches it is served'}"
+    yield "upstreams:"
+    width = max(map(len, config.upstreams), default=0)
+    for name, upstream in config.upstreams.items():
+        yield f"  {name:{width}}  {upstream.dialect}, {upstream.base_url}, {_access(upstream)}"
+    yield "routes:"
+    for route in config.routes:
+        yield f"  {', '.join(route.models)} -> {', then '.join(_leg(leg.upstream, leg.model) for leg in route.legs)}"
+    if config.warnings:
+        yield "warnings:"
+        yield from (f"  {warning}" for warning in config.warnings)
+
+
+def _address(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
+def _access(upstream: Upstream) -> str:
+    access = "no key" if upstream.auth == "none" else upstream.auth
+    return access if upstream.tools else f"{access}, no tools"
+
+
+def _leg(upstream: Upstream, model: str | None) -> str:
+    return upstream.name if model is None else f"{upstream.name} as {model}"

@@ -1,0 +1,197 @@
+"""The gateway's configuration file: one TOML text to a ``Config``, or to every fault in it with its line.
+
+Each table is read by itself, so that one fault hides no other; what compares two values waits until both could be read. A
+fault says where it is, what it is and what to do. What may be meant, and may not be, is a warning.
+
+Source: limits.md §3, T5, T6.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from attrs import evolve, frozen
+
+from streamkit.dialects import source_named
+from streamkit.errors import UsageError
+from streamkit.gateway.checks import faults, warnings
+from streamkit.gateway.config import Config, Server
+from streamkit.gateway.faults import ConfigError, Finding, KeyPath, dotted, meant
+from streamkit.gateway.keys import FileReader, KeyReader, read_key_file
+from streamkit.gateway.routing import Route
+from streamkit.gateway.structure import converter, faults_of
+from streamkit.gateway.toml_lines import TOMLLines, position_at
+from streamkit.web.upstream import Auth, Upstream
+
+T = TypeVar("T")
+
+#: The tables there are: what tomllib makes of each, and how it is written.
+TABLES: Final[Mapping[str, tuple[type[Any], str]]] = {
+    "server": (dict, "write it as a table, [server]"),
+    "upstreams": (dict, "write at least one, as [upstreams.NAME] with dialect and base_url"),
+    "routes": (list, "write at least one, as [[routes]] with models and to"),
+}
+#: How the providers of a dialect, or that provider, want a key; all others as ``Authorization: Bearer``.
+USUAL_AUTH: Final[Mapping[str, Auth]] = {
+    "anthropic": "x-api-key",
+    "azure": "azure",
+    "bedrock": "sigv4",
+    "gemini": "x-goog-api-key",
+    "ollama": "none",
+}
+
+
+def load_config(path: str | Path, *, server: Mapping[str, Any] | None = None) -> Config:
+    """The configuration in a file; its keys come from this process's environment and from files.
+
+    Relative paths of key files begin at the folder of ``path``. ``server`` has values for the table ``[server]``, such as a
+    command line's, which win over the file's. Raises ConfigError with every fault.
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError([Finding(file=str(path), reason=f"can't be read: {error.strerror}")]) from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError([Finding(file=str(path), line=line, reason="not UTF-8; save the file as UTF-8")]) from None
+    return parse_config(
+        text,
+        name=str(path),
+        env=os.environ,
+        read_file=lambda file: read_key_file(path.parent / file),
+        server=server,
+    )
+
+
+def parse_config(
+    text: str, *, name: str, env: Mapping[str, str], read_file: FileReader, server: Mapping[str, Any] | None = None
+) -> Config:
+    """The configuration that a TOML text says; ``name`` is the file's, for messages. Raises ConfigError with every fault."""
+    document = _parse(text, name)
+    keys = KeyReader(env, read_file)
+    reading = _Reading(document, keys)
+    listener, upstreams, routes = reading.server(server or {}), reading.upstreams(), reading.routes()
+    findings = {*reading.faults, *(document.finding(*fault) for fault in faults(document.values, upstreams))}
+    if findings or listener is None:
+        raise ConfigError(sorted(findings, key=_place))
+    config = Config(
+        server=listener,
+        upstreams={name: upstream for name, upstream in upstreams.items() if upstream is not None},
+        routes=tuple(route for route in routes if route is not None),
+    )
+    remarks = warnings(config, document.values, keys.files)
+    return evolve(config, warnings=tuple(sorted((document.finding(*remark) for remark in remarks), key=_place)))
+
+
+def _place(finding: Finding) -> tuple[int, int]:
+    return finding.line or 0, finding.column or 0
+
+
+# -- the text ----------------------------------------------------------------------------------------------------------
+
+
+@frozen
+class _Document:
+    name: str
+    values: dict[str, Any]
+    lines: TOMLLines
+
+    def finding(self, path: KeyPath, reason: str) -> Finding:
+        place = self.lines.position(path)
+        return Finding(file=self.name, line=place.line, column=place.column, path=dotted(path), reason=reason)
+
+
+def _parse(text: str, name: str) -> _Document:
+    try:
+        return _Document(name, tomllib.loads(text), TOMLLines(text))
+    except RecursionError:
+        fault = Finding(file=name, reason="its arrays or tables are nested too deeply")
+    except ValueError as error:
+        fault = _syntax_fault(text, name, str(error))
+    raise ConfigError([fault])
+
+
+def _syntax_fault(text: str, name: str, message: str) -> Finding:
+    """What tomllib says; the place at its end becomes the finding's."""
+    reason, _, place = message.partition(" (at ")
+    if found := re.match(r"line (\d+), column (\d+)", place):
+        return Finding(file=name, line=int(found[1]), column=int(found[2]), reason=reason)
+    if place:  # the end of the document
+        end = position_at(text, len(text))
+        return Finding(file=name, line=end.line, column=end.column, reason=f"{reason}, but the file ends")
+    return Finding(file=name, reason=reason)
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+class _Reading:
+    """Reads the tables in their order, and keeps what was wrong with them."""
+
+    def __init__(self, document: _Document, keys: KeyReader) -> None:
+        self.document = document
+        self.faults: list[Finding] = []
+        self._upstreams: dict[str, Upstream | None] = {}
+        self._converter = converter(keys, self._upstreams)
+        for name in document.values:
+            if name not in TABLES:
+                self._fault((name,), f"unknown key{meant(name, TABLES)}")
+
+    def server(self, instead: Mapping[str, Any]) -> Server | None:
+        return self._read(("server",), {**self._top("server"), **instead}, Server)
+
+    def upstreams(self) -> dict[str, Upstream | None]:
+        """By name; None for one with faults."""
+        for name, table in self._top("upstreams").items():
+            path = ("upstreams", name)
+            self._upstreams[name] = self._read(path, self._completed(path, table), Upstream)
+        return self._upstreams
+
+    def _completed(self, path: KeyPath, table: Any) -> Any:
+        """With what stands elsewhere: the name, and the way to show a key that the dialect's provider wants."""
+        if not isinstance(table, dict):
+            return table
+        if "name" in table:
+            self._fault((*path, "name"), "unknown key; an upstream's name stands in its header")
+        return {"auth": _usual_auth(table.get("dialect")), **table, "name": path[-1]}
+
+    def routes(self) -> list[Route | None]:
+        """In the order of the file, to the upstreams that were read; None for one with faults."""
+        return [self._read(("routes", index), table, Route) for index, table in enumerate(self._top("routes"))]
+
+    def _top(self, name: str) -> Any:
+        shape, written = TABLES[name]
+        value = self.document.values.get(name, shape())
+        if not isinstance(value, shape) or (not value and name != "server"):
+            self._fault((name,), written)
+            return shape()
+        return value
+
+    def _read(self, path: KeyPath, table: Any, kind: type[T]) -> T | None:
+        try:
+            return self._converter.structure(table, kind)
+        except Exception as error:  # noqa: BLE001 - faults_of raises what is none of its kinds
+            for inner, reason in faults_of(error):
+                self._fault((*path, *inner), reason)
+            return None
+
+    def _fault(self, path: KeyPath, reason: str) -> None:
+        self.faults.append(self.document.finding(path, reason))
+
+
+def _usual_auth(name: Any) -> Auth:
+    try:
+        dialect, provider = source_named(name) if isinstance(name, str) else (None, None)
+    except UsageError:
+        return "bearer"
+    if provider is not None and provider.name in USUAL_AUTH:
+        return USUAL_AUTH[provider.name]
+    return USUAL_AUTH.get(dialect.name, "bearer") if dialect is not None else "bearer"

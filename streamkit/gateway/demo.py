@@ -1,0 +1,209 @@
+"""The demo upstream: a server on loopback that speaks OpenAI Chat Completions, for a gateway without a configuration.
+
+Theory: it is one more provider. The gateway reaches it over TCP as it reaches any, and nothing in the gateway knows of it
+but the code that starts both. What it says is ``demo_model``'s; here it is said at the pace of a model, and some of its models
+fail as providers do, so that failures can be seen by hand.
+
+Refuses: to be of use beyond that. It checks no key, and listens on loopback only.
+
+Source: dialects.md §1; issue 6 §2.
+"""
+
+from __future__ import annotations
+
+import random
+from asyncio import sleep
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+from aiohttp import web
+from attrs import define
+
+from streamkit.bodies import decode_request, encode_response
+from streamkit.dialects import encode
+from streamkit.dialects.base import Profile
+from streamkit.errors import BadRequest, UsageError
+from streamkit.events import ProviderFailed, WireEvent
+from streamkit.gateway.config import Config, Server
+from streamkit.gateway.demo_model import DELTAS, answer, recording
+from streamkit.gateway.routing import Leg, Route
+from streamkit.http_errors import encode_error
+from streamkit.pipeline import Pipe, pipe
+from streamkit.recipes import collect
+from streamkit.tool_calls.accumulate import accumulate_tool_calls
+from streamkit.web.upstream import Upstream
+
+DIALECT: Final = "openai-chat"
+#: The models, and what each shows. Any other name answers as ``demo`` does, and as ``demo-reasoning`` if it ends so.
+MODELS: Final[Mapping[str, str]] = {
+    "demo": "answers, and calls the tools that it is offered",
+    "demo-reasoning": "thinks first",
+    "demo-slow": "is silent for a minute, then answers: see the keep-alives",
+    "demo-cut": "breaks off in the middle of its answer",
+    "demo-error": "answers with the status 500",
+}
+REASONS: Final = "-reasoning"
+FIRST_TOKEN_S: Final = 0.4
+SILENCE_S: Final = 60.0
+TOKENS_PER_S: Final = (30.0, 60.0)
+#: What ``demo-cut`` writes of a stream before it breaks off inside a chunk.
+CHUNKS_BEFORE_CUT: Final = 5
+#: The gateway takes requests up to this, so its upstream does.
+REQUEST_BYTES: Final = 32 * 1024 * 1024
+#: Of the shutdown: whoever still listens is the gateway, and that has stopped before.
+SHUTDOWN_S: Final = 1.0
+
+
+async def start_demo(*, speed: float = 1.0, seed: int = 0) -> tuple[web.AppRunner, str]:
+    """Serve ``demo_app`` on a free port of loopback: the runner, whose ``cleanup`` ends it, and the base URL.
+
+    Raises UsageError for a speed below 0, OSError where loopback can't be listened on.
+    """
+    app = demo_app(speed=speed, seed=seed)
+    runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=SHUTDOWN_S)
+    try:
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+    except BaseException:
+        await runner.cleanup()
+        raise
+    host, port = runner.addresses[0]
+    return runner, f"http://{host}:{port}/v1"
+
+
+def demo_app(*, speed: float = 1.0, seed: int = 0) -> web.Application:
+    """The demo upstream as an application that answers ``POST /v1/chat/completions``, streamed and whole.
+
+    ``speed`` multiplies the pace of a model (the first token after 0.4 s, then 30 to 60 a second); 0 is as fast as possible.
+    ``seed`` fixes the jitter. Raises UsageError for a speed below 0.
+    """
+    if speed < 0:
+        raise UsageError(f"the demo's speed is a factor, or 0 for no waiting at all, not {speed:g}")
+    for name in "text", "calls", "results":
+        recording(name)  # read from the disk now, not inside a request
+    app = web.Application(client_max_size=REQUEST_BYTES)
+    app.router.add_post("/v1/chat/completions", _Demo(speed, random.Random(seed)).chat)  # noqa: S311 - jitter, no secret
+    return app
+
+
+def demo_config(base_url: str, *, server: Server | None = None) -> Config:
+    """The configuration of a gateway whose one upstream is the demo at ``base_url``, as ``start_demo`` gives it.
+
+    Every model is its, whatever it is called. Nothing is tried again: its failures are there to be seen.
+    """
+    upstream = Upstream(name="demo", dialect=DIALECT, base_url=base_url, auth="none")
+    route = Route(models=(*MODELS, "*"), legs=(Leg(upstream=upstream),), retries=0)
+    return Config(server=server or Server(), upstreams={upstream.name: upstream}, routes=(route,))
+
+
+@define
+class _Demo:
+    """What the requests share: how fast they are answered."""
+
+    speed: float
+    jitter: random.Random
+
+    async def chat(self, request: web.Request) -> web.StreamResponse:
+        try:
+            asked = decode_request(await request.read(), DIALECT)
+            said = answer(asked, reasons=(asked.model or "").endswith(REASONS))
+        except BadRequest as error:
+            return _refusal(ProviderFailed("invalid_request", str(error)))
+        if asked.model == "demo-error":
+            return _refusal(ProviderFailed("server", "the model demo-error always fails, so that you can see an error"))
+        spoken = self.spoken(said, SILENCE_S if asked.model == "demo-slow" else FIRST_TOKEN_S)
+        counted = bool(asked.stream_usage) or not asked.stream
+        stream = pipe(spoken, accumulate_tool_calls(), encode(DIALECT, profile=Profile(include_usage=counted)))
+        write = _streamed if asked.stream else _whole
+        return await write(request, stream, cut=asked.model == "demo-cut")
+
+    async def spoken(self, events: list[WireEvent], first_token_s: float) -> AsyncIterator[list[WireEvent]]:
+        """The events as a model says them, one at a time."""
+        wait_s = first_token_s * self.jitter.uniform(0.9, 1.1)
+        for event in events:
+            if self.speed and isinstance(event, DELTAS):
+                await sleep(wait_s / self.speed)
+                wait_s = 1 / self.jitter.uniform(*TOKENS_PER_S)
+            yield [event]
+
+
+def _refusal(failed: ProviderFailed) -> web.Response:
+    written = encode_error(failed, DIALECT)
+    return web.Response(status=written.status, headers=written.headers, body=written.body)
+
+
+async def _streamed(request: web.Request, stream: Pipe[bytes], *, cut: bool) -> web.StreamResponse:
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+    await response.prepare(request)
+    chunks = 0
+    async with stream:
+        async for chunk in stream:
+            if cut and chunks == CHUNKS_BEFORE_CUT:
+                await _break_off(request, response, chunk)
+                break
+            await response.write(chunk)
+            chunks += 1
+    return response
+
+
+async def _whole(request: web.Request, stream: Pipe[bytes], *, cut: bool) -> web.StreamResponse:
+    """The answer as one body: by way of the stream, so that both say the same at the same time."""
+    async with stream:
+        body = encode_response(await collect(stream, DIALECT), DIALECT)
+    if not cut:
+        return web.Response(body=body, content_type="application/json")
+    response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(body))})
+    await response.prepare(request)
+    await _break_off(request, response, body)
+    return response
+
+
+async def _break_off(request: web.Request, response: web.StreamResponse, rest: bytes) -> None:
+    """Write half of what is left, then close the connection under the answer, as a proxy that gives up does."""
+    await response.write(rest[: len(rest) // 2])
+    if request.transport is not None:
+        request.transport.close()
+
+
+# -- what is told to who starts it -------------------------------------------------------------------------------------
+
+ANTHROPIC: Final = """\
+{
+  "model": "demo", "max_tokens": 500, "stream": true,
+  "messages": [{"role": "user", "content": "Will it rain in Reykjavik?"}],
+  "tools": [{"name": "get_weather", "input_schema": {"type": "object", "required": ["city"],
+    "properties": {"city": {"type": "string", "examples": ["Reykjavik"]}}}}]
+}"""
+CHAT: Final = """\
+{
+  "model": "demo-reasoning", "stream": true, "stream_options": {"include_usage": true},
+  "messages": [{"role": "user", "content": "Hello!"}]
+}"""
+OLLAMA: Final = '{"model": "demo", "stream": false, "messages": [{"role": "user", "content": "Hello!"}]}'
+
+
+def commands(url: str) -> dict[str, str]:
+    """By what each shows, a command for a shell that asks the gateway at ``url``."""
+    return {
+        title: f"curl -sSN {url}{path} -H 'content-type: application/json' -d '{body}'"
+        for title, path, body in (
+            ("Anthropic Messages, streamed, with a tool", "/v1/messages", ANTHROPIC),
+            ("OpenAI Chat Completions, streamed, with reasoning", "/v1/chat/completions", CHAT),
+            ("Ollama, whole", "/api/chat", OLLAMA),
+        )
+    }
+
+
+def welcome(url: str) -> str:
+    """What a gateway at ``url`` (``http://127.0.0.1:8080``) prints when it starts without a configuration."""
+    asked = "\n\n".join(f"# {title}\n{command}" for title, command in commands(url).items())
+    models = "\n".join(f"  {name:<15} {what}" for name, what in MODELS.items())
+    return f"""\
+streamkit serves {url} without a configuration: a demo model inside answers. No key, no network.
+Its models:
+{models}
+
+In another terminal:
+
+{asked}
+"""

@@ -1,0 +1,233 @@
+"""What the demo model says: which recording answers a request, and what of it is replaced.
+
+Theory: the recordings are streams of OpenAI Chat Completions, as providers write them, and are read by the machines that
+read any provider. What an answer says comes from its recording, in the same order and in as many pieces; only what must fit
+the request is put in: the model's name, ids, counts, the names and arguments of tools that the client offered, what its tools
+said.
+
+Rules. Tools are called when they are offered, unless the client has just sent results: these are read back, so that a tool
+loop ends. A choice that requires a call gets one in any case. A token is a delta: a word, or a fragment of arguments. A token
+of a prompt is a word.
+
+Refuses: to look as if it thought. Sampling options and ``stop`` change nothing, and tools other than functions are not called.
+Several choices are an error, and so is a schema for which no value can be made up.
+
+Source: dialects.md §1.1, §1.2, §1.3.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from itertools import pairwise, takewhile
+from typing import Final
+
+import orjson
+from attrs import evolve
+
+from streamkit.dialects import dialect_named
+from streamkit.errors import BadRequest
+from streamkit.events import (
+    ReasoningDelta,
+    ResponseStarted,
+    StopReasonSeen,
+    TextDelta,
+    ToolCallDelta,
+    UsageReported,
+    WireEvent,
+)
+from streamkit.gateway.minimal_value import NoValue, minimal_object
+from streamkit.identifiers import random_id
+from streamkit.limits import DEFAULT_LIMITS
+from streamkit.messages import OutputFormat, Reasoning, Refusal, Request, Text, ToolCall, ToolChoice, ToolResult
+from streamkit.pipeline import Chain
+from streamkit.report import StreamReport
+
+#: In the recording of an answer to results, what stands for them.
+RESULTS: Final = "{results}"
+#: Of a result, this much is read back.
+EXCERPT_CHARS: Final = 80
+FRAGMENT_CHARS: Final = 4
+DELTAS: Final = (ReasoningDelta, TextDelta, ToolCallDelta)
+WORD: Final = re.compile(r"\s*\S+")
+
+
+@cache
+def recording(name: str) -> tuple[WireEvent, ...]:
+    """The events of a bundled recording. Raises StreamError for one that is broken."""
+    dialect, report = dialect_named("openai-chat"), StreamReport()
+    machines = Chain(dialect.parser(DEFAULT_LIMITS, report), dialect.decoder(DEFAULT_LIMITS, report))
+    body = files("streamkit.gateway").joinpath("recordings", f"{name}.sse").read_bytes()
+    events = (*machines.feed(body), *machines.finish())
+    if machines.fault is not None:
+        raise machines.fault
+    return events
+
+
+def answer(request: Request, *, reasons: bool) -> list[WireEvent]:
+    """The wire events that answer ``request``, with or without the reasoning. Raises BadRequest for one that can't be."""
+    _check(request)
+    events = _said(request)
+    if not reasons:
+        events = [event for event in events if not isinstance(event, ReasoningDelta)]
+    events = _bounded(events, request.options.max_tokens)
+    ids = {event.index: random_id("call_") for event in events if isinstance(event, ToolCallDelta)}
+    for number, event in enumerate(events):
+        match event:
+            case ResponseStarted():
+                events[number] = ResponseStarted(random_id("chatcmpl-"), request.model, int(time.time()), event.vendor)
+            case ToolCallDelta() if event.id:
+                events[number] = evolve(event, id=ids[event.index])
+            case UsageReported():
+                events[number] = _usage(request, events)
+    return events
+
+
+def _check(request: Request) -> None:
+    if not request.model:
+        raise BadRequest("model", "the name of a model is needed")
+    if (request.options.choices or 1) != 1:
+        raise BadRequest("n", f"the demo model gives one choice, not {request.options.choices}")
+    most = request.options.max_tokens
+    if most is not None and most < 1:
+        raise BadRequest(request.options.native_max_tokens or "max_tokens", f"at least 1 is needed, not {most}")
+
+
+def _said(request: Request) -> list[WireEvent]:
+    choice = request.tool_choice or ToolChoice()
+    offered, results, output = _offered(request, choice), _results(request), request.options.output
+    if offered and (choice.mode == "required" or not results):
+        most = 1 if choice.parallel is False else 2
+        return list(_calling([(request.tools[number].name, _arguments(request, number)) for number in offered[:most]]))
+    if output is not None and output.kind != "text":
+        return list(_writing(_document(output)))
+    return list(_reading_back(results) if results else recording("text"))
+
+
+def _bounded(events: list[WireEvent], max_tokens: int | None) -> list[WireEvent]:
+    """The events up to so many tokens. A call of which no argument was said by then had not begun."""
+    tokens = [event for event in events if isinstance(event, DELTAS)]
+    if max_tokens is None or len(tokens) <= max_tokens:
+        return events
+    begun = {event.index for event in tokens[:max_tokens] if isinstance(event, ToolCallDelta) and event.arguments}
+    bounded: list[WireEvent] = []
+    for event in events:
+        if isinstance(event, DELTAS):
+            max_tokens -= 1
+            if max_tokens >= 0 and not (isinstance(event, ToolCallDelta) and event.index not in begun):
+                bounded.append(event)
+        else:
+            bounded.append(StopReasonSeen("length", "length") if isinstance(event, StopReasonSeen) else event)
+    return bounded
+
+
+def _usage(request: Request, events: list[WireEvent]) -> UsageReported:
+    tokens = Counter(type(event) for event in events if isinstance(event, DELTAS))
+    given, output = sum(len(text.split()) for text in _texts(request)), tokens.total()
+    return UsageReported(
+        input_total=given, output_total=output, output_reasoning=tokens[ReasoningDelta], total=given + output
+    )
+
+
+def _texts(request: Request) -> Iterator[str]:
+    for turn in request.turns:
+        for part in turn.parts:
+            match part:
+                case Text() | Reasoning() | Refusal() | ToolResult():
+                    yield part.text
+                case ToolCall():
+                    yield part.arguments
+
+
+# -- tools -------------------------------------------------------------------------------------------------------------
+
+
+def _offered(request: Request, choice: ToolChoice) -> list[int]:
+    """The numbers of the tools that may be called. Raises BadRequest for a choice that can't be made."""
+    names = {tool.name: number for number, tool in enumerate(request.tools) if tool.kind == "function"}
+    unknown = [name for name in choice.names if name not in names]
+    if unknown:
+        raise BadRequest("tool_choice", f"no function that is offered is called {unknown[0]!r}")
+    if choice.mode == "required" and not names:
+        raise BadRequest("tool_choice", "a call is required, and no function is offered")
+    if choice.mode == "none":
+        return []
+    return [number for name, number in names.items() if not choice.names or name in choice.names]
+
+
+def _arguments(request: Request, number: int) -> str:
+    try:
+        return orjson.dumps(minimal_object(request.tools[number].parameters or {})).decode()
+    except NoValue as error:
+        raise BadRequest(f"tools[{number}].function.parameters", f"no call can be made up: {error}") from error
+
+
+def _calling(calls: list[tuple[str, str]]) -> Iterator[WireEvent]:
+    """The recording of two calls with other names and arguments: each cut into as many fragments as there were."""
+    recorded = recording("calls")
+    count = Counter(event.index for event in recorded if isinstance(event, ToolCallDelta) and event.arguments)
+    names = {index: name for index, (name, _) in enumerate(calls)}
+    fragments = {index: iter(_pieces(text, count[index])) for index, (_, text) in enumerate(calls)}
+    for event in recorded:
+        if not isinstance(event, ToolCallDelta):
+            yield event
+        elif event.index in names:
+            if event.name:
+                yield evolve(event, name=names[event.index])
+            elif fragment := next(fragments[event.index]):
+                yield evolve(event, arguments=fragment)
+
+
+def _pieces(text: str, count: int) -> list[str]:
+    """The text in so many pieces of the same length, some of them empty where it is short."""
+    ends = [len(text) * number // count for number in range(count + 1)]
+    return [text[start:end] for start, end in pairwise(ends)]
+
+
+# -- text --------------------------------------------------------------------------------------------------------------
+
+
+def _results(request: Request) -> list[str]:
+    """What the tools said since the model last spoke."""
+    names = {part.id: part.name for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)}
+    latest = takewhile(lambda turn: turn.role != "assistant", reversed(request.turns))
+    results = [part for turn in reversed([*latest]) for part in turn.parts if isinstance(part, ToolResult)]
+    return [f"{names.get(result.call_id) or 'a tool'} said {_excerpt(result.text)}" for result in results]
+
+
+def _excerpt(text: str) -> str:
+    squeezed = " ".join(text.split())
+    if not squeezed:
+        return "nothing that is text"
+    return f"“{squeezed if len(squeezed) <= EXCERPT_CHARS else squeezed[: EXCERPT_CHARS - 1] + '…'}”"
+
+
+def _reading_back(results: list[str]) -> Iterator[WireEvent]:
+    for event in recording("results"):
+        if isinstance(event, TextDelta) and event.text.strip() == RESULTS:
+            yield from (TextDelta(word) for word in WORD.findall(f" {', '.join(results)}."))
+        else:
+            yield event
+
+
+def _writing(document: str) -> Iterator[WireEvent]:
+    """The recording of a text with another text: a document in fragments, which has no words."""
+    pieces = [document[start : start + FRAGMENT_CHARS] for start in range(0, len(document), FRAGMENT_CHARS)]
+    for event in recording("text"):
+        if not isinstance(event, TextDelta):
+            yield event
+        elif pieces:
+            yield from map(TextDelta, pieces)
+            pieces = []
+
+
+def _document(output: OutputFormat) -> str:
+    """The JSON text that the request asks for."""
+    try:
+        return orjson.dumps(minimal_object(output.schema) if output.kind == "schema" else {"answer": "demo"}).decode()
+    except NoValue as error:
+        raise BadRequest("response_format.json_schema.schema", f"no answer can be made up: {error}") from error

@@ -1,0 +1,119 @@
+"""Keys come from the environment or from files of their own, never from the configuration file.
+
+A configuration is copied into tickets and repositories; a key in it is refused. What is read here is never shown: messages
+name the variable, and not even that where its name looks like the key itself.
+
+Source: limits.md T6.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from attrs import define, field, frozen
+
+from streamkit.gateway.faults import Refusal
+from streamkit.redact import without_secrets
+from streamkit.web.upstream import Secret
+
+#: The longest keys are signed tokens of a few kilobytes.
+KEY_BYTES: Final = 16 * 1024
+#: The way variables are named by convention; a key that was pasted into this place rarely looks so.
+_VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*")
+_KEY: Final = re.compile(rb"[!-~]+")
+
+
+@frozen(kw_only=True)
+class KeySource:
+    """Where a key is read: exactly one of the two."""
+
+    #: The name of an environment variable.
+    env: str | None = None
+    #: A file with the key as its only line. A relative path begins at the configuration's folder.
+    file: str | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if (self.env is None) == (self.file is None):
+            raise Refusal(WRITTEN)
+
+
+WRITTEN: Final = 'a key is written as { env = "NAME" } or as { file = "path" }'
+
+
+@frozen
+class KeyFile:
+    """What was read of a file, at most ``KEY_BYTES`` and one, and its mode as ``stat`` has it."""
+
+    data: bytes = field(repr=False)
+    mode: int
+
+    @property
+    def open_to_everyone(self) -> bool:
+        """Whether any user of the machine may read it."""
+        return bool(self.mode & stat.S_IROTH)
+
+
+#: Reads a file as it is named in the configuration. Raises OSError.
+FileReader: TypeAlias = Callable[[str], KeyFile]
+
+
+def read_key_file(path: Path) -> KeyFile:
+    """Read a key's file. Raises OSError."""
+    with path.open("rb") as file:
+        return KeyFile(file.read(KEY_BYTES + 1), os.fstat(file.fileno()).st_mode)
+
+
+@define
+class KeyReader:
+    """Reads keys, and remembers the files, for what is to be said of them."""
+
+    env: Mapping[str, str]
+    read_file: FileReader
+    files: dict[str, KeyFile] = field(factory=dict)
+
+    def read(self, source: KeySource) -> Secret:
+        """The key. Raises Refusal where there is none, or what is there can be no key."""
+        if source.env is not None:
+            return self._of_variable(source.env)
+        return self._of_file(source.file or "")
+
+    def _of_variable(self, name: str) -> Secret:
+        shown = (
+            f"the environment variable {name}" if _is_plainly_a_name(name) else "the environment variable named here"
+        )
+        if name not in self.env:
+            hint = "" if _is_plainly_a_name(name) else "; write the name of a variable, not the key itself"
+            raise Refusal(f"{shown} is not set{hint}", at=("env",))
+        return _key(self.env[name].encode("utf-8", "surrogateescape"), shown, at="env")
+
+    def _of_file(self, name: str) -> Secret:
+        try:
+            self.files[name] = file = self.read_file(name)
+        except (OSError, ValueError) as error:  # ValueError: a null character in the name
+            reason = getattr(error, "strerror", None) or "it is no path"
+            raise Refusal(
+                f"the key file can't be read: {reason}; a relative path begins at the configuration's folder",
+                at=("file",),
+            ) from None
+        if len(file.data) > KEY_BYTES:
+            raise Refusal(f"the key file is longer than {KEY_BYTES:,} bytes", at=("file",))
+        return _key(file.data, "the key file", at="file")
+
+
+def _key(data: bytes, shown: str, *, at: str) -> Secret:
+    data = data.strip()
+    if not data:
+        raise Refusal(f"{shown} is empty", at=(at,))
+    if not _KEY.fullmatch(data):
+        raise Refusal(f"{shown} is not one line of visible ASCII characters, so it is no key", at=(at,))
+    return Secret(data.decode("ascii"))
+
+
+def _is_plainly_a_name(name: str) -> bool:
+    usual = _VARIABLE.fullmatch(name) is not None and ("_" in name or len(name) < 20)
+    return usual and without_secrets(name) == name

@@ -1,0 +1,102 @@
+"""Counts for ``/metrics``, in Prometheus' form: how each leg went, calls by verdict, repairs and losses by kind, and time.
+
+Labels are bounded: dialects, the configuration's upstreams and routes, and words of fixed lists. A model's name is the
+client's own choice, and so no label (limits.md T13). With several workers each writes to files in
+``PROMETHEUS_MULTIPROC_DIR``, and whoever serves ``/metrics`` adds them up.
+
+Source: clients.md §3; seeds.md S3.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+    multiprocess,
+)
+
+from streamkit.gateway.record import Record
+
+MULTIPROCESS_DIR: Final = "PROMETHEUS_MULTIPROC_DIR"
+#: Seconds: from a token's pace to a long answer's length.
+BUCKETS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no types here; when a series began says nothing here, and doubles their number
+
+
+class Metrics:
+    """The counts of one process."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = self._counter(
+            "requests",
+            "Requests answered, by the status and the ending that the client saw",
+            "client",
+            "route",
+            "status",
+            "ending",
+        )
+        self._legs = self._counter("legs", "Tries with an upstream, by how they went", "upstream", "outcome")
+        self._calls = self._counter("tool_calls", "Finished tool calls, by verdict", "upstream", "verdict")
+        self._repairs = self._counter("repairs", "Tolerances used for an upstream's answers", "upstream", "kind")
+        self._losses = self._counter(
+            "losses", "What a dialect could not carry, by way", "upstream", "client", "kind", "way"
+        )
+        self._keep_alives = self._counter("keep_alives", "Keep-alives written", "client")
+        self._seconds = self._histogram("request_seconds", "From a request to the end of its answer", "client", "route")
+        self._first = self._histogram(
+            "first_byte_seconds", "From a request to the answer's first byte", "client", "route"
+        )
+        self._active = Gauge(
+            "streamkit_streams_active",
+            "Answers under way",
+            registry=self.registry,
+            multiprocess_mode="livesum",
+        )
+
+    def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
+        return Counter(f"streamkit_{name}", meaning, labels, registry=self.registry)
+
+    def _histogram(self, name: str, meaning: str, *labels: str) -> Histogram:
+        return Histogram(f"streamkit_{name}", meaning, labels, buckets=BUCKETS, registry=self.registry)
+
+    def active(self, change: int) -> None:
+        """An answer begins (1) or is over (-1)."""
+        self._active.inc(change)
+
+    def observe(self, record: Record) -> None:
+        """Count a request that is over."""
+        client = record.client or "_none"
+        self._requests.labels(client, record.route, str(record.status), record.ending).inc()
+        self._seconds.labels(client, record.route).observe(record.seconds)
+        if record.first_byte_s is not None:
+            self._first.labels(client, record.route).observe(record.first_byte_s)
+        if record.keep_alives:
+            self._keep_alives.labels(client).inc(record.keep_alives)
+        for leg in record.legs:
+            self._legs.labels(leg.upstream, leg.outcome).inc()
+            for verdict, times in leg.report.verdicts.items():
+                self._calls.labels(leg.upstream, verdict).inc(times)
+            for kind, times in (leg.report.repairs + leg.asked.repairs).items():
+                self._repairs.labels(leg.upstream, kind).inc(times)
+            for way, losses in (("answer", leg.report.losses), ("request", leg.asked.losses)):
+                for kind, times in losses.items():
+                    self._losses.labels(leg.upstream, client, kind, way).inc(times)
+
+
+def exposition(metrics: Metrics | None) -> bytes:
+    """The text of ``/metrics``: of all workers where there are several, else of this process."""
+    if MULTIPROCESS_DIR in os.environ:
+        registry = CollectorRegistry()
+        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # the library has no types here
+        return generate_latest(registry)
+    return b"" if metrics is None else generate_latest(metrics.registry)

@@ -1,0 +1,73 @@
+"""What is known of one request when it is over: the log has it as one line, the metrics as counts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import define, field
+
+from streamkit.report import StreamReport
+
+
+@define
+class LegOutcome:
+    """One try with one upstream."""
+
+    upstream: str
+    #: ``success``, ``no_tool_calls``, ``tool_choice_ignored``, ``http_404`` and so on, ``refused``, ``first_byte_timeout``,
+    #: ``error_event``, ``cut`` … See ``attempts.outcome_of``.
+    outcome: str
+    seconds: float
+    detail: str  #: the upstream's words, without secrets
+    report: StreamReport  #: of the answer
+    asked: StreamReport  #: of the request
+
+
+@define
+class Record:
+    """Filled in while a request is answered."""
+
+    id: str
+    method: str
+    path: str
+    client: str = ""  #: the client's dialect
+    model: str = ""  #: as the client called it
+    #: The route's name for metrics: bounded, unlike the models that clients may name (limits.md T13).
+    route: str = "_other"
+    stream: bool = False
+    status: int = 0  #: the HTTP status that the client got; 499: it left before there was one
+    ending: str = ""  #: ``whole``, ``error``, ``broken``, ``client left``, ``client stalled``
+    error: str = ""  #: what the client was told
+    legs: list[LegOutcome] = field(factory=list)
+    seconds: float = 0.0
+    first_byte_s: float | None = None  #: until the first byte of an answer, keep-alives aside
+    keep_alives: int = 0
+
+    def document(self) -> dict[str, Any]:
+        """The record as JSON values, for one line of a log. No body, no header, no key is in it."""
+        last = self.legs[-1] if self.legs else None
+        line: dict[str, Any] = {
+            "request_id": self.id,
+            "method": self.method,
+            "path": self.path,
+            "client": self.client,
+            "model": self.model,
+            "route": self.route,
+            "stream": self.stream,
+            "status": self.status,
+            "ending": self.ending,
+            "seconds": round(self.seconds, 3),
+            "first_byte_s": None if self.first_byte_s is None else round(self.first_byte_s, 3),
+            "keep_alives": self.keep_alives,
+            "error": self.error,
+            "legs": [_leg(leg) for leg in self.legs],
+        }
+        if last is not None:
+            line["verdicts"], line["repairs"] = dict(last.report.verdicts), dict(last.report.repairs)
+            line["losses"] = dict(last.asked.losses + last.report.losses)
+        return {name: value for name, value in line.items() if value not in (None, "", 0, [], {})}
+
+
+def _leg(leg: LegOutcome) -> dict[str, Any]:
+    line = {"upstream": leg.upstream, "outcome": leg.outcome, "seconds": round(leg.seconds, 3)}
+    return {**line, "detail": leg.detail} if leg.detail else line
