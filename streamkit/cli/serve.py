@@ -15,6 +15,8 @@ HELP = "run the gateway: any client's dialect in front, any provider's behind"
 DETAIL = """\
 Serves OpenAI Chat and Responses, Anthropic, Ollama and Gemini clients from the upstreams of a configuration file, streaming
 and whole. Without a file a demo upstream inside answers, with no key and no network, and three commands to try are printed.
+Its models: demo answers and calls the tools that it is offered, demo-reasoning thinks first, demo-slow is silent for a minute,
+demo-cut breaks off, demo-error answers with status 500; any other name answers as demo does.
 
 SIGTERM and SIGINT stop it: live streams may end within the grace time, and those that are left get an error in their dialect.
 Counts are at /metrics on a listener of their own, by default on loopback, one port up. Needs the extra `gateway`:

@@ -79,7 +79,7 @@ def parse_config(
     keys = KeyReader(env, read_file)
     reading = _Reading(document, keys)
     listener, upstreams, routes = reading.server(server or {}), reading.upstreams(), reading.routes()
-    findings = {*reading.faults, *(document.finding(*fault) for fault in faults(document.values, upstreams))}
+    findings = [*reading.faults, *(document.finding(*fault) for fault in faults(document.values, upstreams))]
     if findings or listener is None:
         raise ConfigError(sorted(findings, key=_place))
     config = Config(

@@ -86,7 +86,7 @@ def demo_app(*, speed: float = 1.0, seed: int = 0) -> web.Application:
     return app
 
 
-def demo_config(base_url: str, *, server: Server | None = None) -> Config:
+def demo_config(base_url: str, server: Server | None = None) -> Config:
     """The configuration of a gateway whose one upstream is the demo at ``base_url``, as ``start_demo`` gives it.
 
     Every model is its, whatever it is called. Nothing is tried again: its failures are there to be seen.
@@ -119,7 +119,7 @@ class _Demo:
 
     async def spoken(self, events: list[WireEvent], first_token_s: float) -> AsyncIterator[list[WireEvent]]:
         """The events as a model says them, one at a time."""
-        wait_s = first_token_s * self.jitter.uniform(0.9, 1.1)
+        wait_s = first_token_s
         for event in events:
             if self.speed and isinstance(event, DELTAS):
                 await sleep(wait_s / self.speed)

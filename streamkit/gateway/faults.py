@@ -65,21 +65,17 @@ def dotted(path: KeyPath) -> str:
         if isinstance(key, int):
             text += f"[{key}]"
         else:
-            text += ("." if text else "") + (key if _BARE.fullmatch(key) and not _is_secret(key) else quoted(key))
+            text += f"{'.' if text else ''}{quoted(key, plain=_BARE.fullmatch(key) is not None)}"
     return text
 
 
-def quoted(text: str) -> str:
-    """A word of the file, for a message: nothing that moves a terminal, and nothing that may be a key."""
-    if _is_secret(text):
+def quoted(text: str, *, plain: bool = False) -> str:
+    """A word of the file, for a message: nothing that moves a terminal, and nothing that may be a key. ``plain``: bare."""
+    if without_secrets(text) != text:
         return "(what looks like a key)"
     if len(text) > SHOWN_CHARS:
         return "(a long word)"
-    return json.dumps(text, ensure_ascii=not text.isprintable())
-
-
-def _is_secret(text: str) -> bool:
-    return bool(without_secrets(text) != text)
+    return text if plain else json.dumps(text, ensure_ascii=not text.isprintable())
 
 
 def meant(word: str, known: Iterable[str]) -> str:

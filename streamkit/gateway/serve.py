@@ -28,11 +28,9 @@ from attrs import evolve
 from streamkit.errors import UsageError
 from streamkit.gateway.app import gateway_app, private_app
 from streamkit.gateway.config import Config, Server
-from streamkit.gateway.demo import DIALECT, MODELS, start_demo
+from streamkit.gateway.demo import demo_config, start_demo
 from streamkit.gateway.log import configure, log
 from streamkit.gateway.metrics import MULTIPROCESS_DIR, Metrics
-from streamkit.gateway.routing import Leg, Route
-from streamkit.web.upstream import Upstream
 
 _How: TypeAlias = Callable[[Config, Callable[[str], None]], Awaitable[int]]
 
@@ -71,13 +69,6 @@ async def _served(config: Config | None, server: Server, how: _How, announce: Ca
         return await how(demo_config(base_url, server), announce)
     finally:
         await demo.cleanup()
-
-
-def demo_config(base_url: str, server: Server) -> Config:
-    """A configuration in which the demo upstream answers whatever is asked; its models are listed."""
-    upstream = Upstream(name="demo", dialect=DIALECT, base_url=base_url, auth="none")
-    route = Route(models=(*MODELS, "*"), legs=(Leg(upstream=upstream),), retries=0)
-    return Config(server=server, upstreams={upstream.name: upstream}, routes=(route,))
 
 
 async def _alone(config: Config, announce: Callable[[str], None]) -> int:

@@ -212,7 +212,10 @@ def _validated(field: attrs.Attribute[Any], hook: Hook) -> Hook:
     def validated(value: Any, kind: Any) -> Any:
         made = hook(value, kind)
         if field.validator is not None:
-            field.validator(None, field, made)
+            try:
+                field.validator(None, field, made)
+            except UsageError as error:
+                raise Refusal(str(error).removeprefix(f"{field.name}: ")) from None
         return made
 
     return validated

@@ -115,7 +115,9 @@ class Writer:
         return self.random.choice(choices)
 
     def document(self, table):
-        return "".join(f"{self.pick('', ' ', chr(10), '# [c] = {' + chr(10))}{line}\n" for line in self.table(table, ()))
+        return "".join(
+            f"{self.pick('', ' ', chr(10), '# [c] = {' + chr(10))}{line}\n" for line in self.table(table, ())
+        )
 
     def table(self, table, above):
         pairs, later = [], []
@@ -207,7 +209,9 @@ def test_whatever_tomllib_reads_is_found_where_it_stands(table, seed):
         if isinstance(path[-1], str) or names in writer.headers:
             token = KEY.match(text, offset)
             assert list(tomllib.loads(f"{token[0]} = 0")) == [names[-1]]
-            if isinstance(path[-1], str) and not isinstance(at(table, path), dict | list):  # it stands in one place only
+            if isinstance(path[-1], str) and not isinstance(
+                at(table, path), dict | list
+            ):  # it stands in one place only
                 renamed = tomllib.loads(f"{text[:offset]}renamed{text[token.end() :]}")
                 assert path[-1] not in at(renamed, path[:-1])
                 assert at(renamed, (*path[:-1], "renamed")) == at(table, path)

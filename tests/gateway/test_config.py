@@ -1,0 +1,152 @@
+"""The configuration's values: addresses, what can't be, and what is shown of them."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from streamkit.gateway.config import Config, Server, address_in, describe, is_loopback
+from streamkit.gateway.faults import Finding, Refusal
+from streamkit.gateway.routing import Leg, Route
+from streamkit.policy import LENIENT, TOLERANT
+from streamkit.web.reply import DEFAULT_DELIVERY
+from streamkit.web.upstream import Secret, Upstream
+
+CANARY = "canary-1f0d9c"
+
+
+@pytest.fixture
+def config():
+    openai = Upstream(
+        name="openai",
+        dialect="openai-chat",
+        base_url="https://api.example/v1",
+        key=Secret(CANARY),
+        headers={"x-own": CANARY},
+    )
+    local = Upstream(name="local", dialect="ollama", base_url="http://127.0.0.1:11434", auth="none", tools=False)
+    return Config(
+        server=Server(keys=(Secret(CANARY),), workers=2),
+        upstreams={"openai": openai, "local": local},
+        routes=(
+            Route(models=("gpt-4o", "small"), legs=(Leg(upstream=openai), Leg(upstream=local, model="qwen3"))),
+            Route(models=("local/*",), legs=(Leg(upstream=local, model="*"),)),
+        ),
+        warnings=(Finding(file="g.toml", line=3, column=1, path="server.host", reason="is open"),),
+    )
+
+
+def test_the_description_says_everything_but_keys(config):
+    assert describe(config) == (
+        "listens on http://127.0.0.1:8080, 2 workers\n"
+        "/metrics on http://127.0.0.1:8081\n"
+        "1 client key\n"
+        "upstreams:\n"
+        "  openai  openai-chat, https://api.example/v1, bearer\n"
+        "  local   ollama, http://127.0.0.1:11434, no key, no tools\n"
+        "routes:\n"
+        "  gpt-4o, small -> openai, then local as qwen3\n"
+        "  local/* -> local as *\n"
+        "warnings:\n"
+        "  g.toml:3:1: server.host: is open"
+    )
+
+
+def test_a_description_of_little_says_what_is_not_there():
+    text = describe(Config(server=Server(host="::", private="off"), upstreams={}, routes=()))
+    assert "listens on http://[::]:8080, 1 worker\nno /metrics\nno client keys: whoever reaches it is served" in text
+    assert "warnings" not in text
+
+
+def test_no_key_is_in_the_repr(config):
+    assert CANARY not in repr(config)
+    assert CANARY not in describe(config)
+
+
+def test_a_worker_gets_the_same_configuration(config):
+    assert pickle.loads(pickle.dumps(config)) == config
+
+
+@pytest.mark.parametrize(
+    ("server", "address"),
+    [
+        (Server(), ("127.0.0.1", 8081)),
+        (Server(host="0.0.0.0", port=9000), ("127.0.0.1", 9001)),
+        (Server(port=0), ("127.0.0.1", 0)),
+        (Server(private="off"), None),
+        (Server(private="[::1]:9090"), ("::1", 9090)),
+        (Server(port=65_535, private="off"), None),
+    ],
+)
+def test_the_private_listener_is_the_port_behind_on_loopback_unless_said_otherwise(server, address):
+    assert server.private_address == address
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"private": "127.0.0.1:8080"},
+        {"host": "0.0.0.0", "private": "127.0.0.1:8080"},
+        {"private": "0.0.0.0:8080"},
+        {"private": "9090"},
+        {"private": "on"},
+        {"private": "user@h:1"},
+        {"port": 65_535},
+        {"host": ""},
+        {"host": "127.0.0.1:80"},
+        {"host": "http://localhost"},
+        {"host": "[::1]"},
+    ],
+)
+def test_addresses_that_can_t_be_are_refused(fields):
+    with pytest.raises(Refusal):
+        Server(**fields)
+
+
+def test_the_same_port_on_another_interface_is_fine():
+    assert Server(host="10.0.0.1", private="127.0.0.1:8080").private_address == ("127.0.0.1", 8080)
+
+
+@pytest.mark.parametrize(
+    "field",
+    ["workers", "body_bytes", "max_streams", "keep_alive_s", "unsent_bytes", "stall_s", "grace_s", "port"],
+)
+def test_a_number_below_its_least_is_refused(field):
+    with pytest.raises(ValueError, match=field):
+        Server(**{field: -1})
+    if field not in {"grace_s", "port"}:
+        with pytest.raises(ValueError, match=field):
+            Server(**{field: 0})
+
+
+def test_the_delivery_is_the_default_one_unless_said_otherwise():
+    assert Server().delivery == DEFAULT_DELIVERY
+    delivery = Server(policy="lenient", keep_alive="event", keep_alive_s=1, whole_keep_alive=True, stall_s=2).delivery
+    assert delivery.policy.two_objects == LENIENT.two_objects != TOLERANT.two_objects
+    assert delivery.policy.keep_alive == "event"
+    assert (delivery.keep_alive_s, delivery.whole_keep_alive, delivery.stall_s) == (1, True, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:80", ("127.0.0.1", 80)),
+        ("localhost:1", ("localhost", 1)),
+        ("[::1]:1", ("::1", 1)),
+        ("::1", None),
+        ("h", None),
+        ("h:", None),
+        ("h:99999", None),
+        ("h:1/x", None),
+        (":80", None),
+        ("[x", None),
+    ],
+)
+def test_an_address_is_host_and_port(text, address):
+    assert address_in(text) == address
+
+
+def test_loopback_is_told_from_the_rest():
+    assert all(map(is_loopback, ["127.0.0.1", "127.1.2.3", "::1", "localhost", "a.localhost"]))
+    assert not any(map(is_loopback, ["0.0.0.0", "::", "10.0.0.1", "example.org", "localhost.example.org"]))
