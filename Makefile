@@ -34,6 +34,7 @@ docs: $(VENV)/.test  ## write the generated reference pages again
 	$(BIN)/python tools/reference.py
 	$(BIN)/python tools/field_failures.py
 	$(BIN)/python tools/matrix.py
+	$(BIN)/python tools/fault_matrix.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -13,7 +13,7 @@ Source: dialects.md §0.3, §5.1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from streamkit.dialects.base import Encoding
 from streamkit.dialects.gemini.encode import GeminiEncoder
@@ -27,10 +27,6 @@ from streamkit.report import StreamReport
 
 if TYPE_CHECKING:
     from streamkit.errors import StreamkitError
-
-MEDIA_TYPE: Final = "application/json"
-#: May be written before the array and between any two of its elements.
-KEEP_ALIVE: Final = b"\r\n"
 
 
 class ArrayWriter:

@@ -78,9 +78,8 @@ class TimedSource:
             raise error from error.__cause__
         finally:
             self._reader = None
-            if (
-                chunk is None or not self._begun
-            ):  # nothing is left to time; or the idle clock is shorter than the first byte's
+            # Nothing is left to time; or it was set for the first byte, and the idle clock may run out sooner.
+            if chunk is None or not self._begun:
                 self._disarm()
         self._begun = True
         return chunk

@@ -19,8 +19,8 @@ from tests.web.serving import eventually, serving
 
 #: What the gateway asks of each dialect's upstreams, as users would write it.
 BASES = {"openai-chat": "/v1", "openai-responses": "/v1", "mistral": "/v1"}
-#: Short, so that a test that waits for one is over soon.
-TIMEOUTS = Timeouts(connect_s=0.3, first_byte_s=0.5, idle_s=0.5)
+#: Short, so that a test that waits for one is over soon, and no shorter, since a busy machine is slow.
+TIMEOUTS = Timeouts(connect_s=1.0, first_byte_s=2.0, idle_s=2.0)
 
 
 def upstream_at(evil: EvilUpstream, dialect: str, name: str = "one", **values: Any) -> Upstream:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import stat
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from streamkit.gateway.faults import ConfigError
 from streamkit.gateway.keys import KEY_BYTES, KeyFile
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret
+from tests.gateway.test_toml_lines import SEEDS, VALUES, Writer, at, paths
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "how-to" / "gateway.toml"
 CANARY = "canary-7e2f41c09"
@@ -448,21 +450,39 @@ def test_a_file_that_can_t_be_read_is_told(folder):
 
 # -- anything ----------------------------------------------------------------------------------------------------------
 
-PIECES = sorted({*re.findall(r"\[+[\w.]+\]+\n|\w+|[^\w\s]+|\s+", SAMPLE.read_text("utf-8"))})
+TEXT = re.sub("#.*", "", SAMPLE.read_text("utf-8"))
+PARTS = re.findall(r"\w+|[^\w\s]+|\s+", TEXT)
+WORDS = st.sampled_from(sorted({part for part in PARTS if part.isidentifier()}))
 
 
-@given(st.data())
-def test_a_spoilt_file_is_a_configuration_or_a_list_of_faults(data):
-    parts = re.findall(r"\w+|[^\w\s]+|\s+", re.sub("#.*", "", SAMPLE.read_text("utf-8")))
-    for _ in range(data.draw(st.integers(1, 3))):
-        at = data.draw(st.integers(0, len(parts) - 1))
-        parts[at] = data.draw(st.one_of(st.sampled_from(PIECES), st.just("")))
+def is_told_well(text):
+    """A configuration, or faults with their places; no key in either."""
     try:
-        config = parse("".join(parts))
+        config = parse(text)
     except ConfigError as error:
         told = [str(finding) for finding in error.findings]
     else:
-        told = []
+        told = list(map(str, config.warnings))
         assert CANARY not in repr(config) + describe(config)
     assert all(re.match(r"gateway\.toml:\d+:\d+: ", line) for line in told)
     assert CANARY not in "".join(told)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, len(PARTS) - 1), st.sampled_from(sorted({"", *PARTS}))), min_size=1, max_size=3)
+)
+def test_a_spoilt_text_is_a_configuration_or_a_list_of_faults(changes):
+    is_told_well("".join(dict([*enumerate(PARTS), *changes]).values()))
+
+
+@given(st.integers(0, 10**6), st.one_of(VALUES, WORDS, st.lists(WORDS), st.dictionaries(WORDS, WORDS)), WORDS, SEEDS)
+def test_a_spoilt_value_or_key_is_a_configuration_or_a_list_of_faults(number, value, name, seed):
+    document = tomllib.loads(TEXT)
+    places = list(paths(document))
+    *above, last = places[number % len(places)]
+    table = at(document, above)
+    if isinstance(last, str) and number % 2:
+        table[name] = table.pop(last)
+    else:
+        table[last] = value
+    is_told_well(Writer(seed).document(document))
