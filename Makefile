@@ -35,6 +35,7 @@ docs: $(VENV)/.test  ## write the generated reference pages again
 	$(BIN)/python tools/field_failures.py
 	$(BIN)/python tools/matrix.py
 	$(BIN)/python tools/fault_matrix.py
+	$(BIN)/python tools/http_surface.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -133,6 +133,12 @@ class EventTooLong(LimitExceeded):
     limit = "event_bytes"
 
 
+class BodyTooLong(LimitExceeded):
+    """A whole body is longer than the limit."""
+
+    limit = "body_bytes"
+
+
 class HeadersTooLong(LimitExceeded):
     """The headers of one binary message are longer than the limit."""
 

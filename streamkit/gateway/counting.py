@@ -6,6 +6,7 @@ Source: issue text 6 §2; dialects.md §3.2, §5.1.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from aiohttp import ClientSession, web
 from attrs import evolve
@@ -17,9 +18,12 @@ from streamkit.events import ProviderFailed
 from streamkit.gateway.routing import Leg, Route
 from streamkit.web.counts import count_response
 from streamkit.web.refusals import Refused, no_count
-from streamkit.web.source import iter_upstream
+from streamkit.web.source import iter_upstream, whole_body
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import can_count, count_of, count_request, error_of, send
+
+#: A count is one number in a small object.
+COUNT_BYTES: Final = 64 * 1024
 
 
 async def count(ask: Ask, route: Route, session: ClientSession, client_headers: Mapping[str, str]) -> web.Response:
@@ -52,8 +56,8 @@ async def _ask(ask: Ask, leg: Leg, session: ClientSession, client_headers: Mappi
         )
         if response.status != 200:
             return await error_of(response, upstream)
-        parts = [chunk async for chunk in iter_upstream(response, timeouts=upstream.timeouts)]
-        return count_of(upstream, b"".join(parts))
+        body = await whole_body(iter_upstream(response, timeouts=upstream.timeouts), body_bytes=COUNT_BYTES)
+        return count_of(upstream, body)
     except BadRequest as error:
         return ProviderFailed("invalid_request", str(error))
     except StreamError as error:

@@ -17,6 +17,8 @@ from streamkit.gateway.record import Record
 from streamkit.redact import redacted
 
 log: Final = logging.getLogger("streamkit.gateway")
+#: They log what they sign and send, keys included, at the level of debugging.
+TALKATIVE: Final = ("aiohttp", "asyncio", "botocore")
 
 
 class JSONLines(logging.Formatter):
@@ -50,6 +52,8 @@ def configure(form: Literal["json", "text"], level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JSONLines() if form == "json" else Text())
     logging.basicConfig(handlers=[handler], level=level.upper(), force=True)
+    for name in TALKATIVE:
+        logging.getLogger(name).setLevel(max(logging.INFO, logging.getLogger().level))
 
 
 def log_record(record: Record) -> None:

@@ -21,7 +21,7 @@ from streamkit.bodies import decode_response, encode_request, encode_response
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.base import Profile
 from streamkit.dialects.encoding import failure_from
-from streamkit.errors import BadRequest, LimitExceeded, StreamError
+from streamkit.errors import BadRequest, StreamError
 from streamkit.events import ProviderFailed
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.messages import Request, Response
@@ -30,19 +30,9 @@ from streamkit.recipes import transcode
 from streamkit.report import StreamReport
 from streamkit.web.json_array import as_array
 from streamkit.web.reply import Reply, failure_in
-from streamkit.web.source import iter_upstream
+from streamkit.web.source import iter_upstream, whole_body
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, error_of, response_headers, send
-
-
-class BodyTooLong(LimitExceeded):
-    """A whole answer is longer than the limit."""
-
-    limit = "body_bytes"
-
-
-#: A whole answer: images and long reasoning pass 1 MiB.
-ANSWER_BYTES = 64 * 1024 * 1024
 
 
 @define
@@ -71,7 +61,6 @@ class Exchange:
         if isinstance(response, ProviderFailed):
             return response
         source = iter_upstream(response, timeouts=self.upstream.timeouts, started=self._started)
-        self.reply.headers.update(response_headers(response.headers))
         pipe = transcode(
             source,
             self.upstream.dialect,
@@ -81,7 +70,7 @@ class Exchange:
             report=self.report,
             profile=self._profile(),
         )
-        return await self.reply.send(as_array(pipe) if self.ask.as_array else pipe, source)
+        return await self.reply.send(as_array(pipe, limits=self.limits) if self.ask.as_array else pipe, source)
 
     async def fetch(self) -> Response | ProviderFailed:
         """Ask for a whole answer and read it."""
@@ -89,7 +78,8 @@ class Exchange:
         if isinstance(response, ProviderFailed):
             return response
         try:
-            body = await self._read(response)
+            source = iter_upstream(response, timeouts=self.upstream.timeouts, started=self._started)
+            body = await whole_body(source)
             answer = decode_response(
                 body, self.upstream.dialect, limits=self.limits, policy=self.policy, report=self.report
             )
@@ -98,7 +88,6 @@ class Exchange:
             return failure_from(error)
         if not answer.clean:
             return answer.error or failure_in(self.report)
-        self.reply.headers.update(response_headers(response.headers))
         if self._within and not self.report.repairs:
             self.raw = body
         return answer
@@ -134,48 +123,34 @@ class Exchange:
     async def _open(self, *, stream: bool) -> ClientResponse | ProviderFailed:
         """The upstream's answer with status 200, its body unread; else what is wrong."""
         self._started = asyncio.get_running_loop().time()
-        request = self._request(stream=stream)
         try:
-            body = encode_request(
-                request,
-                self.upstream.dialect,
-                max_tokens=self.upstream.max_tokens,
-                emulate=self.upstream.emulate,
-                report=self.asked,
-            )
+            response = await self._send(stream=stream)
         except BadRequest as error:
             return ProviderFailed("invalid_request", str(error))
-        try:
-            response = await send(
-                self.session,
-                self.upstream,
-                body,
-                model=request.model or "",
-                stream=stream,
-                client_dialect=client_named(self.reply.client)[0].name,
-                client_headers=self.client_headers,
-            )
         except StreamError as error:
             self.report.failed(error)
             return failure_from(error)
         self.status = response.status
-        if response.status != 200:
-            self.reply.headers.update(response_headers(response.headers))
-            return await error_of(response, self.upstream)
-        return response
+        self.reply.told = response_headers(response.headers)
+        return response if response.status == 200 else await error_of(response, self.upstream)
 
-    async def _read(self, response: ClientResponse) -> bytes:
-        parts: list[bytes] = []
-        size = 0
-        source = iter_upstream(response, timeouts=self.upstream.timeouts, started=self._started)
-        try:
-            async for chunk in source:
-                parts.append(chunk)
-                size += len(chunk)
-                if size > ANSWER_BYTES:
-                    raise BodyTooLong(ANSWER_BYTES)
-        finally:
-            await source.aclose()
-        return b"".join(parts)
+    async def _send(self, *, stream: bool) -> ClientResponse:
+        request = self._request(stream=stream)
+        body = encode_request(
+            request,
+            self.upstream.dialect,
+            max_tokens=self.upstream.max_tokens,
+            emulate=self.upstream.emulate,
+            report=self.asked,
+        )
+        return await send(
+            self.session,
+            self.upstream,
+            body,
+            model=request.model or "",
+            stream=stream,
+            client_dialect=client_named(self.reply.client)[0].name,
+            client_headers=self.client_headers,
+        )
 
     _started: float = field(init=False, default=0.0)

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from aiohttp import ClientResponse, web
 
+from streamkit.dialects import client_named
 from streamkit.events import ProviderFailed
 from streamkit.pipeline import Pipe
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
@@ -40,9 +41,9 @@ async def relay(
     async def work() -> None:
         failed: ProviderFailed | None = None
         if isinstance(source, ClientResponse):
-            reply.headers.update(response_headers(source.headers))
+            reply.told = response_headers(source.headers)
             if source.status != 200:
-                failed = await error_of(source, provider or client)
+                failed = await error_of(source, provider or client_named(client)[0].name)
             else:
                 bytes_in = iter_upstream(source, timeouts=timeouts)
                 failed = await reply.send(pipeline(bytes_in), bytes_in)

@@ -93,7 +93,8 @@ class Reply:
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self.client = client
-        self.headers: dict[str, str] = dict(headers or {})  #: may grow until the answer begins
+        self.headers: dict[str, str] = dict(headers or {})  #: go with the answer, whoever gives it
+        self.told: Mapping[str, str] = {}  #: and these, of the upstream that gives it
         self.begun = False  #: something other than keep-alives was written, or an error: no other upstream after this
         self.ending: Ending | None = None
         self.failure: ProviderFailed | None = None  #: what the client was told instead of an answer
@@ -180,8 +181,8 @@ class Reply:
     async def _break_off(self, failed: ProviderFailed) -> None:
         """The work ended without an end of its own."""
         if self.ending is None or self.ending == "whole":
-            if self.begun and not self._stream:
-                raise ClientLeftError  # half of a body: nothing can be said any more, but that it is not whole
+            if self.begun and (self._as_array or not self._stream):
+                raise ClientLeftError  # half of a JSON text: nothing can be said any more, but that it is not whole
             await self.fail(failed)
 
     def _due(self) -> float | None:
@@ -263,7 +264,7 @@ class Reply:
         async with self._preparing:
             if self._response is None:
                 response = web.Response(
-                    status=answer.status, body=answer.body, headers={**self.headers, **answer.headers}
+                    status=answer.status, body=answer.body, headers={**self.told, **self.headers, **answer.headers}
                 )
                 await self._prepare(response)
                 return
@@ -278,7 +279,7 @@ class Reply:
             if keep_alive and (self.ending is not None or (self.begun and not self._stream)):
                 return  # the answer began while this waited
             if response is None:
-                response = web.StreamResponse(headers={**self.headers, "Content-Type": self._media_type})
+                response = web.StreamResponse(headers={**self.told, **self.headers, "Content-Type": self._media_type})
                 if self._stream:
                     response.headers.update(STREAM_HEADERS)
                 elif length is not None:

@@ -16,7 +16,7 @@ from attrs import frozen
 
 from streamkit.errors import UsageError
 from streamkit.events import ProviderFailed
-from streamkit.web.askers import refuse_in_dialect
+from streamkit.web.askers import in_dialect
 from streamkit.web.exchange import Exchange
 from streamkit.web.live import LIVE, end_streams_on_shutdown
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
@@ -38,10 +38,7 @@ class _Route:
     model: str | None
     delivery: Delivery
 
-    async def handle(self, request: web.Request) -> web.StreamResponse:
-        return await refuse_in_dialect(request, self._answer)
-
-    async def _answer(self, request: web.Request) -> web.StreamResponse:
+    async def answer(self, request: web.Request) -> web.StreamResponse:
         ask = await read_ask(request, self.surface)
         reply = Reply(request, ask.dialect, stream=ask.stream, as_array=ask.as_array, delivery=self.delivery)
         exchange = Exchange(
@@ -89,7 +86,7 @@ def setup(
             raise UsageError(f"no clients of {client!r} are served; there are {', '.join(SURFACES)}")
         route = _Route(surface=SURFACES[client], upstream=upstream, model=model, delivery=delivery)
         for path in route.surface.generate:
-            app.router.add_post(prefix + path, route.handle)
+            app.router.add_post(prefix + path, in_dialect(route.answer))
     if SESSION not in app and _connected not in app.cleanup_ctx:
         app.cleanup_ctx.append(_connected)
     if LIVE not in app:

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator
+from typing import Final
 
 from aiohttp import ClientError, ClientResponse
 from attrs import field, frozen
 from attrs.validators import gt, optional
 
-from streamkit.errors import FirstByteTimeout, IdleTimeout, SourceFailed, TotalTimeout
+from streamkit.errors import BodyTooLong, FirstByteTimeout, IdleTimeout, SourceFailed, TotalTimeout
 
 
 @frozen(kw_only=True)
@@ -38,6 +39,8 @@ class Timeouts:
 
 
 DEFAULT_TIMEOUTS = Timeouts()
+#: The longest whole answer: images and long reasoning pass 1 MiB.
+ANSWER_BYTES: Final = 64 * 1024 * 1024
 
 
 class TimedSource:
@@ -143,6 +146,21 @@ def iter_upstream(
     loop's time at which the request was sent, for the two clocks that begin there; by default now.
     """
     return TimedSource(_Body(response), timeouts, started=started)
+
+
+async def whole_body(source: TimedSource, *, body_bytes: int = ANSWER_BYTES) -> bytes:
+    """All of a source, which is closed. Raises what it raises, and BodyTooLong."""
+    parts: list[bytes] = []
+    size = 0
+    try:
+        async for chunk in source:
+            parts.append(chunk)
+            size += len(chunk)
+            if size > body_bytes:
+                raise BodyTooLong(body_bytes)
+    finally:
+        await source.aclose()
+    return b"".join(parts)
 
 
 class _Body:

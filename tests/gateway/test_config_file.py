@@ -18,7 +18,7 @@ from streamkit.gateway.faults import ConfigError
 from streamkit.gateway.keys import KEY_BYTES, KeyFile
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret
-from tests.gateway.test_toml_lines import SEEDS, VALUES, Writer, at, paths
+from tests.gateway.toml_documents import SEEDS, VALUES, Writer, at, paths
 
 SAMPLE = Path(__file__).parents[2] / "docs" / "how-to" / "gateway.toml"
 CANARY = "canary-7e2f41c09"

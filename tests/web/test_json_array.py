@@ -15,7 +15,7 @@ from streamkit.errors import BrokenFrame, EventTooLong, SourceFailed
 from streamkit.events import ProviderFailed
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.web.json_array import KEEP_ALIVE, ArrayWriter, array_error, as_array, events_to_array
+from streamkit.web.json_array import ArrayWriter, array_error, as_array, events_to_array
 from tests.vectors import VECTORS
 from tests.vectors.gemini import BUSY, STOP, array, chunk, events, text
 from tests.vectors.vector import Vector
@@ -102,9 +102,9 @@ async def test_what_passed_unchanged_is_read_however_it_was_written(body):
     assert await elements_of(written(body)) == [ONE, TWO]
 
 
-async def test_keep_alives_may_stand_anywhere_between_elements():
+async def test_white_space_may_stand_anywhere_between_elements():
     writer = ArrayWriter()
-    output = KEEP_ALIVE * 3 + writer.feed(events(ONE)) + KEEP_ALIVE + writer.feed(events(TWO)) + KEEP_ALIVE
+    output = b"   " + writer.feed(events(ONE)) + b" " + writer.feed(events(TWO)) + b"\r\n "
     output += writer.finish()
     assert await elements_of(output) == json.loads(output) == [ONE, TWO]
 
@@ -122,7 +122,7 @@ async def test_an_error_is_the_last_element():
 def test_an_error_alone_is_an_array_of_one():
     body = array_error(ProviderFailed("unavailable", "busy"))
     assert json.loads(body) == [{"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}}]
-    assert json.loads(KEEP_ALIVE + body)
+    assert json.loads(b"  " + body)
 
 
 def test_an_array_whose_input_broke_is_left_open():

@@ -398,9 +398,14 @@ async def test_each_read_may_be_another_tasks():
 
 @virtual
 async def test_closing_closes_what_it_reads_and_its_timer():
-    inner = Paced((1, b"x"), silent=True)
-    async with pipe(TimedSource(inner, Timeouts())) as stream:
-        assert await anext(stream) == b"x"
+    async def same(chunks):
+        async for data in chunks:
+            yield data
+
+    inner = Paced((1, b"x"), (1, b"y"), silent=True)
+    async with pipe(TimedSource(inner, Timeouts()), same) as stream:
+        assert [await anext(stream), await anext(stream)] == [b"x", b"y"]
+        assert asyncio.get_running_loop().timers
     assert inner.closed
     assert asyncio.get_running_loop().timers == []
 
@@ -527,8 +532,9 @@ async def test_a_chunk_without_a_length_is_an_error_even_if_aiohttp_tells_nobody
         await (await upstream.request()).left()
 
 
-async def test_aiohttps_own_time_out_is_our_error_too():
-    options = {"timeout": aiohttp.ClientTimeout(sock_read=0.05)}
+@pytest.mark.parametrize("which", ["sock_read", "total"])
+async def test_aiohttps_own_time_out_is_our_error_too(which):
+    options = {"timeout": aiohttp.ClientTimeout(**{which: 0.1})}
     async with answered(silence_midstream("ollama"), session_options=options) as (source, _, _):
         with pytest.raises(SourceFailed) as caught:
             _ = [data async for data in source]

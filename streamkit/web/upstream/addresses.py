@@ -48,10 +48,11 @@ def address(upstream: Upstream, model: str, *, stream: bool, operation: Operatio
     if operation == "count" and not can_count(upstream):
         raise UsageError(f"{upstream.name} can't count tokens: {upstream.wire.name} has no operation for it there")
     base = str(URL(upstream.base_url)).rstrip("/")
+    version = f"?api-version={quote(upstream.api_version, safe='')}" if upstream.api_version else ""
     if upstream.has_deployments:
-        return _azure(upstream, base, model)
+        return _azure(upstream, base, model) + version
     path = _PATHS.get(upstream.wire.name)
-    return base if path is None else path(base, model, "count" if operation == "count" else stream)
+    return base if path is None else path(base, model, "count" if operation == "count" else stream) + version
 
 
 #: What is asked for: whether a stream, or a count.
@@ -112,10 +113,9 @@ def _azure(upstream: Upstream, base: str, model: str) -> str:
     """Azure OpenAI with a version: the model is the deployment, unless base_url names one. Responses have none."""
     before, _, deployment = base.partition("/deployments/")
     root = _under(before, "/openai")
-    query = f"?api-version={quote(upstream.api_version or '', safe='')}"
     if upstream.wire.name == "openai-responses":
-        return f"{root}/responses{query}"
-    return f"{root}/deployments/{deployment or _segment(model)}/chat/completions{query}"
+        return f"{root}/responses"
+    return f"{root}/deployments/{deployment or _segment(model)}/chat/completions"
 
 
 def gemini_model(model: str) -> str:

@@ -66,6 +66,7 @@ def azure(base_url: str, dialect: str = "openai-chat", **values: Any) -> Upstrea
         (azure("https://h", "openai-responses"), "/openai/responses?api-version=2024-10-21", None),
         (azure("https://h/openai/deployments/d", "openai-responses"), "/openai/responses?api-version=2024-10-21", None),
         (azure("https://h/openai/v1/", api_version=None), "/openai/v1/chat/completions", None),
+        (azure("https://h/openai/v1", api_version="preview"), "/openai/v1/chat/completions?api-version=preview", None),
         (azure("https://h/openai/v1", "openai-responses", api_version=None), "/openai/v1/responses", None),
         (azure("https://h/anthropic", "anthropic", api_version=None), "/anthropic/v1/messages", None),
     ],

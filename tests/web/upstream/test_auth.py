@@ -19,27 +19,6 @@ def upstream(auth: str = "bearer", **values: Any) -> Upstream:
     )
 
 
-@pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """No credentials but those that a test sets, and none of a machine in a cloud."""
-    sigv4 = pytest.importorskip(
-        "streamkit.web.upstream.sigv4", reason="signing is the extra `aws`", exc_type=ImportError
-    )
-    for name in (
-        "AWS_ACCESS_KEY_ID",
-        "AWS_SECRET_ACCESS_KEY",
-        "AWS_SESSION_TOKEN",
-        "AWS_PROFILE",
-        "AWS_BEARER_TOKEN_BEDROCK",
-    ):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setattr(sigv4, "_chain", sigv4.cache(sigv4._chain.__wrapped__))
-    return monkeypatch
-
-
 @pytest.mark.parametrize(
     ("auth", "header"),
     [
@@ -87,6 +66,19 @@ async def test_credentials_that_are_nowhere_are_an_error_until_they_are_there(aw
     aws.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
     aws.setenv("AWS_SECRET_ACCESS_KEY", CANARY)
     assert "authorization" in await authorised(upstream(**SIGV4), "POST", URL, given, BODY)
+
+
+async def test_credentials_are_looked_for_once(aws: pytest.MonkeyPatch):
+    from botocore.session import Session  # noqa: PLC0415 - it comes with the extra
+
+    looked: list[Session] = []
+    look = Session.get_credentials
+    aws.setattr(Session, "get_credentials", lambda session: looked.append(session) or look(session))
+    aws.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    aws.setenv("AWS_SECRET_ACCESS_KEY", CANARY)
+    for _ in range(3):
+        await authorised(upstream(**SIGV4), "POST", URL, {"content-type": "a"}, BODY)
+    assert len(looked) == 1
 
 
 async def test_credentials_that_fail_are_the_gateways_fault(aws: pytest.MonkeyPatch):

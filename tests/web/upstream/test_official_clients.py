@@ -193,8 +193,10 @@ async def recorder():
 @pytest.mark.parametrize("case", CASES)
 async def test_the_same_path_and_the_same_authorisation(recorder: Recorder, case: str):
     connect, ask, values = CASES[case]
-    models = ["a-model.1", "models/x", "a model: (other)"]
-    if values["dialect"] != "gemini":  # its client leaves the slash, which makes it another path
+    models = ["a-model.1"]
+    if case.startswith(("azure", "gemini")):  # there it may stand in the path
+        models += ["models/x", "a model: (other)"]
+    if case.startswith("azure"):  # Gemini's client leaves the slash, which makes it another path
         models.append("of/others")
     with connect(recorder.url) as client:
         for model, stream in product(models, (True, False)):
@@ -265,29 +267,21 @@ def converse(client: Any, model: str, operation: str) -> Any:
 
 
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    pytest.importorskip("boto3", reason=WHY)
-    from streamkit.web.upstream import sigv4  # noqa: PLC0415 - it needs the extra
-
-    monkeypatch.setenv("AWS_CONFIG_FILE", "/dev/null")
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", KEY)
-    monkeypatch.setenv("AWS_SESSION_TOKEN", "a-token")
-    for name in ("AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(sigv4, "_chain", sigv4.cache(sigv4._chain.__wrapped__))
-    return monkeypatch
+def signing(aws: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    aws.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    aws.setenv("AWS_SECRET_ACCESS_KEY", KEY)
+    aws.setenv("AWS_SESSION_TOKEN", "a-token")
+    return aws
 
 
 @pytest.mark.parametrize("model", ["us.anthropic.claude-v1:0", ARN])
 @pytest.mark.parametrize("operation", ["converse_stream", "converse", "count"])
 async def test_bedrock_gets_boto3s_own_signature(
-    recorder: Recorder, aws: pytest.MonkeyPatch, operation: str, model: str
+    recorder: Recorder, signing: pytest.MonkeyPatch, operation: str, model: str
 ):
     """At the same second the whole header is the same: path, host, type, token and body are signed alike."""
     now = dt.datetime(2026, 11, 22, 4, 5, 6, tzinfo=dt.UTC)
-    aws.setattr("botocore.auth.get_current_datetime", lambda: now)
+    signing.setattr("botocore.auth.get_current_datetime", lambda: now)
     with bedrock_client(recorder.url) as client:
         theirs = await asked(recorder, lambda: converse(client, model, operation))
     upstream = Upstream(name="up", dialect="bedrock", base_url=recorder.url, auth="sigv4", region="us-east-1")

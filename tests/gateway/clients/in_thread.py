@@ -1,0 +1,164 @@
+"""A gateway and its upstream on loopback ports, in a thread of their own, since the official clients here are synchronous.
+
+The one upstream speaks all eight dialects and plays, for each model's name, what was registered under it. So one gateway serves
+any number of recordings, and any number of tests, by names that nobody else has. What the gateway said of a request in its log
+is kept, and so is what it asked of the upstream.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import socket
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, Final, Self
+from urllib.parse import unquote
+
+import orjson
+
+from streamkit.dialects import DIALECTS
+from streamkit.gateway.config import Config, Server
+from streamkit.gateway.log import log
+from streamkit.gateway.routing import Leg, Route
+from streamkit.web.source import Timeouts
+from streamkit.web.upstream import Secret, Upstream
+from tests.gateway.running import gateway, upstream_at
+from tests.web.evil import EvilUpstream, Received, Script
+
+CLIENTS: Final = ("openai-chat", "openai-responses", "anthropic", "ollama", "gemini")
+UPSTREAMS: Final = tuple(DIALECTS.built_in)
+#: What clients send, and what the upstream is sent: neither may be where the other is.
+CLIENT_KEY: Final = "client-canary-5t2k"
+UPSTREAM_KEY: Final = "upstream-canary-8w1q"
+PATIENCE_S: Final = 20.0
+#: A busy machine is no slow upstream.
+TIMEOUTS: Final = Timeouts(first_byte_s=PATIENCE_S, idle_s=PATIENCE_S)
+#: Where the two dialects that name the model in the path have it.
+IN_PATH: Final = re.compile(r"/models?/([^/:]+)")
+
+
+class PromptUpstream(EvilUpstream):
+    """Sends each piece when it is written. asyncio turns Nagle's algorithm off by itself, but not for sockets made like this."""
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        for listening in self._sockets:  # what is accepted inherits it
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return self
+
+
+class GatewayThread:
+    """Entered with ``running``. ``url`` is the gateway's."""
+
+    def __init__(self, timeouts: Timeouts, server: Mapping[str, Any]) -> None:
+        self.url = ""
+        self._timeouts = timeouts
+        self._server = server
+        self._scripts: dict[str, Sequence[Script]] = {}
+        self._asked: dict[str, list[Received]] = defaultdict(list)
+        self._lines: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self._news = threading.Condition()
+        self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+
+    def register(self, dialect: str, *scripts: Script, route: str = "") -> str:
+        """The model's name under which an upstream of ``dialect`` plays ``scripts``, the last one again and again."""
+        name = f"{route or dialect}.{len(self._scripts)}"
+        self._scripts[name] = scripts
+        return name
+
+    def asked(self, model: str) -> list[Received]:
+        """What the upstream was asked for a model."""
+        return self._asked[model]
+
+    def line(self, model: str) -> dict[str, Any]:
+        """The last line of the log about a model. It is written when the request is over, which its client may see before."""
+        with self._news:
+            asked = len(self._asked[model]) or 1
+            told = self._news.wait_for(lambda: len(self._lines[model]) >= asked, PATIENCE_S)
+            assert told, f"the log has {len(self._lines[model])} lines of {model}, which was asked for {asked} times"
+            return self._lines[model][-1]
+
+    # -- in the thread -------------------------------------------------------------------------------------------------
+
+    async def serve(self) -> None:
+        leave = asyncio.Event()
+        try:
+            async with PromptUpstream(self._play) as evil, gateway(self._config(evil)) as running:
+                self.url = running.url
+                self._started.set_result((asyncio.get_running_loop(), leave))
+                await leave.wait()
+        except BaseException as error:
+            if not self._started.done():
+                self._started.set_exception(error)
+            raise
+
+    def start(self) -> Callable[[], object]:
+        """Wait until it serves; returns what ends it."""
+        loop, leave = self._started.result(PATIENCE_S)
+        return lambda: loop.call_soon_threadsafe(leave.set)
+
+    def note(self, record: logging.LogRecord) -> bool:
+        """A filter of the gateway's log that lets everything pass."""
+        fields = getattr(record, "fields", {})
+        if record.getMessage() == "request":
+            with self._news:
+                self._lines[fields.get("model", "")].append(fields)
+                self._news.notify_all()
+        return True
+
+    def _play(self, request: Received) -> Script:
+        model = model_in(request)
+        scripts = self._scripts[model]
+        self._asked[model].append(request)
+        return scripts[min(len(self._asked[model]), len(scripts)) - 1]
+
+    def _config(self, evil: EvilUpstream) -> Config:
+        """A route to each dialect's upstream, for a model with a name that is listed and for any behind ``dialect.``"""
+        upstreams = [self._upstream(evil, dialect, dialect) for dialect in UPSTREAMS]
+        upstreams += [self._upstream(evil, "openai-chat", "no-tools", tools=False)]
+        routes = tuple(
+            Route(models=(listed(each.name), f"{each.name}.*"), legs=(Leg(upstream=each),), retries=0)
+            for each in upstreams
+        )
+        server = Server(**{"port": 0, "grace_s": 1.0, "keys": (Secret(CLIENT_KEY),), **self._server})
+        return Config(server=server, upstreams={each.name: each for each in upstreams}, routes=routes)
+
+    def _upstream(self, evil: EvilUpstream, dialect: str, name: str, **values: Any) -> Upstream:
+        key = Secret(UPSTREAM_KEY)
+        return upstream_at(evil, dialect, name, auth="bearer", key=key, timeouts=self._timeouts, **values)
+
+
+def listed(upstream: str) -> str:
+    """The model of an upstream that clients are told of."""
+    return f"{upstream}-model"
+
+
+def model_in(request: Received) -> str:
+    found = IN_PATH.search(unquote(request.path))
+    return found[1] if found else orjson.loads(request.body)["model"]
+
+
+@contextmanager
+def running(*, timeouts: Timeouts = TIMEOUTS, **server: Any) -> Iterator[GatewayThread]:
+    """A gateway and its upstream, which let clients in by ``CLIENT_KEY``. What goes wrong in them is raised on exit."""
+    thread = GatewayThread(timeouts, server)
+    level = log.level
+    log.addFilter(thread.note)
+    log.setLevel(logging.INFO)
+    try:
+        with ThreadPoolExecutor(1, "gateway") as pool:
+            done = pool.submit(asyncio.run, thread.serve())
+            stop = thread.start()
+            try:
+                yield thread
+            finally:
+                stop()
+                done.result(PATIENCE_S)
+    finally:
+        log.removeFilter(thread.note)
+        log.setLevel(level)
