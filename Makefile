@@ -4,18 +4,20 @@ VENV := .venv
 BIN := $(VENV)/bin
 DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 2
+PORT ?= 8080
 # Many runs of the same lines: tracing them for coverage takes four times as long and shows nothing more.
-LAWS := tests/laws tests/clients tests/test_field_failures.py tests/test_vectors.py tests/test_round_trips.py \
+LAWS := tests/laws tests/clients tests/gateway/clients tests/test_field_failures.py tests/test_vectors.py tests/test_round_trips.py \
 	tests/test_matrix.py tests/test_replay.py tests/tool_calls/test_partial_json.py
 
-.PHONY: run test test-all lint docs clean
+.PHONY: run demo test test-all lint docs clean
 
-run: $(VENV)/.run  ## the main job on a bundled recording: inspect it, then convert it
+run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
+	@$(BIN)/streamkit serve --port $(PORT)
+
+demo: $(VENV)/.run  ## a bundled recording with two interleaved calls, inspected and converted
 	@$(BIN)/streamkit inspect $(DEMO)
 	@echo '$$ streamkit convert --from openai-chat --to anthropic $(DEMO)'
 	@$(BIN)/streamkit convert --from openai-chat --to anthropic $(DEMO)
-	@echo '$$ streamkit convert --from openai-chat --to ollama $(DEMO)'
-	@$(BIN)/streamkit convert --from openai-chat --to ollama $(DEMO)
 
 test: $(VENV)/.test lint  ## every check, the laws in a seeded sample
 	$(BIN)/python -m pytest $(LAWS) -n $(WORKERS) -m "not exhaustive" -q
@@ -41,7 +43,7 @@ $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --editable '.[gateway]'
 	@touch $@
 
 $(VENV)/.test: pyproject.toml | $(VENV)/bin/python

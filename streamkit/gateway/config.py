@@ -44,20 +44,22 @@ class Server:
 
     #: The interface. Loopback unless you say so: who reaches the gateway uses your keys.
     host: str = field(default=LOOPBACK, validator=_is_host)
-    #: The port; 0: any that is free.
+    #: The port; 0: any that is free, for tests.
     port: int = field(default=8080, validator=[ge(0), le(65_535)])
     #: Where `/metrics` listens: `"host:port"`, `"auto"` (loopback, the port behind `port`), or `"off"`. Apart from clients,
     #: since counts tell how a service is used.
     private: str = field(default="auto", validator=_is_listener)
     #: Processes, all on one port. A process uses one core.
     workers: int = field(default=1, validator=ge(1))
-    #: How long live streams may go on after SIGTERM. What is left then ends with an error in its dialect.
+    #: How long live streams may go on after SIGTERM; what is left then ends with an error in its dialect. Kubernetes kills
+    #: after 30 s: there it has to be less, or `terminationGracePeriodSeconds` more.
     grace_s: float = field(default=30.0, validator=ge(0))
     #: The longest body of a request. Prompts with images pass the 1 MiB that servers usually allow.
     body_bytes: int = field(default=32 * MIB, validator=ge(1))
-    #: Answers under way at once in a process; beyond it clients get 503 with `Retry-After`. Each may hold `unsent_bytes`.
+    #: Answers under way at once in a process; beyond it clients get 503 with `Retry-After`. Each may hold `unsent_bytes`, so
+    #: that these are 1 GiB at worst.
     max_streams: int = field(default=1000, validator=ge(1))
-    #: What is logged: this and what is graver.
+    #: What is logged: this and what is graver. A request is one line of `info`.
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     #: One line of JSON for each request and event, or the same for people.
     log_format: Literal["json", "text"] = "json"
@@ -66,14 +68,16 @@ class Server:
     keys: tuple[Secret, ...] = ()
     #: Silence after which a client gets a keep-alive. Proxies and balancers cut after 60 s by default.
     keep_alive_s: float = field(default=DEFAULT_DELIVERY.keep_alive_s, validator=gt(0))
-    #: Its form: what the client's dialect reads best, or a `comment` or an `event` wherever the dialect has one.
+    #: Its form: what the client's dialect reads best, or a `comment` or an `event` wherever the dialect has one. Some clients
+    #: take every line for JSON, others stumble over events that they do not know.
     keep_alive: KeepAliveForm = "dialect"
     #: Whether whole JSON answers get leading white space meanwhile, for clients behind proxies that cut after 60 s. Their
     #: status is then 200, whatever comes.
     whole_keep_alive: bool = DEFAULT_DELIVERY.whole_keep_alive
     #: Bytes that wait for a client before its upstream is left unread. Most answers fit, and free their upstream.
     unsent_bytes: int = field(default=DEFAULT_DELIVERY.unsent_bytes, validator=ge(1))
-    #: How long a client may take none of the bytes that wait for it before it is dropped.
+    #: How long a client may take none of the bytes that wait for it before it is dropped: it costs memory, and an upstream's
+    #: connection.
     stall_s: float = field(default=DEFAULT_DELIVERY.stall_s, validator=gt(0))
     #: What is tolerated of upstreams: `strict` repairs nothing, `lenient` accepts more ends and splits calls.
     policy: PolicyName = "tolerant"

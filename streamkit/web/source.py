@@ -17,7 +17,7 @@ import asyncio
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Final
 
-from aiohttp import ClientError, ClientResponse
+from aiohttp import ClientError, ClientPayloadError, ClientResponse
 from attrs import field, frozen
 from attrs.validators import gt, optional
 
@@ -164,20 +164,44 @@ async def whole_body(source: TimedSource, *, body_bytes: int = ANSWER_BYTES) -> 
 
 
 class _Body:
-    """The chunks of a response. No generator: closing one that was never read would not close what it was given."""
+    """The chunks of a response. No generator: closing one that was never read would not close what it was given.
+
+    It mends two things of aiohttp 3.14. Once the connection broke, aiohttp forgets what it had read, the end of the stream
+    perhaps; and where a server writes a chunk without a length, it leaves the reader waiting.
+    """
 
     def __init__(self, response: ClientResponse) -> None:
         self._response = response
-        self._chunks = aiter(response.content.iter_any())
+        self._content = response.content
+        self._error: Exception | None = None
+        protocol = response.connection.protocol if response.connection is not None else None
+        if protocol is not None and protocol.closed is not None:
+            protocol.closed.add_done_callback(self._lost)
 
     def __aiter__(self) -> _Body:
         return self
 
     async def __anext__(self) -> bytes:
-        try:
-            return await anext(self._chunks)
-        except (ClientError, OSError) as error:
-            raise SourceFailed("the connection to the upstream broke") from error
+        chunk = b""
+        if self._error is None:
+            try:
+                chunk = await self._content.readany()
+            except (ClientError, OSError) as error:
+                self._error = error
+                if not isinstance(error, TimeoutError):  # aiohttp's own, after which it lets nobody read
+                    chunk = self._content._read_nowait(-1)  # noqa: SLF001 - the public ways raise the error again
+        if chunk:
+            return chunk
+        if self._error is not None:
+            raise SourceFailed("the connection to the upstream broke") from self._error
+        raise StopAsyncIteration
+
+    def _lost(self, closed: asyncio.Future[None]) -> None:
+        """The connection is gone. Where aiohttp noticed, the body has its end or its error by now."""
+        if not closed.cancelled():
+            closed.exception()  # else asyncio complains that nobody asked
+        if not self._content.is_eof() and self._content.exception() is None:
+            self._content.set_exception(ClientPayloadError("the connection closed inside the body"))
 
     async def aclose(self) -> None:
         self._response.close()

@@ -8,11 +8,13 @@ import sys
 
 import pytest
 from aiohttp import web
+from attrs import evolve
 
 from streamkit.dialects import DIALECTS
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
+from streamkit.web import setup
 from tests.docs.pages import DEMO, PAGES, ROOT, blocks, commands, run, write_files
 
 TUTORIAL = ROOT / "docs" / "tutorial" / "first-stage.md"
@@ -62,9 +64,9 @@ async def replay(request: web.Request) -> web.StreamResponse:
     return response
 
 
-def application(handler) -> web.Application:
+def application(handler, path="/") -> web.Application:
     app = web.Application()
-    app.router.add_post("/", handler)
+    app.router.add_post(path, handler)
     return app
 
 
@@ -81,17 +83,29 @@ def readme(folder):
     return run(README, folder)
 
 
-async def test_the_handler_of_the_readme_answers(readme, aiohttp_server, aiohttp_client):
+async def test_the_application_of_the_readme_answers(readme, aiohttp_server, aiohttp_client):
+    upstream = await aiohttp_server(application(replay, "/v1/chat/completions"))
+    app = web.Application()
+    setup(app, evolve(readme["upstream"], base_url=str(upstream.make_url("/v1"))), clients=["anthropic"])
+    assert [route.resource.canonical for route in readme["app"].router.routes()] == ["/v1/messages"]
+    await answers_as_anthropic(await aiohttp_client(app), "/v1/messages")
+
+
+async def test_the_handler_of_the_how_to_answers(folder, aiohttp_server, aiohttp_client):
+    how_to = run(ROOT / "docs" / "how-to" / "serve-with-aiohttp.md", folder)
     upstream = await aiohttp_server(application(replay))
-    readme["UPSTREAM"] = upstream.make_url("/")
-    client = await aiohttp_client(application(readme["messages"]))
+    how_to["UPSTREAM"] = upstream.make_url("/")
+    await answers_as_anthropic(await aiohttp_client(application(how_to["messages"])), "/")
+
+
+async def answers_as_anthropic(client, path):
     asked = {"model": "m", "max_tokens": 9, "stream": True, "messages": [{"role": "user", "content": "Hi"}]}
-    async with client.post("/", json=asked) as response:
+    async with client.post(path, json=asked) as response:
         body = await response.read()
     assert response.status == 200
     assert violations("anthropic", body) == []
     assert body.count(b'"type":"tool_use"') == 2
-    async with client.post("/", json=asked | {"messages": 7}) as response:
+    async with client.post(path, json=asked | {"messages": 7}) as response:
         assert response.status == 400
         assert (await response.json())["error"]["message"].startswith("messages: a list is needed")
 

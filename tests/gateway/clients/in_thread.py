@@ -1,14 +1,13 @@
 """A gateway and its upstream on loopback ports, in a thread of their own, since the official clients here are synchronous.
 
 The one upstream speaks all eight dialects and plays, for each model's name, what was registered under it. So one gateway serves
-any number of recordings, and any number of tests, by names that nobody else has. What the gateway said of a request in its log
-is kept, and so is what it asked of the upstream.
+any number of recordings, and any number of tests, by names that nobody else has. What the gateway counted of each request is
+kept, and so is what it asked of the upstream.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import socket
 import threading
@@ -22,13 +21,16 @@ from urllib.parse import unquote
 import orjson
 
 from streamkit.dialects import DIALECTS
+from streamkit.gateway.app import gateway_app
 from streamkit.gateway.config import Config, Server
-from streamkit.gateway.log import log
+from streamkit.gateway.metrics import Metrics
+from streamkit.gateway.record import Record
 from streamkit.gateway.routing import Leg, Route
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret, Upstream
-from tests.gateway.running import gateway, upstream_at
+from tests.gateway.running import upstream_at
 from tests.web.evil import EvilUpstream, Received, Script
+from tests.web.serving import serving
 
 CLIENTS: Final = ("openai-chat", "openai-responses", "anthropic", "ollama", "gemini")
 UPSTREAMS: Final = tuple(DIALECTS.built_in)
@@ -52,6 +54,28 @@ class PromptUpstream(EvilUpstream):
         return self
 
 
+class Records(Metrics):
+    """The counts of the gateway, and what they were counted from, by model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._records: dict[str, list[Record]] = defaultdict(list)
+        self._news = threading.Condition()
+
+    def observe(self, record: Record) -> None:
+        super().observe(record)
+        with self._news:
+            self._records[record.model].append(record)
+            self._news.notify_all()
+
+    def last(self, model: str, number: int) -> Record:
+        """The last of so many at least. A client may have read its answer before the request is over."""
+        with self._news:
+            there = self._news.wait_for(lambda: len(self._records[model]) >= number, PATIENCE_S)
+            assert there, f"{len(self._records[model])} requests for {model} are over, not {number}"
+            return self._records[model][-1]
+
+
 class GatewayThread:
     """Entered with ``running``. ``url`` is the gateway's."""
 
@@ -61,8 +85,7 @@ class GatewayThread:
         self._server = server
         self._scripts: dict[str, Sequence[Script]] = {}
         self._asked: dict[str, list[Received]] = defaultdict(list)
-        self._lines: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        self._news = threading.Condition()
+        self._records = Records()
         self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
     def register(self, dialect: str, *scripts: Script, route: str = "") -> str:
@@ -75,21 +98,20 @@ class GatewayThread:
         """What the upstream was asked for a model."""
         return self._asked[model]
 
-    def line(self, model: str) -> dict[str, Any]:
-        """The last line of the log about a model. It is written when the request is over, which its client may see before."""
-        with self._news:
-            asked = len(self._asked[model]) or 1
-            told = self._news.wait_for(lambda: len(self._lines[model]) >= asked, PATIENCE_S)
-            assert told, f"the log has {len(self._lines[model])} lines of {model}, which was asked for {asked} times"
-            return self._lines[model][-1]
+    def record(self, model: str) -> Record:
+        """What the gateway counted of the last request for a model."""
+        return self._records.last(model, len(self._asked[model]) or 1)
 
     # -- in the thread -------------------------------------------------------------------------------------------------
 
     async def serve(self) -> None:
         leave = asyncio.Event()
         try:
-            async with PromptUpstream(self._play) as evil, gateway(self._config(evil)) as running:
-                self.url = running.url
+            async with (
+                PromptUpstream(self._play) as evil,
+                serving(gateway_app(self._config(evil), self._records), handler_cancellation=True) as port,
+            ):
+                self.url = f"http://127.0.0.1:{port}"
                 self._started.set_result((asyncio.get_running_loop(), leave))
                 await leave.wait()
         except BaseException as error:
@@ -101,15 +123,6 @@ class GatewayThread:
         """Wait until it serves; returns what ends it."""
         loop, leave = self._started.result(PATIENCE_S)
         return lambda: loop.call_soon_threadsafe(leave.set)
-
-    def note(self, record: logging.LogRecord) -> bool:
-        """A filter of the gateway's log that lets everything pass."""
-        fields = getattr(record, "fields", {})
-        if record.getMessage() == "request":
-            with self._news:
-                self._lines[fields.get("model", "")].append(fields)
-                self._news.notify_all()
-        return True
 
     def _play(self, request: Received) -> Script:
         model = model_in(request)
@@ -147,18 +160,11 @@ def model_in(request: Received) -> str:
 def running(*, timeouts: Timeouts = TIMEOUTS, **server: Any) -> Iterator[GatewayThread]:
     """A gateway and its upstream, which let clients in by ``CLIENT_KEY``. What goes wrong in them is raised on exit."""
     thread = GatewayThread(timeouts, server)
-    level = log.level
-    log.addFilter(thread.note)
-    log.setLevel(logging.INFO)
-    try:
-        with ThreadPoolExecutor(1, "gateway") as pool:
-            done = pool.submit(asyncio.run, thread.serve())
-            stop = thread.start()
-            try:
-                yield thread
-            finally:
-                stop()
-                done.result(PATIENCE_S)
-    finally:
-        log.removeFilter(thread.note)
-        log.setLevel(level)
+    with ThreadPoolExecutor(1, "gateway") as pool:
+        done = pool.submit(asyncio.run, thread.serve())
+        stop = thread.start()
+        try:
+            yield thread
+        finally:
+            stop()
+            done.result(PATIENCE_S)

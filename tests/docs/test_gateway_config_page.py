@@ -1,0 +1,119 @@
+"""The page of the gateway's configuration has every key, and the defaults that it names are the defaults."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+
+import attrs
+import pytest
+
+from streamkit.gateway.config import Server
+from streamkit.gateway.config_file import USUAL_AUTH, parse_config
+from streamkit.gateway.keys import KeyFile
+from streamkit.gateway.routing import Route
+from streamkit.gateway.structure import keys_of
+from streamkit.web.source import Timeouts
+from streamkit.web.upstream import Secret, Upstream
+from tests.docs.pages import ROOT
+
+SCRIPT = ROOT / "tools" / "gateway_config.py"
+TEXT = (ROOT / "docs" / "reference" / "gateway-config.md").read_text("utf-8")
+UPSTREAM = '[upstreams.a]\ndialect = "ollama"\nbase_url = "http://127.0.0.1"\n'
+ROUTE = '[[routes]]\nmodels = ["m"]\nto = ["a"]\n'
+
+
+@pytest.fixture(scope="module")
+def tool():
+    spec = importlib.util.spec_from_file_location("gateway_config", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def rows(head):
+    """Key, type, unit, default and meaning of each row of a section's first table."""
+    section = TEXT.partition(f"## {head}\n")[2].partition("\n## ")[0].partition("\n### ")[0]
+    cells = [re.split(r" (?<!\\)\| ", line.strip("| ")) for line in section.splitlines() if line.startswith("| `")]
+    return {key.strip("`"): rest for key, *rest in cells}
+
+
+def parse(text):
+    return parse_config(text, name="g.toml", env={"K": "k"}, read_file=lambda _: KeyFile(b"k", 0o600))
+
+
+def test_the_page_matches_the_code(tool, capsys):
+    assert tool.main(["--check"]) == 0, capsys.readouterr().err
+
+
+def test_the_check_sees_a_page_that_lags_and_one_that_is_missing(tool, tmp_path, capsys):
+    path = tmp_path / "gateway-config.md"
+    assert tool.main(["--check"], path) == 1
+    assert not path.exists()
+    assert tool.main([], path) == 0
+    assert tool.main(["--check"], path) == 0
+    path.write_text(path.read_text("utf-8").replace("`8080`", "`80`"), "utf-8")
+    assert tool.main(["--check"], path) == 1
+    assert "gateway-config" in capsys.readouterr().err
+
+
+def test_every_key_has_a_row_and_every_row_a_meaning(tool):
+    for head, (kind, _) in tool.TABLES.items():
+        found = rows(head if head[0] != "[" else f"`{head}`")
+        assert list(found) == keys_of(kind), head
+        assert all(cells[-1].rstrip(".") for cells in found.values()), head
+
+
+def test_every_key_in_seconds_or_bytes_says_so():
+    for head in ("`[server]`", "`[upstreams.NAME.timeouts]`", "`[[routes]]`"):
+        for key, (kind, unit, _, _) in rows(head).items():
+            if kind in {"number", "integer"}:
+                assert unit == {"s": "seconds", "bytes": "bytes"}.get(key.rpartition("_")[2], ""), key
+
+
+@pytest.mark.parametrize(
+    ("head", "text", "default"),
+    [
+        ("`[server]`", "{}[server]\n{}={}\n", lambda config: config.server),
+        ("`[upstreams.NAME]`", "{}[upstreams.a]\n{}={}\n", lambda config: config.upstreams["a"]),
+        ("`[upstreams.NAME.timeouts]`", "{}[upstreams.a.timeouts]\n{}={}\n", lambda config: config.upstreams["a"].timeouts),
+        ("`[[routes]]`", "{}{}={}\n", lambda config: config.routes[0]),
+    ],
+)  # fmt: skip
+def test_a_default_of_the_page_is_what_a_file_without_the_key_means(head, text, default):
+    bare = UPSTREAM + ROUTE
+    least = default(parse(bare))
+    named = [(key, cells[2].strip("`")) for key, cells in rows(head).items() if cells[2].startswith("`")]
+    assert len(named) > 2
+    for key, value in named:
+        base = bare if head != "`[upstreams.NAME]`" else ROUTE
+        changed = text.format(base, key, value)
+        if head == "`[upstreams.NAME]`":
+            changed += 'dialect = "ollama"\nbase_url = "http://127.0.0.1"\n'
+        assert default(parse(changed)) == least, key
+        assert getattr(least, key) == getattr(default(parse(changed)), key)
+
+
+def test_what_the_page_calls_required_is_required():
+    for head, kind in {
+        "`[server]`": Server,
+        "`[upstreams.NAME]`": Upstream,
+        "`[upstreams.NAME.timeouts]`": Timeouts,
+        "`[[routes]]`": Route,
+    }.items():
+        required = [key for key, cells in rows(head).items() if cells[2] == "required"]
+        fields = [field for field in attrs.fields(kind) if field.default is attrs.NOTHING]
+        assert len(required) == len([field for field in fields if field.name != "name"]), head
+
+
+@pytest.mark.parametrize(("dialect", "auth"), [*USUAL_AUTH.items(), ("cohere", "bearer")])
+def test_the_auth_by_dialect_is_that_of_the_page(dialect, auth):
+    (row,) = [line for line in TEXT.splitlines() if line.startswith(f"| `{auth}` |")]
+    assert f"`{dialect}`" in row or row.endswith("| all others |")
+    more = {"sigv4": 'region = "eu-west-1"', "none": "", "azure": 'key = {env = "K"}\napi_version = "2024-10-21"'}
+    upstream = (
+        UPSTREAM.replace("ollama", dialect).replace("http:", "https:") + more.get(auth, 'key = {env = "K"}') + "\n"
+    )
+    found = parse(upstream + ROUTE).upstreams["a"]
+    assert found.auth == auth
+    assert found.key in {None, Secret("k")}

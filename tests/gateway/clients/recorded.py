@@ -1,0 +1,79 @@
+"""What the upstream plays: recordings as the network cut them, and our own vectors."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from functools import cache
+from typing import Any, Final
+
+from attrs import frozen
+
+from streamkit.dialects import DIALECTS
+from streamkit.testing import cut_at
+from tests import corpora
+from tests.vectors import VECTORS
+from tests.web.evil import Delay, Script, Send, Step
+from tests.web.faults import END_OF_CHUNKS, chunk, head
+
+SEED: Final = 20_261_121
+#: Where a recording did not keep the reads of the network: so many cuts at most.
+CUTS: Final = 8
+#: Long enough for the gateway, in the same loop, to have read what was sent.
+NEXT_TURN: Final = Delay(1e-6)
+
+
+@frozen
+class Stream:
+    name: str
+    dialect: str
+    reads: tuple[bytes, ...]
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.reads)
+
+
+def script(stream: Stream) -> Script:
+    """Each read of the recording in a chunk of its own, so that it is one read of the gateway."""
+    media_type = DIALECTS[stream.dialect].media_type
+    steps: list[Step] = [Send(head(200, {"Content-Type": media_type, "Transfer-Encoding": "chunked"}))]
+    for data in stream.reads:
+        steps += [Send(chunk(data)), NEXT_TURN]
+    return Script((*steps, Send(END_OF_CHUNKS)))
+
+
+@cache
+def _recorded() -> Sequence[Any]:
+    """All of them, read once: most of the time goes into the cassettes, whatever dialect is wanted."""
+    return [] if corpora.CORPORA is None else list(corpora.streams_of(corpora._reader()))
+
+
+@cache
+def recordings(dialect: str) -> tuple[Stream, ...]:
+    """Those of a dialect; none where there are no corpora."""
+    found = [each for each in _recorded() if each.dialect == dialect and each.body]
+    return tuple(Stream(each.name, dialect, reads_of(each.name, each.chunks)) for each in found)
+
+
+@cache
+def vectors(dialect: str) -> tuple[Stream, ...]:
+    """Those of our own that are sound: they end well, need no repair, and their calls are whole."""
+    found = [each for each in VECTORS if each.dialect == dialect and each.clean and not each.repairs]
+    found = [each for each in found if {call.verdict for call in each.calls} <= {"complete", "empty"}]
+    return tuple(Stream(each.name, dialect, reads_of(each.name, (each.body,))) for each in found)
+
+
+def reads_of(name: str, chunks: Sequence[bytes]) -> tuple[bytes, ...]:
+    """The reads that were recorded; where all of it is one chunk, cuts that depend on the name alone."""
+    if len(chunks) > 1:
+        return tuple(data for data in chunks if data)
+    rng, data = random.Random(f"{SEED} {name}"), chunks[0]
+    places = {rng.randrange(1, len(data)) for _ in range(rng.randint(0, CUTS))} if len(data) > 1 else ()
+    return tuple(cut_at(data, sorted(places)))
+
+
+def sampled(streams: Sequence[Stream], count: int) -> list[Stream]:
+    """So many of them, the same ones every time; those with calls and those whose reads were kept come first."""
+    shuffled = random.Random(SEED).sample(streams, len(streams))
+    return sorted(shuffled, key=lambda each: (b"tool" not in each.body, len(each.reads) <= CUTS + 1))[:count]
