@@ -134,11 +134,15 @@ def functions_in(file: str) -> set[str]:
     return {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
-@pytest.mark.parametrize("case", ELSEWHERE, ids=lambda case: f"case-{case.number}")
-def test_what_covers_a_case_elsewhere_exists(case):
-    if case.covered:
-        file, _, name = case.covered_by.partition("::")
-        assert name in functions_in(file)
+TESTS = [(case.number, case.covered_by) for case in ELSEWHERE if case.covered] + [
+    (case.number, case.beside) for case in CASES if case.beside is not None
+]
+
+
+@pytest.mark.parametrize(("number", "test"), TESTS, ids=lambda value: f"case-{value}" if isinstance(value, int) else "")
+def test_what_covers_a_case_elsewhere_exists(number, test):
+    file, _, name = test.partition("::")
+    assert name in functions_in(file)
 
 
 @pytest.mark.parametrize("case", [*CASES, *ELSEWHERE], ids=lambda case: f"case-{case.number}")

@@ -63,10 +63,8 @@ def summary() -> Iterator[str]:
     outside = [case for case in ELSEWHERE if case.covered_by.startswith(OUTSIDE)]
     waiting = Counter(case.covered_by for case in ELSEWHERE if not case.covered and case not in outside)
     streams = sum(len(case.forms) for case in handled)
-    parts = Counter(case.waits.partition(":")[0] for case in handled if case.waits is not None)
     yield f"{len(every_case())} cases"
     yield f"{len(handled) + len(covered)} handled: {len(handled)} by {streams} streams, {len(covered)} by other tests"
-    yield f"  a part of {parts.total()} of them waits: {', '.join(f'{what} {times}' for what, times in parts.most_common())}"
     opened = [str(case.number) for case in CASES if case.open]
     yield f"{len(opened)} open{': ' if opened else ''}{', '.join(opened)}"
     yield f"{waiting.total()} wait"
@@ -84,8 +82,8 @@ def shown_by(case: Case | Elsewhere) -> str:
         return f"`{case.covered_by}`" if case.covered else case.covered_by
     streams = "1 stream" if len(case.forms) == 1 else f"{len(case.forms)} streams"
     parts = [f"`case-{case.number}-`: {streams}", *(f"**open**: {reason}" for reason in case.open)]
-    if case.waits is not None:
-        parts.append(f"a part waits for: {case.waits}")
+    if case.beside is not None:
+        parts.append(f"`{case.beside}`")
     return "; ".join(parts)
 
 

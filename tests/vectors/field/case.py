@@ -67,14 +67,14 @@ class Form(Vector):
 
 @frozen(kw_only=True)
 class Case:
-    """A case that streams show. ``waits`` names what of it streams can't show, and what that waits for."""
+    """A case that streams show. ``beside`` is the ``file::test`` that shows what of it no stream can."""
 
     number: int
     refs: str
     cause: str
     does: str
     forms: tuple[Form, ...]
-    waits: str | None = None
+    beside: str | None = None
 
     @property
     def open(self) -> tuple[str, ...]:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from tests.vectors.field.case import OUTSIDE, WAITS, Elsewhere
 
-GATEWAY = WAITS + "the gateway"
-REQUESTS = WAITS + "request translation"
-
 CASES = (
     Elsewhere(
         number=34, refs="praxis-proxy/ai#1000",
@@ -17,20 +14,20 @@ CASES = (
     Elsewhere(
         number=35, refs="CherryHQ/cherry-studio#16921",
         cause="results paired with calls by the tool's name",
-        does="Every call has an id of its own to pair by; results are part of requests.",
-        covered_by=REQUESTS,
+        does="Every call has an id of its own to pair by; calls and results of a history without ids are paired by name, else in order, and get one.",
+        covered_by="tests/test_pairing.py::test_calls_without_ids_are_answered_by_name_else_in_order",
     ),
     Elsewhere(
         number=47, refs="openclaw#96441; asyar#513; jarvis#560",
         cause="arguments in a history as an object for Chat, or as text for Ollama",
         does="Each dialect has its own form of arguments, in answers as in requests.",
-        covered_by=REQUESTS,
+        covered_by="tests/seeds/test_s2.py::test_a_tool_message_is_a_result_of_the_user_and_the_ids_stay",
     ),
     Elsewhere(
         number=69, refs="traceloop/openllmetry#4394",
         cause="the end of the HTTP body is left unread behind `[DONE]`, and the connection can't be used again",
-        does="Reading goes on to the end of the input; connections are not streamkit's yet.",
-        covered_by=GATEWAY,
+        does="Reading goes on to the end of the body, and the connection is used again.",
+        covered_by="tests/gateway/test_connections.py::test_a_connection_is_used_again_after_a_stream",
     ),
     Elsewhere(
         number=101, refs="theopenco/llmgateway#2334",
@@ -41,8 +38,8 @@ CASES = (
     Elsewhere(
         number=103, refs="OmniRoute#7031, #7136, #1146; dive#206; openai-go#227",
         cause="clients that read every line as JSON, comments too",
-        does="Keep-alives in the form that the client reads.",
-        covered_by=GATEWAY,
+        does="Keep-alives in the form that the client's dialect reads, or that the configuration says.",
+        covered_by="tests/web/test_reply.py::test_the_silence_before_the_first_byte_is_filled_in_each_dialect_and_the_answer_still_reads",
     ),
     Elsewhere(
         number=110, refs="any-llm#847; Logos#706; mistral.rs#57",
@@ -53,8 +50,8 @@ CASES = (
     Elsewhere(
         number=117, refs="litellm#13774, #17364, #30244, #30245, #31499, #30223, #37140, #36123, #3341; 1rgs/claude-code-proxy#114",
         cause="the client leaves and the upstream goes on",
-        does="A pipe closes its source at once when it is left, cancelled or fails; HTTP requests are not streamkit's yet.",
-        covered_by=GATEWAY,
+        does="The upstream's connection is closed at once, before its headers, before its first byte and within its answer, streamed or not.",
+        covered_by="tests/gateway/test_cancel.py::test_the_upstream_hears_of_it",
     ),
     Elsewhere(
         number=118, refs="pydantic-ai#4204; mcp python-sdk#1271; simonw/llm#1659; LightRAG#3634, #3712",
@@ -71,20 +68,20 @@ CASES = (
     Elsewhere(
         number=120, refs="aiohttp#7172, #3966, #7590, #2499; aiohttp-sse#370, #450; KiroCrew#7791",
         cause="writing to a client that has left raises, or the handler is never told",
-        does="A client that leaves is a usual end.",
-        covered_by=GATEWAY,
+        does="A client that leaves is a usual end: nothing is logged as an error.",
+        covered_by="tests/web/test_reply.py::test_a_client_that_leaves_closes_the_source_at_once",
     ),
     Elsewhere(
         number=121, refs="opencode#16697, #19423; mcp-context-forge#1682; opencti#13908; omnigent#2466; agent-network#271",
         cause="queues without a limit behind a reader that stalls",
-        does="Stages pull and keep no queue; a limit in bytes for unsent data belongs to the writer.",
-        covered_by=GATEWAY,
+        does="Nothing is read for a client that takes nothing, beyond a bound in bytes; it is dropped without a terminator.",
+        covered_by="tests/web/test_reply.py::test_a_reader_that_stalls_is_dropped_without_a_terminator",
     ),
     Elsewhere(
         number=122, refs="llama.cpp#20872; koboldcpp#1168; llama-swap#236; ktor#3993; xagent#1358",
         cause="proxies that keep a response back until it is whole",
-        does="Headers that tell them not to.",
-        covered_by=GATEWAY,
+        does="Headers tell them not to.",
+        covered_by="tests/web/test_reply.py::test_a_stream_goes_out_as_it_is_and_is_not_for_proxies_to_hold",
     ),
     Elsewhere(
         number=123, refs="dstack#4269; c8s#140",
@@ -95,8 +92,8 @@ CASES = (
     Elsewhere(
         number=124, refs="starlette#2753",
         cause="compression that keeps events back",
-        does="No compression of event streams.",
-        covered_by=GATEWAY,
+        does="Event streams are never compressed, and `no-transform` tells proxies.",
+        covered_by="tests/web/test_reply.py::test_a_stream_goes_out_as_it_is_and_is_not_for_proxies_to_hold",
     ),
     Elsewhere(
         number=125, refs="litellm#26102",
@@ -107,26 +104,26 @@ CASES = (
     Elsewhere(
         number=126, refs="litellm#34374, #34819, #37322",
         cause="no byte before the first token, and proxies that give up after a minute",
-        does="Keep-alives from the start.",
-        covered_by=GATEWAY,
+        does="Keep-alives from the start, before the upstream has answered.",
+        covered_by="tests/gateway/test_attempts.py::test_keep_alives_go_out_while_upstreams_are_tried_and_the_next_one_still_answers",
     ),
     Elsewhere(
         number=127, refs="Trilium#11628; maxx#592; frontman#731",
         cause="pings of the upstream are swallowed, so that the stream looks stalled",
-        does="Pings count as life.",
-        covered_by=GATEWAY,
+        does="Every byte of an upstream is a sign of life; the client gets keep-alives of its own dialect.",
+        covered_by="tests/web/test_source.py::test_every_byte_is_life",
     ),
     Elsewhere(
         number=128, refs="LLM-API-Key-Proxy#39; jp#708; tracker#575; atomic-agent#323; cocore#139",
         cause="one timer for everything, or none",
         does="Timers for connecting, first byte, silence and the whole, each with its own error.",
-        covered_by=GATEWAY,
+        covered_by="tests/web/test_reply.py::test_each_timer_says_which_it_is",
     ),
     Elsewhere(
         number=129, refs="ai-retry#51; NuGuard#455; litellm#38153, #38606, #36267, #6957",
         cause="another attempt after bytes were sent",
-        does="Another upstream only before the client's first byte; an error after it.",
-        covered_by=GATEWAY,
+        does="Another upstream is asked only before the model spoke; after that there is an error in the stream.",
+        covered_by="tests/gateway/test_attempts.py::test_once_the_model_spoke_nobody_else_is_asked",
     ),
     Elsewhere(
         number=134, refs="langwatch#6207; macprovider#830",

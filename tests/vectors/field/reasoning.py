@@ -69,7 +69,7 @@ CASES = (
                 },
             ),
         ),
-        waits="request translation: the next turn's history",
+        beside="tests/dialects/test_signed_reasoning.py::test_a_signature_comes_back_with_the_very_text_that_it_proves",
     ),
     Case(
         number=86, refs="maximhq/bifrost#5638, #5560",
@@ -106,7 +106,7 @@ CASES = (
                 text="Hi", reasoning="hm", to={"anthropic": messages(Thinking("hm", seal("reasoning", "google", "c2ln")), Text("Hi"), lacks=(b'"c2ln"',))},
             ),
         ),
-        waits="request translation: unsigned reasoning in a history",
+        beside="tests/requests/test_anthropic.py::test_what_the_server_refuses_is_mended_and_counted",
     ),
     Case(
         number=88, refs="openclaw#92201",

@@ -52,7 +52,7 @@ CASES = (
                 },
             ),
         ),
-        waits="request translation: history with broken arguments",
+        beside="tests/requests/test_anthropic.py::test_turns_of_another_dialect",
     ),
     Case(
         number=11, refs="BerriAI/litellm#21331, #21337",
