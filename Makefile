@@ -38,6 +38,7 @@ docs: $(VENV)/.test  ## write the generated reference pages again
 	$(BIN)/python tools/matrix.py
 	$(BIN)/python tools/fault_matrix.py
 	$(BIN)/python tools/http_surface.py
+	$(BIN)/python tools/gateway_config.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

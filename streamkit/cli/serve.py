@@ -58,19 +58,22 @@ def run(options: argparse.Namespace) -> Status:
         raise UsageError(EXTRA.format(error.name)) from error
     if options.check_config and options.config is None:
         raise UsageError("--check-config needs the file: --config FILE")
-    config: Config | None = load_config(options.config) if options.config is not None else None
     named = {name: getattr(options, name) for name in ("host", "port", "workers") if getattr(options, name) is not None}
-    server = evolve(config.server if config is not None else Server(log_format="text"), **named)
-    if config is not None:
-        config = evolve(config, server=server)
-    if options.check_config and config is not None:
+    config: Config | None = None
+    if options.config is not None:
+        config = load_config(options.config, server=named)
+        server = config.server
+    else:
+        try:
+            server = Server(log_format="text", **named)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+    if options.check_config:
         print(describe(config))
         return Status.DONE
 
     def announce(url: str) -> None:
-        if config is None:
+        if config is None:  # else the log says where it listens, in a line of its own form
             print(welcome(url), flush=True)
-        else:
-            say(f"listening on {url}")
 
     return Status(serve(config, server, announce))

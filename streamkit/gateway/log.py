@@ -1,24 +1,28 @@
 """The gateway's log: one line of JSON for each request and each event, on standard error.
 
-What a line says is the record's; bodies, headers and keys are never part of one. Text from the wire is JSON-escaped, so that
-no line can be forged and no terminal moved (limits.md T12).
+What a line says is the record's; bodies, headers and keys are never part of one. Text from the wire is escaped, so that no line
+can be forged and no terminal moved (limits.md T6, T12).
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import sys
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 import orjson
+from aiohttp.http_exceptions import HttpProcessingError
 
 from streamkit.gateway.record import Record
 from streamkit.redact import redacted
 
 log: Final = logging.getLogger("streamkit.gateway")
-#: They log what they sign and send, keys included, at the level of debugging.
-TALKATIVE: Final = ("aiohttp", "asyncio", "botocore")
+#: At the level of debugging they log what they sign, send and read.
+TALKATIVE: Final = ("aiohttp", "asyncio", "botocore", "streamkit.bodies")
+#: What moves a terminal, ends a line or turns it around: C0, DEL and C1, the line ends of Unicode, bidirectional overrides.
+_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class JSONLines(logging.Formatter):
@@ -32,8 +36,8 @@ class JSONLines(logging.Formatter):
         }
         line |= getattr(record, "fields", {})
         if record.exc_info:
-            line["exception"] = redacted(self.formatException(record.exc_info).encode())
-        return orjson.dumps(line, default=str).decode()
+            line["exception"] = _exception(self, record)
+        return _escaped(orjson.dumps(line, default=str).decode())  # orjson leaves all above U+001F as it is
 
 
 class Text(logging.Formatter):
@@ -41,10 +45,24 @@ class Text(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields = " ".join(f"{name}={value!r}" for name, value in getattr(record, "fields", {}).items())
-        line = (
-            f"{self.formatTime(record, '%H:%M:%S')} {record.levelname.lower()} {record.getMessage()} {fields}".rstrip()
-        )
-        return f"{line}\n{redacted(self.formatException(record.exc_info).encode())}" if record.exc_info else line
+        line = f"{self.formatTime(record, '%H:%M:%S')} {record.levelname.lower()} {record.getMessage()} {fields}"
+        line = _escaped(line.rstrip())
+        if not record.exc_info:
+            return line
+        told = _exception(self, record).splitlines()
+        return "\n".join([line, *(f"  {_escaped(part)}" for part in told)])
+
+
+def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
+    """The traceback. Of what is no HTTP only the kind: aiohttp repeats the line that it can't read, keys and all."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, HttpProcessingError):
+        return f"{type(error).__name__}: status {error.code}"
+    return redacted(formatter.formatException(record.exc_info or (None, None, None)).encode("utf-8", "replace"))
+
+
+def _escaped(text: str) -> str:
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def configure(form: Literal["json", "text"], level: str) -> None:

@@ -93,6 +93,11 @@ class Metrics:
                     self._losses.labels(leg.upstream, client, kind, way).inc(times)
 
 
+def forget_live(pid: int | None) -> None:
+    """A worker died: what it had under way is over, and what it counted stays."""
+    multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]  # the library has no types here
+
+
 def exposition(metrics: Metrics | None) -> bytes:
     """The text of ``/metrics``: of all workers where there are several, else of this process."""
     if MULTIPROCESS_DIR in os.environ:

@@ -4,7 +4,7 @@ Workers share a port, not a socket: the kernel deals connections out among them 
 alone. Nothing else is shared. The parent holds the port, starts a worker again that died, and serves the private listener.
 
 On SIGTERM or SIGINT a worker accepts nothing more, live streams get the grace time, and those that are left an error in their
-dialect; then it exits with 0.
+dialect; then it exits with 0. A worker whose parent is gone, killed perhaps, stops in the same way.
 
 Source: design.md §6; limits.md C16.
 """
@@ -19,21 +19,25 @@ import socket
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Final, TypeAlias
 
 from aiohttp import web
-from attrs import evolve
+from attrs import evolve, frozen
 
 from streamkit.errors import UsageError
 from streamkit.gateway.app import gateway_app, private_app
 from streamkit.gateway.config import Config, Server
 from streamkit.gateway.demo import demo_config, start_demo
 from streamkit.gateway.log import configure, log
-from streamkit.gateway.metrics import MULTIPROCESS_DIR, Metrics
+from streamkit.gateway.metrics import MULTIPROCESS_DIR, Metrics, forget_live
 
 _How: TypeAlias = Callable[[Config, Callable[[str], None]], Awaitable[int]]
 
+#: What ends a server.
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 #: Seconds beyond the grace time after which a worker that still runs is killed.
 MARGIN_S: Final = 5.0
 #: Seconds between two starts of a worker that keeps dying.
@@ -90,6 +94,8 @@ async def _parent(config: Config, announce: Callable[[str], None]) -> int:
         config = evolve(config, server=evolve(config.server, port=bound[1]))
         async with _private(config, None) as private:
             workers = [_started(config) for _ in range(config.server.workers)]
+            while not all(worker.told.poll() for worker in workers) and not stop.is_set():
+                await _wait(stop, LOOK_S)
             announce(url_of(bound))
             _say(config, bound, private)
             while not stop.is_set():
@@ -102,49 +108,84 @@ async def _parent(config: Config, announce: Callable[[str], None]) -> int:
 # -- workers -----------------------------------------------------------------------------------------------------------
 
 
-def work(config: Config) -> None:
-    """The whole life of a worker's process."""
+@frozen
+class _Worker:
+    process: BaseProcess
+    told: Connection  #: at its end once the worker listens, or is dead
+
+
+def work(config: Config, listens: Connection) -> None:
+    """The whole life of a worker's process; ``listens`` is closed when it does."""
     configure(config.server.log_format, config.server.log_level)
-    asyncio.run(_work(config))
+    asyncio.run(_work(config, listens))
 
 
-async def _work(config: Config) -> None:
+async def _work(config: Config, listens: Connection) -> None:
     stop = stopped()
+    _stop_with_parent(stop)
     address = config.server.host, config.server.port
     async with _listening(gateway_app(config, Metrics()), address, shared=True):
+        listens.close()
         await stop.wait()
+    # a terminal sends its signal to all, and the parent one more: that may not change the exit status
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
-def _started(config: Config) -> BaseProcess:
-    worker = multiprocessing.get_context("spawn").Process(target=work, args=(config,), daemon=True)
-    worker.start()
-    return worker
+def _stop_with_parent(stop: asyncio.Event) -> None:
+    """Set ``stop`` when the parent is gone: the pipe that each worker has from it then ends."""
+    loop, parent = asyncio.get_running_loop(), multiprocessing.parent_process()
+
+    def orphaned(pipe: int) -> None:
+        loop.remove_reader(pipe)
+        log.error("the parent is gone; its worker stops")
+        stop.set()
+
+    if parent is not None:
+        loop.add_reader(parent.sentinel, orphaned, parent.sentinel)
 
 
-async def _kept(worker: BaseProcess, config: Config, stop: asyncio.Event) -> BaseProcess:
+def _started(config: Config) -> _Worker:
+    """A worker's process. Signals that come before it can listen to them wait in the system until it does."""
+    spawn = multiprocessing.get_context("spawn")
+    told, listens = spawn.Pipe(duplex=False)
+    process = spawn.Process(target=work, args=(config, listens), daemon=True)
+    resource_tracker.ensure_running()  # the first start does it else, and lets the signals through (CPython 3.11)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # the process has it from this one
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    listens.close()
+    return _Worker(process, told)
+
+
+async def _kept(worker: _Worker, config: Config, stop: asyncio.Event) -> _Worker:
     """The worker, or another in its place."""
-    if worker.is_alive():
+    process = worker.process
+    if process.is_alive() or stop.is_set():
         return worker
-    log.error("a worker died; another is started", extra={"fields": {"pid": worker.pid, "exit": worker.exitcode}})
+    log.error("a worker died; another is started", extra={"fields": {"pid": process.pid, "exit": process.exitcode}})
+    forget_live(process.pid)
     await _wait(stop, RESTART_S)
     return worker if stop.is_set() else _started(config)
 
 
-async def _ended(workers: list[BaseProcess], within_s: float) -> int:
+async def _ended(workers: list[_Worker], within_s: float) -> int:
     """Stop the workers; 0 if all of them ended well in time."""
-    for worker in workers:
-        if worker.is_alive():
-            worker.terminate()
+    processes = [worker.process for worker in workers]
+    for process in processes:
+        if process.is_alive():
+            process.terminate()
     loop = asyncio.get_running_loop()
     end = loop.time() + within_s
-    while any(worker.is_alive() for worker in workers) and loop.time() < end:  # noqa: ASYNC110 - processes set no event
+    while any(process.is_alive() for process in processes) and loop.time() < end:  # noqa: ASYNC110 - processes set no event
         await asyncio.sleep(LOOK_S)
-    for worker in workers:
-        if worker.is_alive():
-            log.error("a worker did not end in time and is killed", extra={"fields": {"pid": worker.pid}})
-            worker.kill()
-        worker.join()
-    return 0 if all(worker.exitcode == 0 for worker in workers) else 1
+    for process in processes:
+        if process.is_alive():
+            log.error("a worker did not end in time and is killed", extra={"fields": {"pid": process.pid}})
+            process.kill()
+        process.join()
+    return 0 if all(process.exitcode == 0 for process in processes) else 1
 
 
 # -- listening ---------------------------------------------------------------------------------------------------------
@@ -157,13 +198,13 @@ async def _private(config: Config, metrics: Metrics | None) -> AsyncGenerator[tu
     if address is None:
         yield None
         return
-    async with _listening(private_app(metrics), address) as bound:
+    async with _listening(private_app(metrics), address, what="/metrics (server.private)") as bound:
         yield bound
 
 
 @asynccontextmanager
 async def _listening(
-    app: web.Application, address: tuple[str, int], *, shared: bool = False
+    app: web.Application, address: tuple[str, int], *, shared: bool = False, what: str = "clients"
 ) -> AsyncGenerator[tuple[str, int], None]:
     """Serve ``app`` there; yields the address, with the port that was taken for 0. Leaving ends it as gracefully as it can."""
     runner = web.AppRunner(
@@ -178,7 +219,7 @@ async def _listening(
         try:
             await web.TCPSite(runner, *address, reuse_port=shared or None, backlog=BACKLOG).start()
         except OSError as error:
-            raise UsageError(f"cannot listen on {url_of(address)}: {error.strerror or error}") from error
+            raise _cannot_listen(address, what, error) from error
         yield runner.addresses[0][:2]
     finally:
         await runner.cleanup()
@@ -186,24 +227,38 @@ async def _listening(
 
 def _reserved(config: Config) -> socket.socket:
     """The clients' port, bound and never listened on, so that workers can come and go."""
-    host, port = config.server.host, config.server.port
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    held = socket.socket(family, socket.SOCK_STREAM)
+    address = config.server.host, config.server.port
     try:
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        held.bind((host, port))
+        _bound(address, shared=False).close()  # another gateway of this user would share its port with this one
+        return _bound(address, shared=True)
     except OSError as error:
-        held.close()
-        raise UsageError(f"cannot listen on {url_of((host, port))}: {error.strerror or error}") from error
-    return held
+        raise _cannot_listen(address, "clients", error) from error
+
+
+def _bound(address: tuple[str, int], *, shared: bool) -> socket.socket:
+    bound = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of a gateway that ended linger
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shared)
+        bound.bind(address)
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def _cannot_listen(address: tuple[str, int], what: str, error: OSError) -> UsageError:
+    reason = (error.strerror or str(error)).rpartition(": ")[2].capitalize()  # asyncio's begins with the address
+    return UsageError(f"cannot listen on {url_of(address)} for {what}: {reason}")
 
 
 def stopped() -> asyncio.Event:
     """Set by SIGTERM and by SIGINT."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in SIGNALS:
         loop.add_signal_handler(number, event.set)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # a worker is started with them blocked
     return event
 
 

@@ -10,7 +10,9 @@ PAGE = ROOT / "docs" / "how-to" / "run-the-gateway.md"
 def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing():
     [block] = [block for block in blocks(PAGE) if block.language == "toml"]
     env = {"GATEWAY_KEY": "a-key-of-clients", "OPENAI_API_KEY": "a-key-of-ours"}
-    config = parse_config(block.text, name="gateway.toml", env=env, read_file=lambda _path: KeyFile(b"another-key", 0o600))
+    config = parse_config(
+        block.text, name="gateway.toml", env=env, read_file=lambda _path: KeyFile(b"another-key", 0o600)
+    )
     assert list(config.upstreams) == ["openai", "deepseek", "local"]
     assert [leg.upstream.name for leg in config.routes[0].legs] == ["openai", "deepseek"]
     assert config.warnings == ()

@@ -1,0 +1,37 @@
+"""What may be meant, and may not be, is a warning."""
+
+from __future__ import annotations
+
+import re
+
+from tests.gateway.configuring import GOOD, warnings
+
+
+def test_an_upstream_that_no_route_leads_to_is_a_warning():
+    text = f'{GOOD}[upstreams.b]\ndialect = "ollama"\nbase_url = "http://127.0.0.1"\n'
+    assert warnings(text) == ["gateway.toml:9:12: upstreams.b: no route leads to it"]
+
+
+def test_a_key_in_clear_text_is_a_warning_but_not_on_this_machine():
+    (told,) = warnings(GOOD.replace("https://", "http://"))
+    assert told == "gateway.toml:3:1: upstreams.a.base_url: the key goes over the network in clear text; use https"
+    assert warnings(GOOD.replace("https://a.example", "http://localhost:1")) == []
+    assert warnings(GOOD.replace("https:", "http:").replace('key = { env = "KEY" }', 'auth = "none"')) == [], "no key"
+
+
+def test_key_files_that_everybody_may_read_are_warnings_wherever_they_stand():
+    text = GOOD.replace('{ env = "KEY" }', '{ file = "open" }').replace("key =", 'headers.h = { file = "open" }\nkey =')
+    told = warnings(f'server.keys = [{{ file = "key" }}, {{ file = "open" }}]\n{text}')
+    assert [re.sub(": every user .*", "", line) for line in told] == [
+        "gateway.toml:1:36: server.keys[1].file",
+        "gateway.toml:5:15: upstreams.a.headers.h.file",
+        "gateway.toml:6:9: upstreams.a.key.file",
+    ]
+
+
+def test_listening_to_the_world_is_a_warning_unless_clients_need_keys():
+    opened = f"server.host = '0.0.0.0'\n{GOOD}"
+    assert [line.partition("; ")[2] for line in warnings(opened)] == ["set server.keys, or listen on loopback"]
+    assert warnings(f"server.keys = [{{ env = 'KEY' }}]\n{opened}") == []
+    (told,) = warnings(f"server.private = '0.0.0.0:9'\n{GOOD}")
+    assert "/metrics" in told

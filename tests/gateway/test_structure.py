@@ -1,0 +1,188 @@
+"""Every fault of a configuration is told: where, what, and what to do."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from attrs import evolve
+
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.registry import Registry
+from streamkit.gateway.keys import KeyReader
+from tests.gateway.configuring import CANARY, GOOD, faults, parse, with_upstream
+
+
+def test_every_fault_is_found_in_one_go():
+    text = """\
+[server]
+prot = 80
+port = "8080"
+[upstreams.a]
+dialect = "opnai-chat"
+key = { env = "NOPE" }
+timeouts = { connect_s = -1, totl_s = 3 }
+[upstreams.b]
+dialect = "ollama"
+base_url = "http://127.0.0.1"
+[[routes]]
+models = ["x", 3]
+to = ["a", { upstream = "b", modle = "x" }, "bb"]
+retries = 1.5
+[route]
+"""
+    assert faults(text) == [
+        'gateway.toml:2:1: server.prot: unknown key; did you mean "port"?',
+        "gateway.toml:3:1: server.port: a whole number is needed, not a string",
+        "gateway.toml:4:12: upstreams.a.base_url: is needed",
+        'gateway.toml:5:1: upstreams.a.dialect: no dialect is called "opnai-chat"; did you mean "openai-chat"?',
+        "gateway.toml:6:9: upstreams.a.key.env: the environment variable NOPE is not set",
+        "gateway.toml:7:14: upstreams.a.timeouts.connect_s: must be > 0: -1.0",
+        'gateway.toml:7:30: upstreams.a.timeouts.totl_s: unknown key; did you mean "total_s"?',
+        "gateway.toml:12:16: routes[0].models[1]: a string is needed, not a whole number",
+        'gateway.toml:13:30: routes[0].to[1].modle: unknown key; did you mean "model"?',
+        'gateway.toml:13:45: routes[0].to[2]: no upstream is called "bb"; did you mean "b"?',
+        "gateway.toml:14:1: routes[0].retries: a whole number is needed, not a fraction",
+        'gateway.toml:15:2: route: unknown key; did you mean "routes"?',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("a = [1\nb = 2", "2:1: Unclosed array"),
+        ("a 1", "1:3: Expected '=' after a key in a key/value pair"),
+        ("[a]\n[a]", "2:3: Cannot declare ('a',) twice"),
+        ('[a]\nb = "', "2:6: Unterminated string, but the file ends"),
+        ("a = " + "9" * 5000, " Exceeds the limit"),
+        ("a = " + "[" * 5000, " its arrays or tables are nested too deeply"),
+    ],
+)
+def test_what_is_no_toml_is_told_with_its_place(text, fault):
+    (told,) = faults(text)
+    assert told.startswith(f"gateway.toml:{fault}")
+
+
+def test_an_empty_file_says_what_is_to_be_written():
+    assert faults("") == [
+        "gateway.toml:1:1: upstreams: write at least one, as [upstreams.NAME] with dialect and base_url",
+        "gateway.toml:1:1: routes: write at least one, as [[routes]] with models and to",
+    ]
+
+
+@pytest.mark.parametrize("shape", ['"x"', "[1]", "3", "1979-05-27"])
+def test_tables_of_another_shape_are_faults(shape):
+    assert len(faults(f"server = {shape}\nupstreams = {shape}\nroutes = {shape}")) == 3
+    assert faults(f"upstreams = {{ a = {shape} }}\n{GOOD.partition('[[')[1]}routes]]\nmodels = ['m']\nto = ['a']") == [
+        f"gateway.toml:1:15: upstreams.a: a table is needed, not {kind_of(shape)}"
+    ]
+
+
+def kind_of(shape):
+    return {'"x"': "a string", "[1]": "an array", "3": "a whole number", "1979-05-27": "a date or time"}[shape]
+
+
+@pytest.mark.parametrize(
+    ("line", "fault"),
+    [
+        ("port = true", "port: a whole number is needed, not a boolean"),
+        ("port = 80.0", "port: a whole number is needed, not a fraction"),
+        ("port = -1", "port: must be >= 0: -1"),
+        ("host = 1", "host: a string is needed, not a whole number"),
+        ("whole_keep_alive = 1", "whole_keep_alive: true or false is needed, not a whole number"),
+        ("keep_alive_s = '15'", "keep_alive_s: a number is needed, not a string"),
+        ("keep_alive_s = nan", "keep_alive_s: a number of seconds is needed; leave the key out for its default"),
+        ("stall_s = inf", "stall_s: a number of seconds is needed; leave the key out for its default"),
+        (f"stall_s = {10**400}", "stall_s: a number of seconds is needed; leave the key out for its default"),
+        ("log_level = 'inf'", 'log_level: "inf" is none of its words; did you mean "info"?'),
+        ("log_format = 'xml'", 'log_format: "xml" is none of its words; there are "json", "text"'),
+        ("policy = false", "policy: one of strict, tolerant, lenient is needed, not a boolean"),
+        ("keys = 'a'", "keys: an array is needed, not a string"),
+        ("private = 'x'", 'private: "host:port" is needed, or "auto", or "off"'),
+        ("private = '127.0.0.1:8080'", "private: the same port as clients have; choose another, or another interface"),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_told_with_what_is_needed(line, fault):
+    assert faults(f"[server]\n{line}\n{GOOD}") == [f"gateway.toml:2:1: server.{fault}"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "fault"),
+    [
+        ('dialect = "gemini"\nbase_url = "https://x"', 'x.key: auth = "x-goog-api-key" needs one'),
+        ('dialect = "ollama"\nbase_url = "x"', "x.base_url: write a whole address"),
+        (f'dialect = "ollama"\nbase_url = "http://u:{CANARY}@h"', "x.base_url: leave user and password out"),
+        ('dialect = "bedrock"\nbase_url = "https://x"', 'x.region: auth = "sigv4" needs one'),
+        ('dialect = "ollama"\nbase_url = "http://x"\nname = "y"', "x.name: unknown key"),
+        ('dialect = "ollama"\nbase_url = "http://x"\nauth = "beer"', 'x.auth: "beer" is none of its words; did you mean "bearer"?'),
+        ('dialect = "ollama"\nbase_url = "http://x"\ntimeouts.total_s = 119', "x.timeouts.total_s: less than first_byte_s (120)"),
+        ('dialect = "ollama"\nbase_url = "http://x"\ntimeouts = 9', "x.timeouts: a table is needed, not a whole number"),
+        ('dialect = "ollama"\nbase_url = "http://x"\nheaders = { a = 1 }', "x.headers.a: a string is needed"),
+    ],
+)  # fmt: skip
+def test_an_upstream_that_can_t_work_is_a_fault(lines, fault):
+    (told,) = with_upstream(lines)
+    assert f": upstreams.{fault}" in told
+
+
+def test_a_total_that_leaves_time_for_a_first_byte_is_fine():
+    config = parse(GOOD.replace("key =", "timeouts = { total_s = 120 }\nkey ="))
+    assert config.upstreams["a"].timeouts.total_s == 120
+
+
+@pytest.mark.parametrize(
+    ("load", "fault"),
+    [
+        (lambda: 1 / 0, "the dialect 'mute' of an unknown distribution  (entry point mute = m:D) can't be used: "),
+        (lambda: evolve(DIALECTS["ollama"], name="mute", bodies=None), '"mute" has no requests'),
+    ],
+)
+def test_a_dialect_of_another_package_that_is_of_no_use_is_a_fault(load, fault, monkeypatch):
+    point = SimpleNamespace(name="mute", value="m:D", dist=None, load=load)
+    registry = Registry(DIALECTS.built_in.values(), lambda: [point])
+    monkeypatch.setattr("streamkit.dialects.DIALECTS", registry)
+    monkeypatch.setattr("streamkit.gateway.structure.DIALECTS", registry)
+    (told,) = faults(GOOD.replace("openai-chat", "mute"))
+    assert told.startswith(f"gateway.toml:2:1: upstreams.a.dialect: {fault}")
+
+
+def test_a_bug_of_ours_is_raised_as_it_is(monkeypatch):
+    monkeypatch.setattr(KeyReader, "read", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        parse(GOOD)
+
+
+def test_an_upstreams_name_that_no_metric_can_have_is_a_fault_of_its_header():
+    (told,) = faults(GOOD.replace("upstreams.a", "upstreams.'a b'").replace('["a"]', '["a b"]'))
+    assert told.startswith('gateway.toml:1:12: upstreams."a b": write letters, digits')
+
+
+@pytest.mark.parametrize(
+    ("routes", "told"),
+    [
+        ("models = []\nto = []", ["9:1: routes[1].models: at least one is needed", "10:1: routes[1].to: at least one is needed"]),
+        ("models = ['y']", ["8:3: routes[1].to: is needed"]),
+        ("models = ['y']\nto = 'a'", ["10:1: routes[1].to: an array is needed, not a string"]),
+        ("models = ['y']\nto = [1]", ["10:7: routes[1].to[0]: a table is needed, not a whole number"]),
+        ("models = ['y']\nto = [{ model = 'z' }]", ["10:7: routes[1].to[0].upstream: is needed"]),
+        ("models = ['y']\nto = [{ upstream = 'a', model = '*' }]", ["10:7: routes[1].to[0]: what its * stands for is clear only"]),
+        ("models = ['m']\nto = ['a']", ["9:11: routes[1].models[0]: stands at routes[0].models[0] already"]),
+        ("models = ['y', 'y']\nto = ['a']", ["9:16: routes[1].models[1]: stands at routes[1].models[0] already"]),
+        ("models = ['y*', 'y-*']\nto = ['a']", ["9:17: routes[1].models[1]: never chosen: routes[1].models[0] comes earlier"]),
+        ("models = ['y']\nto = ['a']\nbackoff_s = 10", ["8:3: routes[1].backoff_max_s: less than backoff_s"]),
+    ],
+)  # fmt: skip
+def test_a_route_that_can_t_work_is_a_fault(routes, told):
+    found = faults(f"{GOOD[:-1]}\n[[routes]]\n{routes}\n".replace("\n\n[[", "\n[["))
+    assert [line.startswith(f"gateway.toml:{start}") for line, start in zip(found, told, strict=True)] == [True] * len(
+        told
+    )
+
+
+def test_a_route_to_an_upstream_with_faults_has_none_of_its_own():
+    (told,) = faults(GOOD.replace("openai-chat", "opnai"))
+    assert "upstreams.a.dialect" in told
+
+
+def test_a_name_behind_a_pattern_is_no_fault_since_names_win():
+    assert parse(GOOD.replace('["m"]', '["*", "m"]')).warnings == ()
