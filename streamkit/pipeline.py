@@ -14,7 +14,7 @@ Source: design.md §2.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, overload
 
 from streamkit.errors import UsageError
@@ -54,63 +54,49 @@ class Machine(Protocol[A_contra, B_co]):
 class Chain:
     """Several machines as one, each feeding the next: the same batches as the stages would yield, without a loop.
 
-    A fault in the middle keeps its place: what precedes it goes through the rest, then the rest is abandoned. An exception
-    that a machine raises is its fault.
+    A fault in the middle keeps its place: what precedes it goes through the rest, then the rest is abandoned.
     """
 
     def __init__(self, *machines: Machine[Any, Any]) -> None:
         self.fault: Exception | None = None
         self._machines = machines
 
-    def feed(self, item: Any, /) -> Any:
-        return self._through(self._machines, item)
+    def feed(self, item: Any, /) -> list[Any]:
+        return self._through(0, item)
 
     def finish(self) -> list[Any]:
         output: list[Any] = []
         for number, machine in enumerate(self._machines):
-            try:
-                batch = machine.finish()
-            except Exception as error:  # noqa: BLE001 - raised by the driver
-                return output + self._failed(machine, [], error)
-            if machine.fault is not None:
-                return output + self._failed(machine, batch, machine.fault)
-            if batch:
-                output += self._through(self._machines[number + 1 :], batch)
-                if self.fault is not None:
-                    break
+            if self.fault is None:
+                output += self._through(number + 1, machine.finish())
+                self._check(machine, number, output)
         return output
 
     def abandon(self) -> list[Any]:
-        """What the machines hold, unless a fault of their own has abandoned them already."""
-        return self._abandoned(0) if self.fault is None else []
+        output: list[Any] = []
+        if self.fault is None:  # a fault of its own has abandoned them already
+            self._abandon(0, output)
+        return output
 
-    def _through(self, machines: tuple[Machine[Any, Any], ...], batch: Any) -> Any:
-        for machine in machines:
-            try:
-                batch = machine.feed(batch)
-            except Exception as error:  # noqa: BLE001 - raised by the driver, after what the others held
-                return self._failed(machine, [], error)
-            if machine.fault is not None:
-                return self._failed(machine, batch, machine.fault)
+    def _through(self, first: int, batch: Any) -> list[Any]:
+        for number, machine in enumerate(self._machines[first:], first):
             if not batch:
                 return []
-        return batch
+            batch = machine.feed(batch)
+            if machine.fault is not None:
+                output = self._through(number + 1, batch)
+                self._check(machine, number, output)
+                return output
+        return list(batch)
 
-    def _failed(self, machine: Machine[Any, Any], batch: Any, fault: Exception) -> list[Any]:
-        """A machine failed, having given ``batch``."""
-        number = self._machines.index(machine)
-        output = list(self._through(self._machines[number + 1 :], batch)) if batch else []
-        if self.fault is None:  # not that of a machine behind it, which came first
-            self.fault = fault
-            output += self._abandoned(number)
-        return output
+    def _check(self, machine: Machine[Any, Any], number: int, output: list[Any]) -> None:
+        if machine.fault is not None and self.fault is None:
+            self.fault = machine.fault
+            self._abandon(number, output)
 
-    def _abandoned(self, first: int) -> list[Any]:
-        output: list[Any] = []
-        for number, machine in enumerate(self._machines[first:], first + 1):
-            if batch := machine.abandon():
-                output += self._through(self._machines[number:], batch)
-        return output
+    def _abandon(self, first: int, output: list[Any]) -> None:
+        for number, machine in enumerate(self._machines[first:], first):
+            output += self._through(number + 1, machine.abandon())
 
 
 StageFunction: TypeAlias = Callable[[AsyncIterable[A]], AsyncIterator[B]]
@@ -128,20 +114,12 @@ class Stage(Generic[A_contra, B_co]):
         self.make = make
 
     def __call__(
-        self, source: AsyncIterable[Any], report: StreamReport | None = None, before: Sequence[Stage[Any, Any]] = ()
+        self, source: AsyncIterable[A_contra], report: StreamReport | None = None
     ) -> AsyncGenerator[B_co, None]:
-        """The stage over ``source``, and those right ``before`` it in the same generator."""
-        report = report if report is not None else StreamReport()
-        return drive(chained([*before, self], report), source)
+        return drive(self.make(report if report is not None else StreamReport()), source)
 
     def __repr__(self) -> str:
         return f"<stage {self.name}>"
-
-
-def chained(stages: Sequence[Stage[Any, Any]], report: StreamReport) -> Machine[Any, Any]:
-    """The machines of stages, as one."""
-    machines = [stage.make(report) for stage in stages]
-    return machines[0] if len(machines) == 1 else Chain(*machines)
 
 
 async def drive(machine: Machine[A, B], source: AsyncIterable[A]) -> AsyncGenerator[B, None]:
@@ -185,14 +163,9 @@ class Pipe(Generic[T]):
             raise UsageError("a pipe can be entered once; make another with pipe(…)")
         link = aiter(self._source)
         self._links.append(link)
-        before: list[Stage[Any, Any]] = []
         try:
-            for stage, following in zip(self._stages, (*self._stages[1:], None), strict=True):
-                if type(stage) is Stage and isinstance(following, Stage):
-                    before.append(stage)
-                    continue
-                link = stage(link, self.report, before) if isinstance(stage, Stage) else stage(link)
-                before = []
+            for stage in self._stages:
+                link = stage(link, self.report) if isinstance(stage, Stage) else stage(link)
                 if not hasattr(link, "__anext__"):
                     raise UsageError(f"a stage is an async generator function; {stage!r} gave {type(link).__name__}")
                 self._links.append(link)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterable, Callable
-from typing import Any
 
 from streamkit.collector import Collector
-from streamkit.dialects import EncodeStage, client_named, encode, source_named
+from streamkit.dialects import EncodeStage, client_named, decode, encode, source_named
 from streamkit.dialects.base import Encoding, Profile, under
-from streamkit.dialects.run_reader import reader
 from streamkit.errors import StreamError
 from streamkit.events import Event
 from streamkit.framing.frame import Frame
@@ -39,7 +37,8 @@ def events_of(
     report = under(policy, report, source_named(dialect)[1])
     return pipe(
         source,
-        read(dialect, limits=limits),
+        parse(dialect, limits=limits),
+        decode(dialect, limits=limits),
         accumulate_tool_calls(limits=limits, policy=policy, make_id=make_id),
         check_json(limits=limits, tools=tools),
         report=report,
@@ -50,12 +49,6 @@ def parse(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list
     """The framing stage of a dialect, with the tolerances that its providers need."""
     named, _ = source_named(dialect)
     return Stage(f"parse {dialect}", lambda report: named.parser(limits, report))
-
-
-def read(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Any]]:
-    """``parse`` and ``decode`` in one, which reads like frames together: for ``accumulate_tool_calls`` right behind it."""
-    named, _ = source_named(dialect)
-    return Stage(f"read {dialect}", lambda report: reader(named, limits, report))
 
 
 def transcode(
@@ -69,7 +62,6 @@ def transcode(
     report: StreamReport | None = None,
     profile: Profile | None = None,
     reencode: bool = False,
-    join: bool = True,
     make_id: Callable[[str], str] = random_id,
     clock: Callable[[], float] = time.time,
 ) -> Pipe[bytes]:
@@ -77,8 +69,7 @@ def transcode(
 
     Either name is a dialect's, a provider's (``"deepseek"``) or a client's (``"claude-code"``). Within one dialect the frames
     pass byte for byte while they are watched for the report; ``reencode=True``, or a profile that changes what is written,
-    decodes and encodes them all the same, which mends what the provider broke. What one read brought of one block or call
-    leaves as one delta, which costs everybody less and holds nothing back; ``join=False`` keeps the provider's. ``policy`` says what is tolerated, ``profile``
+    decodes and encodes them all the same, which mends what the provider broke. ``policy`` says what is tolerated, ``profile``
     varies what is written and is the client's by default; ``tools`` are the request's, for the verdicts in the report (extra
     ``schema``). Raises UsageError for an unknown name or a bad schema; everything else that can go wrong is told in the output
     and in the report.
@@ -99,8 +90,9 @@ def transcode(
         )
     return pipe(
         source,
-        read(from_dialect, limits=limits),
-        accumulate_tool_calls(limits=limits, policy=policy, make_id=make_id, join=join),
+        parse(from_dialect, limits=limits),
+        decode(from_dialect, limits=limits),
+        accumulate_tool_calls(limits=limits, policy=policy, make_id=make_id),
         check_json(limits=limits, tools=tools),
         encode(to_dialect, profile=profile, limits=limits, make_id=make_id, clock=clock),
         report=report,

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from attrs import evolve
-
 from streamkit.cli.streams import say
 from streamkit.errors import UsageError
 from streamkit.report import Status
@@ -50,30 +48,29 @@ def add_to(commands: Any, statuses: str) -> None:
 
 def run(options: argparse.Namespace) -> Status:
     try:  # here, since other commands do without the extra
-        from streamkit.gateway.config import Config, Server, describe  # noqa: PLC0415
+        from streamkit.gateway.config import Server, describe  # noqa: PLC0415
         from streamkit.gateway.config_file import load_config  # noqa: PLC0415
         from streamkit.gateway.demo import welcome  # noqa: PLC0415
+        from streamkit.gateway.faults import ConfigError  # noqa: PLC0415
         from streamkit.gateway.serve import serve  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UsageError(EXTRA.format(error.name)) from error
-    if options.check_config and options.config is None:
-        raise UsageError("--check-config needs the file: --config FILE")
     named = {name: getattr(options, name) for name in ("host", "port", "workers") if getattr(options, name) is not None}
-    config: Config | None = None
-    if options.config is not None:
-        config = load_config(options.config, server=named)
-        server = config.server
-    else:
+    if options.config is None:
+        if options.check_config:
+            raise UsageError("--check-config needs the file: --config FILE")
         try:
             server = Server(log_format="text", **named)
         except ValueError as error:
             raise UsageError(str(error)) from error
+        return Status(serve(None, server, lambda url: print(welcome(url), flush=True)))
+    try:
+        config = load_config(options.config, server=named)
+    except ConfigError as error:
+        for finding in error.findings:  # each in a line of its own, which editors can go to
+            say(str(finding))
+        return Status.USAGE
     if options.check_config:
         print(describe(config))
         return Status.DONE
-
-    def announce(url: str) -> None:
-        if config is None:  # else the log says where it listens, in a line of its own form
-            print(welcome(url), flush=True)
-
-    return Status(serve(config, server, announce))
+    return Status(serve(config, config.server, lambda _url: None))  # its log says where it listens

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from copy import copy, deepcopy
 from datetime import datetime
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, NoReturn
 
 import orjson
 
@@ -23,18 +21,12 @@ DONE = b"[DONE]"
 DEPTH = 200
 
 
-#: What a decoder has beside its state.
-PASSING = frozenset({"limits", "report", "fault", "out", "frame", "_strange"})
-
-
 class FrameDecoder:
     """The loop of a decoder: frames to JSON objects to ``decode``, which appends events to ``self.out``."""
 
     #: The dialect's name, for messages, and whose words it speaks.
     dialect: str
     vendor: str
-    #: Where in a payload stand the strings that differ from delta to delta, by kinds of ``skeleton.py``; None: nowhere.
-    holes: ClassVar[re.Pattern[bytes] | None] = None
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         self.limits = limits
@@ -69,17 +61,6 @@ class FrameDecoder:
         if self.fault is None:
             self.close()
         return self.out
-
-    def snapshot(self) -> dict[str, Any]:
-        """All that decides what a frame means, beside the frame."""
-        return {name: value for name, value in vars(self).items() if name not in PASSING}
-
-    def twin(self, report: StreamReport) -> Self:
-        """Another decoder in the same state."""
-        twin = copy(self)
-        vars(twin).update(deepcopy(self.snapshot()))
-        twin.report, twin.out = report, []
-        return twin
 
     def _other_dialect(self) -> NotThisDialect | None:
         """Frames came and none was the dialect's: the input is another one."""

@@ -134,29 +134,6 @@ class SSEParser:
             self.fault = error
             return []
 
-    def take_back(self, chunk: bytes) -> bytes | None:
-        """``chunk`` behind what is held of a line, which is held no longer; None unless it begins an event.
-
-        For somebody else who can read whole events (``run_reader.py``). A line that grows is left alone: it would be copied
-        at each read.
-        """
-        held = len(self._partial)
-        if self._begin != _NONE or self._after_cr or self._beginning.open or held + len(chunk) > self._cap:
-            return None
-        if not held:
-            return chunk
-        if b"\n" not in chunk:
-            return None
-        self._report.bytes_in -= held
-        return self._take() + chunk
-
-    def pass_over(self, size: int, frames: int) -> None:
-        """``size`` bytes were read by somebody else: ``frames`` whole events."""
-        self._report.bytes_in += size
-        self._report.frames += frames
-        self._at += size
-        self.boundary = self._at
-
     def _last(self) -> list[Frame]:
         line = self._beginning.release() + self._take()
         # Of a line without its end only a payload is taken: half a name or half an id would mislead.

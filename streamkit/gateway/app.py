@@ -42,8 +42,8 @@ Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 BUSY_S: Final = 1.0
 REQUEST_ID: Final = "x-request-id"
 RECORD: Final = web.RequestKey("streamkit-record", Record)
-#: A path in a log is as long as a line.
-PATH_CHARS: Final = 200
+#: What a client wrote is as long as a line in a log.
+LOGGED_CHARS: Final = 200
 
 
 @define
@@ -138,7 +138,7 @@ async def _recorded(request: web.Request, handler: Handler) -> web.StreamRespons
         return await handler(request)
     loop = asyncio.get_running_loop()
     started = loop.time()
-    record = Record(random_id("req_"), request.method, request.path[:PATH_CHARS], client=asker(request), status=499)
+    record = Record(random_id("req_"), request.method, request.path[:LOGGED_CHARS], client=asker(request), status=499)
     request[RECORD] = record
     metrics = request.app[GATEWAY].metrics
     metrics.active(1)
@@ -159,8 +159,8 @@ async def _recorded(request: web.Request, handler: Handler) -> web.StreamRespons
 async def _answered(request: web.Request, handler: Handler, record: Record) -> web.StreamResponse:
     try:
         return await handler(request)
-    except web.HTTPException as error:  # a path that is none of ours
-        return error
+    except web.HTTPException as error:  # a path that is none of ours; aiohttp wants it raised, or a plain response
+        return web.Response(status=error.status, body=error.body, headers=error.headers)
     except Exception:  # noqa: BLE001 - whatever it is, the client gets its dialect's error, and the log the rest
         log.exception("a request failed", extra={"fields": {"request_id": record.id}})
         record.ending = "error"
@@ -180,11 +180,10 @@ async def _admitted(request: web.Request, handler: Handler) -> web.StreamRespons
 def _handler(surface: Surface, operation: Operation) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         gateway, record = request.app[GATEWAY], request[RECORD]
-        if len(request.app[LIVE]) >= gateway.config.server.max_streams:
-            busy = ProviderFailed("unavailable", "the gateway is busy; ask again", retry_after_s=BUSY_S)
-            raise Refused(busy)
+        _refuse_if_busy(request)
         ask = await read_ask(request, surface, operation)
-        record.model, record.stream = ask.model, ask.stream
+        _refuse_if_busy(request)  # others may have begun while the body came
+        record.model, record.stream = ask.model[:LOGGED_CHARS], ask.stream
         route = gateway.routes.find(ask.model)
         if route is None:
             raise Refused(no_such_model(ask.model))
@@ -194,6 +193,12 @@ def _handler(surface: Surface, operation: Operation) -> Handler:
         return await _generate(request, ask, route)
 
     return handle
+
+
+def _refuse_if_busy(request: web.Request) -> None:
+    if len(request.app[LIVE]) >= request.app[GATEWAY].config.server.max_streams:
+        busy = ProviderFailed("unavailable", "the gateway is busy; ask again", retry_after_s=BUSY_S)
+        raise Refused(busy)
 
 
 async def _generate(request: web.Request, ask: Ask, route: Route) -> web.StreamResponse:

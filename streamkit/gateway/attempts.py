@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from attrs import define, field
@@ -32,6 +32,7 @@ from streamkit.http_errors import is_retryable
 from streamkit.messages import Response
 from streamkit.web.exchange import Exchange
 from streamkit.web.reply import Reply
+from streamkit.web.upstream.headers import NO_HEADERS
 
 #: How long an upstream counts as one without tools after it said so.
 NO_TOOLS_S: Final = 3600.0
@@ -109,8 +110,11 @@ class Attempts:
     begin: Callable[[Leg], Exchange]
     stream: bool
     wants_tools: bool
-    _kept: tuple[Exchange, Response] | None = None  #: a whole answer that ignored the choice of tools
-    _failures: list[ProviderFailed] = field(factory=list)
+    #: A whole answer that ignored the choice of tools.
+    _kept: tuple[Exchange, Response] | None = field(default=None, repr=False)
+    #: Of this round, each with the headers that came with it.
+    _failures: list[tuple[ProviderFailed, Mapping[str, str]]] = field(factory=list)
+    _told: Mapping[str, str] = NO_HEADERS  #: of the failure that a round returned
 
     async def run(self) -> None:
         """Answer, or tell the client why not."""
@@ -124,6 +128,7 @@ class Attempts:
         )
         failed: ProviderFailed | None = await retrying(self._round)
         if failed is not None:
+            self.reply.told = self._told
             await self.reply.fail(failed)
 
     def _is_passing(self, failed: ProviderFailed | None) -> bool:
@@ -135,19 +140,26 @@ class Attempts:
     async def _round(self) -> ProviderFailed | None:
         """Ask each upstream once. None: one answered."""
         self._failures.clear()
+        self._told = NO_HEADERS
         legs = self._order()
         if isinstance(legs, ProviderFailed):
             return legs
         for leg in legs:
             failed = await self._try(leg)
-            if failed is None or self.reply.interrupted is not None or not may_do_better(failed):
+            if failed is None:
+                return None
+            told, self.reply.told = self.reply.told, NO_HEADERS  # whoever answers has its own
+            self._failures.append((failed, told))
+            if self.reply.interrupted is not None or not may_do_better(failed):
+                self._told = told
                 return failed
-            self._failures.append(failed)
         if self._kept is not None:
             exchange, answer = self._kept
             await exchange.deliver(answer)
             return None
-        return next((failed for failed in self._failures if is_retryable(failed)), self._failures[0])
+        passing = (failure for failure in self._failures if is_retryable(failure[0]))
+        failed, self._told = next(passing, self._failures[0])
+        return failed
 
     def _order(self) -> list[Leg] | ProviderFailed:
         """Whom to ask in this round; why nobody."""

@@ -1,18 +1,18 @@
 """The gateway's log: one line of JSON for each request and each event, on standard error.
 
-What a line says is the record's; bodies, headers and keys are never part of one. Text from the wire is escaped, so that no line
-can be forged and no terminal moved (limits.md T6, T12).
+What a line says is the record's; bodies, headers and keys are never part of one. Text from the wire is escaped, so that no
+line can be forged and no terminal moved (limits.md T6, T12).
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
-import orjson
 from aiohttp.http_exceptions import HttpProcessingError
 
 from streamkit.gateway.record import Record
@@ -21,8 +21,9 @@ from streamkit.redact import redacted
 log: Final = logging.getLogger("streamkit.gateway")
 #: At the level of debugging they log what they sign, send and read.
 TALKATIVE: Final = ("aiohttp", "asyncio", "botocore", "streamkit.bodies")
-#: What moves a terminal, ends a line or turns it around: C0, DEL and C1, the line ends of Unicode, bidirectional overrides.
-_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+#: What moves a terminal, ends a line, turns it around, or can't be written: C0, DEL and C1, Unicode's line ends, marks of
+#: direction, halves of surrogate pairs.
+_UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class JSONLines(logging.Formatter):
@@ -37,7 +38,7 @@ class JSONLines(logging.Formatter):
         line |= getattr(record, "fields", {})
         if record.exc_info:
             line["exception"] = _exception(self, record)
-        return _escaped(orjson.dumps(line, default=str).decode())  # orjson leaves all above U+001F as it is
+        return _escaped(json.dumps(line, default=str, ensure_ascii=False))
 
 
 class Text(logging.Formatter):
@@ -58,11 +59,13 @@ def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, HttpProcessingError):
         return f"{type(error).__name__}: status {error.code}"
-    return redacted(formatter.formatException(record.exc_info or (None, None, None)).encode("utf-8", "replace"))
+    return redacted(
+        formatter.formatException(record.exc_info or (None, None, None)).encode("utf-8", "backslashreplace")
+    )
 
 
 def _escaped(text: str) -> str:
-    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def configure(form: Literal["json", "text"], level: str) -> None:

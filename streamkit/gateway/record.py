@@ -8,6 +8,9 @@ from attrs import define, field
 
 from streamkit.report import StreamReport
 
+#: Of what went wrong, as upstreams tell it, so much stands in a log: some repeat whole requests.
+TOLD_CHARS = 500
+
 
 @define
 class LegOutcome:
@@ -19,8 +22,8 @@ class LegOutcome:
     outcome: str
     seconds: float
     detail: str  #: the upstream's words, without secrets
-    report: StreamReport  #: of the answer
-    asked: StreamReport  #: of the request
+    report: StreamReport = field(repr=False)  #: of the answer, with the upstream's own words in it
+    asked: StreamReport = field(repr=False)  #: of the request
 
 
 @define
@@ -59,7 +62,7 @@ class Record:
             "seconds": round(self.seconds, 3),
             "first_byte_s": None if self.first_byte_s is None else round(self.first_byte_s, 3),
             "keep_alives": self.keep_alives,
-            "error": self.error,
+            "error": self.error[:TOLD_CHARS],
             "legs": [_leg(leg) for leg in self.legs],
         }
         if last is not None:
@@ -70,4 +73,4 @@ class Record:
 
 def _leg(leg: LegOutcome) -> dict[str, Any]:
     line = {"upstream": leg.upstream, "outcome": leg.outcome, "seconds": round(leg.seconds, 3)}
-    return {**line, "detail": leg.detail} if leg.detail else line
+    return {**line, "detail": leg.detail[:TOLD_CHARS]} if leg.detail else line

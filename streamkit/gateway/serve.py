@@ -15,7 +15,6 @@ import asyncio
 import multiprocessing
 import os
 import signal
-import socket
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -24,13 +23,12 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Final, TypeAlias
 
-from aiohttp import web
 from attrs import evolve, frozen
 
-from streamkit.errors import UsageError
 from streamkit.gateway.app import gateway_app, private_app
 from streamkit.gateway.config import Config, Server
 from streamkit.gateway.demo import demo_config, start_demo
+from streamkit.gateway.listening import CLOSE_S, listening, reserved, url_of
 from streamkit.gateway.log import configure, log
 from streamkit.gateway.metrics import MULTIPROCESS_DIR, Metrics, forget_live
 
@@ -44,12 +42,6 @@ MARGIN_S: Final = 5.0
 RESTART_S: Final = 1.0
 #: How often the parent looks after its workers.
 LOOK_S: Final = 0.2
-#: An idle connection, and a request whose headers do not come, are closed after this; proxies keep theirs for 60 s.
-KEEPALIVE_S: Final = 75.0
-#: What aiohttp may take behind the grace time to close what is left.
-CLOSE_S: Final = 1.0
-#: The system's own queue of connections that nobody accepted yet.
-BACKLOG: Final = 1024
 
 
 def serve(config: Config | None, server: Server, announce: Callable[[str], None]) -> int:
@@ -79,7 +71,7 @@ async def _alone(config: Config, announce: Callable[[str], None]) -> int:
     stop = stopped()
     metrics = Metrics()
     public, address = gateway_app(config, metrics), (config.server.host, config.server.port)
-    async with _private(config, metrics) as private, _listening(public, address) as bound:
+    async with _private(config, metrics) as private, listening(public, address) as bound:
         announce(url_of(bound))
         _say(config, bound, private)
         await stop.wait()
@@ -89,18 +81,19 @@ async def _alone(config: Config, announce: Callable[[str], None]) -> int:
 
 async def _parent(config: Config, announce: Callable[[str], None]) -> int:
     stop = stopped()
-    with _reserved(config) as held:
+    with reserved((config.server.host, config.server.port)) as held:
         bound = held.getsockname()[:2]
-        config = evolve(config, server=evolve(config.server, port=bound[1]))
+        theirs = evolve(config, server=evolve(config.server, port=bound[1], private="off"))  # it is the parent's
         async with _private(config, None) as private:
-            workers = [_started(config) for _ in range(config.server.workers)]
+            workers = [_started(theirs) for _ in range(config.server.workers)]
             while not all(worker.told.poll() for worker in workers) and not stop.is_set():
                 await _wait(stop, LOOK_S)
-            announce(url_of(bound))
-            _say(config, bound, private)
+            if not stop.is_set():
+                announce(url_of(bound))
+                _say(config, bound, private)
             while not stop.is_set():
                 await _wait(stop, LOOK_S)
-                workers = [await _kept(worker, config, stop) for worker in workers]
+                workers = [await _kept(worker, theirs, stop) for worker in workers]
             log.info("stopping")
             return await _ended(workers, config.server.grace_s + CLOSE_S + MARGIN_S)
 
@@ -124,7 +117,7 @@ async def _work(config: Config, listens: Connection) -> None:
     stop = stopped()
     _stop_with_parent(stop)
     address = config.server.host, config.server.port
-    async with _listening(gateway_app(config, Metrics()), address, shared=True):
+    async with listening(gateway_app(config, Metrics()), address, shared=True):
         listens.close()
         await stop.wait()
     # a terminal sends its signal to all, and the parent one more: that may not change the exit status
@@ -198,58 +191,8 @@ async def _private(config: Config, metrics: Metrics | None) -> AsyncGenerator[tu
     if address is None:
         yield None
         return
-    async with _listening(private_app(metrics), address, what="/metrics (server.private)") as bound:
+    async with listening(private_app(metrics), address, what="/metrics (server.private)") as bound:
         yield bound
-
-
-@asynccontextmanager
-async def _listening(
-    app: web.Application, address: tuple[str, int], *, shared: bool = False, what: str = "clients"
-) -> AsyncGenerator[tuple[str, int], None]:
-    """Serve ``app`` there; yields the address, with the port that was taken for 0. Leaving ends it as gracefully as it can."""
-    runner = web.AppRunner(
-        app,
-        handler_cancellation=True,  # a client that leaves is heard of at once
-        access_log=None,  # the gateway has its own line
-        keepalive_timeout=KEEPALIVE_S,
-        shutdown_timeout=CLOSE_S,
-    )
-    await runner.setup()
-    try:
-        try:
-            await web.TCPSite(runner, *address, reuse_port=shared or None, backlog=BACKLOG).start()
-        except OSError as error:
-            raise _cannot_listen(address, what, error) from error
-        yield runner.addresses[0][:2]
-    finally:
-        await runner.cleanup()
-
-
-def _reserved(config: Config) -> socket.socket:
-    """The clients' port, bound and never listened on, so that workers can come and go."""
-    address = config.server.host, config.server.port
-    try:
-        _bound(address, shared=False).close()  # another gateway of this user would share its port with this one
-        return _bound(address, shared=True)
-    except OSError as error:
-        raise _cannot_listen(address, "clients", error) from error
-
-
-def _bound(address: tuple[str, int], *, shared: bool) -> socket.socket:
-    bound = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET, socket.SOCK_STREAM)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections of a gateway that ended linger
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shared)
-        bound.bind(address)
-    except OSError:
-        bound.close()
-        raise
-    return bound
-
-
-def _cannot_listen(address: tuple[str, int], what: str, error: OSError) -> UsageError:
-    reason = (error.strerror or str(error)).rpartition(": ")[2].capitalize()  # asyncio's begins with the address
-    return UsageError(f"cannot listen on {url_of(address)} for {what}: {reason}")
 
 
 def stopped() -> asyncio.Event:
@@ -268,11 +211,6 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
             await event.wait()
     except TimeoutError:
         pass
-
-
-def url_of(address: tuple[str, int]) -> str:
-    host, port = address
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _say(config: Config, bound: tuple[str, int], private: tuple[str, int] | None) -> None:

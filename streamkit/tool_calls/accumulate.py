@@ -16,10 +16,8 @@ What it refuses to do: repair argument text, or split one call's text in two wit
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import cast
-
-from attrs import evolve
 
 from streamkit.errors import (
     ArgumentsTooLong,
@@ -60,10 +58,8 @@ from streamkit.pipeline import Stage
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport, Withheld
 from streamkit.tool_calls.call import Call, Choice
-from streamkit.tool_calls.delta_run import DeltaRun
 from streamkit.tool_calls.ending import derives, missing_end, stop_reason, strongest
 from streamkit.tool_calls.identity import Identity
-from streamkit.tool_calls.joining import join_deltas
 
 log = logging.getLogger("streamkit.tool_calls")
 
@@ -78,9 +74,7 @@ class ToolCallAccumulator:
         report: StreamReport | None = None,
         policy: Policy = TOLERANT,
         make_id: Callable[[str], str] = random_id,
-        join: bool = False,
     ) -> None:
-        self.join = join
         self.limits = limits
         self.policy = policy
         self.report = report if report is not None else StreamReport()
@@ -94,13 +88,12 @@ class ToolCallAccumulator:
         self._failed = False
         self._abandoned = False
         self._terminator: TerminatorSeen | None = None
-        self._debug = self._careful = False
+        self._debug = False
 
-    def feed(self, events: Sequence[WireEvent | DeltaRun], /) -> list[Event]:
+    def feed(self, events: list[WireEvent], /) -> list[Event]:
         out: list[Event] = []
         self._out = out
         self._debug = log.isEnabledFor(logging.DEBUG)
-        self._careful = self._debug or self.policy.two_objects == "split"
         for event in events:
             kind = type(event)
             try:
@@ -117,7 +110,7 @@ class ToolCallAccumulator:
                 break
         if not self.report.spoken:
             self.report.spoken = any(map(_is_spoken, out))
-        return join_deltas(out) if self.join and len(out) > 1 else out
+        return out
 
     def finish(self) -> list[Event]:
         self._out = []
@@ -176,10 +169,8 @@ class ToolCallAccumulator:
 
     # -- events ----------------------------------------------------------------------------------------------------
 
-    def _take(self, event: WireEvent | DeltaRun) -> None:
-        if isinstance(event, DeltaRun):
-            self._run(event)
-        elif isinstance(event, ToolCallDelta):
+    def _take(self, event: WireEvent) -> None:
+        if isinstance(event, ToolCallDelta):
             if self._failed:
                 self.report.repair("after_error")
             else:
@@ -228,77 +219,10 @@ class ToolCallAccumulator:
             call.ended = True
             self._hand_on(choice, call)
 
-    # -- many deltas -----------------------------------------------------------------------------------------------
-
-    def _run(self, run: DeltaRun) -> None:
-        like = run.model
-        if self._failed:
-            for _ in run.texts:
-                self.report.repair("after_error")
-        elif isinstance(like, ToolCallDelta):
-            self._fragments(run, like)
-        else:
-            if isinstance(like, RefusalDelta):
-                self._choice(like.choice).refused = True
-            self._out += [evolve(like, text="".join(run.texts))] if self.join else run.deltas()
-
-    def _fragments(self, run: DeltaRun, like: ToolCallDelta) -> None:
-        choice = self._choice(like.choice)
-        texts, indices = run.texts, run.indices or [cast("int", like.index)] * len(run.texts)
-        if self.join and self._grow_together(choice, texts, indices):
-            return
-        for index, text in zip(indices, texts, strict=True):
-            call = choice.by_index.get(index)
-            if call is not None and self._grows(choice, call, len(text)):
-                self._grow(choice, call, text)
-            else:
-                self._delta(ToolCallDelta(index, None, None, text, like.choice, like.kind))
-
-    def _grow_together(self, choice: Choice, texts: list[str], indices: list[int]) -> bool:
-        """All fragments of each call at once; False, and nothing is done, if any of them may be more than text."""
-        fragments: dict[int, list[str]] = {index: [] for index in indices}
-        for index, text in zip(indices, texts, strict=True):
-            fragments[index].append(text)
-        longest, total = max(map(len, texts)), sum(map(len, texts))
-        calls = [(choice.by_index.get(index), "".join(of_call)) for index, of_call in fragments.items()]
-        for call, text in calls:
-            if call is None or call.text.chars <= longest or not self._grows(choice, call, max(len(text), total)):
-                return False
-        for call, text in calls:
-            self._grow(choice, cast("Call", call), text)
-        choice.last = choice.by_index[indices[-1]]
-        return True
-
-    def _grows(self, choice: Choice, call: Call, size: int) -> bool:
-        """Whether there is nothing to decide about a fragment of ``size`` characters that says nothing of identity."""
-        chars, limits = call.text.chars, self.limits
-        return (
-            call.sent
-            and not call.ended
-            and not self._careful
-            and size != chars  # it may repeat the whole text
-            and choice.announced == len(choice.calls)  # none waits for this one to be heard of
-            and chars + size <= limits.arguments_chars
-            and self._chars + size <= limits.stream_arguments_chars
-        )
-
-    def _grow(self, choice: Choice, call: Call, text: str) -> None:
-        choice.last = call
-        self._chars += len(text)
-        call.text.append(text)
-        if call.scanner is not None:
-            call.scanner.append(text)
-        self._out.append(ToolCallArguments(cast("int", call.ordinal), text, call.choice))
-
     # -- one delta -------------------------------------------------------------------------------------------------
 
     def _delta(self, delta: ToolCallDelta) -> None:
         choice = self._choice(delta.choice)
-        if delta.arguments and delta.index is not None and delta.id is None and delta.name is None:  # nearly all
-            found = choice.by_index.get(delta.index)
-            if found is not None and self._grows(choice, found, len(delta.arguments)):
-                self._grow(choice, found, delta.arguments)
-                return
         call, is_new = self._identity.place(choice, delta)
         if is_new:
             if self._calls >= self.limits.tool_calls:
@@ -452,7 +376,6 @@ SPOKEN = frozenset({TextDelta, RefusalDelta, ReasoningDelta, ReasoningSignature,
 SPOKEN_ASIDES = frozenset({"server_tool", "citation", "audio"})
 OWN = frozenset(
     {
-        DeltaRun,
         ToolCallDelta,
         ToolCallWhole,
         ToolCallEnded,
@@ -466,21 +389,16 @@ OWN = frozenset(
 
 
 def accumulate_tool_calls(
-    *,
-    limits: Limits = DEFAULT_LIMITS,
-    policy: Policy = TOLERANT,
-    make_id: Callable[[str], str] = random_id,
-    join: bool = False,
+    *, limits: Limits = DEFAULT_LIMITS, policy: Policy = TOLERANT, make_id: Callable[[str], str] = random_id
 ) -> Stage[list[WireEvent], list[Event]]:
     """The stage after ``decode``: wire events in, calls with an identity and a settled end out.
 
     ``policy`` says what is tolerated; with ``refuse_repairs`` give the pipe a report that was made with it, too.
-    ``make_id(prefix)`` makes an id for a call that came without one; ids must differ across turns (quirks.md 34). With
-    ``join`` what one read brought of one block or call leaves as one delta (``joining.py``).
+    ``make_id(prefix)`` makes an id for a call that came without one; ids must differ across turns (quirks.md 34).
     """
     return Stage(
         "accumulate_tool_calls",
-        lambda report: ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=make_id, join=join),
+        lambda report: ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=make_id),
     )
 
 

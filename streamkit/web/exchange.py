@@ -4,7 +4,8 @@ The request is written in the upstream's dialect, sent, and the answer read: as 
 it is read first, so that whoever chooses upstreams can look at it before the client gets it. Within one dialect a conforming
 answer goes on byte for byte in both forms (L4).
 
-What fails is a value, since the next upstream may do better; only the client's departure is an exception.
+What fails is a value, since the next upstream may do better; only the client's departure is an exception. An upstream that
+repeats the keys it was sent in what it says of a failure does not tell them to the client, or to the log (limits.md T6).
 
 Source: design.md §6; issue texts of S1, S3 in seeds.md.
 """
@@ -32,7 +33,16 @@ from streamkit.web.json_array import as_array
 from streamkit.web.reply import Reply, failure_in
 from streamkit.web.source import iter_upstream, whole_body
 from streamkit.web.surfaces import Ask
-from streamkit.web.upstream import Upstream, error_of, response_headers, send
+from streamkit.web.upstream import (
+    Upstream,
+    error_of,
+    hidden,
+    redactor,
+    response_headers,
+    send,
+    without_keys,
+)
+from streamkit.web.upstream.hiding import Cut
 
 
 @define
@@ -44,16 +54,16 @@ class Exchange:
     session: ClientSession
     reply: Reply
     model: str | None = None  #: what the model is called there; None: as the client calls it
-    client_headers: Mapping[str, str] = field(factory=dict)
+    client_headers: Mapping[str, str] = field(factory=dict, repr=False)  # keys are among them
     limits: Limits = DEFAULT_LIMITS
     policy: Policy = TOLERANT
     #: What the request lost on its way to the upstream.
-    asked: StreamReport = field(factory=StreamReport)
-    #: What was repaired and lost of the answer.
-    report: StreamReport = field(factory=StreamReport)
+    asked: StreamReport = field(factory=StreamReport, repr=False)
+    #: What was repaired and lost of the answer; the upstream's own words are in it.
+    report: StreamReport = field(factory=StreamReport, repr=False)
     status: int | None = None  #: the upstream's HTTP status, if it answered
     #: The whole answer as it came, where it may go on as it is.
-    raw: bytes | None = None
+    raw: bytes | None = field(default=None, repr=False)
 
     async def stream(self) -> ProviderFailed | None:
         """Ask for a stream and write it to the client. Returns what failed before the model spoke."""
@@ -70,7 +80,11 @@ class Exchange:
             report=self.report,
             profile=self._profile(),
         )
-        return await self.reply.send(as_array(pipe, limits=self.limits) if self.ask.as_array else pipe, source)
+        pipe = without_keys(pipe, self._cut)
+        failed = await self.reply.send(as_array(pipe, limits=self.limits) if self.ask.as_array else pipe, source)
+        if self.reply.failure is not None:
+            self.reply.failure = hidden(self.reply.failure, self._cut)
+        return failed and hidden(failed, self._cut)
 
     async def fetch(self) -> Response | ProviderFailed:
         """Ask for a whole answer and read it."""
@@ -85,15 +99,16 @@ class Exchange:
             )
         except StreamError as error:
             self.report.failed(error)
-            return failure_from(error)
+            return hidden(failure_from(error), self._cut)
         if not answer.clean:
-            return answer.error or failure_in(self.report)
+            return hidden(answer.error or failure_in(self.report), self._cut)
         if self._within and not self.report.repairs:
             self.raw = body
         return answer
 
     async def deliver(self, answer: Response) -> ProviderFailed | None:
         """Write a whole answer to the client."""
+        self.reply.told = self._told  # another upstream may have been asked since
         if self.raw is not None:
             await self.reply.whole(self.raw)
             return None
@@ -131,7 +146,9 @@ class Exchange:
             self.report.failed(error)
             return failure_from(error)
         self.status = response.status
-        self.reply.told = response_headers(response.headers)
+        self._cut = redactor([self.upstream], response.request_info.headers)
+        told = response_headers(response.headers)
+        self._told = self.reply.told = {name: self._cut(value) for name, value in told.items()}
         return response if response.status == 200 else await error_of(response, self.upstream)
 
     async def _send(self, *, stream: bool) -> ClientResponse:
@@ -154,3 +171,5 @@ class Exchange:
         )
 
     _started: float = field(init=False, default=0.0)
+    _told: Mapping[str, str] = field(init=False, factory=dict, repr=False)
+    _cut: Cut = field(init=False, default=str, repr=False)  #: takes the keys that were sent out of what comes back

@@ -72,7 +72,7 @@ def events_to_array(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, bytes]:
 
 def as_array(stream: Pipe[bytes], *, limits: Limits = DEFAULT_LIMITS) -> Pipe[bytes]:
     """What ``transcode(…, "gemini")`` returns, as an array: to be entered instead of ``stream``, whose report it keeps."""
-    return pipe(_Entered(stream), events_to_array(limits=limits), report=stream.report)
+    return pipe(Entered(stream), events_to_array(limits=limits), report=stream.report)
 
 
 def array_error(failed: ProviderFailed) -> bytes:
@@ -81,14 +81,14 @@ def array_error(failed: ProviderFailed) -> bytes:
     return writer.feed(GeminiEncoder(Encoding(), StreamReport()).feed([failed])) + writer.finish()
 
 
-class _Entered:
+class Entered:
     """A pipe as the source of another: entered with the first read, left when the outer pipe closes its source."""
 
     def __init__(self, stream: Pipe[bytes]) -> None:
         self._stream = stream
         self._entered = False
 
-    def __aiter__(self) -> _Entered:
+    def __aiter__(self) -> Entered:
         return self
 
     async def __anext__(self) -> bytes:

@@ -121,11 +121,10 @@ class RawClient:
             if pace_bytes_s is None:
                 await self._read(READ_BYTES)
                 continue
+            await asyncio.sleep(TICK_S)  # a read of what is there already lets nobody else run
             allowed = int((self._loop.time() - began) * pace_bytes_s) - read
             if allowed > 0:
-                read += await self._read(allowed)
-            else:
-                await asyncio.sleep(TICK_S)
+                read += await self._read(min(allowed, READ_BYTES))
         return self.answer
 
     def leave(self, by: Literal["fin", "rst"]) -> None:

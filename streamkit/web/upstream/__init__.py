@@ -5,9 +5,10 @@ its dialect's feature headers (limits.md T5, T6).
 """
 
 from streamkit.web.upstream.addresses import Operation, address, can_count
-from streamkit.web.upstream.auth import authorised, redactor
+from streamkit.web.upstream.auth import authorised
 from streamkit.web.upstream.counting import count_of, count_request
 from streamkit.web.upstream.headers import request_headers, response_headers
+from streamkit.web.upstream.hiding import hidden, redactor, without_keys
 from streamkit.web.upstream.secret import Secret
 from streamkit.web.upstream.sending import client_session, error_of, send
 from streamkit.web.upstream.value import Auth, Upstream
@@ -24,8 +25,10 @@ __all__ = [
     "count_of",
     "count_request",
     "error_of",
+    "hidden",
     "redactor",
     "request_headers",
     "response_headers",
     "send",
+    "without_keys",
 ]

@@ -1,4 +1,4 @@
-"""How a request shows that it may be made: a key in a header, or AWS's signature; and how keys are kept out of what is shown.
+"""How a request shows that it may be made: a key in a header, or AWS's signature.
 
 Source: limits.md T6; the official clients' own headers (the tests compare).
 """
@@ -6,20 +6,9 @@ Source: limits.md T6; the official clients' own headers (the tests compare).
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final
-from urllib.parse import quote
+from collections.abc import Mapping
 
-from streamkit.redact import CUT
 from streamkit.web.upstream.value import KEY_HEADERS, Upstream
-
-#: Shorter values are no keys: placeholders such as ``ollama`` would be cut out of ordinary words.
-KEY_CHARS: Final = 8
-#: An operator's headers that say nothing secret. All others may.
-PUBLIC: Final = frozenset(
-    {"accept", "anthropic-beta", "anthropic-version", "http-referer", "openai-beta", "referer", "user-agent", "x-title"}
-)
 
 
 async def authorised(
@@ -43,26 +32,3 @@ def _signed(region: str, method: str, url: str, content_type: str, body: bytes) 
     from streamkit.web.upstream.sigv4 import signed  # noqa: PLC0415 - the extra `aws`, and 0.2 s
 
     return signed(region, method, url, content_type, body)
-
-
-def redactor(upstreams: Iterable[Upstream]) -> Callable[[str], str]:
-    """A function that cuts the upstreams' own keys out of a text, for upstreams that repeat what they were sent.
-
-    ``redact.py`` finds what looks like a key; these may look like nothing. Values of operators' headers count as keys, except
-    those of headers that are public. Values under 8 characters stay.
-    """
-    known = {form for upstream in upstreams for key in _keys(upstream) for form in (key, quote(key, safe=""))}
-    known = {form for form in known if len(form) >= KEY_CHARS}
-    if not known:
-        return str
-    pattern = re.compile("|".join(re.escape(form) for form in sorted(known, key=len, reverse=True)))
-    return lambda text: pattern.sub(CUT, text)
-
-
-def _keys(upstream: Upstream) -> Iterator[str]:
-    if upstream.key is not None:
-        yield upstream.key.reveal()
-    for name, value in upstream.headers.items():
-        if name not in PUBLIC:
-            yield value
-            yield value.rpartition(" ")[2]  # what stands behind `Bearer`

@@ -40,8 +40,9 @@ from streamkit.errors import ConnectTimeout, FirstByteTimeout, SourceFailed, Tot
 from streamkit.events import ProviderFailed
 from streamkit.http_errors import BODY_BYTES, decode_error
 from streamkit.web.upstream.addresses import Operation, address
-from streamkit.web.upstream.auth import authorised, redactor
+from streamkit.web.upstream.auth import authorised
 from streamkit.web.upstream.headers import NO_HEADERS, request_headers
+from streamkit.web.upstream.hiding import redactor
 from streamkit.web.upstream.value import Upstream
 
 #: An upstream's headers: a line, and how many. aiohttp's own defaults, kept if they change.
@@ -146,7 +147,7 @@ async def error_of(response: ClientResponse, source: Upstream | str) -> Provider
     """
     body, whole = await _beginning(response)
     if isinstance(source, Upstream):
-        hidden = redactor([source])(body.decode("utf-8", "surrogateescape"))
+        hidden = redactor([source], response.request_info.headers)(body.decode("utf-8", "surrogateescape"))
         body, source = hidden.encode("utf-8", "surrogateescape"), source.dialect
     failed = decode_error(response.status, body, source, response.headers)
     if 300 <= response.status < 400:

@@ -35,8 +35,8 @@ from tests.web.serving import serving
 CLIENTS: Final = ("openai-chat", "openai-responses", "anthropic", "ollama", "gemini")
 UPSTREAMS: Final = tuple(DIALECTS.built_in)
 #: What clients send, and what the upstream is sent: neither may be where the other is.
-CLIENT_KEY: Final = "client-canary-5t2k"
-UPSTREAM_KEY: Final = "upstream-canary-8w1q"
+CLIENT_KEY: Final = "5t2k-canary-client"
+UPSTREAM_KEY: Final = "8w1q-canary-upstream"
 PATIENCE_S: Final = 20.0
 #: A busy machine is no slow upstream.
 TIMEOUTS: Final = Timeouts(first_byte_s=PATIENCE_S, idle_s=PATIENCE_S)
@@ -77,10 +77,11 @@ class Records(Metrics):
 
 
 class GatewayThread:
-    """Entered with ``running``. ``url`` is the gateway's."""
+    """Entered with ``running``. ``url`` is the gateway's, ``upstream`` that of what it asks."""
 
     def __init__(self, timeouts: Timeouts, server: Mapping[str, Any]) -> None:
         self.url = ""
+        self.upstream = ""
         self._timeouts = timeouts
         self._server = server
         self._scripts: dict[str, Sequence[Script]] = {}
@@ -111,7 +112,7 @@ class GatewayThread:
                 PromptUpstream(self._play) as evil,
                 serving(gateway_app(self._config(evil), self._records), handler_cancellation=True) as port,
             ):
-                self.url = f"http://127.0.0.1:{port}"
+                self.url, self.upstream = f"http://127.0.0.1:{port}", evil.url
                 self._started.set_result((asyncio.get_running_loop(), leave))
                 await leave.wait()
         except BaseException as error:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import islice
 from typing import Any, Final
 
 from attrs import frozen
@@ -19,6 +21,9 @@ from tests.web.faults import END_OF_CHUNKS, chunk, head
 SEED: Final = 20_261_121
 #: Where a recording did not keep the reads of the network: so many cuts at most.
 CUTS: Final = 8
+SHORT_BYTES: Final = 32 * 1024
+#: What a stream with calls has in it, whatever its dialect.
+CALLS: Final = re.compile(rb"tool_?(?:call|use)|functionCall|function_call", re.IGNORECASE)
 #: Long enough for the gateway, in the same loop, to have read what was sent.
 NEXT_TURN: Final = Delay(1e-6)
 
@@ -56,10 +61,18 @@ def recordings(dialect: str) -> tuple[Stream, ...]:
     return tuple(Stream(each.name, dialect, reads_of(each.name, each.chunks)) for each in found)
 
 
+#: Vectors of which ``expected`` can't say what a client sees of them, and why.
+UNJUDGED: Final = {
+    "two choices": "choice 1 is written before choice 0, at which openai-python's helper fails",
+    "thoughts are counted beside the candidates": "one count is lost, and the table then expects the loss of all",
+}
+
+
 @cache
 def vectors(dialect: str) -> tuple[Stream, ...]:
     """Those of our own that are sound: they end well, need no repair, and their calls are whole."""
     found = [each for each in VECTORS if each.dialect == dialect and each.clean and not each.repairs]
+    found = [each for each in found if each.name not in UNJUDGED and each.stop != "malformed_tool"]
     found = [each for each in found if {call.verdict for call in each.calls} <= {"complete", "empty"}]
     return tuple(Stream(each.name, dialect, reads_of(each.name, (each.body,))) for each in found)
 
@@ -73,7 +86,12 @@ def reads_of(name: str, chunks: Sequence[bytes]) -> tuple[bytes, ...]:
     return tuple(cut_at(data, sorted(places)))
 
 
-def sampled(streams: Sequence[Stream], count: int) -> list[Stream]:
-    """So many of them, the same ones every time; those with calls and those whose reads were kept come first."""
-    shuffled = random.Random(SEED).sample(streams, len(streams))
-    return sorted(shuffled, key=lambda each: (b"tool" not in each.body, len(each.reads) <= CUTS + 1))[:count]
+def sampled(
+    streams: Sequence[Stream], count: int, fit: Callable[[Stream], bool] = lambda _stream: True
+) -> list[Stream]:
+    """So many of the short ones that are fit, the same every time; half of them with calls, if there are so many."""
+    short = [each for each in streams if len(each.body) <= SHORT_BYTES]
+    shuffled = random.Random(SEED).sample(short, len(short))
+    calling = list(islice((each for each in shuffled if CALLS.search(each.body) and fit(each)), count // 2))
+    others = (each for each in shuffled if each not in calling and fit(each))
+    return [*calling, *islice(others, count - len(calling))]

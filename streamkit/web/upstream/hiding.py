@@ -1,0 +1,123 @@
+"""An upstream's keys, cut out of what it says when it fails: some repeat the request that they refuse, headers and all.
+
+``redact.py`` finds what looks like a key; these may look like nothing, but are known. Failures alone are looked at: an answer
+passes byte for byte, and where a key is a placeholder (``no-key-required``), a model may well say it.
+
+A text may be JSON that nobody has decoded, so a letter is found as JSON may escape it. It may be an excerpt, so the beginning
+of a key is one where the text or its quotation ends. Values under 8 characters stay: they would be cut out of ordinary words.
+
+Source: limits.md T6.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+from urllib.parse import quote
+
+from attrs import evolve
+
+from streamkit.events import ProviderFailed
+from streamkit.pipeline import Pipe, pipe
+from streamkit.redact import CUT
+from streamkit.web.json_array import Entered
+from streamkit.web.upstream.headers import NO_HEADERS
+from streamkit.web.upstream.value import Upstream
+
+Cut: TypeAlias = Callable[[str], str]
+
+KEY_CHARS: Final = 8
+#: An operator's headers that say nothing secret. All others may.
+PUBLIC: Final = frozenset(
+    {"accept", "anthropic-beta", "anthropic-version", "http-referer", "openai-beta", "referer", "user-agent", "x-title"}
+)
+#: Where an excerpt may stand. In what is longer a server could repeat a beginning often enough to hold up everybody.
+EXCERPT_CHARS: Final = 16 * 1024
+#: What comes with a signature and is of use to others as long as the session lasts.
+SESSION: Final = "x-amz-security-token"
+
+
+def redactor(upstreams: Iterable[Upstream], sent: Mapping[str, str] = NO_HEADERS) -> Cut:
+    """A function that cuts the upstreams' own keys out of a text, and the session's token if one was ``sent``.
+
+    Values of operators' headers count as keys, except those of headers that are public.
+    """
+    keys = [*(key for upstream in upstreams for key in _keys(upstream)), sent.get(SESSION, "")]
+    return _cutter(frozenset(key for key in keys if len(key) >= KEY_CHARS))
+
+
+@lru_cache(maxsize=256)  # compiling takes a millisecond, and each answer needs it
+def _cutter(keys: frozenset[str]) -> Cut:
+    if not keys:
+        return str
+    known = sorted(keys | {quote(key, safe="") for key in keys}, key=len, reverse=True)
+    whole = re.compile("|".join(map(_spelled, known)))
+    begun = re.compile("|".join(map(_begun, known)))
+
+    def cut(text: str) -> str:
+        text = whole.sub(CUT, text)
+        return begun.sub(CUT, text) if len(text) <= EXCERPT_CHARS else text
+
+    return cut
+
+
+def _keys(upstream: Upstream) -> Iterator[str]:
+    if upstream.key is not None:
+        yield upstream.key.reveal()
+    for name, value in upstream.headers.items():
+        if name not in PUBLIC:
+            yield value
+            yield value.rpartition(" ")[2]  # what stands behind `Bearer`
+
+
+def _spelled(key: str) -> str:
+    r"""The key; what is neither a letter nor a digit of it as ``\u002b`` or ``\/`` as well, or as ``\\/`` in an excerpt."""
+    return "".join(
+        letter if letter.isalnum() else rf"(?:\\{{0,2}}{re.escape(letter)}|\\{{1,2}}u00(?i:{ord(letter):02x}))"
+        for letter in key
+    )
+
+
+def _begun(key: str) -> str:
+    """Its beginning, and what follows up to the end of a quotation."""
+    return _spelled(key[:KEY_CHARS]) + r"(?:[^\s'\"…\\]++|\\++(?!['\"]))*+(?=\\*['\"…]|\Z)"
+
+
+def hidden(failed: ProviderFailed, cut: Cut) -> ProviderFailed:
+    """A failure without keys."""
+    return evolve(
+        failed,
+        message=cut(failed.message),
+        native_type=failed.native_type and cut(failed.native_type),
+        code=failed.code and cut(failed.code),
+        raw=_value(failed.raw, cut),
+    )
+
+
+def _value(value: Any, cut: Cut) -> Any:
+    if isinstance(value, str):
+        return cut(value)
+    if isinstance(value, list):
+        return [_value(item, cut) for item in value]
+    if isinstance(value, dict):
+        return {cut(name): _value(inner, cut) for name, inner in value.items()}
+    return value
+
+
+def without_keys(stream: Pipe[bytes], cut: Cut) -> Pipe[bytes]:
+    """What ``transcode`` returns, without keys from its failure on: to be entered instead of ``stream``; the report stays.
+
+    A failure stands in the report before it is written, and is written in one piece.
+    """
+    report = stream.report
+
+    async def looked_at(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+        async for chunk in chunks:
+            if report.failure is None and report.error is None:
+                yield chunk
+            else:
+                yield cut(chunk.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+
+    return pipe(Entered(stream), looked_at, report=report)

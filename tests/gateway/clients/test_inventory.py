@@ -1,0 +1,95 @@
+"""Models and counts through each official client, and what a client is told that asks for what there is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import orjson
+import pytest
+
+from streamkit.bodies import decode_request
+from tests.gateway.clients.in_thread import UPSTREAMS, GatewayThread, listed
+from tests.gateway.clients.judging import Clients
+from tests.web.faults import answer
+
+NAMES: Final = [listed(name) for name in (*UPSTREAMS, "no-tools")]
+TOKENS: Final = 42
+#: Of the upstreams that count: the member of their answer, and where their own request stands.
+COUNTING: Final = {
+    "openai-responses": "input_tokens",
+    "anthropic": "input_tokens",
+    "bedrock": "inputTokens",
+    "gemini": "totalTokens",
+}
+
+#: By package: the names of a list, and the name of one.
+LISTS: Final[dict[str, Callable[[Any], list[str]]]] = {
+    "openai": lambda client: [model.id for model in client.models.list()],
+    "anthropic": lambda client: [model.id for model in client.models.list()],
+    "google.genai": lambda client: [model.name.removeprefix("models/") for model in client.models.list()],
+    "ollama": lambda client: [model.model for model in client.list().models],
+}
+ONE: Final[dict[str, Callable[[Any, str], str]]] = {
+    "openai": lambda client, name: client.models.retrieve(name).id,
+    "anthropic": lambda client, name: client.models.retrieve(name).id,
+    "google.genai": lambda client, name: client.models.get(model=name).name.removeprefix("models/"),
+}
+
+
+@pytest.mark.parametrize("package", LISTS)
+def test_models_are_listed(package: str, client: Clients):
+    assert LISTS[package](client(package)) == NAMES
+
+
+@pytest.mark.parametrize("package", ONE)
+def test_a_model_is_looked_up(package: str, client: Clients):
+    assert [ONE[package](client(package), name) for name in NAMES] == NAMES
+
+
+def test_ollama_shows_which_models_take_tools(client: Clients):
+    found = {name: client("ollama").show(name).capabilities for name in NAMES}
+    assert [name for name, able in found.items() if "tools" not in able] == [listed("no-tools")]
+
+
+# -- counts ------------------------------------------------------------------------------------------------------------
+
+
+def by_anthropic(client: Any, model: str) -> int:
+    messages = [{"role": "user", "content": "How many?"}]
+    return client.messages.count_tokens(model=model, messages=messages, system="Count.").input_tokens
+
+
+def by_gemini(client: Any, model: str) -> int:
+    return client.models.count_tokens(model=model, contents="How many?").total_tokens
+
+
+COUNTS: Final = {"anthropic": by_anthropic, "google.genai": by_gemini}
+
+
+@pytest.mark.parametrize("package", COUNTS)
+@pytest.mark.parametrize("upstream", COUNTING)
+def test_tokens_are_counted_by_the_upstream(upstream: str, package: str, served: GatewayThread, client: Clients):
+    model = served.register(upstream, answer(200, orjson.dumps({COUNTING[upstream]: TOKENS})))
+    assert COUNTS[package](client(package), model) == TOKENS
+    (asked,) = served.asked(model)
+    assert "count" in asked.path or asked.path.endswith("/input_tokens")
+    body = orjson.loads(asked.body)
+    body = (
+        body.get("generateContentRequest") or body.get("input", {}).get("converse")
+        if upstream in {"gemini", "bedrock"}
+        else body
+    )
+    turns = decode_request(orjson.dumps(body), upstream).turns
+    assert [part.text for turn in turns for part in turn.parts if turn.role == "user"] == ["How many?"]
+
+
+@pytest.mark.parametrize("upstream", [name for name in UPSTREAMS if name not in COUNTING])
+def test_what_nobody_counts_is_not_found_and_never_guessed(upstream: str, served: GatewayThread, client: Clients):
+    anthropic = pytest.importorskip("anthropic")
+    errors = pytest.importorskip("google.genai.errors")
+    with pytest.raises(anthropic.NotFoundError, match="counts tokens"):
+        by_anthropic(client("anthropic"), listed(upstream))
+    with pytest.raises(errors.ClientError, match="counts tokens") as caught:
+        by_gemini(client("google.genai"), listed(upstream))
+    assert caught.value.code == 404

@@ -1,0 +1,556 @@
+"""What the gateway answers a client of each dialect, whatever it asked: statuses, bodies, headers."""
+
+import asyncio
+import gzip
+import logging
+from contextlib import AsyncExitStack
+
+import orjson
+import pytest
+
+from streamkit.dialects import DIALECTS
+from streamkit.gateway.app import gateway_app, private_app
+from streamkit.gateway.config import Server
+from streamkit.gateway.metrics import Metrics
+from streamkit.http_errors import decode_error
+from streamkit.web.upstream import Secret
+from tests.gateway.running import asking, config_of, gateway, upstream_at
+from tests.web.evil import EvilUpstream
+from tests.web.faults import FAULTS, as_asked, good, silence_before_headers, speech, status, whole
+from tests.web.raw_client import RawClient, ask
+from tests.web.serving import eventually, serving
+
+pytestmark = pytest.mark.usefixtures("no_leaks")
+CLIENTS = ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini"]
+#: The members of each dialect's error body, by which its clients know it.
+ENVELOPES = {
+    "openai-chat": {"error": {"message", "type", "param", "code"}},
+    "openai-responses": {"error": {"message", "type", "param", "code"}},
+    "anthropic": {"type": "error", "error": {"type", "message"}},
+    "ollama": {"error": str},
+    "gemini": {"error": {"code", "message", "status"}},
+}
+BODY_BYTES = 100_000
+
+
+def told(answer, client):
+    """The failure in an answer, which has the client dialect's own envelope."""
+    document = answer.json()
+    if client == "gemini":
+        document["error"].pop("details", None)  # where Google says how long to wait
+    assert {name: value if name == "type" else _shape(value) for name, value in document.items()} == ENVELOPES[client]
+    assert answer.headers["content-type"].startswith("application/json")
+    return decode_error(answer.status, bytes(answer.body), client, answer.headers)
+
+
+def _shape(value):
+    return set(value) if isinstance(value, dict) else type(value)
+
+
+async def asked(running, client="openai-chat", body=None, *, headers=None, path=None, **how):
+    """Ask as a client of a dialect does; ``body`` is bytes, or members beside its usual ones."""
+    usual_path, usual = asking(client, **how)
+    sent = body if isinstance(body, bytes) else orjson.dumps({**usual, **(body or {})})
+    return await ask(running.url, path or usual_path, body=sent, headers=headers)
+
+
+@pytest.fixture
+async def running():
+    """A gateway in front of a sound upstream."""
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")], server={"body_bytes": BODY_BYTES})) as running,
+    ):
+        yield running
+
+
+# -- what can't be asked -----------------------------------------------------------------------------------------------
+
+BROKEN = {
+    "nothing": (b"", "the body is no JSON"),
+    "half of an object": (b'{"model":', "the body is no JSON"),
+    "a list": (b"[]", "the body is a list, and an object is needed"),
+    "no UTF-8": (b'{"model":"\xff"}', "the body is no JSON"),
+    "half a surrogate pair": (b'{"model":"\\ud800"}', "the body is no JSON"),
+    "100,000 levels": (b'{"model":' + b"[" * 40_000 + b"]" * 40_000 + b"}", "depth limit exceeded"),
+    "a number for a list": ({"tools": 7}, "tools: a list is needed, not a whole number"),
+    "a number in a list": ({"tools": [7]}, "tools[0]: an object is needed, not a whole number"),
+    "a number for a name": (b'{"model":7}', "model: text is needed, not a whole number"),
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("case", BROKEN)
+async def test_a_body_that_cant_be_is_told_what_is_wrong_and_where(case, client, running):
+    body, words = BROKEN[case]
+    answer = await asked(running, client, body)
+    failed = told(answer, client)
+    assert (answer.status, failed.type) == (400, "invalid_request")
+    assert words in failed.message
+    assert len(failed.message) < 300
+
+
+DEEP = {
+    "openai-chat": (
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]},
+        "messages[0].content[0]",
+    ),
+    "openai-responses": (
+        {"input": [{"role": "user", "content": [{"type": "input_text", "text": 7}]}]},
+        "input[0].content[0]",
+    ),
+    "anthropic": ({"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]}, "messages[0].content[0]"),
+    "ollama": ({"messages": [{"role": "user", "content": "hi", "images": [7]}]}, "messages[0].images[0]"),
+    "gemini": ({"contents": [{"role": "user", "parts": [{"text": 7}]}]}, "contents[0].parts[0]"),
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_a_member_of_the_wrong_type_is_told_with_its_path(client, running):
+    spoilt, path = DEEP[client]
+    failed = told(await asked(running, client, spoilt), client)
+    assert failed.type == "invalid_request"
+    assert failed.message.startswith(path)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("packed", [False, True], ids=["as it is", "gzip"])
+async def test_a_body_that_is_too_large_is_refused_with_the_bound(client, packed, running):
+    """Packed it is small and becomes 64 MiB, which nobody ever has in memory: see test_security.py."""
+    body = gzip.compress(b" " * (64 << 20)) if packed else b" " * (BODY_BYTES + 1)
+    answer = await asked(running, client, body, headers={"content-encoding": "gzip"} if packed else None)
+    failed = told(answer, client)
+    assert answer.status == (400 if client == "gemini" else 413)  # Gemini has no 413
+    assert "larger than the 100,000 bytes" in failed.message
+    assert "send less" in failed.message
+
+
+async def test_a_body_of_the_largest_size_is_read(running):
+    _, usual = asking("openai-chat")
+    body = orjson.dumps(usual)
+    assert (await asked(running, body=body + b" " * (BODY_BYTES - len(body)))).status == 200
+    assert (await asked(running, body=body + b" " * (BODY_BYTES - len(body) + 1))).status == 413
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(
+    ("encoding", "code", "words"),
+    [("gzip", 400, "not what its Content-Encoding says"), ("compress", 415, "send gzip, or none")],
+)
+async def test_a_body_that_cant_be_unpacked_is_told_so(client, encoding, code, words, running):
+    answer = await asked(running, client, b"{}", headers={"content-encoding": encoding})
+    assert answer.status == code
+    assert words in told(answer, client).message
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_a_model_that_no_route_has_is_not_found_and_its_name_told_in_short(client):
+    async with EvilUpstream(as_asked("openai-chat")) as evil:
+        async with gateway(config_of([upstream_at(evil, "openai-chat")], models=("m",))) as running:
+            for name in ("other", "o" * 5000):
+                answer = await asked(running, client, model=name)
+                failed = told(answer, client)
+                assert (answer.status, failed.type) == (404, "not_found")
+                assert failed.message.startswith("no model is called 'o")
+                assert "the list of models says which there are" in failed.message
+                assert len(failed.message) < 400
+        assert not evil.requests
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"previous_response_id": "resp_1"}, "this gateway is stateless"),
+        ({"conversation": "conv_1"}, "this gateway is stateless"),
+        ({"conversation": {"id": "conv_1"}}, "this gateway is stateless"),
+        ({"background": True}, "ask without background"),
+        ({"input": [{"type": "item_reference", "id": "i"}]}, "send the item itself"),
+    ],
+    ids=lambda case: next(iter(case)) if isinstance(case, dict) else "",
+)
+async def test_what_needs_a_state_is_refused_with_what_to_send_instead(members, words, running):
+    answer = await asked(running, "openai-responses", members)
+    failed = told(answer, "openai-responses")
+    assert (answer.status, failed.type) == (400, "invalid_request")
+    assert failed.message.startswith(f"{next(iter(members))}: ")
+    assert words in failed.message
+    assert "send" in failed.message or "ask" in failed.message
+
+
+@pytest.mark.parametrize("upstream", ["anthropic", "ollama", "openai-responses", "bedrock", "cohere"])
+async def test_several_choices_are_refused_where_an_upstream_gives_one(upstream):
+    async with (
+        EvilUpstream(as_asked(upstream)) as evil,
+        gateway(config_of([upstream_at(evil, upstream)])) as running,
+    ):
+        answer = await asked(running, "openai-chat", {"n": 2})
+        assert answer.status == 400
+        assert told(answer, "openai-chat").message.startswith("n: ")
+        assert not evil.requests
+        assert (await asked(running, "openai-chat", {"n": 1})).status == 200
+
+
+@pytest.mark.parametrize("client", [client for client in CLIENTS if client != "ollama"])
+@pytest.mark.parametrize("emulate", [False, True])
+async def test_a_call_that_is_demanded_of_ollama_is_refused_unless_it_may_be_imitated(client, emulate):
+    async with (
+        EvilUpstream(as_asked("ollama")) as evil,
+        gateway(config_of([upstream_at(evil, "ollama", emulate=emulate)])) as running,
+    ):
+        answer = await asked(running, client, tools=True, forced=True)
+        assert (answer.status, len(evil.requests)) == ((200, 1) if emulate else (400, 0))
+        if not emulate:
+            assert told(answer, client).message.startswith("tool_choice: Ollama can't be made to call a tool")
+
+
+# -- where nobody answers ----------------------------------------------------------------------------------------------
+
+PATHS = {
+    "openai-chat": "/v1/chat/nothing",
+    "openai-responses": "/v1/responses/resp_1",
+    "anthropic": "/v1/messages/batches",
+    "ollama": "/api/pull",
+    "gemini": "/v1beta/cachedContents",
+}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_a_path_that_is_not_served_is_told_in_the_dialect_with_those_that_are(client, running):
+    answer = await ask(running.url, f"{PATHS[client]}?key=canary", body=b"{}")
+    failed = told(answer, client)
+    assert (answer.status, failed.type) == (404, "not_found")
+    assert PATHS[client] in failed.message
+    assert "stateless" in failed.message if client == "openai-responses" else "requests go to" in failed.message
+    assert b"canary" not in answer.body
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_another_method_is_told_in_the_dialect_with_the_one_that_is_served(client, running):
+    path, _ = asking(client)
+    for method in ("PUT", "DELETE"):
+        answer = await ask(running.url, path, method=method)
+        allowed = "GET, HEAD, POST" if client == "gemini" else "POST"  # below Gemini's models each may be looked up
+        assert (answer.status, answer.headers["allow"]) == (405, allowed), method
+        assert f"only {allowed}" in told(answer, client).message
+
+
+async def test_a_path_that_is_like_none_of_ours_is_plainly_not_there(running):
+    answer = await ask(running.url, "/", method="GET")
+    assert (answer.status, answer.body) == (404, b"404: Not Found")
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/metrics/", "/v1/metrics"])
+async def test_metrics_are_not_for_clients(path, running):
+    assert (await ask(running.url, path, method="GET")).status == 404
+
+
+async def test_the_operators_listener_has_metrics_and_nothing_of_the_clients():
+    async with serving(private_app(Metrics())) as port:
+        url = f"http://127.0.0.1:{port}"
+        answer = await ask(url, "/metrics", method="GET")
+        assert (answer.status, answer.headers["content-type"]) == (200, "text/plain; version=0.0.4; charset=utf-8")
+        assert b"# TYPE streamkit_requests_total counter" in answer.body
+        assert (await ask(url, "/healthz", method="GET")).status == 200
+        assert (await ask(url, "/v1/models", method="GET")).status == 404
+
+
+def test_the_operators_listener_is_on_loopback_unless_somebody_says_otherwise():
+    assert Server().private_address == ("127.0.0.1", 8081)
+    assert Server(host="0.0.0.0", port=80).private_address == ("127.0.0.1", 81)
+    assert Server().host == "127.0.0.1"
+
+
+# -- ids ---------------------------------------------------------------------------------------------------------------
+
+
+def lines(caplog):
+    """The log's lines of requests."""
+    return [
+        record.fields for record in caplog.records if record.name == "streamkit.gateway" and record.msg == "request"
+    ]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_every_answer_has_the_id_of_its_line_in_the_log(client, caplog):
+    caplog.set_level(logging.INFO, "streamkit.gateway")
+    keys = {"server": {"keys": [Secret("client-key-1")]}}
+    known = {"x-api-key": "client-key-1"}
+    path, _ = asking(client)
+    scripts = [as_asked("openai-chat"), as_asked("openai-chat"), status(400), FAULTS["error mid-stream"]("openai-chat")]
+    async with (
+        EvilUpstream(*scripts) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")], **keys)) as running,
+    ):
+        answers = [
+            await asked(running, client, headers=known),
+            await asked(running, client, headers=known, stream=False),
+            await asked(running, client, headers=known),
+            await asked(running, client, headers=known),
+            await asked(running, client, b"{", headers=known),
+            await asked(running, client),
+            await ask(running.url, PATHS[client], headers=known),
+            await ask(running.url, path, method="PUT", headers=known),
+            await ask(running.url, "/v1/models", method="GET", headers=known),
+            await ask(running.url, "/", method="GET", headers=known),
+        ]
+    assert [answer.status for answer in answers] == [200, 200, 400, 200, 400, 401, 404, 405, 200, 404]
+    ids = [answer.headers["x-request-id"] for answer in answers]
+    assert len(set(ids)) == len(ids)
+    assert all(name.startswith("req_") and len(name) >= 20 for name in ids)
+    assert [line["request_id"] for line in lines(caplog)] == ids
+    assert [line["status"] for line in lines(caplog)] == [answer.status for answer in answers]
+
+
+async def test_a_clients_own_request_id_is_not_taken_for_the_gateways(running):
+    answer = await asked(running, headers={"x-request-id": "mine"})
+    assert answer.headers["x-request-id"].startswith("req_")
+
+
+# -- what an upstream tells beside its answer --------------------------------------------------------------------------
+
+
+def tells(name):
+    """Headers of an upstream: those that are a client's to know, and others."""
+    return {
+        "X-Request-Id": f"id-{name}",
+        "x-ratelimit-remaining-tokens": f"rest-{name}",
+        "anthropic-ratelimit-requests-reset": f"reset-{name}",
+        "Set-Cookie": f"cookie-{name}",
+        "Server": f"server-{name}",
+        "Access-Control-Allow-Origin": "*",
+    }
+
+
+def passed(answer):
+    names = "x-upstream-request-id", "x-ratelimit-remaining-tokens", "anthropic-ratelimit-requests-reset"
+    return [answer.headers.get(name, "").rpartition("-")[2] for name in names]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_rate_limits_and_ids_of_the_upstream_that_answered_are_passed_on_and_of_no_other(client, stream):
+    speak = good if stream else whole
+    async with (
+        EvilUpstream(status(500, headers=tells("one"))) as one,
+        EvilUpstream(speak("openai-chat", headers=tells("two"))) as two,
+    ):
+        config = config_of([upstream_at(one, "openai-chat"), upstream_at(two, "openai-chat", "two")])
+        async with gateway(config) as running:
+            answer = await asked(running, client, stream=stream)
+    assert (answer.status, passed(answer)) == (200, ["two", "two", "two"])
+    assert not {"set-cookie", "access-control-allow-origin"} & answer.headers.keys()
+    assert "server-" not in answer.headers["server"]
+    assert "one" not in str(answer.headers)
+
+
+@pytest.mark.parametrize("second", ["status 404", "refused", "200 with an error first"])
+async def test_a_failure_comes_with_the_headers_of_the_upstream_that_it_is_of(second):
+    async with (
+        EvilUpstream(status(503, message="no room", headers=tells("one"))) as one,
+        EvilUpstream(FAULTS[second]("openai-chat")) as two,
+    ):
+        config = config_of([upstream_at(one, "openai-chat"), upstream_at(two, "openai-chat", "two")], retries=1)
+        async with gateway(config) as running:
+            answer = await asked(running)
+    assert (answer.status, passed(answer)) == (503, ["one", "one", "one"])
+    assert b"no room" in answer.body
+
+
+async def test_a_failure_of_the_gateways_own_has_no_upstreams_headers():
+    busy = status(429, headers={"retry-after": "60", **tells("one")})
+    async with EvilUpstream(busy) as one, gateway(config_of([upstream_at(one, "openai-chat")])) as running:
+        first, second = await asked(running), await asked(running)
+    assert (first.status, passed(first)) == (429, ["one", "one", "one"])
+    assert (second.status, passed(second), len(one.requests)) == (429, ["", "", ""], 1)
+    assert int(second.headers["retry-after"]) > 50
+
+
+async def test_an_answer_that_was_kept_while_another_was_asked_has_its_own_headers():
+    text = orjson.dumps(
+        {
+            "id": "c",
+            "object": "chat.completion",
+            "created": 1,
+            "model": "m",
+            "choices": [{"index": 0, "message": {"role": "assistant", "content": "no"}, "finish_reason": "stop"}],
+        }
+    )
+    async with (
+        EvilUpstream(whole("openai-chat", text, headers=tells("one"))) as one,
+        EvilUpstream(status(500, headers=tells("two"))) as two,
+    ):
+        upstreams = [upstream_at(one, "openai-chat"), upstream_at(two, "openai-chat", "two")]
+        async with gateway(config_of(upstreams, on_tool_choice_ignored="next")) as running:
+            answer = await asked(running, stream=False, tools=True, forced=True)
+    assert (answer.status, passed(answer)) == (200, ["one", "one", "one"])
+
+
+async def test_keep_alives_go_out_without_the_headers_of_an_upstream_that_failed():
+    play = [status(429, headers={"retry-after": "0.4", **tells("one")}), as_asked("openai-chat")]
+    async with (
+        EvilUpstream(*play) as one,
+        gateway(config_of([upstream_at(one, "openai-chat")], retries=1, server={"keep_alive_s": 0.1})) as running,
+    ):
+        answer = await asked(running)
+    assert answer.status == 200
+    assert answer.body.startswith(b": ")
+    assert passed(answer) == ["", "", ""]
+    assert "retry-after" not in answer.headers
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_how_long_to_wait_is_passed_on(client):
+    async with (
+        EvilUpstream(status(503, headers={"retry-after": "7"})) as one,
+        gateway(config_of([upstream_at(one, "openai-chat")])) as running,
+    ):
+        answer = await asked(running, client)
+    assert answer.status == (529 if client == "anthropic" else 503)  # Anthropic's word for it
+    assert answer.headers["retry-after"] == "7"
+
+
+# -- who may ask -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(
+    "headers",
+    [{"authorization": "Bearer client-key-2"}, {"x-api-key": "client-key-2"}, {"x-goog-api-key": "client-key-2"}],
+    ids=lambda headers: next(iter(headers)),
+)
+async def test_a_client_is_let_in_by_a_key_in_any_of_three_headers(client, headers):
+    keys = {"keys": [Secret("client-key-1"), Secret("client-key-2")]}
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")], server=keys)) as running,
+    ):
+        for wrong in ({}, {name: value[:-1] for name, value in headers.items()}):
+            answer = await asked(running, client, headers=wrong)
+            failed = told(answer, client)
+            assert (answer.status, failed.type) == (401, "auth")
+            assert answer.headers["www-authenticate"] == "Bearer"
+            assert ("send it as Authorization: Bearer" if not wrong else "not known here") in failed.message
+        assert not evil.requests
+        assert (await asked(running, client, headers=headers)).status == 200
+        assert (await ask(running.url, "/v1/models", method="GET", headers=headers)).status == 200
+        assert (await ask(running.url, "/v1/models", method="GET")).status == 401
+        assert (await ask(running.url, "/healthz", method="GET")).status == 200  # probes have no keys
+
+
+# -- alive, ready, busy ------------------------------------------------------------------------------------------------
+
+
+async def test_it_is_alive_and_ready_and_stops_being_ready_when_it_stops():
+    async with EvilUpstream(as_asked("openai-chat")) as evil:
+        app = gateway_app(config_of([upstream_at(evil, "openai-chat")], server={"grace_s": 0}), Metrics())
+        async with serving(app) as port:
+            url = f"http://127.0.0.1:{port}"
+            assert [(await ask(url, path, method="GET")).status for path in ("/healthz", "/readyz")] == [200, 200]
+            await app.shutdown()
+            assert [(await ask(url, path, method="GET")).status for path in ("/healthz", "/readyz")] == [200, 503]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_beyond_its_bound_on_streams_it_says_when_to_ask_again(client):
+    async with EvilUpstream(silence_before_headers()) as evil:
+        async with gateway(config_of([upstream_at(evil, "openai-chat")], server={"max_streams": 2})) as running:
+            path, body = asking(client)
+            async with RawClient(running.url) as first, RawClient(running.url) as second:
+                for number, waiting in enumerate((first, second)):
+                    await waiting.send("POST", path, body=orjson.dumps(body))
+                    await evil.request(number)
+                answer = await asked(running, client)
+                failed = told(answer, client)
+                assert (answer.status, failed.type) == (529 if client == "anthropic" else 503, "unavailable")
+                assert answer.headers["retry-after"] == "1"
+                assert "ask again" in failed.message
+        assert len(evil.requests) == 2
+
+
+async def test_the_bound_on_streams_holds_for_requests_whose_bodies_come_at_once():
+    path, body = asking("openai-chat")
+    data = orjson.dumps(body)
+    head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(data)}\r\n\r\n".encode()
+    async with AsyncExitStack() as stack:
+        evil = await stack.enter_async_context(EvilUpstream(silence_before_headers()))
+        config = config_of([upstream_at(evil, "openai-chat")], server={"max_streams": 3})
+        running = await stack.enter_async_context(gateway(config))
+        clients = [await stack.enter_async_context(RawClient(running.url)) for _ in range(12)]
+        for client in clients:
+            await client.send_bytes(head)
+        await eventually(lambda: running.counted("streams_active") == 12)
+        for client in clients:
+            await client.send_bytes(data)
+        answers = [asyncio.create_task(client.read_headers()) for client in clients]
+        await eventually(lambda: sum(answer.done() for answer in answers) == 9)
+        assert {answer.result().status for answer in answers if answer.done()} == {503}
+        await evil.request(2)
+        assert len(evil.requests) == 3
+        for answer in answers:
+            answer.cancel()
+        await asyncio.gather(*answers, return_exceptions=True)
+
+
+# -- what is written ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_a_stream_is_told_to_pass_through_proxies_as_it_is(client, running):
+    headers = {"accept-encoding": "gzip, deflate, br, zstd"}
+    answer = await asked(running, client, headers=headers)
+    assert answer.status == 200
+    assert answer.headers["x-accel-buffering"] == "no"
+    assert "no-transform" in answer.headers["cache-control"]
+    assert "content-encoding" not in answer.headers
+    assert "content-length" not in answer.headers
+    assert answer.headers["content-type"].startswith(DIALECTS[client].media_type)
+    whole_answer = await asked(running, client, headers=headers, stream=False)
+    assert (whole_answer.status, whole_answer.headers["content-type"]) == (200, "application/json")
+    assert "content-encoding" not in whole_answer.headers
+    assert int(whole_answer.headers["content-length"]) == len(whole_answer.body)
+
+
+@pytest.mark.parametrize("dialect", CLIENTS)
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_within_one_dialect_a_conforming_answer_passes_byte_for_byte(dialect, stream):
+    async with (
+        EvilUpstream(as_asked(dialect)) as evil,
+        gateway(config_of([upstream_at(evil, dialect)])) as running,
+    ):
+        answer = await asked(running, dialect, stream=stream)
+    assert (answer.status, answer.end) == (200, "complete")
+    assert bytes(answer.body) == b"".join(speech(dialect, whole=not stream))
+
+
+async def test_a_whole_answers_own_spelling_and_unknown_members_pass_byte_for_byte():
+    body = (
+        b'{ "id":"c1","object":"chat.completion","created":1,"model":"m","x":1e21,\n "big":123456789012345678901234567890,'
+        b'"choices":[{"index":0,"message":{"role":"assistant","content":"\\u00e9\\/"},"finish_reason":"stop"}]}\n'
+    )
+    async with (
+        EvilUpstream(whole("openai-chat", body)) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        answer = await asked(running, stream=False)
+    assert bytes(answer.body) == body
+
+
+# -- the gateway's own faults ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("where", ["streamkit.gateway.app.read_ask", "streamkit.web.exchange.encode_request"])
+async def test_a_fault_of_the_gateways_own_is_told_in_the_dialect_and_only_the_log_has_the_rest(
+    where, client, running, monkeypatch, caplog
+):
+    def fail(*_args, **_kw):
+        raise RuntimeError("something within")
+
+    monkeypatch.setattr(where, fail)
+    answer = await asked(running, client)
+    failed = told(answer, client)
+    assert (answer.status, failed.type) == (500, "server")
+    assert b"something within" not in answer.body
+    assert "something within" in caplog.text
+    [line] = lines(caplog)
+    assert (line["status"], line["ending"]) == (500, "error")

@@ -1,0 +1,241 @@
+"""The log: one line for each request and each event, which nobody outside can forge, and which holds no secret."""
+
+import json
+import logging
+import subprocess
+import sys
+
+import orjson
+import pytest
+from aiohttp.http_exceptions import BadHttpMessage, BadStatusLine
+
+from streamkit.gateway.log import TALKATIVE, JSONLines, Text, log_record
+from streamkit.gateway.record import Record
+from tests.gateway.running import asking, config_of, gateway, upstream_at
+from tests.web.evil import EvilUpstream
+from tests.web.faults import FAULTS, as_asked, status
+from tests.web.raw_client import RawClient, ask
+from tests.web.serving import eventually
+
+FORMS = {"json": JSONLines(), "text": Text()}
+#: Letters that end a line, move a terminal, or turn a line around, and one that no encoding can write.
+NASTY = "a\nb\rc\x1b[31md\x07e\x7ff\x85g\x9b31mh\u2028i\u2029j\u202ek\u2066l\x00m\ud800n"
+
+
+def logged(level=logging.INFO, message="request", *args, error=None, **fields):
+    info = (type(error), error, error.__traceback__) if error is not None else None
+    record = logging.LogRecord("streamkit.gateway", level, "file", 1, message, args, info)
+    record.fields = fields
+    return record
+
+
+def raised(error):
+    try:
+        raise error
+    except type(error) as caught:
+        return caught
+
+
+# -- a line ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_is_json_with_time_level_event_and_fields():
+    line = json.loads(
+        FORMS["json"].format(logged(logging.WARNING, "a %s", "thing", request_id="req_1", legs=[{"a": 1}]))
+    )
+    assert line.pop("time").endswith("+00:00")
+    assert line == {"level": "warning", "event": "a thing", "request_id": "req_1", "legs": [{"a": 1}]}
+
+
+def test_a_line_for_people_says_the_same():
+    line = FORMS["text"].format(logged(logging.WARNING, "a %s", "thing", request_id="req_1", status=200))
+    assert line[8:] == " warning a thing request_id='req_1' status=200"
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("place", ["message", "argument", "field", "inside", "exception"])
+def test_no_letter_of_the_wires_ends_a_line_or_moves_a_terminal(form, place):
+    record = {
+        "message": lambda: logged(20, NASTY),
+        "argument": lambda: logged(20, "said %s", NASTY),
+        "field": lambda: logged(model=NASTY),
+        "inside": lambda: logged(legs=[{"detail": NASTY}]),
+        "exception": lambda: logged(error=raised(RuntimeError(NASTY))),
+    }[place]()
+    text = FORMS[form].format(record)
+    text.encode()  # nothing in it that can't be written
+    lines = text.split("\n") if (form, place) == ("text", "exception") else [text]
+    assert all(line.isprintable() for line in lines)
+    assert all(line.startswith("  ") for line in lines[1:])  # so that none looks like the beginning of another
+    if form == "json":
+        line = json.loads(text)
+        where = {"message": line["event"], "argument": line["event"][5:], "field": line.get("model")}
+        assert where.get(place, NASTY) == NASTY  # and it says what was said
+
+
+def test_a_value_that_is_no_json_is_shown():
+    assert json.loads(FORMS["json"].format(logged(thing={1})))["thing"] == "{1}"
+
+
+# -- exceptions --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_an_exception_is_told_without_what_looks_like_a_key(form):
+    error = raised(RuntimeError("sent Authorization: Bearer abcdef0123456789 and sk-abcdef0123456789"))
+    text = FORMS[form].format(logged(message="a request failed", error=error))
+    assert "RuntimeError: sent Authorization: Bearer [removed] and [removed]" in text
+    assert "test_log.py" in text
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "error",
+    [
+        BadHttpMessage("Invalid header value char:\n\n  b'x-api-key: canary\\x01'"),
+        BadStatusLine("GET /?key=canary HTTP/9"),
+    ],
+)
+def test_of_what_is_no_http_only_the_kind_is_told(form, error):
+    text = FORMS[form].format(logged(message="Error handling request", error=raised(error)))
+    assert "canary" not in text
+    assert f"{type(error).__name__}: status 400" in text
+
+
+# -- a request ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "ending", "level"),
+    [
+        (200, "whole", "INFO"),
+        (404, "error", "INFO"),
+        (499, "client left", "INFO"),
+        (500, "error", "WARNING"),
+        (200, "broken", "WARNING"),
+    ],
+)
+def test_a_request_is_a_warning_if_it_was_not_the_clients_own_fault(code, ending, level, caplog):
+    caplog.set_level(logging.INFO, "streamkit.gateway")
+    log_record(Record("req_1", "POST", "/", status=code, ending=ending))
+    [record] = caplog.records
+    assert (record.levelname, record.msg, record.fields["status"]) == (level, "request", code)
+
+
+async def line_of(caplog, script, client="anthropic", headers=None, **how):
+    caplog.set_level(logging.DEBUG)
+    path, body = asking(client, **how)
+    async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
+        await ask(running.url, path, body=orjson.dumps(body), headers=headers)
+        await eventually(lambda: running.counted("streams_active") == 0)
+    [record] = [record for record in caplog.records if record.name == "streamkit.gateway"]
+    return json.loads(FORMS["json"].format(record))
+
+
+async def test_the_line_of_a_stream(caplog):
+    line = await line_of(caplog, as_asked("openai-chat"), tools=True)
+    assert line.pop("time")
+    assert line.pop("request_id").startswith("req_")
+    assert 0 < line.pop("first_byte_s") <= line.pop("seconds") < 5
+    assert 0 <= line["legs"][0].pop("seconds") < 5
+    assert line == {
+        "level": "info",
+        "event": "request",
+        "method": "POST",
+        "path": "/v1/messages",
+        "client": "anthropic",
+        "model": "m",
+        "route": "m",
+        "stream": True,
+        "status": 200,
+        "ending": "whole",
+        "legs": [{"upstream": "one", "outcome": "success"}],
+        "verdicts": {"complete": 1},
+    }
+
+
+async def test_the_line_of_a_failure_has_its_reason_and_each_leg(caplog):
+    line = await line_of(caplog, status(503, message="no room"), stream=False)
+    assert (line["level"], line["status"], line["ending"]) == ("warning", 529, "error")
+    assert line["error"] == "the evil upstream says: no room"
+    assert [(leg["outcome"], leg["detail"]) for leg in line["legs"]] == [("http_503", line["error"])]
+
+
+async def test_the_line_of_a_stream_that_broke(caplog):
+    line = await line_of(caplog, FAULTS["truncated chunked body"]("openai-chat"))
+    assert (line["level"], line["status"], line["ending"]) == ("warning", 200, "broken")
+    assert line["error"] == "the connection to the upstream broke"
+    assert line["legs"][0]["outcome"] == "broken"
+
+
+async def test_what_a_client_wrote_is_no_longer_in_a_line_than_a_line(caplog):
+    line = await line_of(caplog, as_asked("openai-chat"), model="m" * 100_000)
+    assert line["model"] == "m" * 200
+    assert len(json.dumps(line)) < 2000
+
+
+async def test_the_query_is_not_in_a_line(caplog):
+    caplog.set_level(logging.DEBUG)
+    _, body = asking("gemini")
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        await ask(running.url, "/v1beta/models/m:generateContent?key=canary", body=orjson.dumps(body))
+        await ask(running.url, "/v1beta/nothing?key=canary")
+    assert "/v1beta/nothing" in str([record.fields for record in caplog.records if hasattr(record, "fields")])
+    assert not any("canary" in FORMS[form].format(record) for record in caplog.records for form in FORMS)
+
+
+async def test_a_client_that_sends_no_http_forges_no_line(caplog):
+    caplog.set_level(logging.DEBUG)
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+        RawClient(running.url) as client,
+    ):
+        await client.send_bytes(
+            b'POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: canary-1\x01\n{"event":"forged"}\r\n\r\n'
+        )
+        assert (await client.read_to_end()).status == 400
+    texts = [FORMS[form].format(record) for record in caplog.records for form in FORMS]
+    assert any("BadHttpMessage" in text for text in texts)
+    assert not any("canary" in text or "forged" in text for text in texts)
+
+
+# -- the process -------------------------------------------------------------------------------------------------------
+
+#: Logs in a process of its own, since it is set for the whole process.
+PROGRAM = """
+import logging, sys
+from streamkit.gateway.log import configure, log
+configure(sys.argv[1], sys.argv[2])
+log.debug("debug"); log.info("info", extra={"fields": {"a": 1}}); log.warning("warning")
+for name in sys.argv[3:]:
+    logging.getLogger(name).debug("talk"); logging.getLogger(name + ".child").debug("talk"); logging.getLogger(name).error("error")
+"""
+
+
+def process(*arguments):
+    done = subprocess.run([sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=True)
+    assert not done.stdout
+    return done.stderr.splitlines()
+
+
+def test_the_log_is_on_standard_error_from_the_level_that_is_set():
+    assert [json.loads(line)["event"] for line in process("json", "info")] == ["info", "warning"]
+    assert [json.loads(line)["level"] for line in process("json", "warning")] == ["warning"]
+    assert [line[8:] for line in process("text", "debug")] == [" debug debug", " info info a=1", " warning warning"]
+
+
+def test_who_logs_bodies_and_keys_at_the_level_of_debugging_does_not_do_it_here():
+    events = [json.loads(line)["event"] for line in process("json", "debug", *TALKATIVE)]
+    assert "talk" not in events
+    assert events.count("error") == len(TALKATIVE)
+
+
+async def test_a_body_is_in_no_line_at_any_level(caplog):
+    for name in TALKATIVE:
+        caplog.set_level(logging.INFO, name)  # as `configure` does
+    await line_of(caplog, as_asked("openai-chat"), client="openai-chat", stream=False, tools=True)
+    assert not any("Oslo" in FORMS[form].format(record) for record in caplog.records for form in FORMS)

@@ -1,0 +1,304 @@
+"""What is counted at /metrics: how legs went, calls by verdict, repairs and losses by kind, and time."""
+
+import os
+import subprocess
+import sys
+
+import orjson
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from streamkit.gateway.metrics import BUCKETS, MULTIPROCESS_DIR, Metrics, exposition
+from streamkit.gateway.record import LegOutcome, Record
+from streamkit.report import StreamReport
+from tests.gateway.running import asking, config_of, gateway, upstream_at
+from tests.web.evil import EvilUpstream
+from tests.web.faults import FAULTS, as_asked, good, status, whole
+from tests.web.raw_client import RawClient, ask
+from tests.web.serving import eventually
+
+
+def series(text):
+    """Every sample of an exposition but those of buckets: name and labels to value."""
+    return {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text.decode())
+        for sample in family.samples
+        if not sample.name.endswith("_bucket")
+    }
+
+
+def of(metrics, name, *labels):
+    """The series of one name: the values of these labels to its count."""
+    found = {}
+    for (known, *pairs), value in series(exposition(metrics)).items():
+        if known == f"streamkit_{name}":
+            by_name = dict(pairs)
+            found[tuple(by_name[label] for label in labels) if len(labels) > 1 else by_name[labels[0]]] = value
+    return found
+
+
+def leg(upstream="one", outcome="success", *, asked_losses=(), asked_repairs=(), **counts):
+    answer, asked = StreamReport(), StreamReport()
+    for name, found in counts.items():
+        getattr(answer, name).update(found)
+    asked.losses.update(asked_losses)
+    asked.repairs.update(asked_repairs)
+    return LegOutcome(upstream, outcome, 0.1, "", answer, asked)
+
+
+def observed(*records):
+    metrics = Metrics()
+    for record in records:
+        metrics.observe(record)
+    return metrics
+
+
+def record(**values):
+    usual = {"client": "anthropic", "model": "m", "route": "r", "status": 200, "ending": "whole"}
+    return Record("req_1", "POST", "/v1/messages", **{**usual, **values})
+
+
+# -- a record ----------------------------------------------------------------------------------------------------------
+
+
+def test_requests_are_counted_by_client_route_status_and_ending():
+    metrics = observed(record(), record(), record(status=429, ending="error"), record(client="ollama"))
+    assert of(metrics, "requests_total", "client", "route", "status", "ending") == {
+        ("anthropic", "r", "200", "whole"): 2,
+        ("anthropic", "r", "429", "error"): 1,
+        ("ollama", "r", "200", "whole"): 1,
+    }
+
+
+def test_legs_are_counted_by_upstream_and_outcome_however_many_a_request_had():
+    metrics = observed(
+        record(legs=[leg("one", "http_429"), leg("one", "http_429"), leg("two")]), record(legs=[leg("two")])
+    )
+    assert of(metrics, "legs_total", "upstream", "outcome") == {
+        ("one", "http_429"): 2,
+        ("two", "success"): 2,
+    }
+
+
+def test_verdicts_repairs_and_losses_are_counted_for_the_leg_that_had_them():
+    first = leg("one", "cut", verdicts={"truncated": 1}, repairs={"index_missing": 312})
+    second = leg(
+        "two",
+        verdicts={"complete": 2, "empty": 1},
+        repairs={"id_missing": 2},
+        losses={"call_id": 3},
+        asked_losses={"parameter": 4},
+        asked_repairs={"turns_joined": 5},
+    )
+    metrics = observed(record(legs=[first, second]))
+    assert of(metrics, "tool_calls_total", "upstream", "verdict") == {
+        ("one", "truncated"): 1,
+        ("two", "complete"): 2,
+        ("two", "empty"): 1,
+    }
+    assert of(metrics, "repairs_total", "upstream", "kind") == {
+        ("one", "index_missing"): 312,
+        ("two", "id_missing"): 2,
+        ("two", "turns_joined"): 5,
+    }
+    assert of(metrics, "losses_total", "upstream", "client", "kind", "way") == {
+        ("two", "anthropic", "call_id", "answer"): 3,
+        ("two", "anthropic", "parameter", "request"): 4,
+    }
+
+
+def test_times_and_keep_alives_are_counted_where_there_are_any():
+    metrics = observed(record(seconds=2.0, first_byte_s=0.3, keep_alives=4), record(seconds=1.0))
+    assert of(metrics, "request_seconds_sum", "client", "route") == {("anthropic", "r"): 3.0}
+    assert of(metrics, "request_seconds_count", "client", "route") == {("anthropic", "r"): 2}
+    assert of(metrics, "first_byte_seconds_sum", "client", "route") == {("anthropic", "r"): 0.3}
+    assert of(metrics, "first_byte_seconds_count", "client", "route") == {("anthropic", "r"): 1}
+    assert of(metrics, "keep_alives_total", "client") == {"anthropic": 4}
+    assert f'le="{BUCKETS[-1]:.1f}"' in exposition(metrics).decode()
+
+
+def test_a_client_that_is_none_of_ours_has_a_label_too():
+    assert of(observed(record(client="")), "requests_total", "client") == {"_none": 1}
+
+
+def test_two_gateways_in_a_process_do_not_count_together():
+    one, two = Metrics(), Metrics()
+    one.observe(record())
+    assert of(one, "requests_total", "client") == {"anthropic": 1}
+    assert not of(two, "requests_total", "client")
+
+
+def test_nothing_else_is_counted_and_without_a_process_of_its_own_there_is_nothing():
+    """What a series is called belongs to its readers: a new one is a decision, and stands in the guide."""
+    names = {family.name for family in text_string_to_metric_families(exposition(Metrics()).decode())}
+    assert names == {
+        "streamkit_requests",
+        "streamkit_legs",
+        "streamkit_tool_calls",
+        "streamkit_repairs",
+        "streamkit_losses",
+        "streamkit_keep_alives",
+        "streamkit_request_seconds",
+        "streamkit_first_byte_seconds",
+        "streamkit_streams_active",
+    }
+    assert exposition(None) == b""
+
+
+#: A worker of several; what it counts stays when it is gone.
+WORKER = """
+from streamkit.gateway.metrics import Metrics
+from streamkit.gateway.record import Record
+metrics = Metrics()
+metrics.observe(Record("req_1", "POST", "/", client="ollama", status=200, ending="whole", seconds=1.0))
+metrics.active(1)
+"""
+#: Whoever serves /metrics has no counts of its own.
+READER = """
+import sys
+from streamkit.gateway.metrics import exposition
+sys.stdout.buffer.write(exposition(None))
+"""
+
+
+def test_several_workers_are_added_up(tmp_path):
+    env = {**os.environ, MULTIPROCESS_DIR: str(tmp_path)}
+    for _ in range(3):
+        subprocess.run([sys.executable, "-c", WORKER], env=env, check=True)
+    text = subprocess.run([sys.executable, "-c", READER], env=env, check=True, capture_output=True).stdout
+    found = series(text)
+    labels = (("client", "ollama"), ("ending", "whole"), ("route", "_other"), ("status", "200"))
+    assert found["streamkit_requests_total", *labels] == 3
+    assert found["streamkit_request_seconds_sum", ("client", "ollama"), ("route", "_other")] == 3.0
+    assert exposition(Metrics()) != text  # this process is none of them
+
+
+# -- a gateway ---------------------------------------------------------------------------------------------------------
+
+
+async def asked(running, client="anthropic", body=None, **how):
+    path, usual = asking(client, **how)
+    return await ask(running.url, path, body=orjson.dumps({**usual, **(body or {})}))
+
+
+def delta(**members):
+    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+    return b"data: " + orjson.dumps({**chunk, "choices": [{"index": 0, **members}]}) + b"\n\n"
+
+
+def calls(*fragments):
+    return delta(delta={"tool_calls": list(fragments)}, finish_reason=None)
+
+
+#: Two calls at one index, and a third without any: what providers do (quirks.md R1, R2).
+BROKEN_INDEX = [
+    calls({"index": 0, "id": "a", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Oslo"}'}}),
+    calls(
+        {"index": 0, "id": "b", "type": "function", "function": {"name": "weather", "arguments": '{"city":"Bergen"}'}}
+    ),
+    calls({"id": "c", "type": "function", "function": {"name": "weather", "arguments": '{"city":'}}),
+    delta(delta={}, finish_reason="tool_calls"),
+    b"data: [DONE]\n\n",
+]
+
+
+async def test_an_upstream_that_breaks_the_index_is_counted_each_time():
+    async with (
+        EvilUpstream(good("openai-chat", BROKEN_INDEX)) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        for _ in range(3):
+            assert (await asked(running, tools=True)).status == 200
+        assert await running.outcomes() == {("one", "success"): 3}
+        repairs = of(running.metrics, "repairs_total", "upstream", "kind")
+        assert repairs["one", "index_reused"] == repairs["one", "index_missing"] == 3
+        assert of(running.metrics, "tool_calls_total", "upstream", "verdict") == {
+            ("one", "complete"): 6,
+            ("one", "truncated"): 3,
+        }
+
+
+async def test_a_conforming_answer_has_no_repairs():
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        for stream in (True, False):
+            await asked(running, stream=stream)
+        await running.outcomes()
+        assert not of(running.metrics, "repairs_total", "kind")
+
+
+async def test_losses_are_counted_by_the_way_on_which_they_were_lost():
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        await asked(running, "ollama", {"options": {"top_k": 5}})
+        await running.outcomes()
+        losses = of(running.metrics, "losses_total", "upstream", "client", "kind", "way")
+        assert losses["one", "ollama", "parameter", "request"] == 1
+        assert losses["one", "ollama", "call_id", "answer"] == 1
+
+
+async def test_each_try_with_an_upstream_is_counted_and_each_request_once():
+    async with EvilUpstream(status(503)) as one, EvilUpstream(as_asked("openai-chat")) as two:
+        config = config_of([upstream_at(one, "openai-chat"), upstream_at(two, "openai-chat", "two")])
+        async with gateway(config) as running:
+            for client in ("anthropic", "gemini"):
+                await asked(running, client)
+            await asked(running, "anthropic", {"messages": 7})
+            assert await running.outcomes() == {("one", "http_503"): 2, ("two", "success"): 2}
+            assert of(running.metrics, "requests_total", "client", "route", "status", "ending") == {
+                ("anthropic", "m", "200", "whole"): 1,
+                ("gemini", "m", "200", "whole"): 1,
+                ("anthropic", "_other", "400", "error"): 1,
+            }
+
+
+@pytest.mark.parametrize(
+    ("script", "stream", "outcome", "status_and_ending"),
+    [
+        (FAULTS["reset mid-line"]("openai-chat"), True, "broken", ("200", "broken")),
+        (FAULTS["error mid-stream"]("openai-chat"), True, "error_event", ("200", "broken")),
+        (FAULTS["silence mid-stream"]("openai-chat"), True, "idle_timeout", ("200", "broken")),
+        (FAULTS["200 with HTML"]("openai-chat"), True, "not_this_dialect", ("500", "error")),
+        (FAULTS["status 404"]("openai-chat"), False, "http_404", ("404", "error")),
+        (whole("openai-chat", b'{"choices":[]}'), False, "cut", ("502", "error")),
+    ],
+    ids=["reset", "error", "silence", "a page", "404", "no end"],
+)
+async def test_how_a_leg_failed_and_what_the_client_saw(script, stream, outcome, status_and_ending):
+    async with (
+        EvilUpstream(script) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        await asked(running, "openai-chat", stream=stream)
+        assert await running.outcomes() == {("one", outcome): 1}
+        assert of(running.metrics, "requests_total", "status", "ending") == {status_and_ending: 1}
+
+
+async def test_a_client_that_leaves_is_counted_and_answers_under_way_are_shown():
+    async with (
+        EvilUpstream(FAULTS["silence mid-stream"]("openai-chat")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        path, body = asking("anthropic")
+        async with RawClient(running.url) as client:
+            await client.send("POST", path, body=orjson.dumps(body))
+            await client.read_until(b"message_start")
+            assert running.counted("streams_active") == 1
+        await eventually(lambda: running.counted("streams_active") == 0)
+        assert of(running.metrics, "requests_total", "status", "ending") == {("200", "client left"): 1}
+        assert await running.outcomes() == {("one", "client_left"): 1}
+
+
+async def test_probes_are_not_counted():
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        for path in ("/healthz", "/readyz"):
+            await ask(running.url, path, method="GET")
+        assert not of(running.metrics, "requests_total", "client")

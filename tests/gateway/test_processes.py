@@ -1,0 +1,250 @@
+"""The gateway as processes: it starts, stops, loses a worker and its parent, and says so (limits.md C16).
+
+Nothing here is timed: what has to happen is waited for, with patience.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import orjson
+import pytest
+
+from streamkit import collect
+from streamkit.gateway.listening import CLOSE_S
+from streamkit.gateway.serve import MARGIN_S
+from streamkit.http_errors import decode_error
+from streamkit.testing import source_of
+from tests.gateway.fault_matrix import CLIENTS
+from tests.gateway.processes import START_S, config_file, is_alive, serving, started
+from tests.gateway.running import asking
+from tests.web.evil import EvilUpstream, Script, Until
+from tests.web.faults import TEXT, as_asked, good, silence_before_headers, silence_midstream
+from tests.web.raw_client import RawClient, ask
+from tests.web.serving import eventually
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked at in /proc")
+UPSTREAM = "openai-chat"
+GRACE_S = 3.0
+#: What an operator has to wait for, by docs/how-to/deploy-the-gateway.md.
+STOP_S = GRACE_S + CLOSE_S + MARGIN_S
+
+
+def by_model(go: asyncio.Event):
+    """What the upstream does is what the model is called: it ends when ``go`` is set, hangs, or says nothing at all."""
+    steps = good(UPSTREAM).steps
+    half = len(steps) // 2
+    scripts = {
+        "ends": Script((*steps[:half], Until(go), *steps[half:])),
+        "hangs": silence_midstream(UPSTREAM),
+        "silent": silence_before_headers(),
+    }
+    return lambda request: scripts[request.json()["model"]]
+
+
+def request(client: str, model: str, *, stream: bool = True):
+    path, body = asking(client, model=model, stream=stream)
+    return path, orjson.dumps(body)
+
+
+def refuses(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=5).close()
+    except ConnectionError:  # a reset: it stopped while this one waited to be accepted
+        return True
+    return False
+
+
+async def begun(upstream: EvilUpstream, number: int, sent: int = 1) -> None:
+    """Wait until the upstream has answered so many requests, each with so many pieces at least."""
+
+    def answered() -> bool:
+        return sum(len(request.sent) >= sent for request in upstream.requests) >= number
+
+    await eventually(answered, within_s=START_S)
+
+
+# -- starting ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="the commands are curl's")
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.exhaustive)])
+async def test_without_a_configuration_it_prints_three_commands_and_each_works(tmp_path, workers):
+    async with serving(tmp_path, "--port", "0", "--workers", workers) as gateway:
+        commands = re.findall(r"^curl .*?(?=\n\n)", gateway.printed, re.DOTALL | re.MULTILINE)
+        assert len(commands) == 3
+        answers = [
+            await asyncio.to_thread(
+                subprocess.run, ["sh", "-c", f"{command} --noproxy '*' -f -m 60"], capture_output=True, check=False
+            )
+            for command in commands
+        ]
+        gateway.signal(signal.SIGTERM)
+        assert await gateway.ended() == 0
+    assert [(answer.returncode, answer.stderr) for answer in answers] == [(0, b"")] * 3
+    messages, chat, ollama = (answer.stdout for answer in answers)
+    called = await collect(source_of([messages]), "anthropic")
+    assert (called.clean, [call.name for call in called.tool_calls]) == (True, ["get_weather"])
+    thought = await collect(source_of([chat]), "openai-chat")
+    assert (thought.clean, bool(thought.text), b"reasoning" in chat) == (True, True, True)
+    assert json.loads(ollama)["done"] is True
+
+
+async def test_a_terminals_interrupt_while_workers_start_ends_all_of_them_well(tmp_path):
+    async with EvilUpstream(good(UPSTREAM)) as upstream:
+        path = config_file(tmp_path, upstream.url, private="off", workers=2)
+        async with started(tmp_path, "--config", str(path)) as gateway:
+            await eventually(lambda: len(gateway.workers()) == 2, within_s=START_S)
+            workers = gateway.workers()
+            os.killpg(gateway.process.pid, signal.SIGINT)  # as Ctrl-C does: to the parent, and to those who import yet
+            assert await gateway.ended() == 0
+            await eventually(lambda: not any(map(is_alive, workers)))
+            assert "Traceback" not in gateway.said
+            assert gateway.events("a worker died; another is started") == []
+
+
+# -- stopping ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("signals", "workers"),
+    [
+        ([signal.SIGTERM], 1),
+        ([signal.SIGINT, signal.SIGTERM, signal.SIGINT], 2),
+        pytest.param([signal.SIGINT], 1, marks=pytest.mark.exhaustive),
+        pytest.param([signal.SIGTERM], 2, marks=pytest.mark.exhaustive),
+    ],
+    ids=lambda value: "+".join(number.name for number in value) if isinstance(value, list) else f"{value} workers",
+)
+async def test_live_streams_end_whole_within_the_grace_time_or_with_their_dialects_error(tmp_path, signals, workers):
+    go = asyncio.Event()
+    async with EvilUpstream(by_model(go)) as upstream:
+        path = config_file(tmp_path, upstream.url, grace_s=GRACE_S, workers=workers)
+        async with serving(tmp_path, "--config", str(path)) as gateway:
+            asked = [request(client, model) for model in ("ends", "hangs") for client in CLIENTS]
+            asked += [request("anthropic", "silent"), request("anthropic", "silent", stream=False)]
+            asking = [asyncio.create_task(ask(gateway.url, path, body=body)) for path, body in asked]
+            await begun(upstream, 10, sent=4)
+            await upstream.request(11)
+            gateway.signal(signals[0])
+            await eventually(lambda: refuses(gateway.port))
+            for number in signals[1:]:
+                gateway.signal(number)
+            go.set()
+            answers = await asyncio.gather(*asking)
+            assert await gateway.ended(within_s=STOP_S) == 0
+            await eventually(lambda: not gateway.workers())
+            log = gateway.events("request")
+    whole, broken, silent = answers[:5], answers[5:10], answers[10:]
+    for client, answer in zip(CLIENTS, whole, strict=True):
+        read = await collect(source_of([bytes(answer.body)]), client)
+        assert (read.clean, read.text, answer.end) == (True, TEXT, "complete"), client
+    for client, answer in zip(CLIENTS, broken, strict=True):
+        read = await collect(source_of([bytes(answer.body)]), client)
+        assert (read.clean, TEXT.startswith(read.text), answer.end) == (False, True, "complete"), client
+        assert "shutting down" in (read.report.provider_error or ("", ""))[1], client
+    for answer in silent:
+        failed = decode_error(answer.status, bytes(answer.body), "anthropic", answer.headers)
+        assert (answer.status, "shutting down" in failed.message) == (529, True)
+    assert sorted(line["ending"] for line in log) == ["broken"] * 5 + ["error"] * 2 + ["whole"] * 5
+
+
+async def test_an_idle_connection_does_not_hold_it(tmp_path):
+    async with EvilUpstream(good(UPSTREAM)) as upstream:
+        path = config_file(tmp_path, upstream.url, grace_s=60.0)
+        async with serving(tmp_path, "--config", str(path)) as gateway, RawClient(gateway.url) as client:
+            where, body = request("anthropic", "m")
+            await client.send("POST", where, body=body)
+            assert (await client.read_to_end()).end == "complete"
+            gateway.signal(signal.SIGTERM)
+            assert await gateway.ended() == 0  # START_S is less than the grace time
+
+
+# -- workers -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_worker_that_is_killed_takes_only_its_own_streams_and_another_is_started(tmp_path):
+    hanging, whole = 24, 20
+    script = as_asked(UPSTREAM)
+    hang = silence_midstream(UPSTREAM)
+    async with EvilUpstream(lambda asked: hang if asked.json()["model"] == "hangs" else script(asked)) as upstream:
+        path = config_file(tmp_path, upstream.url, grace_s=1.0, workers=2, keep_alive_s=0.5)
+        async with serving(tmp_path, "--config", str(path)) as gateway:
+            where, body = request("anthropic", "m")
+            for _ in range(whole):
+                assert b"message_stop" in (await ask(gateway.url, where, body=body)).body
+            where, body = request("anthropic", "hangs")
+            asking = [asyncio.create_task(ask(gateway.url, where, body=body)) for _ in range(hanging)]
+            await begun(upstream, hanging + whole, sent=4)
+            workers = gateway.workers()
+            assert len(workers) == 2
+            assert await gateway.counted("streams_active") == hanging
+            assert await gateway.counted("requests_total", ending="whole") == whole
+
+            killed = min(workers)
+            os.kill(killed, signal.SIGKILL)
+            await eventually(lambda: len(gateway.workers() - {killed}) == 2, within_s=START_S)
+            [died] = gateway.events("a worker died; another is started")
+            assert (died["pid"], died["exit"]) == (killed, -signal.SIGKILL)
+            lost = [task for task in asking if task.done()]
+            assert 0 < len(lost) < hanging  # both had some
+            assert {task.result().end for task in lost} <= {"cut", "reset"}
+            assert await gateway.counted("streams_active") == hanging - len(lost)
+            assert await gateway.counted("requests_total", ending="whole") == whole  # the dead one's too
+
+            where, body = request("ollama", "m")
+            answers = await asyncio.gather(*(ask(gateway.url, where, body=body) for _ in range(whole)))
+            assert all(b'"done":true' in answer.body for answer in answers)
+            gateway.signal(signal.SIGTERM)
+            assert await gateway.ended() == 0
+            kept = [task.result() for task in asking if task not in lost]
+            assert all(answer.body.count(b"event: error\n") == 1 for answer in kept)
+
+
+async def test_nobody_is_left_behind_by_a_parent_that_was_killed(tmp_path):
+    async with EvilUpstream(silence_midstream(UPSTREAM)) as upstream:
+        path = config_file(tmp_path, upstream.url, grace_s=2.0, workers=2)
+        async with serving(tmp_path, "--config", str(path)) as gateway:
+            where, body = request("anthropic", "m")
+            asking = asyncio.create_task(ask(gateway.url, where, body=body))
+            await begun(upstream, 1, sent=4)
+            workers = gateway.workers()
+            gateway.signal(signal.SIGKILL)
+            answer = await asking
+            assert answer.body.count(b"event: error\n") == 1  # they end as they do when they are told to
+            await eventually(lambda: not any(map(is_alive, workers)))
+            assert len(gateway.events("the parent is gone; its worker stops")) == 2
+
+
+# -- what it says ------------------------------------------------------------------------------------------------------
+
+FORGED = 'm\n{"event":"request","forged":true}\x1b[2J\u2028'
+
+
+async def test_the_log_is_one_line_of_json_for_each_request_whoever_answers_it(tmp_path):
+    async with EvilUpstream(as_asked(UPSTREAM)) as upstream:
+        path = config_file(tmp_path, upstream.url, workers=2)
+        async with serving(tmp_path, "--config", str(path)) as gateway:
+            asked = [request(client, "m", stream=stream) for client in CLIENTS for stream in (True, False)]
+            asked += [("/v1/chat/completions", b"{not json"), ("/v1/chat/completions", b""), ("/nowhere", b"")]
+            asked += [request("openai-chat", FORGED), request("openai-chat", "long" * 50)]
+            answers = await asyncio.gather(*(ask(gateway.url, path, body=body) for path, body in asked * 3))
+            for probe in ("/healthz", "/readyz"):  # asked every few seconds, and no requests
+                assert (await ask(gateway.url, probe, method="GET")).status == 200
+            gateway.signal(signal.SIGTERM)
+            assert await gateway.ended() == 0
+            log = gateway.log  # every line is an object
+    lines = [line for line in log if line["event"] == "request"]
+    assert sorted(line["request_id"] for line in lines) == sorted(a.headers["x-request-id"] for a in answers)
+    assert {"time", "level", "method", "path", "client", "status", "ending", "seconds"} <= lines[0].keys()
+    assert not any("forged" in line for line in lines)
+    assert sum(line.get("model") == FORGED for line in lines) == 3
+    assert {line["event"] for line in log} == {"serving", "request", "stopping"}

@@ -1,0 +1,89 @@
+"""The record of a request: what is left of it when it is over, as values for one line of the log."""
+
+import json
+from collections import Counter
+
+import orjson
+import pytest
+
+from streamkit.events import ProviderFailed
+from streamkit.gateway.record import TOLD_CHARS, LegOutcome, Record
+from streamkit.report import StreamReport
+
+
+def record(**values):
+    return Record("req_1", "POST", "/v1/messages", **{"client": "anthropic", "model": "m", "status": 200, **values})
+
+
+def leg(outcome="success", *, detail="", asked=(), **counts):
+    report = StreamReport()
+    for name, found in counts.items():
+        getattr(report, name).update(found)
+    lost = StreamReport()
+    lost.losses.update(asked)
+    return LegOutcome("one", outcome, 0.12345, detail, report, lost)
+
+
+def test_a_line_says_what_was_asked_and_what_became_of_it():
+    line = record(route="claude", stream=True, ending="whole", seconds=1.23456, first_byte_s=0.98765, keep_alives=2)
+    assert line.document() == {
+        "request_id": "req_1",
+        "method": "POST",
+        "path": "/v1/messages",
+        "client": "anthropic",
+        "model": "m",
+        "route": "claude",
+        "stream": True,
+        "status": 200,
+        "ending": "whole",
+        "seconds": 1.235,
+        "first_byte_s": 0.988,
+        "keep_alives": 2,
+    }
+
+
+def test_a_line_says_nothing_of_what_there_is_not():
+    assert (
+        not {"legs", "error", "verdicts", "repairs", "losses", "first_byte_s", "model"}
+        & record(model="").document().keys()
+    )
+
+
+def test_each_leg_stands_in_its_order_with_what_its_upstream_said():
+    line = record(legs=[leg("http_429", detail="slow down"), leg()]).document()
+    assert line["legs"] == [
+        {"upstream": "one", "outcome": "http_429", "seconds": 0.123, "detail": "slow down"},
+        {"upstream": "one", "outcome": "success", "seconds": 0.123},
+    ]
+
+
+def test_verdicts_repairs_and_losses_are_those_of_the_leg_that_answered():
+    first = leg("broken", verdicts={"truncated": 9}, repairs={"id_missing": 9})
+    last = leg(verdicts={"complete": 2}, repairs={"index_reused": 3}, losses={"call_id": 2}, asked={"parameter": 1})
+    line = record(legs=[first, last]).document()
+    assert line["verdicts"] == {"complete": 2}
+    assert line["repairs"] == {"index_reused": 3}
+    assert line["losses"] == {"call_id": 2, "parameter": 1}
+
+
+def test_what_an_upstream_says_at_length_is_cut():
+    line = record(error="e" * 100_000, legs=[leg("http_400", detail="d" * 100_000)]).document()
+    assert line["error"] == "e" * TOLD_CHARS
+    assert line["legs"][0]["detail"] == "d" * TOLD_CHARS
+
+
+def test_a_line_is_json_and_holds_none_of_the_reports_texts():
+    report = StreamReport(broken_frame=b"torso", provider_error=("server", "their words"))
+    report.failure = ProviderFailed("server", "their words")
+    report.withhold("call_withheld", "call_1", "weather", '{"city":')
+    line = record(legs=[LegOutcome("one", "cut", 1.0, "", report, StreamReport())]).document()
+    text = orjson.dumps(line).decode()
+    assert json.loads(text) == line
+    assert not any(word in text for word in ("torso", "their words", "weather", "city"))
+
+
+@pytest.mark.parametrize("name", ["verdicts", "repairs", "losses"])
+def test_counts_are_copies(name):
+    found = leg(**{name: {"x": 1}})
+    record(legs=[found]).document()[name]["x"] = 2
+    assert getattr(found.report, name) == Counter({"x": 1})
