@@ -1,4 +1,4 @@
-"""What the web tests have: a check for leaks, nginx. And what is too long for `make test`."""
+"""What the web tests have: a check for leaks, nginx. And what is too long for `make test`: it runs in `make test-all`."""
 
 import pytest
 

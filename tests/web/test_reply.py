@@ -99,7 +99,7 @@ async def test_an_error_before_the_model_spoke_is_a_status():
 
 
 async def test_an_error_behind_keep_alives_is_a_frame():
-    served = Served(Script(0.2, ROLE, ERROR))
+    served = Served(Script(0.6, ROLE, ERROR))
     response, body = await ask(served.answer)
     assert response.status == 200
     assert body.startswith(b"event: ping\n")
@@ -127,15 +127,15 @@ async def test_a_cut_before_the_model_spoke_is_a_status_and_after_it_a_frame():
 
 
 async def test_keep_alives_fill_every_silence_and_none_is_written_behind_the_end():
-    served = Served(Script(ROLE, TEXT, 0.3, STOP))
+    served = Served(Script(ROLE, TEXT, 0.6, STOP))
     _, body = await ask(served.answer)
-    assert 2 <= body.count(b"event: ping\n") <= 6
+    assert 2 <= body.count(b"event: ping\n") <= 12
     assert body.index(b"hello") < body.index(b"event: ping\n") < body.index(b"message_stop")
 
 
 @pytest.mark.parametrize("client", ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini"])
 async def test_the_silence_before_the_first_byte_is_filled_in_each_dialect_and_the_answer_still_reads(client):
-    served = Served(Script(0.2, ROLE, TEXT, STOP), client=client)
+    served = Served(Script(0.6, ROLE, TEXT, STOP), client=client)
     response, body = await ask(served.answer)
     assert response.status == 200
     assert b"hello" in body
@@ -201,8 +201,8 @@ async def test_a_reader_that_stalls_is_dropped_without_a_terminator():
         writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
         await eventually(lambda: served.reply is not None and served.reply.ending == "client stalled")
+        await eventually(lambda: script.closed)
         assert script.reads < 400  # nothing more was read for it
-        assert script.closed
         writer.close()
 
 
@@ -248,18 +248,18 @@ async def test_a_whole_answer_has_its_length():
 
 
 async def test_white_space_leads_a_slow_whole_answer_where_it_is_wanted():
-    response, body, reply = await whole(0.2, Delivery(keep_alive_s=0.05, whole_keep_alive=True))
+    response, body, reply = await whole(0.6, Delivery(keep_alive_s=0.05, whole_keep_alive=True))
     assert response.status == 200
     assert body.startswith(b" ")
     assert orjson.loads(body) == {"answer": 1}
     assert reply.keep_alives == len(body) - 12
-    _, body, _ = await whole(0.2, Delivery(keep_alive_s=0.05))
+    _, body, _ = await whole(0.6, Delivery(keep_alive_s=0.05))
     assert body == b'{"answer":1}'
 
 
 async def test_an_error_behind_white_space_is_a_body():
     failed = ProviderFailed("rate_limit", "too fast", retry_after_s=2.5)
-    response, body, _ = await whole(0.2, Delivery(keep_alive_s=0.05, whole_keep_alive=True), failed)
+    response, body, _ = await whole(0.6, Delivery(keep_alive_s=0.05, whole_keep_alive=True), failed)
     assert (response.status, orjson.loads(body)["error"]["message"]) == (200, "too fast")
     response, body, _ = await whole(0, Delivery(), failed)
     assert (response.status, response.headers["Retry-After"]) == (429, "3")
