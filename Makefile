@@ -6,7 +6,7 @@ DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 2
 PORT ?= 8080
 # Many runs of the same lines: tracing them for coverage takes four times as long and shows nothing more.
-LAWS := tests/laws tests/clients tests/gateway/clients tests/test_field_failures.py tests/test_vectors.py tests/test_round_trips.py \
+LAWS := tests/laws tests/clients tests/web tests/gateway tests/test_field_failures.py tests/test_vectors.py tests/test_round_trips.py \
 	tests/test_matrix.py tests/test_replay.py tests/tool_calls/test_partial_json.py
 
 .PHONY: run demo test test-all lint docs clean
