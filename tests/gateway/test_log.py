@@ -189,14 +189,13 @@ async def test_the_query_is_not_in_a_line(caplog):
 
 async def test_a_client_that_sends_no_http_forges_no_line(caplog):
     caplog.set_level(logging.DEBUG)
+    line = b'POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: canary-1\x01\n{"event":"forged"}\r\n\r\n'
     async with (
         EvilUpstream(as_asked("openai-chat")) as evil,
         gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
         RawClient(running.url) as client,
     ):
-        await client.send_bytes(
-            b'POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: canary-1\x01\n{"event":"forged"}\r\n\r\n'
-        )
+        await client.send_bytes(line)
         assert (await client.read_to_end()).status == 400
     texts = [FORMS[form].format(record) for record in caplog.records for form in FORMS]
     assert any("BadHttpMessage" in text for text in texts)

@@ -4,12 +4,14 @@ Where a threat is met elsewhere: docs/explanation/threat-model.md.
 """
 
 import asyncio
+import contextlib
 import gc
 import gzip
 import json
 import re
 import tracemalloc
 import zlib
+from pathlib import Path
 from urllib.parse import unquote
 
 import orjson
@@ -37,6 +39,7 @@ from tests.web.raw_client import RawClient, ask
 from tests.web.serving import eventually
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
+ROOT = Path(__file__).parents[2]
 CLIENTS = ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini"]
 MIB = 1 << 20
 CHUNKED = {"Transfer-Encoding": "chunked"}
@@ -386,11 +389,11 @@ async def test_t7_no_bytes_of_one_request_are_taken_for_another(case):
         reader, writer = await asyncio.open_connection("127.0.0.1", int(running.url.rpartition(":")[2]))
         writer.write(CORPUS[case])
         await writer.drain()
-        try:
+        answer = b""
+        with contextlib.suppress(TimeoutError):  # it waits for the rest of a body, or for the next request
             async with asyncio.timeout(0.3):
-                answer = await reader.read()
-        except TimeoutError:  # it waits for the rest of a body, or for the next request
-            answer = b""
+                while data := await reader.read(9999):
+                    answer += data
         writer.close()
         await writer.wait_closed()
         await eventually(lambda: running.counted("streams_active") == 0)
@@ -586,24 +589,30 @@ async def test_t10_there_is_nothing_to_come_back_to_and_ids_cannot_be_guessed():
 @pytest.mark.parametrize("upstream", ["openai-chat", "anthropic", "ollama"])
 async def test_t11_an_answer_that_was_cut_is_no_success_however_well_http_ends(client, upstream):
     data = b"".join(speech(upstream))
-    cuts = range(1, len(data) - len(data) // 8, max(1, len(data) // 16))
-    evil = EvilUpstream(*(good(upstream, [data[:cut]]) for cut in cuts))
-    async with evil, gateway(config_of([upstream_at(evil, upstream)])) as running:
-        for _cut in cuts:
+    cuts = range(1, len(data), max(1, len(data) // 16))
+    endings = []
+    async with (
+        EvilUpstream(*(good(upstream, [data[:cut]]) for cut in cuts)) as evil,
+        gateway(config_of([upstream_at(evil, upstream)])) as running,
+    ):
+        for _ in cuts:
             answer = await asked(running, client, tools=True)
             assert answer.end == "complete"
             if answer.status != 200:
                 assert told(answer, client).message
+                endings.append("error")
                 continue
             response = await read(answer, client)
+            endings.append("whole" if response.clean else "broken")
             if response.clean:  # the cut was behind the completion point
                 assert response.choices[0].text == TEXT
                 assert orjson.loads(response.choices[0].tool_calls[0].arguments)
-                continue
-            assert b"[DONE]" not in answer.body
-            assert b"message_stop" not in answer.body
-            assert b"response.completed" not in answer.body
-            assert b'"done":true' not in answer.body
+            else:
+                ends = b"[DONE]", b"message_stop", b"response.completed", b'"done":true'
+                assert not any(end in answer.body for end in ends)
+    assert endings.index("broken") < len(endings) // 2  # errors first, then broken streams, whole ones at the end
+    assert endings.count("broken") > 5
+    assert "whole" not in endings[:8]
 
 
 # -- T13: names without end --------------------------------------------------------------------------------------------
@@ -667,3 +676,21 @@ async def test_t13_what_is_remembered_of_models_is_bounded():
                 assert (await asked(running, model=f"m-{number}")).status == 429
     assert [request.json()["model"] for request in evil.requests] == [f"there-{number}" for number in range(5)]
     assert Memory().resting == {}
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_threat_model_has_each_threat_and_names_tests_that_there_are():
+    page = (ROOT / "docs" / "explanation" / "threat-model.md").read_text("utf-8")
+    rows = re.findall(r"^\| (T\d+) \|(.*)\|$", page, re.MULTILINE)
+    assert [name for name, _ in rows] == [f"T{number}" for number in range(1, 15)]
+    here = {name.split("_")[1] for name in globals() if re.match(r"test_t\d+_", name)}
+    for name, row in rows:
+        shown = row.rpartition("|")[2]
+        files = re.findall(r"`(tests/[\w/]+\.py)`", shown)
+        named = re.findall(r"`test_(t\d+)_…`", shown)
+        assert files or named, name
+        assert all((ROOT / path).is_file() for path in files), name
+        assert set(named) <= here, name
+    assert here == set(re.findall(r"`test_(t\d+)_…`", page))
