@@ -58,7 +58,7 @@ from streamkit.pipeline import Stage
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport, Withheld
 from streamkit.tool_calls.call import Call, Choice
-from streamkit.tool_calls.ending import derives, missing_end, stop_reason, strongest
+from streamkit.tool_calls.ending import derives, is_cut, missing_end, stop_reason, strongest
 from streamkit.tool_calls.identity import Identity
 
 log = logging.getLogger("streamkit.tool_calls")
@@ -366,7 +366,7 @@ class ToolCallAccumulator:
                 if not call.finished:
                     call.snapshot, call.sent = False, True  # nothing is held any longer
                     self._send(call)
-                    self._finish(call, ended=ended)
+                    self._finish(call, ended=ended and not is_cut(choice, call))
 
 
 #: What may follow an error without being content.

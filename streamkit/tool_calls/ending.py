@@ -7,11 +7,12 @@ Stop reasons are advisory while the stream goes on: calls may follow them, and s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from streamkit.events import ResponseFinished, StopReason, StopReasonSeen, TerminatorSeen
 from streamkit.policy import Policy
 from streamkit.report import StreamReport
-from streamkit.tool_calls.call import Choice
+from streamkit.tool_calls.call import Call, Choice
 
 #: error > length, content filter > tool calls > stop (design.md §4). Others are more telling than a plain stop.
 RANK: dict[StopReason, int] = {
@@ -28,6 +29,9 @@ RANK: dict[StopReason, int] = {
     "other": 2,
     "stop": 1,
 }
+
+#: Reasons at which a model stops in the middle of what it writes.
+CUTTING: Final[frozenset[StopReason]] = frozenset({"length", "context_full", "content_filter"})
 
 
 def missing_end(
@@ -71,6 +75,16 @@ def derives(choices: Mapping[int, Choice], terminator: TerminatorSeen | None, po
 def strongest(choice: Choice) -> StopReasonSeen:
     """The reason that ranks highest among those given."""
     return max(choice.reasons, key=lambda seen: RANK[seen.reason])
+
+
+def is_cut(choice: Choice, call: Call) -> bool:
+    """Whether a call that the wire did not end was the one being written when the model was stopped.
+
+    Asked of text that cannot tell by itself: free text, and none at all, which would otherwise mean ``{}`` (L3).
+    """
+    if call is not choice.last or strongest(choice).reason not in CUTTING:
+        return False
+    return call.kind == "custom" or not call.text.whole().strip()
 
 
 def stop_reason(number: int, choice: Choice, report: StreamReport) -> ResponseFinished:

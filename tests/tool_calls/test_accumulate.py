@@ -551,3 +551,27 @@ def test_the_log_counts_what_was_appended_and_not_what_was_dropped(caplog):
         "+1 characters, 8 in all",
         "finished with 8 characters",
     ]
+
+
+CUT_CALLS = [
+    ("no arguments at length", [d(0, "a", "f", ""), LENGTH], ["truncated"]),
+    ("blank arguments at length", [d(0, "a", "f", " "), LENGTH], ["truncated"]),
+    ("nothing but the name at a filter", [d(0, "a", "f"), seen("content_filter")], ["truncated"]),
+    ("a call without arguments, and one that was being written", [d(0, "a", "f", ""), d(1, "b", "g", ""), LENGTH], ["empty", "truncated"]),
+    ("a whole object tells by itself", [d(0, "a", "f", "{}"), LENGTH], ["complete"]),
+    ("the wire ended it", [d(0, "a", "f", ""), END(0), LENGTH], ["empty"]),
+    ("the model ended by itself", [d(0, "a", "f", ""), CALLS], ["empty"]),
+    ("free text at length", [d(0, "a", "f", "print(", kind="custom"), LENGTH], ["truncated"]),
+    ("free text", [d(0, "a", "f", "print(", kind="custom"), CALLS], ["complete"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("events", "verdicts"), [pytest.param(*row[1:], id=row[0].replace(" ", "-")) for row in CUT_CALLS]
+)
+def test_what_the_model_was_writing_when_it_was_stopped_is_not_taken_for_a_call_without_arguments(events, verdicts):
+    """L3: empty arguments mean ``{}``, and a client would run them."""
+    out, report = accumulate([ChoiceStarted(), *events, DONE])
+    assert report.clean
+    checked = JSONChecker().feed(out)
+    assert [event.verdict.kind for event in checked if type(event) is ToolCallFinished] == verdicts
