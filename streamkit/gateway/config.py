@@ -79,6 +79,10 @@ class Server:
     #: How long a client may take none of the bytes that wait for it before it is dropped: it costs memory, and an upstream's
     #: connection.
     stall_s: float = field(default=DEFAULT_DELIVERY.stall_s, validator=gt(0))
+    #: How long a client's connection may stay without a request, and how long a request's headers may take. What is in front
+    #: has to give up first, or a request meets a connection that is being closed: nginx and AWS balancers keep theirs for
+    #: 60 s, Google's for 600 s.
+    idle_connection_s: float = field(default=75.0, validator=gt(0))
     #: What is tolerated of upstreams: `strict` repairs nothing, `lenient` accepts more ends and splits calls.
     policy: PolicyName = "tolerant"
 

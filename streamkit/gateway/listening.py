@@ -1,6 +1,6 @@
 """Ports: an application on one, and one that several processes have together.
 
-Source: limits.md §1 (nginx and others keep connections for 60 s), T8.
+Source: limits.md T8.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from aiohttp import web
 
 from streamkit.errors import UsageError
 
-#: An idle connection, and a request whose headers do not come, are closed after this; proxies keep theirs for 60 s.
-KEEPALIVE_S: Final = 75.0
 #: What aiohttp may take behind the grace time to close what is left.
 CLOSE_S: Final = 1.0
 #: The system's own queue of connections that nobody accepted yet.
@@ -25,17 +23,18 @@ CLIENTS: Final = "clients"
 
 @asynccontextmanager
 async def listening(
-    app: web.Application, address: tuple[str, int], *, shared: bool = False, what: str = CLIENTS
+    app: web.Application, address: tuple[str, int], *, idle_s: float, shared: bool = False, what: str = CLIENTS
 ) -> AsyncGenerator[tuple[str, int], None]:
     """Serve ``app`` there; yields the address, with the port that was taken for 0. Leaving ends it as gracefully as it can.
 
+    A connection without a request under way, one whose headers do not come included, is closed after ``idle_s`` seconds.
     ``shared``: other processes listen there too. Raises UsageError, which says for ``what`` it was, where it can't be had.
     """
     runner = web.AppRunner(
         app,
         handler_cancellation=True,  # a client that leaves is heard of at once
         access_log=None,  # the gateway has its own line
-        keepalive_timeout=KEEPALIVE_S,
+        keepalive_timeout=idle_s,
         shutdown_timeout=CLOSE_S,
     )
     await runner.setup()

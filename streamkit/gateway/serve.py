@@ -71,7 +71,10 @@ async def _alone(config: Config, announce: Callable[[str], None]) -> int:
     stop = stopped()
     metrics = Metrics()
     public, address = gateway_app(config, metrics), (config.server.host, config.server.port)
-    async with _private(config, metrics) as private, listening(public, address) as bound:
+    async with (
+        _private(config, metrics) as private,
+        listening(public, address, idle_s=config.server.idle_connection_s) as bound,
+    ):
         announce(url_of(bound))
         _say(config, bound, private)
         await stop.wait()
@@ -117,7 +120,8 @@ async def _work(config: Config, listens: Connection) -> None:
     stop = stopped()
     _stop_with_parent(stop)
     address = config.server.host, config.server.port
-    async with listening(gateway_app(config, Metrics()), address, shared=True):
+    idle_s = config.server.idle_connection_s
+    async with listening(gateway_app(config, Metrics()), address, idle_s=idle_s, shared=True):
         listens.close()
         await stop.wait()
     # a terminal sends its signal to all, and the parent one more: that may not change the exit status
@@ -191,7 +195,8 @@ async def _private(config: Config, metrics: Metrics | None) -> AsyncGenerator[tu
     if address is None:
         yield None
         return
-    async with listening(private_app(metrics), address, what="/metrics (server.private)") as bound:
+    what, idle_s = "/metrics (server.private)", config.server.idle_connection_s
+    async with listening(private_app(metrics), address, idle_s=idle_s, what=what) as bound:
         yield bound
 
 

@@ -7,11 +7,11 @@ import pytest
 from aiohttp import ClientSession, web
 
 from streamkit.errors import UsageError
-from streamkit.gateway import listening as module
 from streamkit.gateway.listening import listening, reserved, url_of
 from tests.web.raw_client import RawClient
 
 HOST = "127.0.0.1"
+IDLE_S = 75.0
 
 
 async def hello(_request):
@@ -34,9 +34,9 @@ def reason(port, what):
 
 
 async def test_a_port_that_somebody_has_is_told_with_what_it_was_for():
-    async with listening(application(), (HOST, 0)) as (_, port):
+    async with listening(application(), (HOST, 0), idle_s=IDLE_S) as (_, port):
         with pytest.raises(UsageError, match=reason(port, "metrics")):
-            async with listening(application(), (HOST, port), what="metrics"):
+            async with listening(application(), (HOST, port), idle_s=IDLE_S, what="metrics"):
                 pass
         with pytest.raises(UsageError, match=reason(port, "clients")):
             reserved((HOST, port))
@@ -46,8 +46,8 @@ async def test_a_port_is_shared_with_those_whom_it_was_reserved_for_and_with_no_
     with reserved((HOST, 0)) as held:
         port = held.getsockname()[1]
         async with (
-            listening(application(), (HOST, port), shared=True),
-            listening(application(), (HOST, port), shared=True),
+            listening(application(), (HOST, port), idle_s=IDLE_S, shared=True),
+            listening(application(), (HOST, port), idle_s=IDLE_S, shared=True),
         ):
             assert await says_hello(port)
             with pytest.raises(UsageError, match=reason(port, "clients")):
@@ -58,12 +58,12 @@ async def test_a_port_is_shared_with_those_whom_it_was_reserved_for_and_with_no_
 async def test_connections_that_linger_in_the_system_do_not_keep_the_next_one_from_the_port(shared):
     with reserved((HOST, 0)) as held:
         port = held.getsockname()[1]
-    async with listening(application(), (HOST, port), shared=shared):
+    async with listening(application(), (HOST, port), idle_s=IDLE_S, shared=shared):
         _, writer = await asyncio.open_connection(HOST, port)
     writer.close()  # behind the server, which so has the connection that lingers
     await writer.wait_closed()
     reserved((HOST, port)).close()
-    async with listening(application(), (HOST, port)):
+    async with listening(application(), (HOST, port), idle_s=IDLE_S):
         assert await says_hello(port)
 
 
@@ -72,23 +72,21 @@ async def test_connections_that_linger_in_the_system_do_not_keep_the_next_one_fr
 )
 async def test_an_interface_that_is_not_there_is_told(host, words):
     with pytest.raises(UsageError, match=words):
-        async with listening(application(), (host, 1)):
+        async with listening(application(), (host, 1), idle_s=IDLE_S):
             pass
     with pytest.raises(UsageError, match=words):
         reserved((host, 1))
 
 
 @pytest.mark.parametrize("sent", [b"", b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nX-Slow: "], ids=["nothing", "half"])
-async def test_a_connection_on_which_no_request_comes_is_closed(monkeypatch, sent):
-    monkeypatch.setattr(module, "KEEPALIVE_S", 0.2)
-    async with listening(application(), (HOST, 0)) as bound, RawClient(url_of(bound)) as client:
+async def test_a_connection_on_which_no_request_comes_is_closed(sent):
+    async with listening(application(), (HOST, 0), idle_s=0.2) as bound, RawClient(url_of(bound)) as client:
         await client.send_bytes(sent)
         assert (await client.read_to_end()).end in {"cut", "reset"}
 
 
-async def test_header_lines_that_trickle_in_do_not_keep_it(monkeypatch):
-    monkeypatch.setattr(module, "KEEPALIVE_S", 0.3)
-    async with listening(application(), (HOST, 0)) as bound, RawClient(url_of(bound)) as client:
+async def test_header_lines_that_trickle_in_do_not_keep_it():
+    async with listening(application(), (HOST, 0), idle_s=0.3) as bound, RawClient(url_of(bound)) as client:
         await client.send_bytes(b"POST / HTTP/1.1\r\n")
         reading = asyncio.create_task(client.read_to_end())
         while not reading.done():
@@ -110,7 +108,7 @@ async def test_version_6_too():
     with reserved(("::1", 0)) as held:
         port = held.getsockname()[1]
         async with (
-            listening(application(), ("::1", port), shared=True) as bound,
+            listening(application(), ("::1", port), idle_s=IDLE_S, shared=True) as bound,
             ClientSession() as session,
             session.get(url_of(bound)) as response,
         ):
