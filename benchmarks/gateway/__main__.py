@@ -1,0 +1,81 @@
+"""What the gateway costs, adds and bears, beside a byte-for-byte relay. Linux only; about five minutes.
+
+    python -m benchmarks.gateway                       # everything, printed
+    python -m benchmarks.gateway --only cost,many      # some of it
+    python -m benchmarks.gateway --write               # docs/benchmarks/gateway.{md,json} as well
+
+Two cores that nobody else uses give steady figures. It ends with 1 where a goal was not held.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import orjson
+
+from benchmarks.gateway.findings import FINDINGS, Finding
+from benchmarks.gateway.measures import FULL, MEASURES, TINY, Bench, Seen, Sizes
+from benchmarks.gateway.page import machine, page
+from benchmarks.gateway.process import ROOT, gateway, relay, upstream
+
+PAGES = ROOT / "docs" / "benchmarks"
+
+
+def measure(names: list[str], sizes: Sizes) -> dict[str, Seen]:
+    """Run what is named against a gateway and a relay that live as long."""
+    began = time.monotonic()
+
+    def say(what: str) -> None:
+        print(f"\r\x1b[K{time.monotonic() - began:5.0f} s  {what}", end="", file=sys.stderr, flush=True)
+
+    with (
+        tempfile.TemporaryDirectory(prefix="streamkit-bench-") as folder,
+        upstream(Path(folder)) as model,
+        relay(Path(folder), model) as yardstick,
+        gateway(Path(folder), model) as served,
+    ):
+        bench = Bench(model, yardstick, served, sizes, say)
+        seen = {}
+        for name in names:
+            seen[name] = MEASURES[name](bench)
+    print("\r\x1b[K", end="", file=sys.stderr)
+    return seen
+
+
+def line(finding: Finding) -> str:
+    held = "" if finding.held is None else "held: " if finding.held else "NOT HELD: "
+    goal = f"   [{held}{finding.goal}]" if finding.goal else ""
+    return f"  {finding.name}: {finding.measured}{goal}"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gateway", description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default=",".join(MEASURES), help=f"some of {', '.join(MEASURES)}")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks/gateway.md and .json")
+    parser.add_argument("--tiny", action="store_true", help="the least of everything, to see that it runs")
+    options = parser.parse_args(arguments)
+    names = options.only.split(",")
+    if unknown := set(names) - set(MEASURES):
+        parser.error(f"there is no {', '.join(sorted(unknown))}")
+    facts = {**machine(), "load_before": os.getloadavg()[0]}
+    seen = measure(names, TINY if options.tiny else FULL)
+    facts["load_after"] = os.getloadavg()[0]
+    lost = 0
+    for name in names:
+        print(name)
+        for finding in FINDINGS[name](seen[name]):
+            lost += finding.held is False
+            print(line(finding))
+    if options.write:
+        (PAGES / "gateway.md").write_text(page(facts, seen), "utf-8")
+        (PAGES / "gateway.json").write_bytes(orjson.dumps({"machine": facts, **seen}, option=orjson.OPT_INDENT_2))
+    return 1 if lost else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

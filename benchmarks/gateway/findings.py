@@ -1,0 +1,188 @@
+"""What the measurements say: each figure with its goal, and whether it was held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from statistics import median
+from typing import Any, Final
+
+from attrs import frozen
+
+from benchmarks.gateway.measures import Seen
+
+CPU_RATIO: Final = 1.3
+LATE_MS: Final = 20.0
+LEFT_MS: Final = 250.0
+BESIDE_RATIO, BESIDE_MS = 1.2, 5.0
+SLOW_MIB, ROOM_MIB = 1, 64
+MIB: Final = 1024 * 1024
+
+
+@frozen
+class Finding:
+    """A line of the table. ``held`` is None where there is no goal."""
+
+    name: str
+    measured: str
+    goal: str = ""
+    held: bool | None = None
+
+
+@frozen
+class Spread:
+    """A figure of each round."""
+
+    values: tuple[float, ...]
+
+    @property
+    def middle(self) -> float:
+        return median(self.values)
+
+    def __format__(self, spec: str) -> str:
+        low, high = min(self.values), max(self.values)
+        return f"{self.middle:{spec}} ({low:{spec}}–{high:{spec}})"  # noqa: RUF001 - a range
+
+
+def findings(seen: Mapping[str, Seen]) -> list[Finding]:
+    """The lines for what was measured."""
+    return [line for name, told in FINDINGS.items() if name in seen for line in told(seen[name])]
+
+
+def of_each(rounds: Iterable[Seen], leg: str, *path: str) -> Spread:
+    """One figure of a leg's clients."""
+    return Spread(tuple(_at(one[leg]["groups"]["all"], path) for one in rounds))
+
+
+def _at(values: Any, path: Iterable[str]) -> float:
+    for key in path:
+        values = values[key]
+    return float(values)
+
+
+def _complete(rounds: Iterable[Seen]) -> Finding:
+    groups = [group for one in rounds for leg in one.values() for group in leg["groups"].values()]
+    streams, complete = sum(group["streams"] for group in groups), sum(group["complete"] for group in groups)
+    faults = {fault for group in groups for fault in group["faults"]}
+    measured = f"{complete:,} of {streams:,}" + (f"; {'; '.join(sorted(faults))}" if faults else "")
+    return Finding("streams that came whole, text compared", measured, "all", complete == streams)
+
+
+def _cpu_us(result: Seen, leg: str) -> float:
+    """Microseconds of CPU an event, where all streams are under way."""
+    return float(result["cpu"][leg]["window_s"]) * 1e6 / int(result["groups"]["all"]["window_events"])
+
+
+def _whole_us(result: Seen, leg: str) -> float:
+    return float(result["cpu"][leg]["whole_s"]) * 1e6 / int(result["groups"]["all"]["events"])
+
+
+def _cost(seen: Seen) -> Iterator[Finding]:
+    rounds = seen["rounds"]
+    load = f"{seen['streams']} streams × {1 / seen['gap_s']:g} events/s"  # noqa: RUF001 - times
+    for what, figure, goal in (
+        ("CPU an event", _cpu_us, CPU_RATIO),
+        (f"CPU an event, with what {seen['events']} events' request and end cost", _whole_us, None),
+    ):
+        relay = Spread(tuple(figure(one["relay"], "relay") for one in rounds))
+        gateway = Spread(tuple(figure(one["gateway"], "gateway") for one in rounds))
+        ratio = Spread(tuple(g / r for g, r in zip(gateway.values, relay.values, strict=True)))
+        yield Finding(f"{what}, byte relay, {load}", f"{relay:.1f} µs")
+        yield Finding(f"{what}, gateway (Chat to Anthropic), {load}", f"{gateway:.1f} µs")
+        held = None if goal is None else ratio.middle <= goal
+        yield Finding(f"{what}, gateway over relay", f"{ratio:.2f}", f"at most {goal}" if goal else "", held)
+    for leg in ("relay", "gateway"):
+        for what, path in (("to the first byte", "first_byte_ms"), ("lateness of an event", "lateness_ms")):
+            for percent in ("p50", "p99"):
+                added = Spread(
+                    tuple(
+                        one[leg]["groups"]["all"][path][percent] - one["direct"]["groups"]["all"][path][percent]
+                        for one in rounds
+                    )
+                )
+                yield Finding(f"added {what}, {percent}, {leg} minus direct", f"{added:.2f} ms")
+    for leg in ("direct", "relay", "gateway"):
+        gaps = " / ".join(f"{of_each(rounds, leg, 'gap_ms', percent).middle:.1f}" for percent in ("p50", "p90", "p99"))
+        yield Finding(f"gap between events, p50 / p90 / p99, {leg}", f"{gaps} ms")
+    for leg in ("relay", "gateway"):
+        clumped = Spread(
+            tuple(one[leg]["groups"]["all"]["clumped"] - one["direct"]["groups"]["all"]["clumped"] for one in rounds)
+        )
+        yield Finding(f"clumping index, {leg} minus direct", f"{clumped:.4f}")
+    yield _complete(rounds)
+
+
+def _many(seen: Seen) -> Iterator[Finding]:
+    rounds = seen["rounds"]
+    relay, gateway = (of_each(rounds, leg, "lateness_ms", "p99") for leg in ("relay", "gateway"))
+    load = f"{seen['streams']} streams × {1 / seen['gap_s']:g} events/s"  # noqa: RUF001 - times
+    yield Finding(f"p99 lateness, byte relay, {load}", f"{relay:.1f} ms")
+    yield Finding(
+        f"p99 lateness, gateway, {load}",
+        f"{gateway:.1f} ms",
+        f"at most the relay's + {LATE_MS:g} ms",
+        gateway.middle <= relay.middle + LATE_MS,
+    )
+    ratio = Spread(tuple(g / r for g, r in zip(gateway.values, relay.values, strict=True)))
+    yield Finding("p99 lateness, gateway over relay", f"{ratio:.2f}")
+    yield _complete(rounds)
+
+
+def _leaving(seen: Seen) -> Iterator[Finding]:
+    for case, times in seen["ms"].items():
+        known = sorted(time for time in times if time is not None)
+        missed = len(times) - len(known)
+        if known:
+            p50, p99 = known[round((len(known) - 1) * 0.5)], known[round((len(known) - 1) * 0.99)]
+            measured = f"{p50:.1f} / {p99:.1f} / {known[-1]:.1f} ms" + (f", {missed} never" if missed else "")
+        else:
+            p99, measured = float("inf"), "never"
+        goal = f"p99 at most {LEFT_MS:g} ms"
+        yield Finding(f"upstream let go, p50 / p99 / max: {case}", measured, goal, not missed and p99 <= LEFT_MS)
+
+
+def _slow(seen: Seen) -> Iterator[Finding]:
+    rounds = seen["rounds"]
+    alone, beside = (
+        Spread(tuple(one[leg]["groups"]["normal"]["lateness_ms"]["p99"] for one in rounds))
+        for leg in ("without", "with")
+    )
+    what = f"p99 lateness of {seen['streams']} normal streams"
+    yield Finding(f"{what}, alone", f"{alone:.1f} ms")
+    yield Finding(
+        f"{what}, beside {seen['readers']} readers of 1 KiB/s",
+        f"{beside:.1f} ms",
+        f"at most {BESIDE_RATIO} times as much + {BESIDE_MS:g} ms",
+        beside.middle <= BESIDE_RATIO * alone.middle + BESIDE_MS,
+    )
+    grown = max(one["with"]["rss"]["gateway"]["peak"] for one in rounds) - rounds[0]["with"]["rss"]["gateway"]["before"]
+    bound = seen["readers"] * SLOW_MIB + ROOM_MIB
+    goal = f"at most {seen['readers']} × {SLOW_MIB} MiB + {ROOM_MIB} MiB"  # noqa: RUF001 - times
+    yield Finding("memory (RSS) above start, at most", f"{grown / MIB:.0f} MiB", goal, grown <= bound * MIB)
+    dropped = sum(len(one["with"]["dropped"]) for one in rounds)
+    yield Finding("slow readers that were dropped", str(dropped), "none", not dropped)
+    yield _complete(rounds)
+
+
+def _flood(seen: Seen) -> Iterator[Finding]:
+    rounds = seen["rounds"]
+    for leg in ("direct", "relay", "gateway"):
+        rate = Spread(
+            tuple(one[leg]["groups"]["all"]["events"] / one[leg]["groups"]["all"]["seconds"] / 1000 for one in rounds)
+        )
+        yield Finding(f"events/s, {seen['streams']} streams as fast as they are taken, {leg}", f"{rate:.1f} thousand")
+    for leg in ("relay", "gateway"):
+        per_cpu = Spread(
+            tuple(one[leg]["groups"]["all"]["events"] / one[leg]["cpu"][leg]["whole_s"] / 1000 for one in rounds)
+        )
+        yield Finding(f"events for a second of its CPU, {leg}", f"{per_cpu:.1f} thousand")
+    yield _complete(rounds)
+
+
+FINDINGS: Final = {"cost": _cost, "many": _many, "leaving": _leaving, "slow": _slow, "flood": _flood}
+TITLES: Final = {
+    "cost": "What it costs and adds",
+    "many": "Many streams",
+    "leaving": "Clients that leave",
+    "slow": "Slow readers",
+    "flood": "As fast as it goes",
+}

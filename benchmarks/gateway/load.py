@@ -1,0 +1,224 @@
+"""The clients: ``python -m benchmarks.gateway.load``, a plan in JSON on standard input, what they saw on standard output.
+
+They write and read over asyncio's transports and note when which bytes came; what is in them is looked at when all is over.
+CPU and memory of the processes that are measured are read here, where it is known how far the load is.
+
+A plan has ``groups`` of clients (see ``Group``), ``pids`` by name, and the ``window_s`` in which events and CPU are counted,
+in seconds from the start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import random
+import socket
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import orjson
+from attrs import define, field, frozen
+
+from benchmarks.gateway.process import cpu_ns, rss_bytes
+from benchmarks.gateway.reading import Answer, Reads, clumped, quantiles_ms
+from benchmarks.gateway.script import Script
+
+LOOK_S: Final = 0.05
+#: A client that reads at a pace reads so often, and its system holds little for it.
+SIP_S: Final = 0.25
+LITTLE_BYTES: Final = 4096
+PATHS: Final = {"anthropic": "/v1/messages", "openai-chat": "/v1/chat/completions"}
+FAULTS_TOLD: Final = 3
+
+
+@frozen(kw_only=True)
+class Group:
+    """Clients of one kind. The script's times are exact; the clients' beginnings are spread by a seed."""
+
+    name: str
+    port: int
+    dialect: Literal["anthropic", "openai-chat"]
+    script: Mapping[str, Any]
+    streams: int
+    after_s: float = 0.0  #: when the first begins
+    spread_s: float = 0.0  #: in which the others follow
+    pace_bytes_s: int | None = None  #: they read no faster, and leave when the other groups are through
+    model: str = "{}"  #: the script's name, as this server wants it
+    headers: Mapping[str, str] = field(factory=dict)
+
+
+def request_bytes(group: Group, script: Script, *, stream: bool = True) -> bytes:
+    """What a client sends."""
+    body: dict[str, Any] = {
+        "model": group.model.format(script),
+        "stream": stream,
+        "max_tokens": 4096,
+        "messages": [{"role": "user", "content": "Say what the script says."}],
+    }
+    data = orjson.dumps(body)
+    headers = {"Host": "127.0.0.1", "Content-Type": "application/json", "Content-Length": str(len(data))}
+    if group.dialect == "anthropic":
+        headers["anthropic-version"] = "2023-06-01"
+    headers |= {"Connection": "close", **group.headers}
+    lines = [f"POST {PATHS[group.dialect]} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items())]
+    return "\r\n".join([*lines, "", ""]).encode() + data
+
+
+class Client(asyncio.Protocol):
+    """One that reads as fast as it comes."""
+
+    def __init__(self, request: bytes) -> None:
+        self.seen = Reads()
+        self.sent_ns = 0
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._request = request
+        self._reads = self.seen.reads
+
+    def connection_made(self, transport: Any) -> None:
+        self.sent_ns = time.monotonic_ns()
+        transport.write(self._request)
+
+    def data_received(self, data: bytes) -> None:
+        self._reads.append((time.monotonic_ns(), data))
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+
+@define
+class Done:
+    """What became of one client."""
+
+    group: Group
+    script: Script
+    sent_ns: int
+    answer: Answer
+
+
+async def ask(group: Group, script: Script, wait_s: float, patience_s: float) -> Done:
+    """One client that reads to the end."""
+    await asyncio.sleep(wait_s)
+    client = Client(request_bytes(group, script))
+    transport, _ = await asyncio.get_running_loop().create_connection(lambda: client, "127.0.0.1", group.port)
+    try:
+        async with asyncio.timeout(patience_s):
+            await client.ended
+    except TimeoutError:
+        transport.abort()
+    return Done(group, script, client.sent_ns, client.seen.answer(group.dialect, script))
+
+
+async def sip(group: Group, script: Script, wait_s: float) -> int:
+    """One client that reads at its pace, for ever; returns never, and is cancelled."""
+    await asyncio.sleep(wait_s)
+    loop = asyncio.get_running_loop()
+    with socket.socket() as sock:
+        sock.setblocking(False)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, LITTLE_BYTES)
+        await loop.sock_connect(sock, ("127.0.0.1", group.port))
+        await loop.sock_sendall(sock, request_bytes(group, script))
+        while await loop.sock_recv(sock, int((group.pace_bytes_s or 0) * SIP_S)):  # noqa: ASYNC110 - it is a pace
+            await asyncio.sleep(SIP_S)
+    raise RuntimeError("a slow reader was dropped")
+
+
+@define
+class Meters:
+    """CPU and memory of other processes, while the load runs."""
+
+    pids: Mapping[str, int]
+    window_s: tuple[float, float]
+    cpu: dict[str, dict[str, float]] = field(factory=dict)
+    rss: dict[str, dict[str, int]] = field(factory=dict)
+
+    async def run(self, began: float) -> None:
+        """Until cancelled."""
+        loop = asyncio.get_running_loop()
+        start = self._cpu()
+        self.rss = {name: {"before": size, "peak": size} for name, size in self._rss().items()}
+        marks: list[dict[str, int]] = []
+        try:
+            while True:
+                await asyncio.sleep(LOOK_S)
+                for name, size in self._rss().items():
+                    self.rss[name]["peak"] = max(size, self.rss[name]["peak"])
+                if len(marks) < 2 and loop.time() - began >= self.window_s[len(marks)]:
+                    self.window_s = _replaced(self.window_s, len(marks), loop.time() - began)
+                    marks.append(self._cpu())
+        finally:
+            end = self._cpu()
+            for name in self.pids:
+                whole = {"whole_s": (end[name] - start[name]) / 1e9}
+                self.cpu[name] = {**whole, "window_s": (marks[1][name] - marks[0][name]) / 1e9} if marks[1:] else whole
+
+    def _cpu(self) -> dict[str, int]:
+        return {name: cpu_ns(pid) for name, pid in self.pids.items()}
+
+    def _rss(self) -> dict[str, int]:
+        return {name: rss_bytes(pid) for name, pid in self.pids.items()}
+
+
+def _replaced(pair: tuple[float, float], index: int, value: float) -> tuple[float, float]:
+    return (value, pair[1]) if not index else (pair[0], value)
+
+
+async def run(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Carry out a plan."""
+    groups = [Group(**group) for group in plan["groups"]]
+    letters = random.Random(plan.get("seed", 1))  # noqa: S311 - no secret
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    meters = Meters(plan.get("pids", {}), tuple(plan.get("window_s", (0.0, 0.0))))
+    metering = asyncio.create_task(meters.run(began))
+    sipping, asking = [], []
+    for group in groups:
+        for number in range(group.streams):
+            script = Script(**group.script, id=f"{group.name}-{number}")
+            wait_s = group.after_s + group.spread_s * (number + letters.random()) / group.streams
+            if group.pace_bytes_s is not None:
+                sipping.append(asyncio.create_task(sip(group, script, wait_s)))
+            else:
+                asking.append(asyncio.create_task(ask(group, script, wait_s, plan.get("patience_s", 60.0))))
+    done = await asyncio.gather(*asking)
+    elapsed = loop.time() - began
+    dropped = [str(task.exception()) for task in sipping if task.done()]
+    for task in (metering, *sipping):
+        task.cancel()
+    await asyncio.gather(metering, *sipping, return_exceptions=True)
+    window_ns = [int((began + at) * 1e9) for at in meters.window_s]
+    names = [group.name for group in groups if group.pace_bytes_s is None]
+    return {
+        "elapsed_s": elapsed,
+        "cpu": meters.cpu,
+        "rss": meters.rss,
+        "dropped": dropped[:FAULTS_TOLD],
+        "groups": {name: told([one for one in done if one.group.name == name], window_ns) for name in names},
+    }
+
+
+def told(done: list[Done], window_ns: list[int]) -> dict[str, Any]:
+    """What a group of clients saw."""
+    answers = [one.answer for one in done]
+    faults = [answer.fault for answer in answers if answer.fault]
+    times = [arrival.at_ns for answer in answers for arrival in answer.arrivals]
+    first = [one.answer.first_ns - one.sent_ns for one in done if one.answer.first_ns is not None]
+    return {
+        "streams": len(done),
+        "complete": len(done) - len(faults),
+        "faults": faults[:FAULTS_TOLD],
+        "events": len(times),
+        "window_events": sum(window_ns[0] <= time_ns < window_ns[1] for time_ns in times),
+        "seconds": (max(times) - min(one.sent_ns for one in done)) / 1e9 if times else 0.0,
+        "lateness_ms": quantiles_ms(late for answer in answers for late in answer.lateness_ns),
+        "gap_ms": quantiles_ms(gap for answer in answers for gap in answer.gaps_ns),
+        "first_byte_ms": quantiles_ms(first),
+        "clumped": clumped(answers),
+    }
+
+
+if __name__ == "__main__":
+    gc.disable()  # no pause of its own is to look like one of what it reads from
+    sys.stdout.buffer.write(orjson.dumps(asyncio.run(run(orjson.loads(sys.stdin.buffer.read())))))

@@ -1,0 +1,160 @@
+"""The measurements: each carries out plans in turns among what is compared, and returns all that it saw."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+import orjson
+from attrs import frozen
+
+from benchmarks.gateway.process import ROOT, Server
+
+#: What one measurement saw, as JSON values.
+Seen: TypeAlias = dict[str, Any]
+#: Beyond what a plan is to take, before something is wrong.
+MARGIN_S: Final = 120.0
+
+
+@frozen(kw_only=True)
+class Sizes:
+    """How much is measured."""
+
+    rounds: int = 5  #: of each comparison
+    streams: int = 200  #: for CPU, lateness and gaps; ten events a second in each
+    events: int = 50  #: in each of those
+    many: int = 500  #: four events a second in each
+    many_events: int = 24
+    many_rounds: int = 3
+    floods: int = 20  #: streams as fast as they are taken
+    flood_events: int = 2000
+    flood_rounds: int = 3
+    trials: int = 100  #: in each case of clients that leave
+    slow: int = 100  #: readers of 1 KiB/s
+    normal: int = 50  #: beside them
+    slow_rounds: int = 3
+    fill_s: float = 6.0  #: until as much as there is room for waits for them
+
+
+FULL: Final = Sizes()
+#: To see that it runs: these say nothing.
+TINY: Final = Sizes(
+    rounds=1, streams=4, events=6, many=6, many_events=3, many_rounds=1, floods=2, flood_events=50, flood_rounds=1, trials=1,
+    slow=3, normal=3, slow_rounds=1, fill_s=0.5,
+)  # fmt: skip
+
+
+@frozen
+class Bench:
+    """What runs, and how much is asked of it. ``say`` is told how far it is."""
+
+    model: Server
+    relay: Server
+    gateway: Server
+    sizes: Sizes
+    say: Callable[[str], None]
+
+    def to(self, leg: str) -> Mapping[str, Any]:
+        """Where clients of a leg go, and how they speak."""
+        return {
+            "direct": {"port": self.model.port, "dialect": "openai-chat"},
+            "relay": {"port": self.relay.port, "dialect": "openai-chat"},
+            "gateway": {"port": self.gateway.port, "dialect": "anthropic"},
+        }[leg]
+
+    def pids(self, leg: str) -> dict[str, int]:
+        measured = {"relay": self.relay, "gateway": self.gateway}
+        return {leg: measured[leg].pid} if leg in measured else {}
+
+    def legs(self, name: str, legs: tuple[str, ...], rounds: int) -> Iterator[tuple[int, str]]:
+        """The legs in turns, each round beginning with another."""
+        for number in range(rounds):
+            shift = number % len(legs)
+            for leg in legs[shift:] + legs[:shift]:
+                self.say(f"{name}: round {number + 1} of {rounds}, {leg}")
+                yield number, leg
+
+
+def clients(what: str, plan: Mapping[str, Any], *, within_s: float) -> Any:
+    """What the clients of ``benchmarks.gateway.<what>`` saw, in a process of their own."""
+    command = [sys.executable, "-m", f"benchmarks.gateway.{what}"]
+    done = subprocess.run(
+        command, cwd=ROOT, input=orjson.dumps(plan), capture_output=True, timeout=within_s + MARGIN_S, check=False
+    )
+    if done.returncode:
+        raise RuntimeError(f"the clients failed: {done.stderr.decode()[-2000:]}")
+    return orjson.loads(done.stdout)
+
+
+def paced(
+    bench: Bench, name: str, legs: tuple[str, ...], rounds: int, *, streams: int, events: int, gap_s: float
+) -> Seen:
+    """So many streams with an event each ``gap_s``. CPU and events are counted where all are under way."""
+    spread_s, lasts_s = min(1.0, gap_s * events / 4), gap_s * (events - 1)
+    seen: list[Seen] = [{} for _ in range(rounds)]
+    for number, leg in bench.legs(name, legs, rounds):
+        group = {"name": "all", "streams": streams, "spread_s": spread_s, **bench.to(leg)}
+        plan = {
+            "seed": number,
+            "pids": bench.pids(leg),
+            "window_s": [spread_s + gap_s, max(lasts_s - gap_s, spread_s + 2 * gap_s)],
+            "groups": [{**group, "script": {"events": events, "gap_us": int(gap_s * 1e6)}}],
+        }
+        seen[number][leg] = clients("load", plan, within_s=spread_s + lasts_s)
+    return {"streams": streams, "events": events, "gap_s": gap_s, "rounds": seen}
+
+
+def cost(bench: Bench) -> Seen:
+    sizes = bench.sizes
+    legs = ("direct", "relay", "gateway")
+    return paced(bench, "cost", legs, sizes.rounds, streams=sizes.streams, events=sizes.events, gap_s=0.1)
+
+
+def many(bench: Bench) -> Seen:
+    sizes = bench.sizes
+    legs = ("relay", "gateway")
+    return paced(bench, "many", legs, sizes.many_rounds, streams=sizes.many, events=sizes.many_events, gap_s=0.25)
+
+
+def flood(bench: Bench) -> Seen:
+    """Streams as fast as they are taken: events a second, and for each second of CPU."""
+    sizes = bench.sizes
+    seen: list[Seen] = [{} for _ in range(sizes.flood_rounds)]
+    for number, leg in bench.legs("flood", ("direct", "relay", "gateway"), sizes.flood_rounds):
+        group = {"name": "all", "streams": sizes.floods, "script": {"events": sizes.flood_events}, **bench.to(leg)}
+        plan = {"seed": number, "pids": bench.pids(leg), "groups": [group]}
+        seen[number][leg] = clients("load", plan, within_s=60)
+    return {"streams": sizes.floods, "events": sizes.flood_events, "rounds": seen}
+
+
+def leaving(bench: Bench) -> Seen:
+    """Clients that leave: milliseconds until the upstream sees its own client go."""
+    bench.say(f"leaving: {bench.sizes.trials} trials of each case")
+    plan = {"port": bench.gateway.port, "upstream": bench.model.port, "trials": bench.sizes.trials}
+    return {"trials": bench.sizes.trials, "ms": clients("leaving", plan, within_s=bench.sizes.trials)}
+
+
+def slow(bench: Bench) -> Seen:
+    """Normal streams beside slow readers, for whom as much waits as may, and without them."""
+    sizes = bench.sizes
+    seen: list[Seen] = [{} for _ in range(sizes.slow_rounds)]
+    normal = {"name": "normal", "streams": sizes.normal, "spread_s": 0.5, **bench.to("gateway")}
+    normal |= {"script": {"events": sizes.events, "gap_us": 100_000}}
+    readers = {"name": "slow", "streams": sizes.slow, "spread_s": 0.5, "pace_bytes_s": 1024, **bench.to("gateway")}
+    readers |= {"script": {"events": 100_000, "chars": 16_000}}
+    groups = {"without": [normal], "with": [readers, {**normal, "after_s": sizes.fill_s}]}
+    for number, leg in bench.legs("slow", ("without", "with"), sizes.slow_rounds):
+        plan = {"seed": number, "pids": bench.pids("gateway"), "groups": groups[leg]}
+        seen[number][leg] = clients("load", plan, within_s=60)
+    return {"readers": sizes.slow, "streams": sizes.normal, "events": sizes.events, "rounds": seen}
+
+
+MEASURES: Final[Mapping[str, Callable[[Bench], Seen]]] = {
+    "cost": cost,
+    "many": many,
+    "leaving": leaving,
+    "slow": slow,
+    "flood": flood,
+}

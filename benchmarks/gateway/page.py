@@ -1,0 +1,76 @@
+"""The page and the JSON of a run."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.gateway.findings import FINDINGS, TITLES, Finding
+from benchmarks.gateway.measures import Seen
+
+HEAD: Final = """\
+<!-- Written by `make bench-gateway`. -->
+# What the gateway costs, adds and bears
+
+`streamkit serve` with a configuration of one upstream, its log and counts on, in one process; Anthropic clients stream from a
+Chat Completions upstream. The yardstick is the plainest aiohttp handler that passes bytes on (`benchmarks/gateway/relay.py`).
+{machine}
+
+"""
+METHOD: Final = """\
+## How it is measured
+
+- Upstream, relay, gateway and clients are processes of their own. What is compared runs in turns, under the same load, in one
+  run; a figure is the median of the rounds, with the lowest and the highest behind it.
+- Each delta carries its number and the moment at which it was due by the upstream's schedule. *Lateness* is counted from there
+  to the arrival of its event's last byte, so that nobody's delay hides another's. Of each stream the whole text is compared.
+- CPU is the process's own (clock_getcpuclockid(3)), counted while all streams are under way, over the events that arrived
+  meanwhile. The second pair of lines counts everything: requests, connections, ends.
+- The *clumping index* is the share of events that come within a millisecond of the one before, minus that share without
+  anybody between: what holds events back and lets them go together shows there, where the time to the first byte hides it.
+- Clients that leave close their side (FIN) or reset (RST); the clock runs until the upstream sees its own client go.
+- Slow readers have a small receive buffer. When the normal ones begin they have been offered more than they take, up to where
+  the gateway reads no further.
+
+## What the numbers do not say
+
+Everything shares one machine and its loopback: there is no network and no TLS, and upstream and clients compete with the
+gateway for the CPUs. Ratios carry over to other machines; microseconds do not. The relay checks nothing, times nothing and
+bounds nothing, so what the gateway costs more buys all of that besides the translation. Models are slower than the flood.
+"""
+
+
+def machine() -> dict[str, Any]:
+    cpu = next((line for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines() if "model name" in line), "")
+    return {
+        "cpu": cpu.partition(":")[2].strip(),
+        "cpus": os.cpu_count(),
+        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
+        "python": platform.python_version(),
+        **{name: version(name) for name in ("aiohttp", "orjson")},
+    }
+
+
+def page(facts: Mapping[str, Any], seen: Mapping[str, Seen]) -> str:
+    """The markdown of a run."""
+    told = (
+        f"{facts['cpus']} CPUs ({facts['cpu']}), {facts['system']}, CPython {facts['python']}, aiohttp {facts['aiohttp']}; "
+        f"load average before it {facts['load_before']:.1f}."
+    )
+    text = HEAD.format(machine=told)
+    for name, lines in FINDINGS.items():
+        if name in seen:
+            text += f"## {TITLES[name]}\n\n{table(list(lines(seen[name])))}\n"
+    return text + METHOD
+
+
+def table(lines: list[Finding]) -> str:
+    rows = ["| | measured | goal | held |", "|---|---:|---|---|"]
+    for line in lines:
+        held = "" if line.held is None else "yes" if line.held else "**no**"
+        rows.append(f"| {line.name} | {line.measured} | {line.goal} | {held} |")
+    return "\n".join(rows) + "\n"

@@ -1,0 +1,31 @@
+"""The whole benchmark, as small as it gets: nothing is said about times."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from benchmarks.gateway.__main__ import measure
+from benchmarks.gateway.findings import FINDINGS, findings
+from benchmarks.gateway.leaving import CASES
+from benchmarks.gateway.measures import MEASURES, TINY
+from benchmarks.gateway.page import machine, page
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="CPU clocks and memory of other processes, as Linux has them"
+)
+
+
+def test_a_tiny_run_measures_everything_and_every_text_is_whole():
+    assert set(FINDINGS) == set(MEASURES)
+    seen = measure(list(MEASURES), TINY)
+    whole = [line for line in findings(seen) if line.name.startswith("streams that came whole")]
+    assert [line.held for line in whole] == [True] * 4, whole
+    assert {name: [time is None for time in times] for name, times in seen["leaving"]["ms"].items()} == {
+        f"{case.name}, {case.by}": [False] for case in CASES
+    }
+    assert all(one["with"]["dropped"] == [] for one in seen["slow"]["rounds"])
+    text = page({**machine(), "load_before": 0.0}, seen)
+    assert text.count("\n## ") == len(MEASURES) + 2
+    assert all(line.name in text for line in findings(seen))
