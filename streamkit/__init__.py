@@ -19,6 +19,7 @@ from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy
 from streamkit.recipes import collect, transcode
 from streamkit.replay import replay
 from streamkit.report import Status, StreamReport
+from streamkit.restore import restore_response, restore_tools
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.tool_calls.check import check_json, parse_arguments
 from streamkit.tool_calls.early import check_schema_early
@@ -68,6 +69,8 @@ __all__ = [
     "partial_arguments",
     "pipe",
     "replay",
+    "restore_response",
+    "restore_tools",
     "second_leg",
     "transcode",
 ]

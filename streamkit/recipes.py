@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterable, Callable
+from collections.abc import AsyncIterable, Callable, Sequence
+from typing import Any
 
 from streamkit.collector import Collector
 from streamkit.dialects import EncodeStage, client_named, decode, encode, source_named
@@ -13,11 +14,12 @@ from streamkit.events import Event
 from streamkit.framing.frame import Frame
 from streamkit.identifiers import random_id
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.messages import Response
+from streamkit.messages import Response, Tool
 from streamkit.pass_through import PassThrough
-from streamkit.pipeline import Pipe, Stage, pipe
+from streamkit.pipeline import Pipe, Stage, StageFunction, pipe
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
+from streamkit.restore import ToolNames, restore_tools
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.tool_calls.check import check_json
 from streamkit.tool_calls.schema import Tools, compiled
@@ -62,6 +64,7 @@ def transcode(
     report: StreamReport | None = None,
     profile: Profile | None = None,
     reencode: bool = False,
+    offered: Sequence[Tool] = (),
     make_id: Callable[[str], str] = random_id,
     clock: Callable[[], float] = time.time,
 ) -> Pipe[bytes]:
@@ -71,8 +74,9 @@ def transcode(
     pass byte for byte while they are watched for the report; ``reencode=True``, or a profile that changes what is written,
     decodes and encodes them all the same, which mends what the provider broke. ``policy`` says what is tolerated, ``profile``
     varies what is written and is the client's by default; ``tools`` are the request's, for the verdicts in the report (extra
-    ``schema``). Raises UsageError for an unknown name or a bad schema; everything else that can go wrong is told in the output
-    and in the report.
+    ``schema``). ``offered`` are the tools as the client offered them (``Request.tools``): calls get the names and kinds
+    back that these have, where the request had to be written otherwise. Raises UsageError for an unknown name or a bad schema;
+    everything else that can go wrong is told in the output and in the report.
     """
     dialect, provider = source_named(from_dialect)
     target, client = client_named(to_dialect)
@@ -88,15 +92,16 @@ def transcode(
             ),
             report=report,
         )
-    return pipe(
-        source,
+    stages: list[StageFunction[Any, Any]] = [
         parse(from_dialect, limits=limits),
         decode(from_dialect, limits=limits),
         accumulate_tool_calls(limits=limits, policy=policy, make_id=make_id),
         check_json(limits=limits, tools=tools),
-        encode(to_dialect, profile=profile, limits=limits, make_id=make_id, clock=clock),
-        report=report,
-    )
+    ]
+    if ToolNames.of(offered):
+        stages.append(restore_tools(offered, limits=limits))
+    stages.append(encode(to_dialect, profile=profile, limits=limits, make_id=make_id, clock=clock))
+    return Pipe(source, tuple(stages), report)
 
 
 async def collect(

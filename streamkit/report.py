@@ -69,6 +69,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "arguments_late": "text for a call that had ended was set aside into the report",
     "arguments_gap": "places of an array that no part of the arguments filled became null",
     "arguments_out_of_order": "parts of arguments that went back to an earlier place were written again at the end",
+    "custom_input_bare": "arguments of a custom tool that are not its one string became its input as they are",
     # the end
     "stop_with_calls": "a natural stop with tool calls became `tool_calls`",
     "calls_without_call": "`tool_calls` without any call became `stop`",
@@ -102,6 +103,7 @@ STREAM_LOSSES: Final[Mapping[str, str]] = {
     "cut_call": "an unfinished call that waited behind an open one when the stream failed; its text is in the report",
     "arguments_wrapped": "argument text that is no JSON object, wrapped as `_raw_arguments`",
     "custom_tool_wrapped": 'the free text of a custom tool, wrapped as `{"input": …}`',
+    "custom_tool_members": "what a model wrote beside the input of a custom tool; its text is in the report",
     "call_id": "the id of a call",
     "late_arguments": "argument text that came after its call's block had to be closed",
     "error_detail": "parts of the provider's error that the dialect has no field for",

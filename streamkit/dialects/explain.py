@@ -132,6 +132,7 @@ REPAIR_CASES: Final[Mapping[str, int | None]] = {
     "arguments_replaced": 49,
     "empty_object_prefix": 45,
     "fragments_missing": None,
+    "custom_input_bare": None,
     "whole_differs": None,
     "arguments_late": None,
     "arguments_gap": None,

@@ -29,6 +29,7 @@ from streamkit.messages import Request, Response
 from streamkit.policy import TOLERANT, Policy
 from streamkit.recipes import transcode
 from streamkit.report import StreamReport
+from streamkit.restore import restore_response
 from streamkit.web.json_array import as_array
 from streamkit.web.reply import Reply, failure_in
 from streamkit.web.source import iter_upstream, whole_body
@@ -79,6 +80,7 @@ class Exchange:
             policy=self.policy,
             report=self.report,
             profile=self._profile(),
+            offered=self.ask.request.tools,
         )
         pipe = without_keys(pipe, self._cut)
         failed = await self.reply.send(as_array(pipe, limits=self.limits) if self.ask.as_array else pipe, source)
@@ -104,6 +106,8 @@ class Exchange:
             return hidden(answer.error or failure_in(self.report), self._cut)
         if self._within and not self.report.repairs:
             self.raw = body
+        elif not self._within:
+            restore_response(answer, self.ask.request.tools, limits=self.limits)
         return answer
 
     async def deliver(self, answer: Response) -> ProviderFailed | None:
