@@ -10,6 +10,8 @@ from streamkit.report import StreamReport
 
 #: Of what went wrong, as upstreams tell it, so much stands in a log: some repeat whole requests.
 TOLD_CHARS = 500
+#: Members that a line has though they are 0; others that say nothing are left out.
+ALWAYS = frozenset({"status", "seconds"})
 
 
 @define
@@ -68,7 +70,7 @@ class Record:
         if last is not None:
             line["verdicts"], line["repairs"] = dict(last.report.verdicts), dict(last.report.repairs)
             line["losses"] = dict(last.asked.losses + last.report.losses)
-        return {name: value for name, value in line.items() if value not in (None, "", 0, [], {})}
+        return {name: value for name, value in line.items() if name in ALWAYS or value not in (None, "", 0, [], {})}
 
 
 def _leg(leg: LegOutcome) -> dict[str, Any]:

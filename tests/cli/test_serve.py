@@ -172,10 +172,16 @@ def test_values_that_can_not_be_with_a_file_are_told_with_its_keys(tmp_path, cap
     ("behind", "workers", "what"), [(0, 1, "clients"), (0, 2, "clients"), (1, 1, r"/metrics \(server\.private\)")]
 )
 def test_a_port_in_use_is_told_with_what_it_is_for(behind, workers, what):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
+    with socket.socket() as taken, socket.socket() as beside:
+        for port in range(20_000, 30_000, 7):  # below those that others are given for 0
+            try:
+                taken.bind(("127.0.0.1", port))
+                beside.bind(("127.0.0.1", port + 1 - 2 * behind))
+            except OSError:
+                continue
+            break
+        beside.close()
         taken.listen()
-        port = taken.getsockname()[1]
         told = refused("--port", str(port - behind), "--workers", str(workers))
     assert re.fullmatch(
         rf"streamkit: cannot listen on http://127\.0\.0\.1:{port} for {what}: address already in use\n", told
