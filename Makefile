@@ -5,11 +5,7 @@ BIN := $(VENV)/bin
 DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 2
 PORT ?= 8080
-# Many runs of the same lines: tracing them for coverage takes four times as long and shows nothing more.
-LAWS := tests/laws tests/clients tests/web tests/gateway tests/test_field_failures.py tests/test_vectors.py tests/test_round_trips.py \
-	tests/test_matrix.py tests/test_replay.py tests/tool_calls/test_partial_json.py
-
-.PHONY: run demo test test-all lint docs clean
+.PHONY: run demo test test-all coverage lint docs clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -20,11 +16,13 @@ demo: $(VENV)/.run  ## a bundled recording with two interleaved calls, inspected
 	@$(BIN)/streamkit convert --from openai-chat --to anthropic $(DEMO)
 
 test: $(VENV)/.test lint  ## every check, the laws in a seeded sample
-	$(BIN)/python -m pytest $(LAWS) -n $(WORKERS) -m "not exhaustive" -q
-	$(BIN)/python -m pytest $(addprefix --ignore=,$(LAWS)) -n $(WORKERS) -m "not exhaustive" -q --cov --cov-report=term:skip-covered
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not exhaustive" -q
 
 test-all: $(VENV)/.test lint  ## the laws in full: every cut of every recording
 	$(BIN)/python -m pytest -n $(WORKERS) --timeout 3600 -q
+
+coverage: $(VENV)/.test  ## which lines the tests run; tracing them takes four times as long
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not exhaustive" -q --timeout 600 --cov --cov-report=term:skip-covered
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
