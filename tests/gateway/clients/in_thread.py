@@ -12,7 +12,7 @@ import re
 import socket
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, Final, Self
@@ -27,13 +27,15 @@ from streamkit.gateway.metrics import Metrics
 from streamkit.gateway.record import Record
 from streamkit.gateway.routing import Leg, Route
 from streamkit.web.source import Timeouts
-from streamkit.web.upstream import Secret, Upstream
+from streamkit.web.upstream import Secret
 from tests.gateway.running import upstream_at
 from tests.web.evil import EvilUpstream, Received, Script
 from tests.web.serving import serving
 
 CLIENTS: Final = ("openai-chat", "openai-responses", "anthropic", "ollama", "gemini")
 UPSTREAMS: Final = tuple(DIALECTS.built_in)
+#: The upstream that takes no tools, of Chat.
+NO_TOOLS: Final = "no-tools"
 #: What clients send, and what the upstream is sent: neither may be where the other is.
 CLIENT_KEY: Final = "5t2k-canary-client"
 UPSTREAM_KEY: Final = "8w1q-canary-upstream"
@@ -79,19 +81,17 @@ class Records(Metrics):
 class GatewayThread:
     """Entered with ``running``. ``url`` is the gateway's, ``upstream`` that of what it asks."""
 
-    def __init__(self, timeouts: Timeouts, server: Mapping[str, Any]) -> None:
+    def __init__(self) -> None:
         self.url = ""
         self.upstream = ""
-        self._timeouts = timeouts
-        self._server = server
         self._scripts: dict[str, Sequence[Script]] = {}
         self._asked: dict[str, list[Received]] = defaultdict(list)
         self._records = Records()
         self._started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
 
-    def register(self, dialect: str, *scripts: Script, route: str = "") -> str:
+    def register(self, dialect: str, *scripts: Script) -> str:
         """The model's name under which an upstream of ``dialect`` plays ``scripts``, the last one again and again."""
-        name = f"{route or dialect}.{len(self._scripts)}"
+        name = f"{dialect}.{len(self._scripts)}"
         self._scripts[name] = scripts
         return name
 
@@ -133,18 +133,15 @@ class GatewayThread:
 
     def _config(self, evil: EvilUpstream) -> Config:
         """A route to each dialect's upstream, for a model with a name that is listed and for any behind ``dialect.``"""
-        upstreams = [self._upstream(evil, dialect, dialect) for dialect in UPSTREAMS]
-        upstreams += [self._upstream(evil, "openai-chat", "no-tools", tools=False)]
+        how: dict[str, Any] = {"auth": "bearer", "key": Secret(UPSTREAM_KEY), "timeouts": TIMEOUTS}
+        upstreams = [upstream_at(evil, dialect, dialect, **how) for dialect in UPSTREAMS]
+        upstreams.append(upstream_at(evil, "openai-chat", NO_TOOLS, tools=False, **how))
         routes = tuple(
             Route(models=(listed(each.name), f"{each.name}.*"), legs=(Leg(upstream=each),), retries=0)
             for each in upstreams
         )
-        server = Server(**{"port": 0, "grace_s": 1.0, "keys": (Secret(CLIENT_KEY),), **self._server})
+        server = Server(port=0, grace_s=1.0, keys=(Secret(CLIENT_KEY),))
         return Config(server=server, upstreams={each.name: each for each in upstreams}, routes=routes)
-
-    def _upstream(self, evil: EvilUpstream, dialect: str, name: str, **values: Any) -> Upstream:
-        key = Secret(UPSTREAM_KEY)
-        return upstream_at(evil, dialect, name, auth="bearer", key=key, timeouts=self._timeouts, **values)
 
 
 def listed(upstream: str) -> str:
@@ -158,9 +155,9 @@ def model_in(request: Received) -> str:
 
 
 @contextmanager
-def running(*, timeouts: Timeouts = TIMEOUTS, **server: Any) -> Iterator[GatewayThread]:
+def running() -> Iterator[GatewayThread]:
     """A gateway and its upstream, which let clients in by ``CLIENT_KEY``. What goes wrong in them is raised on exit."""
-    thread = GatewayThread(timeouts, server)
+    thread = GatewayThread()
     with ThreadPoolExecutor(1, "gateway") as pool:
         done = pool.submit(asyncio.run, thread.serve())
         stop = thread.start()

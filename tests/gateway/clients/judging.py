@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from streamkit.gateway.record import Record
 from streamkit.messages import Response
 from tests.clients.expected import differences, expected
 from tests.clients.readers import Reader, Reading
@@ -52,8 +53,7 @@ class Judge:
 
     def _unlike(self, seen: Reading, model: str, response: Response) -> list[str]:
         record = self._served.record(model)
-        losses = {kind: times for kind, times in record.legs[-1].report.losses.items() if kind not in UNREAD}
-        want = expected(response, self._reader.dialect, losses)
+        want = expectation(response, self._reader.dialect, record)
         if record.client == response.dialect:  # it passed: the provider's own word, whatever it means
             for said in response.choices:
                 want.choices[said.index].stop = said.native_stop_reason
@@ -63,7 +63,14 @@ class Judge:
         return differences(want, seen)
 
     def verdict(self, what: str) -> None:
+        assert self.judged, f"{what}, {self._reader.name}: nothing was read"
         assert not self.complaints, f"{what}, {self._reader.name}:\n" + "\n".join(self.complaints[:30])
+
+
+def expectation(response: Response, dialect: str, record: Record) -> Reading:
+    """What a client of ``dialect`` is to see of a response, by the losses that the gateway counted for it."""
+    losses = {kind: times for kind, times in record.legs[-1].report.losses.items() if kind not in UNREAD}
+    return expected(response, dialect, losses)
 
 
 def take_made_ids(want: Reading, seen: Reading) -> None:

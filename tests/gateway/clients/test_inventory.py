@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, Final
 
 import orjson
 import pytest
 
 from streamkit.bodies import decode_request
-from tests.gateway.clients.in_thread import UPSTREAMS, GatewayThread, listed
+from tests.gateway.clients.in_thread import NO_TOOLS, UPSTREAMS, GatewayThread, listed
 from tests.gateway.clients.judging import Clients
 from tests.web.faults import answer
 
-NAMES: Final = [listed(name) for name in (*UPSTREAMS, "no-tools")]
+NAMES: Final = [listed(name) for name in (*UPSTREAMS, NO_TOOLS)]
 TOKENS: Final = 42
-#: Of the upstreams that count: the member of their answer, and where their own request stands.
+#: Of the upstreams that count: the member of their answer, and the members that lead to the request in what they are asked.
 COUNTING: Final = {
-    "openai-responses": "input_tokens",
-    "anthropic": "input_tokens",
-    "bedrock": "inputTokens",
-    "gemini": "totalTokens",
+    "openai-responses": ("input_tokens", ()),
+    "anthropic": ("input_tokens", ()),
+    "bedrock": ("inputTokens", ("input", "converse")),
+    "gemini": ("totalTokens", ("generateContentRequest",)),
 }
-
 #: By package: the names of a list, and the name of one.
 LISTS: Final[dict[str, Callable[[Any], list[str]]]] = {
     "openai": lambda client: [model.id for model in client.models.list()],
@@ -49,7 +49,7 @@ def test_a_model_is_looked_up(package: str, client: Clients):
 
 def test_ollama_shows_which_models_take_tools(client: Clients):
     found = {name: client("ollama").show(name).capabilities for name in NAMES}
-    assert [name for name, able in found.items() if "tools" not in able] == [listed("no-tools")]
+    assert [name for name, able in found.items() if "tools" not in able] == [listed(NO_TOOLS)]
 
 
 # -- counts ------------------------------------------------------------------------------------------------------------
@@ -70,18 +70,13 @@ COUNTS: Final = {"anthropic": by_anthropic, "google.genai": by_gemini}
 @pytest.mark.parametrize("package", COUNTS)
 @pytest.mark.parametrize("upstream", COUNTING)
 def test_tokens_are_counted_by_the_upstream(upstream: str, package: str, served: GatewayThread, client: Clients):
-    model = served.register(upstream, answer(200, orjson.dumps({COUNTING[upstream]: TOKENS})))
+    member, path = COUNTING[upstream]
+    model = served.register(upstream, answer(200, orjson.dumps({member: TOKENS})))
     assert COUNTS[package](client(package), model) == TOKENS
     (asked,) = served.asked(model)
-    assert "count" in asked.path or asked.path.endswith("/input_tokens")
-    body = orjson.loads(asked.body)
-    body = (
-        body.get("generateContentRequest") or body.get("input", {}).get("converse")
-        if upstream in {"gemini", "bedrock"}
-        else body
-    )
-    turns = decode_request(orjson.dumps(body), upstream).turns
-    assert [part.text for turn in turns for part in turn.parts if turn.role == "user"] == ["How many?"]
+    request = reduce(lambda value, name: value[name], path, orjson.loads(asked.body))
+    turns = decode_request(orjson.dumps(request), upstream).turns
+    assert [part.text for turn in turns if turn.role == "user" for part in turn.parts] == ["How many?"]
 
 
 @pytest.mark.parametrize("upstream", [name for name in UPSTREAMS if name not in COUNTING])

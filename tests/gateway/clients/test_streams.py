@@ -20,7 +20,7 @@ from tests.gateway.clients.judging import Clients, Judge
 from tests.gateway.clients.recorded import Stream, recordings, sampled, script, vectors
 from tests.web.faults import good, speech
 
-SAMPLE: Final = 3
+SAMPLE: Final = 2
 
 EVERY_DIRECTION = pytest.mark.parametrize(
     ("source", "reader"),

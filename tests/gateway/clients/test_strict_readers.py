@@ -17,7 +17,7 @@ from tests.clients.recipes import whole
 from tests.clients.test_codex_reader import Failed, Turn
 from tests.clients.test_zed_reader import refusals
 from tests.clients.vectors import BEGUN, FAILURES
-from tests.gateway.clients.in_thread import CLIENT_KEY, UPSTREAMS, GatewayThread, listed
+from tests.gateway.clients.in_thread import CLIENT_KEY, NO_TOOLS, UPSTREAMS, GatewayThread, listed
 from tests.gateway.clients.recorded import Stream, recordings, sampled, script, vectors
 
 SAMPLE: Final = 4
@@ -68,7 +68,7 @@ def test_zed_finds_a_model_and_is_told_that_it_takes_tools(served: GatewayThread
     with OPENER.open(urllib.request.Request(f"{served.url}/api/tags", headers={"x-api-key": CLIENT_KEY})) as response:
         models = json.load(response)["models"]
     assert {model["name"] for model in models} >= {listed(upstream) for upstream in UPSTREAMS}
-    for model, able in ((listed("anthropic"), True), (listed("no-tools"), False)):
+    for model, able in ((listed("anthropic"), True), (listed(NO_TOOLS), False)):
         with answer(served, "/api/show", {"model": model}) as response:
             assert ("tools" in json.load(response)["capabilities"]) is able
 

@@ -23,7 +23,7 @@ from tests.gateway.clients.recorded import Stream, recordings, sampled, vectors
 from tests.web.faults import speech
 from tests.web.faults import whole as answer_of
 
-SAMPLE: Final = 3
+SAMPLE: Final = 2
 
 EVERY_DIRECTION = pytest.mark.parametrize(
     ("source", "reader"),
