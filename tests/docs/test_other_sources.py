@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
+import warnings
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -91,6 +93,15 @@ async def upstream(aiohttp_server) -> AsyncIterator[Upstream]:
     made.url = str(server.make_url("/")).rstrip("/")
     yield made
     made.go.set()
+
+
+@pytest.fixture(autouse=True)
+def _sockets_of_libraries():
+    """What libraries leave to the garbage collector when a task is cancelled goes here, and not in whatever test comes next."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture(scope="module")
