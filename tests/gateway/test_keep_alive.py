@@ -69,16 +69,16 @@ async def hear_all(url: str, model: str = "silent") -> tuple[dict[str, Heard], H
     return dict(zip(CLIENTS, heard[:5], strict=True)), heard[5], dict(zip(CLIENTS, heard[6:], strict=True))
 
 
-def silent_for(seconds: float):
+def silent_for(before_s: float, within_s: float):
     """An upstream's script: silent before its headers, and within the stream again; of the model ``mid``, there only."""
 
     def play(request):
-        first = [] if request.json()["model"] == "mid" else [Delay(seconds)]
+        first = [] if request.json()["model"] == "mid" else [Delay(before_s)]
         if not asks_for_stream(request, UPSTREAM):
             return Script((*first, *whole(UPSTREAM).steps))
         steps = good(UPSTREAM).steps
         half = len(steps) // 2
-        return Script((*first, *steps[:half], Delay(seconds), *steps[half:]))
+        return Script((*first, *steps[:half], Delay(within_s), *steps[half:]))
 
     return play
 
@@ -117,7 +117,7 @@ def assert_timed_out(heard: Heard) -> None:
 
 async def test_silence_is_bridged_for_every_client_in_its_own_form(nginx_program, tmp_path):
     async with (
-        EvilUpstream(silent_for(3.5)) as upstream,
+        EvilUpstream(silent_for(3.5, 3.5)) as upstream,
         behind_nginx(
             nginx_program, tmp_path, upstream, directives=SHORT, keep_alive_s=0.5, whole_keep_alive=True
         ) as url,
@@ -127,7 +127,7 @@ async def test_silence_is_bridged_for_every_client_in_its_own_form(nginx_program
 
 async def test_without_keep_alives_nginx_ends_the_same_answers(nginx_program, tmp_path):
     async with (
-        EvilUpstream(silent_for(60)) as upstream,
+        EvilUpstream(silent_for(60, 60)) as upstream,
         behind_nginx(nginx_program, tmp_path, upstream, directives=SHORT, keep_alive_s=1000) as url,
     ):
         ended, within = await asyncio.gather(hear_all(url), hear_all(url, "mid"))
@@ -175,7 +175,7 @@ async def test_ninety_silent_seconds_behind_nginx_as_it_is_installed(nginx_progr
     for name in ("gateway", "direct"):
         (tmp_path / name).mkdir()
     async with (
-        EvilUpstream(silent_for(90)) as upstream,
+        EvilUpstream(silent_for(90, 20)) as upstream,
         behind_nginx(nginx_program, tmp_path / "gateway", upstream, whole_keep_alive=True) as url,
     ):
         with nginx(nginx_program, upstream.port, tmp_path / "direct") as direct:
