@@ -323,6 +323,25 @@ def test_messages_are_turns_and_come_back(name):
     assert not report.repairs
 
 
+SIGNATURE_ALONE = {"type": "reasoning.text", "signature": "S", "format": "anthropic-claude-v1", "index": 0}
+
+
+@pytest.mark.parametrize(
+    ("details", "reasoning"),
+    [
+        ([SIGNATURE_ALONE], [Reasoning("hm", signature=Opaque("anthropic", "S"))]),
+        # a block of its own, without text
+        ([SIGNATURE_ALONE | {"index": 1}], [Reasoning("hm"), Reasoning("", signature=Opaque("anthropic", "S"), extras={"index": 1})]),
+        # nobody knows which part of the text each of two proves
+        ([SIGNATURE_ALONE, SIGNATURE_ALONE | {"index": 1}], [Reasoning("hm"), *[Reasoning("", signature=Opaque("anthropic", "S"))] * 2]),
+    ],
+)  # fmt: skip
+def test_the_signature_of_a_stream_that_was_put_together_belongs_to_its_text(details, reasoning):
+    """openai-python joins `reasoning_content` over the deltas, and lists the details that came (dialects.md §1.4, §7.3)."""
+    request = read([{"role": "assistant", "content": "a", "reasoning_content": "hm", "reasoning_details": details}])
+    assert request.turns == [Turn("assistant", [*reasoning, Text("a")])]
+
+
 #: What a message becomes on the way through: the documented normalisation.
 NORMAL: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]]]] = {
     "one text in a list": (said({"type": "text", "text": "a"}), [{"role": "user", "content": "a"}]),

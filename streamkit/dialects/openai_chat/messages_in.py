@@ -162,7 +162,11 @@ class MessageReader:
                 message.take(name)
             elif plain and not text:
                 text = message.needed(name)
-                parts.insert(0, Reasoning(text))
+                signed = [part for part in parts if isinstance(part, Reasoning) and part.signature is not None]
+                if len(signed) == 1 and not signed[0].extras:  # a stream put together: deltas tell text and signature apart
+                    signed[0].text = text
+                else:
+                    parts.insert(0, Reasoning(text))
                 turn.native_reasoning = turn.native_reasoning or name
         return parts
 

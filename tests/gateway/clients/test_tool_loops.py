@@ -119,20 +119,14 @@ def texts_of(request: Request, role: str) -> str:
 
 THOUGHT: Final = "hm, „hm“"
 SIGNATURE: Final = "c2lnbmVk"
-#: Read from a message that openai-python put together: the text, and a block with nothing but its signature.
-APART: Final = (
-    "Chat's history reads the text of `reasoning_content` and the signature of `reasoning_details` as two blocks"
-)
 
 
 def signing() -> Iterator[Any]:
     """Clients that have a place for what only the model's vendor can read, each way, from two vendors."""
     able = [program for program in PROGRAMS if program.dialect != "ollama"]
     for upstream, program, stream in product(("anthropic", "gemini"), able, (True, False)):
-        broken = (upstream, program.dialect, stream) == ("anthropic", "openai-chat", True)
-        marks = [pytest.mark.xfail(reason=APART)] if broken else []
         name = f"{upstream}-to-{program.dialect}-{'stream' if stream else 'whole'}"
-        yield pytest.param(program, upstream, stream, id=name, marks=marks)
+        yield pytest.param(program, upstream, stream, id=name)
 
 
 @pytest.mark.parametrize(("program", "upstream", "stream"), list(signing()))
