@@ -337,7 +337,7 @@ SIGNATURE_ALONE = {"type": "reasoning.text", "signature": "S", "format": "anthro
     ],
 )  # fmt: skip
 def test_the_signature_of_a_stream_that_was_put_together_belongs_to_its_text(details, reasoning):
-    """openai-python joins `reasoning_content` over the deltas, and lists the details that came (dialects.md §1.4, §7.3)."""
+    """openai-python joins `reasoning_content` over the deltas, and lists the details that came (dialects.md §1.6, §7.4)."""
     request = read([{"role": "assistant", "content": "a", "reasoning_content": "hm", "reasoning_details": details}])
     assert request.turns == [Turn("assistant", [*reasoning, Text("a")])]
 
