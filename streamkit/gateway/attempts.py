@@ -2,7 +2,8 @@
 
 The upstreams of a route are asked in their order. One that fails before the model spoke is left for the next, where the next
 may do better: it could not be reached, was too slow, too busy or broken, refuses the gateway's key, does not have the model,
-has no support for tools, or its first event is an error. A request that is wrong is so everywhere, and answered at once.
+has no support for tools, can't be asked in its dialect for what the request wants, or its first event is an error. A request
+that an upstream finds wrong is so everywhere, and answered at once.
 
 After a whole round without an answer the route waits and begins another, if a failure was of the kind that passes: as long
 as the upstream's ``Retry-After`` wants, and at least the backoff. Upstreams that asked to be left alone are passed over
@@ -30,7 +31,7 @@ from streamkit.gateway.record import LegOutcome, Record
 from streamkit.gateway.routing import Leg, Route
 from streamkit.http_errors import is_retryable
 from streamkit.messages import Response
-from streamkit.web.exchange import Exchange
+from streamkit.web.exchange import UNFIT, Exchange
 from streamkit.web.reply import Reply
 from streamkit.web.upstream.headers import NO_HEADERS
 
@@ -65,7 +66,8 @@ def lacks_tools(failed: ProviderFailed) -> bool:
 def may_do_better(failed: ProviderFailed) -> bool:
     """Whether another upstream may answer what this one did not."""
     redirected = failed.http_status is not None and 300 <= failed.http_status < 400
-    return is_retryable(failed) or failed.type in ITS_OWN or lacks_tools(failed) or redirected
+    its_own = failed.type in ITS_OWN or failed.code == UNFIT
+    return is_retryable(failed) or its_own or lacks_tools(failed) or redirected
 
 
 def outcome_of(exchange: Exchange, failed: ProviderFailed | None, calls: int) -> str:
@@ -80,7 +82,7 @@ def outcome_of(exchange: Exchange, failed: ProviderFailed | None, calls: int) ->
     if named is not None:
         return named
     if exchange.status is None:
-        return "refused" if error is not None else "request_unfit"
+        return "refused" if error is not None else UNFIT
     if exchange.status != 200:
         return f"http_{exchange.status}"
     if failed.type == "truncated":

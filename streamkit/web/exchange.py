@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Final
 
 from aiohttp import ClientResponse, ClientSession
 from attrs import define, evolve, field
@@ -44,6 +45,9 @@ from streamkit.web.upstream import (
     without_keys,
 )
 from streamkit.web.upstream.hiding import Cut
+
+#: The code of a failure: the dialect of this upstream has no place for what the request wants.
+UNFIT: Final = "request_unfit"
 
 
 @define
@@ -145,7 +149,7 @@ class Exchange:
         try:
             response = await self._send(stream=stream)
         except BadRequest as error:
-            return ProviderFailed("invalid_request", str(error))
+            return ProviderFailed("invalid_request", str(error), code=UNFIT)
         except StreamError as error:
             self.report.failed(error)
             return failure_from(error)

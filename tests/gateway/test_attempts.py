@@ -8,11 +8,14 @@ import pytest
 
 from streamkit.events import ProviderFailed
 from streamkit.gateway.attempts import lacks_tools, may_do_better
+from streamkit.web.source import Timeouts
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream, Received
 from tests.web.faults import FAULTS, TEXT, as_asked, good, said, speech, status, whole
 from tests.web.raw_client import ask
 
+#: Of an upstream that is sound: a busy machine is no fault of its.
+PATIENT = Timeouts(connect_s=20, first_byte_s=20, idle_s=20)
 CLIENTS = ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini"]
 NO_TOOLS = b'{"error":{"message":"No endpoints found that support tool use","code":404}}'
 NO_CALLS = orjson.dumps(
@@ -51,8 +54,8 @@ async def asked(running, dialect="anthropic", **how):
 async def test_what_fails_before_the_model_spoke_moves_on_to_the_next_upstream(fault, outcome, stream):
     script = FAULTS[fault]("openai-chat", whole=not stream)
     async with EvilUpstream(script) as bad, EvilUpstream(as_asked("openai-chat")) as sound:
-        config = config_of([upstream_at(bad, "openai-chat"), upstream_at(sound, "openai-chat", "two")])
-        async with gateway(config) as running:
+        two = upstream_at(sound, "openai-chat", "two", timeouts=PATIENT)
+        async with gateway(config_of([upstream_at(bad, "openai-chat"), two])) as running:
             answer = await asked(running, stream=stream)
             assert (answer.status, answer.end) == (200, "complete")
             assert TEXT.split()[0].encode() in answer.body
@@ -65,6 +68,29 @@ async def test_a_request_that_is_wrong_is_wrong_everywhere():
         async with gateway(config) as running:
             answer = await asked(running)
     assert (answer.status, len(one.requests), len(two.requests)) == (400, 1, 0)
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_what_an_upstreams_dialect_has_no_place_for_is_asked_of_one_that_has(stream):
+    async with EvilUpstream(as_asked("anthropic")) as one, EvilUpstream(as_asked("openai-chat")) as two:
+        config = config_of([upstream_at(one, "anthropic"), upstream_at(two, "openai-chat", "two")])
+        path, body = asking("openai-chat", stream=stream)
+        async with gateway(config) as running:
+            answer = await ask(running.url, path, body=orjson.dumps(body | {"n": 2}))
+            assert (answer.status, len(one.requests), len(two.requests)) == (200, 0, 1)
+            assert await running.outcomes() == {("one", "request_unfit"): 1, ("two", "success"): 1}
+
+
+async def test_what_nobody_can_be_asked_for_is_a_bad_request_that_says_what():
+    async with EvilUpstream(status(500)) as one, EvilUpstream(status(500)) as two:
+        config = config_of([upstream_at(one, "anthropic"), upstream_at(two, "ollama", "two")], retries=3)
+        path, body = asking("openai-chat")
+        async with gateway(config) as running:
+            answer = await ask(running.url, path, body=orjson.dumps(body | {"n": 2}))
+            assert await running.outcomes() == {("one", "request_unfit"): 1, ("two", "request_unfit"): 1}
+    error = json.loads(answer.body)["error"]
+    assert (answer.status, error["type"]) == (400, "invalid_request_error")
+    assert error["message"].startswith("n: ")
 
 
 @pytest.mark.parametrize("fault", ["error mid-stream", "reset mid-line", "truncated chunked body"])

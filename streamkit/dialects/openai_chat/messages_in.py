@@ -163,7 +163,9 @@ class MessageReader:
             elif plain and not text:
                 text = message.needed(name)
                 signed = [part for part in parts if isinstance(part, Reasoning) and part.signature is not None]
-                if len(signed) == 1 and not signed[0].extras:  # a stream put together: deltas tell text and signature apart
+                if (
+                    len(signed) == 1 and not signed[0].extras
+                ):  # a stream put together: deltas tell text and signature apart
                     signed[0].text = text
                 else:
                     parts.insert(0, Reasoning(text))
