@@ -33,15 +33,16 @@ def events_of(
     policy: Policy = TOLERANT,
     tools: Tools | None = None,
     report: StreamReport | None = None,
+    join: bool = False,
     make_id: Callable[[str], str] = random_id,
 ) -> Pipe[list[Event]]:
-    """Bytes of a dialect as checked events: the pipe that ``collect`` and ``inspect`` read."""
+    """Bytes of a dialect as checked events: the pipe that ``collect`` and ``inspect`` read. ``join`` as in ``transcode``."""
     report = under(policy, report, source_named(dialect)[1])
     return pipe(
         source,
         parse(dialect, limits=limits),
         decode(dialect, limits=limits),
-        accumulate_tool_calls(limits=limits, policy=policy, make_id=make_id),
+        accumulate_tool_calls(limits=limits, policy=policy, make_id=make_id, join=join),
         check_json(limits=limits, tools=tools),
         report=report,
     )
@@ -64,6 +65,7 @@ def transcode(
     report: StreamReport | None = None,
     profile: Profile | None = None,
     reencode: bool = False,
+    join: bool = True,
     offered: Sequence[Tool] = (),
     make_id: Callable[[str], str] = random_id,
     clock: Callable[[], float] = time.time,
@@ -72,11 +74,13 @@ def transcode(
 
     Either name is a dialect's, a provider's (``"deepseek"``) or a client's (``"claude-code"``). Within one dialect the frames
     pass byte for byte while they are watched for the report; ``reencode=True``, or a profile that changes what is written,
-    decodes and encodes them all the same, which mends what the provider broke. ``policy`` says what is tolerated, ``profile``
-    varies what is written and is the client's by default; ``tools`` are the request's, for the verdicts in the report (extra
-    ``schema``). ``offered`` are the tools as the client offered them (``Request.tools``): calls get the names and kinds
-    back that these have, where the request had to be written otherwise. Raises UsageError for an unknown name or a bad schema;
-    everything else that can go wrong is told in the output and in the report.
+    decodes and encodes them all the same, which mends what the provider broke. What one read brought of one block or call
+    leaves as one delta, which costs everybody less and holds nothing back; ``join=False`` keeps the provider's own deltas.
+    ``policy`` says what is tolerated, ``profile`` varies what is written and is the client's by default; ``tools`` are the
+    request's, for the verdicts in the report (extra ``schema``). ``offered`` are the tools as the client offered them
+    (``Request.tools``): calls get the names and kinds back that these have, where the request had to be written otherwise.
+    Raises UsageError for an unknown name or a bad schema; everything else that can go wrong is told in the output and in the
+    report.
     """
     dialect, provider = source_named(from_dialect)
     target, client = client_named(to_dialect)
@@ -95,7 +99,7 @@ def transcode(
     stages: list[StageFunction[Any, Any]] = [
         parse(from_dialect, limits=limits),
         decode(from_dialect, limits=limits),
-        accumulate_tool_calls(limits=limits, policy=policy, make_id=make_id),
+        accumulate_tool_calls(limits=limits, policy=policy, make_id=make_id, join=join),
         check_json(limits=limits, tools=tools),
     ]
     if ToolNames.of(offered):
@@ -121,7 +125,7 @@ async def collect(
     ``schema``). Raises UsageError for an unknown dialect or a bad schema.
     """
     async with events_of(
-        source, dialect, limits=limits, policy=policy, tools=tools, report=report, make_id=make_id
+        source, dialect, limits=limits, policy=policy, tools=tools, report=report, join=True, make_id=make_id
     ) as stream:
         collector = Collector(source_named(dialect)[0].name, stream.report)
         try:

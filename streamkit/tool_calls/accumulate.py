@@ -60,6 +60,7 @@ from streamkit.report import StreamReport, Withheld
 from streamkit.tool_calls.call import Call, Choice
 from streamkit.tool_calls.ending import derives, is_cut, missing_end, stop_reason, strongest
 from streamkit.tool_calls.identity import Identity
+from streamkit.tool_calls.joining import join_deltas
 
 log = logging.getLogger("streamkit.tool_calls")
 
@@ -74,7 +75,9 @@ class ToolCallAccumulator:
         report: StreamReport | None = None,
         policy: Policy = TOLERANT,
         make_id: Callable[[str], str] = random_id,
+        join: bool = False,
     ) -> None:
+        self.join = join
         self.limits = limits
         self.policy = policy
         self.report = report if report is not None else StreamReport()
@@ -110,7 +113,7 @@ class ToolCallAccumulator:
                 break
         if not self.report.spoken:
             self.report.spoken = any(map(_is_spoken, out))
-        return out
+        return join_deltas(out) if self.join and len(out) > 1 else out
 
     def finish(self) -> list[Event]:
         self._out = []
@@ -389,16 +392,21 @@ OWN = frozenset(
 
 
 def accumulate_tool_calls(
-    *, limits: Limits = DEFAULT_LIMITS, policy: Policy = TOLERANT, make_id: Callable[[str], str] = random_id
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    policy: Policy = TOLERANT,
+    make_id: Callable[[str], str] = random_id,
+    join: bool = False,
 ) -> Stage[list[WireEvent], list[Event]]:
     """The stage after ``decode``: wire events in, calls with an identity and a settled end out.
 
     ``policy`` says what is tolerated; with ``refuse_repairs`` give the pipe a report that was made with it, too.
-    ``make_id(prefix)`` makes an id for a call that came without one; ids must differ across turns (quirks.md 34).
+    ``make_id(prefix)`` makes an id for a call that came without one; ids must differ across turns (quirks.md 34). With
+    ``join`` what one batch brought of one block or call leaves as one delta (``joining.py``).
     """
     return Stage(
         "accumulate_tool_calls",
-        lambda report: ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=make_id),
+        lambda report: ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=make_id, join=join),
     )
 
 

@@ -49,12 +49,12 @@ def maker():
     return make_id
 
 
-def machines(dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMITS) -> list[Any]:
+def machines(dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMITS, *, join: bool = False) -> list[Any]:
     named = DIALECTS[dialect]
     return [
         named.parser(limits, report),
         named.decoder(limits, report),
-        ToolCallAccumulator(limits=limits, report=report, make_id=maker()),
+        ToolCallAccumulator(limits=limits, report=report, make_id=maker(), join=join),
         JSONChecker(limits=limits, report=report),
     ]
 
@@ -131,7 +131,7 @@ def translate(
         chain: Any = None
     else:
         encoder = DIALECTS[target].encoder(encoding, report)
-        chain = Chain(*machines(source, report, limits))
+        chain = Chain(*machines(source, report, limits, join=True))
     output: list[bytes] = []
     try:
         for chunk in reads:

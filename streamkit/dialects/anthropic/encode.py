@@ -100,11 +100,11 @@ class AnthropicEncoder(BlockEncoder):
     # -- blocks ----------------------------------------------------------------------------------------------------
 
     def text(self, event: TextDelta) -> None:
-        super().text(event)
-        if self._citations and event.choice == self._choice:
+        if self._citations and self._is_ours(event.choice):
             key = ("text", event.block)
-            for citation in self._citations.pop(key, ()):
+            for citation in self._citations.pop(key, ()):  # in front, as they came: how much text follows is chance
                 self._blocks.text(key, citation)
+        super().text(event)
 
     def redacted(self, data: str, number: int) -> None:
         start = dumps({"type": "redacted_thinking", "data": data})

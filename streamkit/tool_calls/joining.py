@@ -1,0 +1,59 @@
+"""Deltas that one read brought of one block or call, as one delta.
+
+The same law as ``streamkit.testing.joined``, the normal form of L1: text, refusal and reasoning are joined with their
+neighbours only, since the order between blocks is part of the stream; fragments of calls are joined in the place of the first
+as long as nothing but fragments comes between them.
+
+Gain: an eighth of the whole recipe where every frame is decoded by itself, more where runs of frames are read at once.
+
+Source: design.md §1 (L1), §9 ("Joining").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from operator import attrgetter
+from typing import Any, cast
+
+from attrs import evolve
+
+from streamkit.events import Event, ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments
+
+#: What must agree for deltas to be joined.
+KEYS: dict[type, Callable[[Any], Hashable]] = {
+    TextDelta: attrgetter("choice", "block"),
+    RefusalDelta: attrgetter("choice", "block"),
+    ReasoningDelta: attrgetter("choice", "block", "kind"),
+    ToolCallArguments: attrgetter("choice", "call"),
+}
+
+
+def join_deltas(events: list[Event]) -> list[Event]:
+    """``events`` with their deltas joined. The given list and its events stay as they are."""
+    out: list[Event] = []
+    run: dict[Hashable, list[Any]] = {}  # deltas of one class: what is joined with what
+    run_of: type | None = None
+    for event in events:
+        kind = type(event)
+        key_of = KEYS.get(kind)
+        key = None if key_of is None else key_of(event)
+        if run and (kind is not run_of or (key not in run and kind is not ToolCallArguments)):
+            out += map(_joined, run.values())
+            run = {}
+        if key is None:
+            out.append(event)
+        elif key in run:
+            run[key].append(event)
+        else:
+            run_of, run[key] = kind, [event]
+    out += map(_joined, run.values())
+    return out
+
+
+def _joined(deltas: list[Any]) -> Event:
+    first = deltas[0]
+    if len(deltas) == 1:
+        return cast("Event", first)
+    if type(first) is ToolCallArguments:
+        return ToolCallArguments(first.call, "".join([delta.fragment for delta in deltas]), first.choice)
+    return cast("Event", evolve(first, text="".join([delta.text for delta in deltas])))
