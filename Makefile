@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 2
 PORT ?= 8080
-.PHONY: run demo test test-all coverage lint docs clean
+.PHONY: run demo test test-all coverage lint docs bench clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -38,6 +38,9 @@ docs: $(VENV)/.test  ## write the generated reference pages again
 	$(BIN)/python tools/http_surface.py
 	$(BIN)/python tools/gateway_config.py
 
+bench: $(VENV)/.bench  ## measure everything and write docs/benchmarks: a few minutes
+	$(BIN)/python -m benchmarks
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -48,6 +51,10 @@ $(VENV)/.run: pyproject.toml | $(VENV)/bin/python
 $(VENV)/.test: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@ $(VENV)/.run
+
+$(VENV)/.bench: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	@touch $@
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info

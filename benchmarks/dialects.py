@@ -93,8 +93,8 @@ def measure() -> Iterator[tuple[str, float, float, float, float, int]]:
     reads = {
         name: [body[at : at + READ_BYTES] for at in range(0, len(body), READ_BYTES)] for name, body in bodies.items()
     }
-    decoding = best({name: lambda name=name: decoded(name, reads[name]) for name in DIALECTS})  # type: ignore[misc]
-    encoding = best({name: lambda name=name: encoded(name, batches) for name in DIALECTS})  # type: ignore[misc]
+    decoding = best({name: lambda name=name: decoded(name, reads[name]) for name in DIALECTS})
+    encoding = best({name: lambda name=name: encoded(name, batches) for name in DIALECTS})
     for name in DIALECTS:
         yield (
             name,

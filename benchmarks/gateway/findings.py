@@ -40,7 +40,7 @@ class Spread:
 
     def __format__(self, spec: str) -> str:
         low, high = min(self.values), max(self.values)
-        return f"{self.middle:{spec}} ({low:{spec}}–{high:{spec}})"  # noqa: RUF001 - a range
+        return f"{self.middle:{spec}} ({low:{spec}}–{high:{spec}})"
 
 
 def findings(seen: Mapping[str, Seen]) -> list[Finding]:
@@ -78,7 +78,7 @@ def _whole_us(result: Seen, leg: str) -> float:
 
 def _cost(seen: Seen) -> Iterator[Finding]:
     rounds = seen["rounds"]
-    load = f"{seen['streams']} streams × {1 / seen['gap_s']:g} events/s"  # noqa: RUF001 - times
+    load = f"{seen['streams']} streams × {1 / seen['gap_s']:g} events/s"
     for what, figure, goal in (
         ("CPU an event", _cpu_us, CPU_RATIO),
         (f"CPU an event, with what {seen['events']} events' request and end cost", _whole_us, None),
@@ -114,7 +114,7 @@ def _cost(seen: Seen) -> Iterator[Finding]:
 def _many(seen: Seen) -> Iterator[Finding]:
     rounds = seen["rounds"]
     relay, gateway = (of_each(rounds, leg, "lateness_ms", "p99") for leg in ("relay", "gateway"))
-    load = f"{seen['streams']} streams × {1 / seen['gap_s']:g} events/s"  # noqa: RUF001 - times
+    load = f"{seen['streams']} streams × {1 / seen['gap_s']:g} events/s"
     yield Finding(f"p99 lateness, byte relay, {load}", f"{relay:.1f} ms")
     yield Finding(
         f"p99 lateness, gateway, {load}",
@@ -156,7 +156,7 @@ def _slow(seen: Seen) -> Iterator[Finding]:
     )
     grown = max(one["with"]["rss"]["gateway"]["peak"] for one in rounds) - rounds[0]["with"]["rss"]["gateway"]["before"]
     bound = seen["readers"] * SLOW_MIB + ROOM_MIB
-    goal = f"at most {seen['readers']} × {SLOW_MIB} MiB + {ROOM_MIB} MiB"  # noqa: RUF001 - times
+    goal = f"at most {seen['readers']} × {SLOW_MIB} MiB + {ROOM_MIB} MiB"
     yield Finding("memory (RSS) above start, at most", f"{grown / MIB:.0f} MiB", goal, grown <= bound * MIB)
     dropped = sum(len(one["with"]["dropped"]) for one in rounds)
     yield Finding("slow readers that were dropped", str(dropped), "none", not dropped)

@@ -1,0 +1,58 @@
+"""``python -m benchmarks``: measure, print tables, write ``docs/benchmarks/``.
+
+    python -m benchmarks                    everything; a few minutes on two cores
+    python -m benchmarks stages growth      some sections: stages, pairs, growth, memory, peers
+    python -m benchmarks --print stages     writes nothing
+    python -m benchmarks --draw             the page and the charts again, from results.json
+
+Sections that are not asked for keep what ``results.json`` has of them, with the machine of their own run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks import growth, machine, memory, pairs, stages, tables
+from benchmarks.goals import Results
+
+FOLDER = machine.ROOT / "docs" / "benchmarks"
+SECTIONS: dict[str, Callable[[], Any]] = {
+    "memory": memory.measure,  # first: the heap is still small
+    "stages": stages.measure,
+    "pairs": pairs.measure,
+    "growth": growth.measure,
+}
+
+
+def load(folder: Path) -> Results:
+    path = folder / "results.json"
+    return dict(json.loads(path.read_text("utf-8"))) if path.exists() else {"machines": {}}
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; all without any")
+    parser.add_argument("--print", action="store_true", help="write nothing")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.sections) - set(SECTIONS):
+        parser.error(f"no section is called {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
+    results = load(FOLDER)
+    for name in [name for name in SECTIONS if name in (options.sections or SECTIONS)]:
+        results["machines"][name] = machine.machine()
+        results[name] = SECTIONS[name]()
+        for make in tables.SECTIONS[name]:
+            print(tables.rendered(make, results))
+    print(tables.goals(results))
+    if not options.print:
+        FOLDER.mkdir(parents=True, exist_ok=True)
+        (FOLDER / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,156 @@
+"""Results as tables in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from benchmarks.goals import Results, judged
+
+Row = dict[str, Any]
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: int = 1) -> str:
+    """A table whose first ``text_columns`` columns are words and whose others are figures."""
+    marks = ["---" if column < text_columns else "---:" for column in range(len(head))]
+    lines = [head, marks, *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def number(value: float) -> str:
+    """Two significant places or three: what a shared machine can tell."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def times(spread: Row) -> str:
+    """A ratio with its quartiles."""
+    return f"{number(spread['median'])} ({number(spread['low'])}–{number(spread['high'])})"
+
+
+def goals(results: Results) -> str:
+    rows = (
+        (
+            one.goal.name,
+            one.goal.unit,
+            f"{'≥' if one.goal.at_least else '≤'} {one.goal.limit:g}",
+            "not measured" if one.measured is None else number(one.measured),
+            "yes" if one.held else "**no**",
+        )
+        for one in judged(results)
+    )
+    return table(("goal", "unit", "limit", "measured", "held"), rows, text_columns=2)
+
+
+def recipe(results: Results) -> str:
+    rows = (
+        (
+            row["input"],
+            row["cut"],
+            row["mode"],
+            times(row["times_floor"]),
+            number(row["microseconds_per_event"]),
+            f"{row['events_per_second']:,.0f}",
+            number(row["megabytes_per_second"]),
+        )
+        for row in results["stages"]["recipe"]
+    )
+    return table(("input", "reads", "deltas", "× floor", "µs an event", "events/s", "MB/s"), rows, text_columns=3)
+
+
+def parts(results: Results) -> str:
+    """Machines beside stages, for each input and cut."""
+    found: dict[tuple[str, ...], dict[str, Row]] = {}
+    for row in results["stages"]["parts"]:
+        found.setdefault((row["input"], row["cut"], row["mode"], row["part"]), {})[row["kind"]] = row
+    rows = (
+        (*key, times(kinds["machine"]["times_floor"]), times(kinds["stage"]["times_floor"]),
+         number(kinds["machine"]["microseconds_per_event"]), number(kinds["stage"]["microseconds_per_event"]))
+        for key, kinds in found.items()
+    )  # fmt: skip
+    head = ("input", "reads", "deltas", "part", "machine, × floor", "stage, × floor", "machine, µs", "stage, µs")
+    return table(head, rows, text_columns=4)
+
+
+def framing(results: Results) -> str:
+    rows = (
+        (row["input"], row["cut"], times(row["times_floor"]), number(row["microseconds_per_event"]),
+         number(row["megabytes_per_second"]))
+        for row in results["stages"]["framing"]
+    )  # fmt: skip
+    return table(("input", "reads", "× floor", "µs an event", "MB/s"), rows, text_columns=2)
+
+
+def pairs(results: Results) -> str:
+    found = {(row["from"], row["to"]): row for row in results["pairs"]["pairs"]}
+    names = list(dict.fromkeys(source for source, _ in found))
+    rows = (
+        (f"`{source}`", *(number(found[source, target]["times_yardstick"]["median"]) for target in names))
+        for source in names
+    )
+    return table(("from ↓ to →", *(f"`{name}`" for name in names)), rows)
+
+
+def dialects(results: Results) -> str:
+    decoders = {row["dialect"]: row for row in results["pairs"]["decode"]}
+    encoders = {row["dialect"]: row for row in results["pairs"]["encode"]}
+    rows = (
+        (f"`{name}`", number(row["microseconds_per_delta"]), times(row["times_yardstick"]),
+         number(encoders[name]["microseconds_per_delta"]), times(encoders[name]["times_yardstick"]), f"{row['bytes']:,}")
+        for name, row in decoders.items()
+    )  # fmt: skip
+    head = ("dialect", "decoding, µs a delta", "× Chat's", "encoding, µs a delta", "× Chat's", "bytes of the stream")
+    return table(head, rows)
+
+
+def growth(results: Results) -> str:
+    lines = [line for section in ("text", "arguments", "lines") for line in results["growth"][section]]
+    rows = (
+        (line["name"], f"{line['sizes'][0]:,} to {line['sizes'][-1]:,} {line['unit']}", f"{line['slope']:.2f}",
+         f"{line['doubling']:.2f}", number(line["seconds"][-1]["median"] * 1e3))
+        for line in lines
+    )  # fmt: skip
+    return table(("what grows", "from, to", "slope", "× a doubling", "ms at the end"), rows, text_columns=2)
+
+
+def accumulating(results: Results) -> str:
+    rows = (
+        (row["mode"], f"{row['characters']:,}", number(row["milliseconds"]), times(row["times_list_join_loads"]))
+        for row in results["growth"]["accumulating"]
+    )
+    return table(("deltas", "characters", "ms", "× list, join, loads"), rows)
+
+
+def memory(results: Results) -> Iterator[str]:
+    found = results["memory"]
+    yield table(
+        ("idle pipe", "pipes", "KiB each"),
+        ((state["state"], f"{state['pipes']:,}", number(state["bytes_per_pipe"] / 1024)) for state in found["idle"]),
+    )
+    yield table(
+        ("one stream of text, 1.2 MB, reads", "KiB at the peak"),
+        ((row["cut"], number(row["peak_bytes"] / 1024)) for row in found["streams"]),
+    )
+    yield table(
+        ("deltas", "characters of arguments", "KiB at the peak", "bytes a character"),
+        ((row["mode"], f"{row['characters']:,}", number(row["peak_bytes"] / 1024),
+          number(row["peak_bytes"] / row["characters"])) for row in found["arguments"]),
+    )  # fmt: skip
+    yield table(
+        ("text towards", *(f"{size / 2**20:g} MiB of stream: KiB" for size in found["towards"][0]["bytes"])),
+        ((f"`{row['to']}`", *(number(peak / 1024) for peak in row["peak_bytes"])) for row in found["towards"]),
+    )
+
+
+SECTIONS: dict[str, Sequence[Callable[[Results], str | Iterator[str]]]] = {
+    "stages": (recipe, parts, framing),
+    "pairs": (pairs, dialects),
+    "growth": (growth, accumulating),
+    "memory": (memory,),
+}
+
+
+def rendered(make: Callable[[Results], str | Iterator[str]], results: Results) -> str:
+    found = make(results)
+    return found if isinstance(found, str) else "\n".join(found)
