@@ -1,0 +1,88 @@
+"""What ``check.py`` counts under callgrind: runs of each case at two sizes, with a mark in front of each and behind the last.
+
+The mark is a call of ``getppid``, at which callgrind writes what it has counted since the mark before and starts at zero. Each
+case runs once unmarked first, so that imports, caches and the specialising interpreter are behind it. Garbage collection is
+off: its runs would fall at other places with other sizes.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from benchmarks import content, inputs
+from benchmarks.content import Content
+from benchmarks.inputs import CHAT, Input
+from benchmarks.reads import CUTS
+from benchmarks.recipe import MODES, floor, transcoded
+from streamkit.dialects import DIALECTS
+from streamkit.framing.sse import SSEParser
+from streamkit.testing import drive_machine
+
+#: Events of the two streams whose counts are subtracted.
+SIZES = (400, 1_200)
+FLOOR = "floor: "
+TARGET = "anthropic"
+Case = Callable[[int], tuple[Input, Callable[[], object]]]
+
+
+def chat(said: Callable[[int], Content], *, obfuscation: bool = False) -> Callable[[int], Input]:
+    return lambda size: inputs.chat("counted", said(size), obfuscation=obfuscation)
+
+
+def four_calls(size: int) -> Content:
+    return content.calls(size * content.FRAGMENT_CHARS)
+
+
+def one_call(size: int) -> Content:
+    return content.one_call(size * content.FRAGMENT_CHARS)
+
+
+STREAMS: dict[str, Callable[[int], Input]] = {
+    "text": chat(content.text),
+    "text, obfuscation": chat(content.text, obfuscation=True),
+    "four interleaved calls": chat(four_calls),
+    "one call": chat(one_call),
+    **{name: lambda size, name=name: inputs.dialect_inputs(size)[name] for name in DIALECTS.built_in},
+}
+
+
+def recipe(stream: Input, cut: str, mode: str) -> Callable[[], object]:
+    return partial(transcoded, CUTS[cut](stream), stream.dialect, TARGET if stream.dialect == CHAT else CHAT, mode)
+
+
+def framing(stream: Input, cut: str) -> Callable[[], object]:
+    reads = CUTS[cut](stream)
+    return lambda: drive_machine(SSEParser(), reads)
+
+
+def cases(size: int) -> Iterator[tuple[str, str, int, Callable[[], object]]]:
+    """Each case's name, the stream whose floor it is a multiple of, the events of that stream, and what to run."""
+    for name, make in STREAMS.items():
+        stream = make(size)
+        yield f"{FLOOR}{name}", name, stream.events, partial(floor, stream)
+        if name == "text":
+            for cut in ("64 KiB", "per event"):
+                yield f"SSE, {cut}", name, stream.events, framing(stream, cut)
+        cuts = ("64 KiB", "per event") if name in ("text", "four interleaved calls") else ("64 KiB",)
+        for mode in MODES if stream.dialect == CHAT else MODES[:1]:
+            for cut in cuts:
+                yield f"recipe: {name}, {cut}, {mode}", name, stream.events, recipe(stream, cut, mode)
+
+
+def main() -> None:
+    """Run each case at each size, and print its name, its stream, its size and its events as lines of tab-separated words."""
+    gc.disable()
+    for pair in zip(*(cases(size) for size in SIZES), strict=True):
+        pair[1][3]()  # the warm-up, at the larger size: memory is then at hand
+        for name, stream, events, task in pair:
+            os.getppid()
+            task()
+            os.getppid()
+            print(name, stream, events, sep="\t")
+
+
+if __name__ == "__main__":
+    main()
