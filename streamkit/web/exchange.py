@@ -42,7 +42,6 @@ from streamkit.web.upstream import (
     redactor,
     response_headers,
     send,
-    without_keys,
 )
 from streamkit.web.upstream.hiding import Cut
 
@@ -86,8 +85,8 @@ class Exchange:
             profile=self._profile(),
             offered=self.ask.request.tools,
         )
-        pipe = without_keys(pipe, self._cut)
-        failed = await self.reply.send(as_array(pipe, limits=self.limits) if self.ask.as_array else pipe, source)
+        pipe = as_array(pipe, limits=self.limits) if self.ask.as_array else pipe
+        failed = await self.reply.send(pipe, source, cut=self._cut)
         if self.reply.failure is not None:
             self.reply.failure = hidden(self.reply.failure, self._cut)
         return failed and hidden(failed, self._cut)

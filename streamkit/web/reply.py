@@ -21,6 +21,7 @@ from collections.abc import Coroutine, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 from attrs import field, frozen
 from attrs.validators import ge, gt
 
@@ -35,6 +36,7 @@ from streamkit.report import StreamReport
 from streamkit.web.json_array import array_error
 from streamkit.web.live import LIVE
 from streamkit.web.source import TimedSource
+from streamkit.web.upstream.hiding import Cut, without_keys
 from streamkit.web.watch import Gone, Watch, bound_unsent
 
 log = logging.getLogger("streamkit.web")
@@ -113,6 +115,7 @@ class Reply:
         else:
             self._alive = b" " if stream or delivery.whole_keep_alive else b""
         self._response: web.StreamResponse | None = None
+        self._writer: AbstractStreamWriter | None = None  # the response's own, without a coroutine around it
         self._preparing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._wrote_at = self._loop.time()
@@ -216,23 +219,26 @@ class Reply:
 
     # -- the work's side -------------------------------------------------------------------------------------------
 
-    async def send(self, pipe: Pipe[bytes], source: TimedSource | None = None) -> ProviderFailed | None:
+    async def send(
+        self, pipe: Pipe[bytes], source: TimedSource | None = None, *, cut: Cut = str
+    ) -> ProviderFailed | None:
         """Enter a pipe and write what it yields. Returns what failed before the model spoke: then nothing was written.
 
         A failure after that is in what was written, and in ``pipe.report``. ``source`` is the pipe's, so that ``interrupt``
-        reaches it. Raises ClientLeftError.
+        reaches it. ``cut`` takes keys out of what is written from the failure on. Raises ClientLeftError.
         """
         self._source = source
         try:
-            return await self._send(pipe)
+            return await self._send(pipe, cut)
         finally:
             self._source = None
 
-    async def _send(self, pipe: Pipe[bytes]) -> ProviderFailed | None:
+    async def _send(self, pipe: Pipe[bytes], cut: Cut) -> ProviderFailed | None:
         held: list[bytes] = []
         held_bytes = 0
         async with pipe:
-            async for chunk in pipe:
+            async for made in pipe:
+                chunk = without_keys(made, cut, pipe.report)
                 if self.begun:
                     await self._write(chunk)
                     continue
@@ -274,22 +280,22 @@ class Reply:
             await self._write(_error_frame(failed, self.client) if self._stream else answer.body)
 
     async def _write(self, data: bytes, *, length: int | None = None, keep_alive: bool = False) -> None:
-        response = self._response
-        if response is None or keep_alive:
-            response = await self._prepared(length, keep_alive=keep_alive)
-        if response is not None and data:
+        writer = self._writer
+        if writer is None or keep_alive:
+            writer = await self._prepared(length, keep_alive=keep_alive)
+        if writer is not None and data:
             self._wrote_at = self._loop.time()
             if self.begun and self.first_at is None:
                 self.first_at = self._wrote_at
             if self._watch is not None:
                 self._watch.written += len(data)
             try:  # `_departures`, and a lock before it, took 8 % of the CPU of an event
-                await response.write(data)
+                await writer.write(data)
             except ConnectionError as error:
                 raise ClientLeftError from error
 
-    async def _prepared(self, length: int | None, *, keep_alive: bool) -> web.StreamResponse | None:
-        """The response, its headers written; None where a keep-alive has no place any more."""
+    async def _prepared(self, length: int | None, *, keep_alive: bool) -> AbstractStreamWriter | None:
+        """What writes the body, the headers written; None where a keep-alive has no place any more."""
         async with self._preparing:
             if keep_alive and (self.ending is not None or (self.begun and not self._stream)):
                 return None  # the answer began while this waited
@@ -300,7 +306,7 @@ class Reply:
                 elif length is not None:
                     response.content_length = length
                 await self._prepare(response)
-            return self._response
+            return self._writer
 
     async def _prepare(self, response: web.StreamResponse) -> None:
         transport = self._request.transport
@@ -308,7 +314,7 @@ class Reply:
             raise ClientLeftError
         bound_unsent(transport, self._delivery.unsent_bytes)
         with _departures():
-            await response.prepare(self._request)
+            self._writer = await response.prepare(self._request)
         self._response = response
 
 

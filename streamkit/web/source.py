@@ -69,7 +69,7 @@ class TimedSource:
         self._since = now if self._begun else self._started
         if self._timer is None:
             self._arm()
-        reader = self._reader = asyncio.current_task()
+        reader = self._reader = asyncio.current_task(self._loop)
         cancelled = 0 if reader is None else reader.cancelling()  # by others, before this
         chunk = None
         try:

@@ -12,7 +12,7 @@ Source: limits.md T6.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
@@ -20,9 +20,8 @@ from urllib.parse import quote
 from attrs import evolve
 
 from streamkit.events import ProviderFailed
-from streamkit.pipeline import Pipe, pipe
 from streamkit.redact import CUT
-from streamkit.web.json_array import Entered
+from streamkit.report import StreamReport
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream.value import Upstream
 
@@ -106,18 +105,12 @@ def _value(value: Any, cut: Cut) -> Any:
     return value
 
 
-def without_keys(stream: Pipe[bytes], cut: Cut) -> Pipe[bytes]:
-    """What ``transcode`` returns, without keys from its failure on: to be entered instead of ``stream``; the report stays.
+def without_keys(chunk: bytes, cut: Cut, report: StreamReport) -> bytes:
+    """What ``transcode`` yields, without keys from its failure on, which stands in ``report``.
 
-    A failure stands in the report before it is written, and is written in one piece.
+    It stands there before it is written, and is written in one piece. A function and no stage, which with the pipe around it
+    took 4 % of the CPU of an event.
     """
-    report = stream.report
-
-    async def looked_at(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-        async for chunk in chunks:
-            if report.failure is None and report.error is None:
-                yield chunk
-            else:
-                yield cut(chunk.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
-
-    return pipe(Entered(stream), looked_at, report=report)
+    if report.failure is None and report.error is None:
+        return chunk
+    return cut(chunk.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
