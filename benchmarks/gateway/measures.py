@@ -26,7 +26,7 @@ class Sizes:
     streams: int = 200  #: for CPU, lateness and gaps; ten events a second in each
     events: int = 50  #: in each of those
     many: int = 500  #: four events a second in each
-    many_events: int = 24
+    many_events: int = 32
     many_rounds: int = 3
     floods: int = 20  #: streams as fast as they are taken
     flood_events: int = 2000
@@ -89,10 +89,22 @@ def clients(what: str, plan: Mapping[str, Any], *, within_s: float) -> Any:
 
 
 def paced(
-    bench: Bench, name: str, legs: tuple[str, ...], rounds: int, *, streams: int, events: int, gap_s: float
+    bench: Bench,
+    name: str,
+    legs: tuple[str, ...],
+    rounds: int,
+    *,
+    streams: int,
+    events: int,
+    gap_s: float,
+    within: float,
 ) -> Seen:
-    """So many streams with an event each ``gap_s``. CPU and events are counted where all are under way."""
-    spread_s, lasts_s = min(1.0, gap_s * events / 4), gap_s * (events - 1)
+    """So many streams with an event each ``gap_s``, begun ``within`` a share of the time that one takes.
+
+    CPU and events are counted where all are under way.
+    """
+    lasts_s = gap_s * (events - 1)
+    spread_s = lasts_s * within
     seen: list[Seen] = [{} for _ in range(rounds)]
     for number, leg in bench.legs(name, legs, rounds):
         group = {"name": "all", "streams": streams, "spread_s": spread_s, **bench.to(leg)}
@@ -109,13 +121,15 @@ def paced(
 def cost(bench: Bench) -> Seen:
     sizes = bench.sizes
     legs = ("direct", "relay", "gateway")
-    return paced(bench, "cost", legs, sizes.rounds, streams=sizes.streams, events=sizes.events, gap_s=0.1)
+    return paced(bench, "cost", legs, sizes.rounds, streams=sizes.streams, events=sizes.events, gap_s=0.1, within=0.2)
 
 
 def many(bench: Bench) -> Seen:
     sizes = bench.sizes
     legs = ("relay", "gateway")
-    return paced(bench, "many", legs, sizes.many_rounds, streams=sizes.many, events=sizes.many_events, gap_s=0.25)
+    return paced(
+        bench, "many", legs, sizes.many_rounds, streams=sizes.many, events=sizes.many_events, gap_s=0.25, within=0.4
+    )
 
 
 def flood(bench: Bench) -> Seen:
