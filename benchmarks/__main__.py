@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import growth, machine, memory, pairs, stages, tables
+from benchmarks import against, growth, machine, memory, pairs, stages, tables
 from benchmarks.goals import Results
 
 FOLDER = machine.ROOT / "docs" / "benchmarks"
@@ -26,6 +26,7 @@ SECTIONS: dict[str, Callable[[], Any]] = {
     "stages": stages.measure,
     "pairs": pairs.measure,
     "growth": growth.measure,
+    "peers": against.measure,
 }
 
 
@@ -42,7 +43,11 @@ def main(arguments: list[str]) -> int:
     if unknown := set(options.sections) - set(SECTIONS):
         parser.error(f"no section is called {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
     results = load(FOLDER)
-    for name in [name for name in SECTIONS if name in (options.sections or SECTIONS)]:
+    names = [name for name in SECTIONS if name in (options.sections or SECTIONS)]
+    if "peers" in names and not against.any_ready():
+        print("No peer is installed (make bench-peers): what is known of them stays as it was.")
+        names.remove("peers")
+    for name in names:
         results["machines"][name] = machine.machine()
         results[name] = SECTIONS[name]()
         for make in tables.SECTIONS[name]:

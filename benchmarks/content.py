@@ -110,7 +110,10 @@ def one_call(size: int, seed: int = SEED) -> Content:
 
 
 def calls(size: int, *, count: int = 4, interleaved: bool = True, seed: int = SEED) -> Content:
-    """``count`` calls that share ``size`` characters of arguments; interleaved, their fragments come in random order."""
+    """``count`` calls that share ``size`` characters of arguments; interleaved, their fragments come in random order.
+
+    Calls are numbered as they are first mentioned, as providers do.
+    """
     dice = random.Random(seed)  # noqa: S311
     made = tuple(
         Call(f"call_{number}{'abcdefghijklmnopqrstuvw'}", f"tool_{number}", fragments(text, dice))
@@ -119,7 +122,8 @@ def calls(size: int, *, count: int = 4, interleaved: bool = True, seed: int = SE
     order = [number for number, call in enumerate(made) for _ in call.fragments]
     if interleaved:
         dice.shuffle(order)
-    return Content(calls=made, order=tuple(order))
+    places = {number: place for place, number in enumerate(dict.fromkeys(order))}
+    return Content(calls=tuple(made[number] for number in places), order=tuple(places[number] for number in order))
 
 
 def mixture(count: int, seed: int = SEED) -> Content:

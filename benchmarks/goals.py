@@ -91,7 +91,25 @@ def flat(results: Results) -> float:
     return results["memory"]["flat"]["peak_bytes"] / 2**20
 
 
+def peers(work: str, *names: str) -> Callable[[Results], float]:
+    """The least multiple of streamkit's time that a Python peer took for a work, over all inputs; ``names``: only theirs."""
+
+    def find(results: Results) -> float:
+        return min(
+            row["times_streamkit"]["median"]
+            for row in results["peers"]["rows"]
+            if row["work"] == work
+            and row["kind"] == "Python"
+            and not row["peer"].startswith("streamkit")
+            and (not names or row["peer"] in names)
+            and "times_streamkit" in row
+        )
+
+    return find
+
+
 FLOOR = "times orjson.loads"
+OURS = "times streamkit"
 GOALS = (
     *(
         Goal(f"Chat to Anthropic at 64 KiB reads: {name}, {mode}", FLOOR, limit, recipe(name, "64 KiB", mode))
@@ -101,6 +119,12 @@ GOALS = (
     *(
         Goal(f"Chat to Anthropic at one event a read: {name}", FLOOR, 4.0, recipe(name, "per event", JOINED))
         for name in ("text", "text, obfuscation", "four interleaved calls")
+    ),
+    Goal("Best Python peer, parsing SSE", OURS, 1.0, peers("parse SSE"), at_least=True),
+    Goal("Best Python peer, decoding and accumulating", OURS, 1.0, peers("decode and accumulate"), at_least=True),
+    Goal("Best Python peer, re-encoding Chat to Anthropic", OURS, 3.0, peers("re-encode to Anthropic"), at_least=True),
+    Goal(
+        "LiteLLM, re-encoding Chat to Anthropic", OURS, 20.0, peers("re-encode to Anthropic", "litellm"), at_least=True
     ),
     Goal("Slowest other pair of dialects", "times Chat to Anthropic", 1.6, slowest_pair),
     Goal("Arguments, each doubling up to 4 MiB, joined", "times", 2.2, growth("arguments", JOINED)),

@@ -64,28 +64,29 @@ def read_chat(documents: Iterator[Any]) -> Said:
     return Said("".join(text), "".join(reasoning), _joined(list(found.values())), stop)
 
 
-def read_anthropic(documents: Iterator[Any]) -> Said:
+def read_anthropic(documents: Iterator[Any], *, overlapping: bool = False) -> Said:
+    """``overlapping``: blocks may be open side by side, told apart by their index, as lenient readers tell them."""
     text, reasoning, stop, ended = [], [], None, False
     found: list[tuple[str, list[str]]] = []
-    open_block: int | None = None
+    open_blocks: dict[int, list[str]] = {}
     for document in documents:
         kind = document["type"]
         if kind == "content_block_start":
-            if open_block is not None:
+            if open_blocks and not overlapping:
                 raise Wrong("a block was opened while another was open")
-            open_block = document["index"]
+            pieces: list[str] = []
+            open_blocks[document["index"]] = pieces
             if document["content_block"]["type"] == "tool_use":
-                found.append((document["content_block"]["name"], []))
+                found.append((document["content_block"]["name"], pieces))
         elif kind == "content_block_stop":
-            open_block = None
+            open_blocks.pop(document["index"], None)
         elif kind == "content_block_delta":
-            if document["index"] != open_block:
+            if document["index"] not in open_blocks:
                 raise Wrong("a delta came for a block that is not open")
             delta = document["delta"]
             text.append(delta.get("text") or "")
             reasoning.append(delta.get("thinking") or "")
-            if "partial_json" in delta:
-                found[-1][1].append(delta["partial_json"])
+            open_blocks[document["index"]].append(delta.get("partial_json") or "")
         elif kind == "message_delta":
             stop = document["delta"].get("stop_reason") or stop
         ended = ended or kind == "message_stop"

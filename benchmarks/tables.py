@@ -143,11 +143,40 @@ def memory(results: Results) -> Iterator[str]:
     )
 
 
+def peers(results: Results) -> Iterator[str]:
+    """A table for each work; what is wrong or could not be run stands behind it."""
+    rows = results["peers"]["rows"]
+    for work in dict.fromkeys(row["work"] for row in rows):
+        found = [row for row in rows if row["work"] == work]
+        yield table(
+            (work, "reads", "who", "version", "µs an event", "× floor", "× streamkit"),
+            (_peer(row) for row in found),
+            text_columns=4,
+        )
+    notes = dict.fromkeys(
+        f"- {row['peer']}, {row['work']}: {row['wrong'] or row['error']}"
+        for row in rows
+        if row["wrong"] or row["error"]
+    )
+    if notes:
+        yield "\n".join(notes) + "\n"
+
+
+def _peer(row: Row) -> Sequence[str]:
+    kind = "" if row["kind"] == "Python" else f" ({row['kind']})"
+    head = (row["input"], row["cut"], f"{row['peer']}{kind}", row["version"])
+    if "times_streamkit" not in row:
+        return (*head, "wrong" if row["wrong"] else "not run", "", "")
+    floor = times(row["times_floor"]) if "times_floor" in row else ""
+    return (*head, number(row["microseconds_per_event"]), floor, times(row["times_streamkit"]))
+
+
 SECTIONS: dict[str, Sequence[Callable[[Results], str | Iterator[str]]]] = {
     "stages": (recipe, parts, framing),
     "pairs": (pairs, dialects),
     "growth": (growth, accumulating),
     "memory": (memory,),
+    "peers": (peers,),
 }
 
 
