@@ -230,6 +230,10 @@ class Reply:
         self._source = source
         try:
             return await self._send(pipe, cut)
+        except Exception as error:
+            if self.begun and pipe.report.error is error:  # ``encode`` has told the client
+                self.ending, self.failure = "broken", failure_from(error)
+            raise
         finally:
             self._source = None
 
@@ -287,8 +291,6 @@ class Reply:
             self._wrote_at = self._loop.time()
             if self.begun and self.first_at is None:
                 self.first_at = self._wrote_at
-            if self._watch is not None:
-                self._watch.written += len(data)
             try:  # `_departures`, and a lock before it, took 8 % of the CPU of an event
                 await writer.write(data)
             except ConnectionError as error:
@@ -316,6 +318,8 @@ class Reply:
         with _departures():
             self._writer = await response.prepare(self._request)
         self._response = response
+        if self._watch is not None:
+            self._watch.writer = self._writer
 
 
 @contextlib.contextmanager

@@ -175,8 +175,10 @@ class _Body:
         self._content = response.content
         self._error: Exception | None = None
         protocol = response.connection.protocol if response.connection is not None else None
-        if protocol is not None and protocol.closed is not None:
-            protocol.closed.add_done_callback(self._lost)
+        #: Of the connection, which may outlive the answer: what is told of it has to be taken back.
+        self._closed = protocol.closed if protocol is not None else None
+        if self._closed is not None:
+            self._closed.add_done_callback(self._lost)
 
     def __aiter__(self) -> _Body:
         return self
@@ -192,6 +194,7 @@ class _Body:
                     chunk = self._content._read_nowait(-1)  # noqa: SLF001 - the public ways raise the error again
         if chunk:
             return chunk
+        self._forget()
         if self._error is not None:
             raise SourceFailed("the connection to the upstream broke") from self._error
         raise StopAsyncIteration
@@ -203,5 +206,12 @@ class _Body:
         if not self._content.is_eof() and self._content.exception() is None:
             self._content.set_exception(ClientPayloadError("the connection closed inside the body"))
 
+    def _forget(self) -> None:
+        """The answer is over, and the connection may bring others: it must not keep this one."""
+        if self._closed is not None:
+            self._closed.remove_done_callback(self._lost)
+            self._closed = None
+
     async def aclose(self) -> None:
+        self._forget()
         self._response.close()

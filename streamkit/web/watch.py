@@ -21,6 +21,7 @@ from typing import Final, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
 from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
 
 #: A fraction of the 250 ms in which an upstream is to hear that its client left.
 LOOK_S: Final = 0.1
@@ -44,12 +45,12 @@ def bound_unsent(transport: asyncio.WriteTransport, unsent_bytes: int) -> None:
 class Watch:
     """Looks at the client of ``request`` until ``stop``; calls ``gone`` once, with the reason, when it is no longer of use.
 
-    Whoever writes to the client adds to ``written``, in bytes.
+    Whoever writes to the client gives it the ``writer``.
     """
 
     def __init__(self, request: web.Request, gone: Callable[[Gone], None], *, stall_s: float) -> None:
         loop = asyncio.get_running_loop()
-        self.written = 0
+        self.writer: AbstractStreamWriter | None = None
         self._request = request
         self._gone = gone
         self._stall_s = stall_s
@@ -60,6 +61,11 @@ class Watch:
 
     def stop(self) -> None:
         self._rounds.remove(self)
+
+    @property
+    def written(self) -> int:
+        """Bytes that were given to the transport: headers and what is around chunks too, as in what waits."""
+        return 0 if self.writer is None else self.writer.output_size
 
     async def taken(self) -> None:
         """Wait until every byte is with the client's system, or the client is gone."""

@@ -6,7 +6,8 @@ import orjson
 import pytest
 from aiohttp import ClientSession, web
 
-from streamkit import transcode
+from streamkit import accumulate_tool_calls, check_json, decode, encode, parse_sse, pipe, transcode
+from streamkit.events import TextDelta
 from streamkit.web import Delivery, Timeouts, relay
 from tests.web.evil import EvilUpstream
 from tests.web.faults import FAULTS, TEXT, good, status
@@ -95,3 +96,30 @@ async def test_any_async_iterable_of_bytes_is_a_source():
         answer = await ask(f"http://127.0.0.1:{port}", "/")
     assert answer.body.endswith(b'data: {"type":"message_stop"}\n\n')
     assert closed.is_set()
+
+
+async def broken(batches):
+    """A stage with a bug that shows behind the first words."""
+    async for batch in batches:
+        yield [event for event in batch if not isinstance(event, TextDelta)] or [TextDelta("hi")]
+        if any(isinstance(event, TextDelta) for event in batch):
+            raise ValueError("a bug")
+
+
+@pytest.mark.parametrize("client", ["anthropic", "openai-chat", "openai-responses", "ollama", "gemini"])
+async def test_a_stage_that_raises_ends_the_answer_with_one_error(client):
+    def pipeline(source):
+        stages = parse_sse(), decode("openai-chat"), accumulate_tool_calls(), check_json(), broken, encode(client)
+        return pipe(source, *stages)
+
+    async def source():
+        yield b'data: {"id":"c","model":"m","choices":[{"index":0,"delta":{"content":"hi"}}]}\n\n'
+
+    async def handler(request: web.Request):
+        return await relay(request, source(), pipeline, client=client)
+
+    async with serving(answering(handler)) as port:
+        answer = await ask(f"http://127.0.0.1:{port}", "/")
+    assert (answer.status, answer.end) == (200, "complete")
+    said = answer.body.count(b"the stream could not be processed")
+    assert said == (3 if client == "openai-responses" else 1)  # `error` says it twice, `response.failed` once

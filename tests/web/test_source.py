@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import traceback
+import weakref
 
 import aiohttp
 import pytest
@@ -475,6 +477,19 @@ async def test_an_answer_that_was_read_leaves_its_connection_for_the_next():
         async with session.post(upstream.url, data=b"{}") as response:
             await response.read()
         assert [request.connection for request in upstream.requests] == [0, 0]
+
+
+async def test_an_answer_that_is_over_is_not_kept_by_the_connection_that_goes_on():
+    async with EvilUpstream(good("anthropic")) as upstream, aiohttp.ClientSession() as session:
+        kept = []
+        for _ in range(5):
+            source = iter_upstream(await session.post(upstream.url, data=b"{}"))
+            kept.append(weakref.ref(source._source))
+            _ = [data async for data in source]
+        del source
+        gc.collect()
+        assert {request.connection for request in upstream.requests} == {0}
+        assert [ref() for ref in kept] == [None] * 5
 
 
 @pytest.mark.parametrize("reads", [0, 1])
