@@ -190,6 +190,8 @@ class StreamReport:
     failure: Any = None
     #: Whether the model said anything yet: text, reasoning, a call. Before that a client can be sent elsewhere.
     spoken: bool = False
+    #: Whether the wire's own terminator came. Not all dialects have one, and what ended well may lack it.
+    terminated: bool = False
 
     #: Raise NeedsRepair at the first repair; later ones are only counted, since the stream is over.
     refuse_repairs: bool = False

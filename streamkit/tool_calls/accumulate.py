@@ -191,6 +191,7 @@ class ToolCallAccumulator:
                 reasons.append(event)
         elif isinstance(event, TerminatorSeen):
             self._terminator = event
+            self.report.terminated = True
         elif isinstance(event, LastFrameBroken):
             self.report.broken_frame = event.raw
         elif isinstance(event, ProviderFailed):

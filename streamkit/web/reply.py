@@ -228,6 +228,8 @@ class Reply:
         reaches it. ``cut`` takes keys out of what is written from the failure on. Raises ClientLeftError.
         """
         self._source = source
+        if source is not None:
+            source.report = pipe.report
         try:
             return await self._send(pipe, cut)
         except Exception as error:

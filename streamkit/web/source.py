@@ -5,7 +5,8 @@ transport becomes ``SourceFailed``, so that encoders can tell the client in its 
 words, which may name hosts, are for the log only.
 
 Timers run while the source is *waited for*: an upstream that we do not read, because the client reads slowly, is not silent.
-An upstream's keep-alives are bytes, and so count as life. A timer interrupts the one task that reads, inside the await, and
+An upstream's keep-alives are bytes, and so count as life. Some leave the body open behind their terminator: then what comes
+within a second is read, and that is the end (quirks.md 69). A timer interrupts the one task that reads, inside the await, and
 nowhere else: no error appears between two stages (PEP 789).
 
 Source: design.md §6, limits.md §1 (defaults), quirks.md 127, 128.
@@ -22,6 +23,7 @@ from attrs import field, frozen
 from attrs.validators import gt, optional
 
 from streamkit.errors import BodyTooLong, FirstByteTimeout, IdleTimeout, SourceFailed, TotalTimeout
+from streamkit.report import StreamReport
 
 
 @frozen(kw_only=True)
@@ -39,6 +41,8 @@ class Timeouts:
 
 
 DEFAULT_TIMEOUTS = Timeouts()
+#: How long is read behind the terminator, or the provider's error, of a body that stays open.
+DRAIN_S: Final = 1.0
 #: The longest whole answer: images and long reasoning pass 1 MiB.
 ANSWER_BYTES: Final = 64 * 1024 * 1024
 
@@ -55,6 +59,9 @@ class TimedSource:
         self._reader: asyncio.Task[object] | None = None  # the task that waits in __anext__, if one does
         self._begun = False
         self._error: Exception | None = None  # set by ``fail``, which other tasks and the timer call
+        #: Of the pipe that reads it, if any: behind the terminator that it tells of nothing is waited for.
+        self.report: StreamReport | None = None
+        self._until: float | None = None  # the time up to which a body is read behind its terminator
         self._timer: asyncio.TimerHandle | None = None
 
     def __aiter__(self) -> TimedSource:
@@ -62,8 +69,13 @@ class TimedSource:
 
     async def __anext__(self) -> bytes:
         now, total_s = self._loop.time(), self._timeouts.total_s
+        if self._until is None and self.report is not None and _is_over(self.report):
+            self._until = now + DRAIN_S
+            self._disarm()  # it was set for a clock that may have run for minutes
         if total_s is not None and now >= self._started + total_s:
             self.fail(TotalTimeout(total_s))  # it ran out while nobody read
+        if self._error is DRAINED or (self._until is not None and now >= self._until):
+            raise StopAsyncIteration
         if self._error is not None:
             raise self._error
         self._since = now if self._begun else self._started
@@ -78,6 +90,8 @@ class TimedSource:
             error = self._interruption(reader, cancelled)
             if error is None:
                 raise
+            if error is DRAINED:
+                raise StopAsyncIteration from None
             raise error from error.__cause__
         finally:
             self._reader = None
@@ -110,6 +124,8 @@ class TimedSource:
 
     def _deadline(self) -> tuple[float, Exception]:
         times = self._timeouts
+        if self._until is not None:
+            return self._until, DRAINED
         silent: tuple[float, Exception]
         if self._begun:
             silent = (self._since + times.idle_s, IdleTimeout(times.idle_s))
@@ -135,6 +151,14 @@ class TimedSource:
             self._arm()
         else:
             self.fail(error)
+
+
+#: Not told to anybody: what was read is whole.
+DRAINED: Final = IdleTimeout(DRAIN_S)
+
+
+def _is_over(report: StreamReport) -> bool:
+    return report.terminated or report.failure is not None
 
 
 def iter_upstream(

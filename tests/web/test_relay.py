@@ -6,10 +6,11 @@ import orjson
 import pytest
 from aiohttp import ClientSession, web
 
-from streamkit import accumulate_tool_calls, check_json, decode, encode, parse_sse, pipe, transcode
+from streamkit import accumulate_tool_calls, check_json, collect, decode, encode, parse_sse, pipe, transcode
 from streamkit.events import TextDelta
+from streamkit.testing import source_of
 from streamkit.web import Delivery, Timeouts, relay
-from tests.web.evil import EvilUpstream
+from tests.web.evil import EvilUpstream, Hang, Script
 from tests.web.faults import FAULTS, TEXT, good, status
 from tests.web.raw_client import RawClient, ask
 from tests.web.serving import answering, serving
@@ -123,3 +124,40 @@ async def test_a_stage_that_raises_ends_the_answer_with_one_error(client):
     assert (answer.status, answer.end) == (200, "complete")
     said = answer.body.count(b"the stream could not be processed")
     assert said == (3 if client == "openai-responses" else 1)  # `error` says it twice, `response.failed` once
+
+
+@pytest.mark.parametrize(
+    ("upstream", "client"),
+    [
+        ("openai-chat", "anthropic"),
+        ("openai-chat", "openai-chat"),
+        ("anthropic", "gemini"),
+        ("anthropic", "anthropic"),
+        ("openai-responses", "openai-chat"),
+        ("ollama", "openai-responses"),
+        ("cohere", "ollama"),
+        ("bedrock", "anthropic"),
+        ("mistral", "openai-chat"),
+    ],
+)
+async def test_the_end_is_told_though_the_upstream_leaves_its_body_open(upstream, client):
+    """quirks.md 69: minutes of silence would go by between the last word and the end that makes clients act."""
+    open_ended = Script((*good(upstream).steps[:-1], Hang()))
+    async with EvilUpstream(open_ended) as evil:
+
+        async def handler(request):
+            async with ClientSession() as session, session.post(evil.url) as response:
+                return await relay(
+                    request,
+                    response,
+                    lambda source: transcode(source, upstream, client),
+                    client=client,
+                    provider=upstream,
+                )
+
+        async with serving(answering(handler)) as port:
+            answer = await ask(f"http://127.0.0.1:{port}", "/")
+            assert (await evil.request()).played_at is None
+            await (await evil.request()).left()
+    read = await collect(source_of([bytes(answer.body)]), client)
+    assert (answer.end, read.clean, read.text) == ("complete", True, TEXT)

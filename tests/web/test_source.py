@@ -130,6 +130,30 @@ async def test_every_byte_is_life():
 
 
 @virtual
+@pytest.mark.parametrize("over", [{"terminated": True}, {"failure": "said"}], ids=["terminator", "error"])
+@pytest.mark.parametrize(
+    ("behind", "read"),
+    [
+        ([], 0),
+        ([(0.4, b"usage")], 1),
+        ([(0.4, b": ping\n")] * 1000, 2),  # comments are no life any more
+        ([(1.5, b"late")], 0),
+    ],
+    ids=["nothing", "usage", "comments for ever", "too late"],
+)
+async def test_a_body_that_stays_open_behind_its_terminator_ends_a_second_later(over, behind, read):
+    async with timed((200, b"[DONE]"), *behind, first_byte_s=300, idle_s=300) as source:
+        source.report = StreamReport()
+        assert await anext(source) == b"[DONE]"
+        for name, value in over.items():
+            setattr(source.report, name, value)
+        assert len([data async for data in source]) == read
+        assert 201 <= now() <= 201.4
+        with pytest.raises(StopAsyncIteration):
+            await anext(source)
+
+
+@virtual
 async def test_the_whole_has_its_time_though_bytes_flow():
     got = []
     async with timed(*[(99, b"x")] * 100, total_s=1000) as source:
