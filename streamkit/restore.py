@@ -13,6 +13,7 @@ Source: dialects.md §1.8, §7.3.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -56,6 +57,14 @@ class ToolNames:
         return self._rewritten.get(name, name)
 
 
+#: Half a pair of UTF-16, which JSON's escapes can spell and UTF-8 can't. ``PartialJSON`` joins pairs that were cut.
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def _writable(text: str) -> str:
+    return _SURROGATE.sub("\ufffd", text)
+
+
 @define
 class _FreeText:
     """The text of a custom tool's call, read from the arguments of a function while they are written."""
@@ -74,13 +83,18 @@ class _FreeText:
                     self.begun = True
                 elif change.kind == "grown" or not self.begun:  # or it came in one piece
                     grown.append(str(change.value))
-        self.sent += grown
-        return "".join(grown)
+        made = _writable("".join(grown))
+        if made:
+            self.sent.append(made)
+        return made
 
     def settle(self, call: ToolCallFinished | ToolCall, report: StreamReport) -> tuple[str, Verdict | None, bool]:
         """The whole text, its verdict, and whether the call ended, of a call whose arguments were all fed."""
         sent, value, state = "".join(self.sent), self.partial.value, self.partial.state
-        if state == "complete" and isinstance(value, dict) and value.get(INPUT) == sent:
+        text = value.get(INPUT) if state == "complete" and isinstance(value, dict) else None
+        if isinstance(text, str) and _writable(text) == sent:
+            if text != sent:
+                report.repair("lone_surrogate")
             if len(value) > 1:
                 report.withhold(MEMBERS, call.id, call.name, call.arguments)
             return sent, COMPLETE if call.ended else call.verdict, call.ended

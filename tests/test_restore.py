@@ -32,6 +32,7 @@ ARGUMENTS = [
     ("cut by the protocol", '{"input":"x"}', False, ("x", "truncated", False), {}, {}),
     ("cut by the protocol before it", '{"inp', False, ("", "truncated", False), {}, {}),
     ("malformed behind the string", '{"input":"x",,}', True, ("x", "malformed", False), {}, {}),
+    ("half a pair", '{"input":"a\\ud83d"}', True, ("a\ufffd", "complete", True), {"lone_surrogate": 1}, {}),
     ("given twice", '{"input":"x","input":"y"}', True, ("xy", "malformed", False), {}, {}),
 ]  # fmt: skip
 NAMED = [pytest.param(*row[1:], id=row[0].replace(" ", "-")) for row in ARGUMENTS]
