@@ -225,7 +225,7 @@ async def _generate(request: web.Request, ask: Ask, route: Route) -> web.StreamR
             policy=gateway.delivery.policy,
         )
 
-    attempts = Attempts(route, reply, record, gateway.memory, begin, ask.stream, bool(ask.request.tools))
+    attempts = Attempts(route, reply, record, gateway.memory, begin, ask.stream, bool(ask.request.tools), ask.model)
     try:
         return await reply.run(attempts.run())
     finally:

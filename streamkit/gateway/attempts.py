@@ -7,8 +7,8 @@ that an upstream finds wrong is so everywhere, and answered at once.
 
 After a whole round without an answer the route waits and begins another, if a failure was of the kind that passes: as long
 as the upstream's ``Retry-After`` wants, and at least the backoff. Upstreams that asked to be left alone are passed over
-while others are there, and so are those that said they have no tools, for requests with tools. Both memories are this
-process's own, and hints: nothing is wrong if another process has to find out for itself.
+while others are there, and so are those that said they have no tools, for requests with tools. Both are remembered of the
+model that was asked, and hints: another process finds out for itself, and nobody is refused for what was said before.
 
 After the model spoke nobody else is asked: the client has half an answer, and gets the rest or an error (quirks.md 129).
 
@@ -37,8 +37,9 @@ from streamkit.web.upstream.headers import NO_HEADERS
 
 #: How long an upstream counts as one without tools after it said so.
 NO_TOOLS_S: Final = 3600.0
-#: Upstreams and models of which something is remembered.
+#: Upstreams and models of which something is remembered, and of a model's name, which is the client's word, so much.
 REMEMBERED: Final = 1000
+NAME_CHARS: Final = 200
 #: Kinds of errors that say nothing of the request: this upstream's key, credit, models.
 ITS_OWN: Final = frozenset({"auth", "billing", "permission", "not_found"})
 _TOOLS: Final = r"\b(?:tools?|tool (?:use|calls|calling)|functions?|function (?:calls|calling))\b"
@@ -54,8 +55,8 @@ _NO_TOOLS: Final = re.compile(
 class Memory:
     """What this process learned of its upstreams, until when, in the loop's time."""
 
-    resting: dict[tuple[str, str], float] = field(factory=dict)
-    without_tools: dict[tuple[str, str], float] = field(factory=dict)  #: by upstream and model
+    resting: dict[tuple[str, str], float] = field(factory=dict)  #: by upstream and what the model is called there
+    without_tools: dict[tuple[str, str], float] = field(factory=dict)
 
 
 def lacks_tools(failed: ProviderFailed) -> bool:
@@ -112,6 +113,7 @@ class Attempts:
     begin: Callable[[Leg], Exchange]
     stream: bool
     wants_tools: bool
+    model: str  #: as the client calls it
     #: A whole answer that ignored the choice of tools.
     _kept: tuple[Exchange, Response] | None = field(default=None, repr=False)
     #: Of this round, each with the headers that came with it.
@@ -169,16 +171,10 @@ class Attempts:
         if not able:
             return ProviderFailed("invalid_request", "no upstream of this model supports tools; leave `tools` out")
         now = asyncio.get_running_loop().time()
-        awake = [leg for leg in able if self.memory.resting.get(_key(leg), 0.0) <= now]
-        if not awake:
-            wait = min(self.memory.resting[_key(leg)] for leg in able) - now
-            return ProviderFailed(
-                "rate_limit", "every upstream of this model asked to be left alone", retry_after_s=wait
-            )
-        if not self.wants_tools:
-            return awake
-        known = [leg for leg in awake if self.memory.without_tools.get(_key(leg), 0.0) <= now]
-        return known or awake
+        if self.wants_tools:
+            able = [leg for leg in able if self.memory.without_tools.get(self._key(leg), 0.0) <= now] or able
+        awake = [leg for leg in able if self._rests_until(leg) <= now]
+        return awake or [min(able, key=self._rests_until)]
 
     async def _try(self, leg: Leg) -> ProviderFailed | None:
         loop = asyncio.get_running_loop()
@@ -219,17 +215,19 @@ class Attempts:
 
     def _remember(self, leg: Leg, failed: ProviderFailed, now: float) -> None:
         if lacks_tools(failed):
-            _note(self.memory.without_tools, _key(leg), now, NO_TOOLS_S)
+            _note(self.memory.without_tools, self._key(leg), now, NO_TOOLS_S)
         if failed.type in {"rate_limit", "unavailable"} and failed.retry_after_s:
-            _note(self.memory.resting, _key(leg), now, failed.retry_after_s)
+            _note(self.memory.resting, self._key(leg), now, failed.retry_after_s)
+
+    def _rests_until(self, leg: Leg) -> float:
+        return self.memory.resting.get(self._key(leg), 0.0)
+
+    def _key(self, leg: Leg) -> tuple[str, str]:
+        return leg.upstream.name, (leg.model or self.model)[:NAME_CHARS]
 
 
 #: Not an error of anybody's: the next upstream is asked whether it heeds the choice of tools.
 IGNORED: Final = ProviderFailed("unavailable", "the upstream ignored the request's `tool_choice`")
-
-
-def _key(leg: Leg) -> tuple[str, str]:
-    return leg.upstream.name, leg.model or ""
 
 
 def _note(until: dict[tuple[str, str], float], key: tuple[str, str], now: float, seconds: float) -> None:

@@ -163,9 +163,43 @@ async def test_a_longer_wait_than_the_route_allows_is_the_clients_to_know(client
     ):
         answer = await asked(running, client)
         assert (answer.status, answer.headers["retry-after"]) == (429, "77")
-        again = await asked(running, client)  # it asked to be left alone, and is
-        assert (again.status, int(again.headers["retry-after"]) > 70) == (429, True)
-    assert len(busy.requests) == 1
+
+
+async def test_where_every_upstream_asked_to_be_left_alone_the_one_that_wakes_first_is_asked_all_the_same():
+    """What was asked for 600 s ago may hold no more, and nobody but the upstream knows."""
+    late = [status(429, headers={"Retry-After": "600"}), as_asked("openai-chat")]
+    early = [status(429, headers={"Retry-After": "300"}), as_asked("openai-chat")]
+    async with EvilUpstream(*late) as one, EvilUpstream(*early) as two:
+        config = config_of([upstream_at(one, "openai-chat"), upstream_at(two, "openai-chat", "two")])
+        async with gateway(config) as running:
+            assert (await asked(running)).status == 429
+            assert (await asked(running)).status == 200
+    assert (len(one.requests), len(two.requests)) == (1, 2)
+
+
+async def test_what_one_model_said_is_remembered_of_that_model_only():
+    def play(request: Received):
+        model = request.json()["model"]
+        if model == "small":
+            return status(400, message="small does not support tools")
+        return status(429, headers={"Retry-After": "60"}) if model == "busy" else good("openai-chat")
+
+    async with EvilUpstream(play) as local, EvilUpstream(as_asked("openai-chat")) as cloud:
+        config = config_of([upstream_at(local, "openai-chat"), upstream_at(cloud, "openai-chat", "two")])
+        async with gateway(config) as running:
+            for model in ("small", "busy", "big", "small", "busy", "big"):
+                assert (await asked(running, tools=True, model=model)).status == 200
+    assert [request.json()["model"] for request in local.requests] == ["small", "busy", "big", "big"]
+
+
+async def test_for_a_request_with_tools_one_that_rests_is_asked_rather_than_one_that_has_none():
+    rested = [status(429, headers={"Retry-After": "60"}), as_asked("openai-chat")]
+    async with EvilUpstream(*rested) as able, EvilUpstream(status(404, body=NO_TOOLS)) as lacking:
+        config = config_of([upstream_at(able, "openai-chat"), upstream_at(lacking, "openai-chat", "two")])
+        async with gateway(config) as running:
+            await asked(running, tools=True)
+            assert (await asked(running, tools=True)).status == 200
+    assert (len(able.requests), len(lacking.requests)) == (2, 1)
 
 
 async def test_rounds_are_bounded_and_the_last_failure_is_told():
