@@ -6,7 +6,7 @@ has no support for tools, can't be asked in its dialect for what the request wan
 that an upstream finds wrong is so everywhere, and answered at once.
 
 After a whole round without an answer the route waits and begins another, if a failure was of the kind that passes: as long
-as the upstream's ``Retry-After`` wants, and at least the backoff. Upstreams that asked to be left alone are passed over
+as the least ``Retry-After`` wants, and at least the backoff. Upstreams that asked to be left alone are passed over
 while others are there, and so are those that said they have no tools, for requests with tools. Both are remembered of the
 model that was asked, and hints: another process finds out for itself, and nobody is refused for what was said before.
 
@@ -161,8 +161,8 @@ class Attempts:
             exchange, answer = self._kept
             await exchange.deliver(answer)
             return None
-        passing = (failure for failure in self._failures if is_retryable(failure[0]))
-        failed, self._told = next(passing, self._failures[0])
+        passing = [failure for failure in self._failures if is_retryable(failure[0])]
+        failed, self._told = min(passing, key=lambda failure: _wait_of(failure[0]), default=self._failures[0])
         return failed
 
     def _order(self) -> list[Leg] | ProviderFailed:

@@ -212,6 +212,16 @@ async def test_rounds_are_bounded_and_the_last_failure_is_told():
             assert await running.outcomes() == {("one", "http_503"): 3, ("two", "http_404"): 3}
 
 
+@pytest.mark.parametrize("wanted_s", [30, 600], ids=["more than the backoff", "more than the route allows"])
+async def test_one_that_wants_to_be_left_alone_does_not_hold_up_another_that_may_answer(wanted_s):
+    limited = status(429, headers={"Retry-After": str(wanted_s)})
+    async with EvilUpstream(limited) as one, EvilUpstream(status(503), as_asked("openai-chat")) as two:
+        config = config_of([upstream_at(one, "openai-chat"), upstream_at(two, "openai-chat", "two")], retries=1)
+        async with gateway(config) as running, asyncio.timeout(20):
+            answer = await asked(running)
+    assert (answer.status, len(one.requests), len(two.requests)) == (200, 1, 2)
+
+
 @pytest.mark.parametrize(("choice", "texts"), [("report", 1), ("next", 2)])
 async def test_an_ignored_tool_choice_is_counted_and_the_next_may_be_asked(choice, texts):
     heedless, heeding = whole("openai-chat", NO_CALLS), as_asked("openai-chat")
