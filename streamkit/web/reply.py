@@ -253,6 +253,7 @@ class Reply:
                 if pipe.report.spoken or held_bytes > HELD_BYTES:
                     self.begun = True
                     await self._write(b"".join(held))
+                    held.clear()
         failure = None if pipe.report.clean else failure_in(pipe.report)
         if not self.begun:
             if failure is not None:

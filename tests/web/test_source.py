@@ -26,7 +26,7 @@ from streamkit.errors import (
 )
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
-from streamkit.web.source import TimedSource, Timeouts, iter_upstream, whole_body
+from streamkit.web.source import READ_BYTES, TimedSource, Timeouts, iter_upstream, whole_body
 from tests.laws.running import read
 from tests.web.evil import Delay, EvilUpstream, Fin, Hang, Rst, Script, Send, Until
 from tests.web.faults import (
@@ -484,6 +484,15 @@ async def test_the_bytes_come_as_the_network_cut_them():
     chunks = [b"data: \xe2", b"\x82\xac\r", b"\n\r\nda"]
     async with answered(good("openai-chat", chunks, delay_s=0.02)) as (source, _, _):
         assert [data async for data in source] == chunks
+        await source.aclose()
+
+
+@pytest.mark.parametrize("session_options", [{}, {"read_bufsize": READ_BYTES}])
+async def test_a_read_brings_no_more_than_a_bounded_part_of_what_is_there(session_options):
+    body = bytes(range(256)) * 8192
+    async with answered(good("openai-chat", [body]), session_options=session_options) as (source, _, _):
+        chunks = [data async for data in source]
+        assert (b"".join(chunks), max(map(len, chunks))) == (body, READ_BYTES)
         await source.aclose()
 
 

@@ -39,6 +39,7 @@ from yarl import URL
 from streamkit.errors import ConnectTimeout, FirstByteTimeout, SourceFailed, TotalTimeout
 from streamkit.events import ProviderFailed
 from streamkit.http_errors import BODY_BYTES, decode_error
+from streamkit.web.source import READ_BYTES
 from streamkit.web.upstream.addresses import Operation, address
 from streamkit.web.upstream.auth import authorised
 from streamkit.web.upstream.headers import NO_HEADERS, request_headers
@@ -74,6 +75,7 @@ def client_session(*, connector: BaseConnector | None = None) -> ClientSession:
         trust_env=False,
         auto_decompress=True,
         raise_for_status=False,
+        read_bufsize=READ_BYTES,
         max_line_size=HEADER_BYTES,
         max_field_size=HEADER_BYTES,
         max_headers=HEADERS,
