@@ -155,14 +155,15 @@ class Attempts:
             told, self.reply.told = self.reply.told, NO_HEADERS  # whoever answers has its own
             self._failures.append((failed, told))
             if self.reply.interrupted is not None or not may_do_better(failed):
-                self._told = told
-                return failed
+                telling = self._failures[-1:]
+                break
+        else:
+            telling = [failure for failure in self._failures if is_retryable(failure[0])]
         if self._kept is not None:
             exchange, answer = self._kept
             await exchange.deliver(answer)
             return None
-        passing = [failure for failure in self._failures if is_retryable(failure[0])]
-        failed, self._told = min(passing, key=lambda failure: _wait_of(failure[0]), default=self._failures[0])
+        failed, self._told = min(telling, key=lambda failure: _wait_of(failure[0]), default=self._failures[0])
         return failed
 
     def _order(self) -> list[Leg] | ProviderFailed:

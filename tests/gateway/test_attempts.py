@@ -236,8 +236,9 @@ async def test_an_ignored_tool_choice_is_counted_and_the_next_may_be_asked(choic
             assert bool(calls) == (choice == "next")
 
 
-async def test_an_answer_that_ignored_the_tool_choice_is_better_than_none():
-    async with EvilUpstream(whole("openai-chat", NO_CALLS)) as one, EvilUpstream(status(500)) as two:
+@pytest.mark.parametrize("code", [500, 400, 413])
+async def test_an_answer_that_ignored_the_tool_choice_is_better_than_none(code):
+    async with EvilUpstream(whole("openai-chat", NO_CALLS)) as one, EvilUpstream(status(code)) as two:
         upstreams = [upstream_at(one, "openai-chat"), upstream_at(two, "openai-chat", "two")]
         async with gateway(config_of(upstreams, on_tool_choice_ignored="next")) as running:
             answer = await asked(running, "openai-chat", stream=False, tools=True, forced=True)
