@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import against, growth, machine, memory, pairs, stages, tables
+from benchmarks import against, charts, growth, machine, memory, page, pairs, stages, tables
 from benchmarks.goals import Results
 
 FOLDER = machine.ROOT / "docs" / "benchmarks"
@@ -39,11 +39,14 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("sections", nargs="*", metavar="SECTION", help=f"of {', '.join(SECTIONS)}; all without any")
     parser.add_argument("--print", action="store_true", help="write nothing")
+    parser.add_argument(
+        "--draw", action="store_true", help="measure nothing: the page and its charts from results.json"
+    )
     options = parser.parse_args(arguments)
     if unknown := set(options.sections) - set(SECTIONS):
         parser.error(f"no section is called {', '.join(sorted(unknown))}; there are {', '.join(SECTIONS)}")
     results = load(FOLDER)
-    names = [name for name in SECTIONS if name in (options.sections or SECTIONS)]
+    names = [name for name in SECTIONS if name in (options.sections or SECTIONS) and not options.draw]
     if "peers" in names and not against.any_ready():
         print("No peer is installed (make bench-peers): what is known of them stays as it was.")
         names.remove("peers")
@@ -56,6 +59,7 @@ def main(arguments: list[str]) -> int:
     if not options.print:
         FOLDER.mkdir(parents=True, exist_ok=True)
         (FOLDER / "results.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        page.write(results, charts.draw(results, FOLDER), FOLDER)
     return 0
 
 
