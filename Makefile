@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 2
 PORT ?= 8080
-.PHONY: run demo test test-all coverage lint docs bench bench-peers bench-check clean
+.PHONY: run demo test test-all coverage lint docs bench bench-gateway bench-peers bench-check clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -40,6 +40,9 @@ docs: $(VENV)/.test  ## write the generated reference pages again
 
 bench: $(VENV)/.bench  ## measure everything and write docs/benchmarks: a few minutes
 	$(BIN)/python -m benchmarks
+
+bench-gateway: $(VENV)/.test  ## measure the gateway beside a byte-for-byte relay: five minutes, with nothing else to do for the machine
+	$(BIN)/python -m benchmarks.gateway --write
 
 bench-peers: $(VENV)/.bench  ## an environment for each peer that `make bench` is to measure too, from PyPI and npm: 2 GB
 	$(BIN)/python -m benchmarks.environments

@@ -10,7 +10,6 @@ Two cores that nobody else uses give steady figures. It ends with 1 where a goal
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import time
@@ -20,8 +19,9 @@ import orjson
 
 from benchmarks.gateway.findings import FINDINGS, Finding
 from benchmarks.gateway.measures import FULL, MEASURES, TINY, Bench, Seen, Sizes
-from benchmarks.gateway.page import machine, page
+from benchmarks.gateway.page import page
 from benchmarks.gateway.process import ROOT, gateway, relay, upstream
+from benchmarks.machine import machine
 
 PAGES = ROOT / "docs" / "benchmarks"
 
@@ -37,9 +37,10 @@ def measure(names: list[str], sizes: Sizes) -> dict[str, Seen]:
         tempfile.TemporaryDirectory(prefix="streamkit-bench-") as folder,
         upstream(Path(folder)) as model,
         relay(Path(folder), model) as yardstick,
+        relay(Path(folder), model, warm=True) as warm,
         gateway(Path(folder), model) as served,
     ):
-        bench = Bench(model, yardstick, served, sizes, say)
+        bench = Bench(model, yardstick, warm, served, sizes, say)
         seen = {}
         for name in names:
             seen[name] = MEASURES[name](bench)
@@ -62,9 +63,8 @@ def main(arguments: list[str] | None = None) -> int:
     names = options.only.split(",")
     if unknown := set(names) - set(MEASURES):
         parser.error(f"there is no {', '.join(sorted(unknown))}")
-    facts = {**machine(), "load_before": os.getloadavg()[0]}
+    facts = machine()
     seen = measure(names, TINY if options.tiny else FULL)
-    facts["load_after"] = os.getloadavg()[0]
     lost = 0
     for name in names:
         print(name)

@@ -76,20 +76,27 @@ def _whole_us(result: Seen, leg: str) -> float:
     return float(result["cpu"][leg]["whole_s"]) * 1e6 / int(result["groups"]["all"]["events"])
 
 
+def _over(figures: Spread, others: Spread) -> Spread:
+    """The ratio in each round."""
+    return Spread(tuple(one / other for one, other in zip(figures.values, others.values, strict=True)))
+
+
 def _cost(seen: Seen) -> Iterator[Finding]:
     rounds = seen["rounds"]
     load = f"{seen['streams']} streams × {1 / seen['gap_s']:g} events/s"
     for what, figure, goal in (
         ("CPU an event", _cpu_us, CPU_RATIO),
-        (f"CPU an event, with what {seen['events']} events' request and end cost", _whole_us, None),
+        (f"CPU an event, requests and ends of {seen['events']} events included", _whole_us, None),
     ):
-        relay = Spread(tuple(figure(one["relay"], "relay") for one in rounds))
-        gateway = Spread(tuple(figure(one["gateway"], "gateway") for one in rounds))
-        ratio = Spread(tuple(g / r for g, r in zip(gateway.values, relay.values, strict=True)))
-        yield Finding(f"{what}, byte relay, {load}", f"{relay:.1f} µs")
-        yield Finding(f"{what}, gateway (Chat to Anthropic), {load}", f"{gateway:.1f} µs")
+        legs = {
+            leg: Spread(tuple(figure(one[leg], leg) for one in rounds)) for leg in ("relay", "warm relay", "gateway")
+        }
+        for leg, spread in legs.items():
+            yield Finding(f"{what}, {leg}, {load}", f"{spread:.1f} µs")
+        ratio = _over(legs["gateway"], legs["relay"])
         held = None if goal is None else ratio.middle <= goal
         yield Finding(f"{what}, gateway over relay", f"{ratio:.2f}", f"at most {goal}" if goal else "", held)
+        yield Finding(f"{what}, gateway over warm relay", f"{_over(legs['gateway'], legs['warm relay']):.2f}")
     for leg in ("relay", "gateway"):
         for what, path in (("to the first byte", "first_byte_ms"), ("lateness of an event", "lateness_ms")):
             for percent in ("p50", "p99"):
@@ -122,8 +129,7 @@ def _many(seen: Seen) -> Iterator[Finding]:
         f"at most the relay's + {LATE_MS:g} ms",
         gateway.middle <= relay.middle + LATE_MS,
     )
-    ratio = Spread(tuple(g / r for g, r in zip(gateway.values, relay.values, strict=True)))
-    yield Finding("p99 lateness, gateway over relay", f"{ratio:.2f}")
+    yield Finding("p99 lateness, gateway over relay", f"{_over(gateway, relay):.2f}")
     yield _complete(rounds)
 
 

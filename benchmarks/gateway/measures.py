@@ -52,6 +52,7 @@ class Bench:
 
     model: Server
     relay: Server
+    warm: Server  #: a relay too, its memory warm
     gateway: Server
     sizes: Sizes
     say: Callable[[str], None]
@@ -61,11 +62,12 @@ class Bench:
         return {
             "direct": {"port": self.model.port, "dialect": "openai-chat"},
             "relay": {"port": self.relay.port, "dialect": "openai-chat"},
+            "warm relay": {"port": self.warm.port, "dialect": "openai-chat"},
             "gateway": {"port": self.gateway.port, "dialect": "anthropic"},
         }[leg]
 
     def pids(self, leg: str) -> dict[str, int]:
-        measured = {"relay": self.relay, "gateway": self.gateway}
+        measured = {"relay": self.relay, "warm relay": self.warm, "gateway": self.gateway}
         return {leg: measured[leg].pid} if leg in measured else {}
 
     def legs(self, name: str, legs: tuple[str, ...], rounds: int) -> Iterator[tuple[int, str]]:
@@ -120,7 +122,7 @@ def paced(
 
 def cost(bench: Bench) -> Seen:
     sizes = bench.sizes
-    legs = ("direct", "relay", "gateway")
+    legs = ("direct", "relay", "warm relay", "gateway")
     return paced(bench, "cost", legs, sizes.rounds, streams=sizes.streams, events=sizes.events, gap_s=0.1, within=0.2)
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections.abc import Mapping
-from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.gateway.findings import FINDINGS, TITLES, Finding
@@ -29,7 +25,9 @@ METHOD: Final = """\
 - Each delta carries its number and the moment at which it was due by the upstream's schedule. *Lateness* is counted from there
   to the arrival of its event's last byte, so that nobody's delay hides another's. Of each stream the whole text is compared.
 - CPU is the process's own (clock_getcpuclockid(3)), counted while all streams are under way, over the events that arrived
-  meanwhile. The second pair of lines counts everything: requests, connections, ends.
+  meanwhile. The second figures count everything: requests, connections, ends.
+- asyncio asks for 256 KiB for each read, and glibc maps and unmaps them each time until the process has freed a larger block.
+  The *warm relay* has: its line shows how much of a ratio is that. The gateway asks for 32 KiB.
 - The *clumping index* is the share of events that come within a millisecond of the one before, minus that share without
   anybody between: what holds events back and lets them go together shows there, where the time to the first byte hides it.
 - Clients that leave close their side (FIN) or reset (RST); the clock runs until the upstream sees its own client go.
@@ -44,22 +42,11 @@ bounds nothing, so what the gateway costs more buys all of that besides the tran
 """
 
 
-def machine() -> dict[str, Any]:
-    cpu = next((line for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines() if "model name" in line), "")
-    return {
-        "cpu": cpu.partition(":")[2].strip(),
-        "cpus": os.cpu_count(),
-        "system": f"{platform.system()} {platform.release().partition('-')[0]}",
-        "python": platform.python_version(),
-        **{name: version(name) for name in ("aiohttp", "orjson")},
-    }
-
-
 def page(facts: Mapping[str, Any], seen: Mapping[str, Seen]) -> str:
     """The markdown of a run."""
     told = (
-        f"{facts['cpus']} CPUs ({facts['cpu']}), {facts['system']}, CPython {facts['python']}, aiohttp {facts['aiohttp']}; "
-        f"load average before it {facts['load_before']:.1f}."
+        f"{facts['cores']} cores ({facts['processor']}), {facts['python']}, aiohttp {facts['packages']['aiohttp']}; "
+        f"load average before it {facts['load_1_min']:.1f}."
     )
     text = HEAD.format(machine=told)
     for name, lines in FINDINGS.items():

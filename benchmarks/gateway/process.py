@@ -103,9 +103,9 @@ def upstream(folder: Path) -> Iterator[Server]:
 
 
 @contextmanager
-def relay(folder: Path, model: Server) -> Iterator[Server]:
-    command = [sys.executable, "-m", "benchmarks.gateway.relay", model.url]
-    with running(command, folder, "relay", port=first_line) as server:
+def relay(folder: Path, model: Server, *, warm: bool = False) -> Iterator[Server]:
+    command = [sys.executable, "-m", "benchmarks.gateway.relay", model.url, *(["warm"] if warm else [])]
+    with running(command, folder, "warm-relay" if warm else "relay", port=first_line) as server:
         yield server
 
 
