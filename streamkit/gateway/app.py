@@ -150,6 +150,7 @@ async def _recorded(request: web.Request, handler: Handler) -> web.StreamRespons
             response.headers[REQUEST_ID] = record.id
         return response
     finally:
+        record.ending = record.ending or "client left"
         record.seconds = loop.time() - started
         metrics.active(-1)
         metrics.observe(record)

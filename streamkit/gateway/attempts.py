@@ -32,7 +32,7 @@ from streamkit.gateway.routing import Leg, Route
 from streamkit.http_errors import is_retryable
 from streamkit.messages import Response
 from streamkit.web.exchange import UNFIT, Exchange
-from streamkit.web.reply import Reply
+from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.upstream.headers import NO_HEADERS
 
 #: How long an upstream counts as one without tools after it said so.
@@ -181,7 +181,7 @@ class Attempts:
         loop = asyncio.get_running_loop()
         started = loop.time()
         exchange = self.begin(leg)
-        outcome, detail = "client_left", ""
+        outcome, detail = "failed", ""
         try:
             failed = await (exchange.stream() if self.stream else self._whole(exchange, leg))
             told = failed or self.reply.failure
@@ -189,6 +189,12 @@ class Attempts:
                 told = None
             outcome = outcome_of(exchange, told, exchange.report.verdicts.total())
             detail = told.message if told is not None else ""
+        except (asyncio.CancelledError, ClientLeftError):
+            outcome = self._cut_short()
+            raise
+        except Exception as error:
+            detail = type(error).__name__  # its words may be the request's; the log has them
+            raise
         finally:
             seconds = loop.time() - started
             self.record.legs.append(
@@ -197,6 +203,12 @@ class Attempts:
         if failed is not None:
             self._remember(leg, failed, loop.time())
         return failed
+
+    def _cut_short(self) -> str:
+        """Why a leg ended that nobody let end."""
+        if self.reply.interrupted is not None:
+            return "shut_down"
+        return "client_stalled" if self.reply.ending == "client stalled" else "client_left"
 
     async def _whole(self, exchange: Exchange, leg: Leg) -> ProviderFailed | None:
         answer = await exchange.fetch()

@@ -19,8 +19,7 @@ class LegOutcome:
     """One try with one upstream."""
 
     upstream: str
-    #: ``success``, ``no_tool_calls``, ``tool_choice_ignored``, ``http_404`` and so on, ``refused``, ``first_byte_timeout``,
-    #: ``error_event``, ``cut`` … See ``attempts.outcome_of``.
+    #: A word of a fixed list, or ``http_`` and a status. They are explained in docs/how-to/run-the-gateway.md.
     outcome: str
     seconds: float
     detail: str  #: the upstream's words, without secrets

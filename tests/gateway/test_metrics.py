@@ -1,5 +1,6 @@
 """What is counted at /metrics: how legs went, calls by verdict, repairs and losses by kind, and time."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from streamkit.gateway.metrics import BUCKETS, MULTIPROCESS_DIR, Metrics, exposition
 from streamkit.gateway.record import LegOutcome, Record
 from streamkit.report import StreamReport
+from streamkit.web.source import Timeouts
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream
 from tests.web.faults import FAULTS, as_asked, good, status, whole
@@ -292,6 +294,44 @@ async def test_a_client_that_leaves_is_counted_and_answers_under_way_are_shown()
         await eventually(lambda: running.counted("streams_active") == 0)
         assert of(running.metrics, "requests_total", "status", "ending") == {("200", "client left"): 1}
         assert await running.outcomes() == {("one", "client_left"): 1}
+
+
+async def test_a_client_that_leaves_before_its_request_is_whole_is_counted_as_one_that_left():
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        async with RawClient(running.url) as client:
+            await client.send_bytes(b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
+            await eventually(lambda: running.counted("streams_active") == 1)
+        await eventually(lambda: running.counted("streams_active") == 0)
+        assert of(running.metrics, "requests_total", "status", "ending") == {("499", "client left"): 1}
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("fault", ["silence before headers", "silence mid-stream"])
+async def test_a_leg_that_the_gateways_own_end_cuts_is_no_clients_departure(fault, stream):
+    patient = Timeouts(first_byte_s=20, idle_s=20)
+    async with EvilUpstream(FAULTS[fault]("openai-chat", whole=not stream)) as evil:
+        config = config_of([upstream_at(evil, "openai-chat", timeouts=patient)], server={"grace_s": 0.1})
+        async with gateway(config) as running:
+            answer = asyncio.create_task(asked(running, stream=stream))
+            await evil.request(0)
+        assert b"shutting down" in (await answer).body
+        assert await running.outcomes() == {("one", "shut_down"): 1}
+
+
+async def test_a_leg_that_fails_of_the_gateways_own_fault_says_so(monkeypatch):
+    def broken(*_values, **_named):
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr("streamkit.web.exchange.encode_request", broken)
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        assert (await asked(running)).status == 500
+        assert await running.outcomes() == {("one", "failed"): 1}
 
 
 async def test_probes_are_not_counted():

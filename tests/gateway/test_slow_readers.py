@@ -138,7 +138,7 @@ async def test_those_that_stall_are_dropped_without_a_terminator_and_their_upstr
             read = await collect(source_of([bytes(answer.body)]), client)
             assert (read.clean, read.report.provider_error) == (False, None), client
         await asyncio.gather(*(request.left() for request in upstream.requests))
-        assert await running.outcomes() == {("one", "client_left"): len(CLIENTS)}
+        assert await running.outcomes() == {("one", "client_stalled"): len(CLIENTS)}
         assert not live
 
 
