@@ -32,6 +32,8 @@ TEXT_EVENTS = (1_000, 2_000, 4_000, 8_000, 16_000)
 #: Characters of one call's arguments, in fragments of 14.
 ARGUMENTS = (16 * KIB, 64 * KIB, 256 * KIB, MIB // 2, MIB, 2 * MIB, 4 * MIB)
 LINES = (64 * KIB, 256 * KIB, MIB, 2 * MIB, 4 * MIB)
+#: Characters of the arguments that are accumulated and checked alone.
+ACCUMULATED = MIB
 READ = KIB
 ROUNDS = 3
 
@@ -104,7 +106,7 @@ def listed(batches: list[list[str]]) -> str:
     return text
 
 
-def accumulating(rounds: int, size: int = MIB) -> list[dict[str, Any]]:
+def accumulating(rounds: int, size: int) -> list[dict[str, Any]]:
     """Accumulate and check together, as multiples of the yardstick, at one size."""
     stream = inputs.chat("one call", content.one_call(size))
     text = stream.said.calls[0].arguments
@@ -161,5 +163,5 @@ def measure(rounds: int = ROUNDS) -> dict[str, Any]:
         "text": text(rounds),
         "arguments": arguments(rounds),
         "lines": [lines(3 * rounds)],
-        "accumulating": accumulating(3 * rounds),
+        "accumulating": accumulating(3 * rounds, ACCUMULATED),
     }

@@ -101,7 +101,8 @@ LEADS: Mapping[str, str] = {
     "A doubling says by how much time grows at the end, from the three largest sizes.\n",
     "memory": "One open stream, and many.\n"
     "Towards Responses the last event repeats the whole output, so that memory grows with it.\n",
-    "peers": "× streamkit: how many times as long as streamkit, at the same work, in the same round.\n",
+    "peers": "× streamkit: how many times as long as streamkit, at the same work, in the same round.\n"
+    "On Node the floor is `JSON.parse`.\n",
 }
 
 

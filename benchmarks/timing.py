@@ -65,7 +65,7 @@ def timed(task: Task, repeats: int = 1) -> float:
     return (perf_counter() - start) / repeats
 
 
-def repeats_of(task: Task, least: float = LEAST_SECONDS) -> int:
+def repeats_of(task: Task, least: float) -> int:
     """How often to run a task so that the clock does not matter; the first call warms it up, and is enough if it is long."""
     seconds = timed(task)
     if seconds > 4 * least:
@@ -79,10 +79,11 @@ def interleaved(
     yardstick: Task,
     *,
     rounds: int = ROUNDS,
-    least: float = LEAST_SECONDS,
+    least: float | None = None,
     on_run: Callable[[], object] = lambda: None,
 ) -> dict[str, Measured]:
     """Time each task in turns with the yardstick. ``on_run`` is called behind each timed run, for a progress bar."""
+    least = LEAST_SECONDS if least is None else least
     counts = {name: repeats_of(task, least) for name, task in tasks.items()}
     count = repeats_of(yardstick, least)
     seconds: dict[str, list[float]] = {name: [] for name in tasks}

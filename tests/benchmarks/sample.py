@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from benchmarks import against, growth, memory
+from benchmarks import contests as works
+from benchmarks import growth, memory
 from benchmarks.goals import JOINED, UNJOINED
 from benchmarks.inputs import recipe_inputs
 from benchmarks.reads import CUTS
@@ -80,8 +81,8 @@ def remembered(scale: float) -> dict[str, Any]:
 
 
 @cache
-def contests() -> list[against.Contest]:
-    return list(against.contests())
+def contests() -> list[works.Contest]:
+    return list(works.contests())
 
 
 def peers(scale: float) -> dict[str, Any]:

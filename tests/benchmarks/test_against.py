@@ -9,7 +9,9 @@ from contextlib import ExitStack
 import pytest
 
 from benchmarks import against, content, environments, inputs, oracle, tables
-from benchmarks.against import Contest, Peer, Processes, contests, enter, run
+from benchmarks import contests as works
+from benchmarks.against import Processes, enter, run
+from benchmarks.contests import Contest, Peer, contests
 from benchmarks.environments import Environment
 from benchmarks.recipe import transcoded
 
@@ -108,7 +110,7 @@ def test_an_environment_with_other_versions_is_not_ready(tmp_path, monkeypatch):
 
 def test_every_peer_has_its_environment_and_its_script():
     for one in contests():
-        assert one.peers[0].name == against.OURS
+        assert one.peers[0].name == works.OURS
         for peer in one.peers:
             assert (against.PEERS / peer.script).exists(), peer
             assert not peer.environment or peer.environment in environments.BY_NAME
@@ -117,8 +119,8 @@ def test_every_peer_has_its_environment_and_its_script():
 def test_streamkit_passes_every_judge(tmp_path, monkeypatch):
     """The real worker, on the real inputs, made short."""
     for name in ("SSE_EVENTS", "ACCUMULATE_EVENTS", "REENCODE_EVENTS"):
-        monkeypatch.setattr(against, name, 200)
-    monkeypatch.setattr(against, "PARTIAL", (600,))
+        monkeypatch.setattr(works, name, 200)
+    monkeypatch.setattr(works, "PARTIAL", (600,))
     with ExitStack() as stack:
         processes = Processes(stack)
         for one in contests():
@@ -132,11 +134,11 @@ def test_blocks_side_by_side_pass_for_peers_and_mixed_up_ones_do_not():
     """What readers that go by the index can tell apart is right; all arguments in one block are not."""
     stream = inputs.chat("calls", content.calls(600))
     strict = b"".join(transcoded([stream.body], inputs.CHAT, "anthropic"))
-    against._judge_anthropic(stream, base64.b64encode(strict).decode())
+    works._judge_anthropic(stream, base64.b64encode(strict).decode())
     starts = [frame for frame in strict.split(b"\n\n") if b"content_block_start" in frame]
     rest = [frame for frame in strict.split(b"\n\n") if b"content_block_start" not in frame]
     side_by_side = b"\n\n".join([rest[0], *starts, *rest[1:]])
-    against._judge_anthropic(stream, base64.b64encode(side_by_side).decode())
+    works._judge_anthropic(stream, base64.b64encode(side_by_side).decode())
     with pytest.raises(oracle.Wrong):
         oracle.read_anthropic(oracle.sse_payloads(side_by_side))
     mixed_up = side_by_side.replace(
@@ -144,7 +146,7 @@ def test_blocks_side_by_side_pass_for_peers_and_mixed_up_ones_do_not():
     )
     assert mixed_up != side_by_side
     with pytest.raises(oracle.Wrong, match="not open"):
-        against._judge_anthropic(stream, base64.b64encode(mixed_up).decode())
+        works._judge_anthropic(stream, base64.b64encode(mixed_up).decode())
 
 
 def test_the_table_names_what_is_wrong():

@@ -9,14 +9,14 @@ import pytest
 from matplotlib.figure import Figure
 
 from benchmarks import __main__ as program
-from benchmarks import charts, page
+from benchmarks import charts, figures, page
 from tests.benchmarks import sample
 
 
 @pytest.mark.parametrize("scale", [0.3, 12.0])
 @pytest.mark.parametrize("name", charts.CHARTS)
 def test_no_text_lies_on_another(name, scale):
-    charts.check(charts.CHARTS[name][1](sample.results(scale)))
+    figures.check(charts.CHARTS[name][1](sample.results(scale)))
 
 
 @pytest.mark.parametrize("name", charts.CHARTS)
@@ -32,17 +32,17 @@ def test_every_axis_says_what_it_shows(name):
 def test_two_texts_in_one_place_are_seen():
     made = Figure()
     made.text(0.5, 0.5, "one")
-    charts.check(made)
+    figures.check(made)
     made.text(0.51, 0.5, "other")
-    with pytest.raises(charts.Overlap, match="lies on"):
-        charts.check(made)
+    with pytest.raises(figures.Overlap, match="lies on"):
+        figures.check(made)
 
 
 def test_a_text_that_leaves_the_picture_is_seen():
     made = Figure()
     made.text(0.99, 0.5, "much too long for that place")
-    with pytest.raises(charts.Overlap, match="leaves"):
-        charts.check(made)
+    with pytest.raises(figures.Overlap, match="leaves"):
+        figures.check(made)
 
 
 def luminance(colour):
@@ -53,11 +53,11 @@ def luminance(colour):
 
 def test_what_is_compared_differs_in_more_than_colour():
     """Okabe and Ito's colours, and for each a marker of its own."""
-    assert len({marker for _, marker, _ in charts.SERIES}) == len(charts.SERIES)
-    kinds = [charts.STYLES[kind] for kind in ("streamkit", "Python", "Rust core", "Node")]
+    assert len({marker for _, marker, _ in figures.SERIES}) == len(figures.SERIES)
+    kinds = [figures.STYLES[kind] for kind in ("streamkit", "Python", "Rust core", "Node")]
     assert all(one[0] != other[0] and one[1] != other[1] for one, other in combinations(kinds, 2))
     palette = {"#000000", "#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"}
-    used = {colour for colour, _ in charts.STYLES.values()} | {colour for colour, *_ in charts.SERIES}
+    used = {colour for colour, _ in figures.STYLES.values()} | {colour for colour, *_ in figures.SERIES}
     assert used <= palette
     assert all(1.05 / (luminance(colour) + 0.05) > 1.9 for colour in used), "too pale on white"
 
@@ -98,6 +98,8 @@ def test_the_page_names_the_gateways_once_there_is_one():
 
 def test_sections_that_are_not_asked_for_keep_their_results(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(program, "FOLDER", tmp_path)
+    monkeypatch.setattr(program.charts, "draw", lambda *_: [])
+    monkeypatch.setattr(program.machine, "machine", lambda: sample.MACHINE)
     monkeypatch.setattr(
         program, "SECTIONS", {"pairs": lambda: sample.pairs(1.0), "memory": lambda: sample.remembered(1.0)}
     )
@@ -112,6 +114,7 @@ def test_sections_that_are_not_asked_for_keep_their_results(tmp_path, monkeypatc
 
 def test_printing_writes_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(program, "FOLDER", tmp_path)
+    monkeypatch.setattr(program.machine, "machine", lambda: sample.MACHINE)
     monkeypatch.setattr(program, "SECTIONS", {"pairs": lambda: sample.pairs(1.0)})
     assert program.main(["--print"]) == 0
     assert list(tmp_path.iterdir()) == []

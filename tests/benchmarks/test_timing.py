@@ -38,7 +38,7 @@ def test_each_run_is_divided_by_the_yardstick_beside_it(monkeypatch):
 def test_short_tasks_are_repeated_and_long_ones_are_not(monkeypatch):
     for seconds, repeats in ((1.0, 1), (timing.LEAST_SECONDS / 10, 10), (timing.LEAST_SECONDS, 1)):
         monkeypatch.setattr(timing, "timed", lambda _task, _repeats=1, seconds=seconds: seconds)
-        assert timing.repeats_of(lambda: None) in (repeats, repeats + 1)
+        assert timing.repeats_of(lambda: None, timing.LEAST_SECONDS) in (repeats, repeats + 1)
 
 
 def test_the_collector_is_given_back_what_was_hidden_from_it():

@@ -1,0 +1,90 @@
+"""Each section runs from end to end on inputs of a few events, proves what it times, and its tables can be written.
+
+The times mean nothing here; the figures of memory do, within wide bounds.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import goals, growth, inputs, memory, oracle, pairs, stages, tables, timing
+from benchmarks.reads import KIB
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch):
+    monkeypatch.setattr(timing, "LEAST_SECONDS", 0.0)
+
+
+def test_the_recipe_and_its_parts():
+    found = {
+        "recipe": stages.measure_recipe(1, 40),
+        "parts": stages.measure_parts(1, 40),
+        "framing": stages.measure_framing(1, 40),
+    }
+    for make in tables.SECTIONS["stages"]:
+        assert tables.rendered(make, {"stages": found}).count("\n") > 5
+    assert {row["mode"] for row in found["recipe"]} == {"joined", "unjoined"}
+    measured = {one.goal.name for one in goals.judged({"stages": found}) if one.measured is not None}
+    assert "Chat to Anthropic at one event a read: text" in measured
+    assert "SSE parsing at 64 KiB reads" in measured
+
+
+def test_pairs():
+    found = pairs.measure(1, 40)
+    assert len(found["pairs"]) == 64
+    for make in tables.SECTIONS["pairs"]:
+        assert "`gemini`" in tables.rendered(make, {"pairs": found})
+    assert goals.slowest_pair({"pairs": found}) > 0
+
+
+def test_growth(monkeypatch):
+    monkeypatch.setattr(growth, "TEXT_EVENTS", (10, 20, 40))
+    monkeypatch.setattr(growth, "ARGUMENTS", (600, 1_200, 2_400))
+    monkeypatch.setattr(growth, "LINES", (2 * KIB, 4 * KIB, 8 * KIB))
+    monkeypatch.setattr(growth, "ACCUMULATED", 2_000)
+    found = growth.measure(1)
+    for make in tables.SECTIONS["growth"]:
+        assert "joined" in tables.rendered(make, {"growth": found})
+    assert [len(found[name]) for name in ("text", "arguments", "lines", "accumulating")] == [2, 2, 1, 2]
+
+
+def test_a_recipe_that_loses_something_is_not_timed(monkeypatch):
+    monkeypatch.setattr(stages, "transcoded", lambda *_: [b'event: message_stop\ndata: {"type":"message_stop"}\n\n'])
+    with pytest.raises(oracle.Wrong, match="text differs"):
+        stages.measure_recipe(1, 40)
+
+
+def test_a_pair_that_loses_something_is_not_timed(monkeypatch):
+    real = pairs.transcoded
+    monkeypatch.setattr(
+        pairs,
+        "transcoded",
+        lambda reads, *names: [chunk.replace(b"tool_3", b"tool_4") for chunk in real(reads, *names)],
+    )
+    with pytest.raises(oracle.Wrong, match="calls are"):
+        pairs.measure(1, 40)
+
+
+def test_memory_of_idle_pipes_is_counted_and_given_back():
+    entered, waiting = memory.idle(20)
+    assert entered["pipes"] == 20
+    assert 1 * KIB < entered["bytes_per_pipe"] <= waiting["bytes_per_pipe"] < 64 * KIB
+
+
+def test_the_peak_is_of_the_task_and_not_of_its_source():
+    kept = b"x" * 3 * 2**20
+    assert memory.peak(lambda: len(kept)) < 64 * KIB
+    assert memory.peak(lambda: bytes(2**20)) >= 2**20
+
+
+def test_a_long_stream_is_as_long_as_it_says_and_says_its_text_once_a_block():
+    stream = memory.long_stream(3 * 2**20)
+    body = b"".join(stream.reads())
+    assert 2 * 2**20 < len(body) < 5 * 2**20
+    assert oracle.read(inputs.CHAT, body).stop == "stop"
+
+
+def test_memory_over_a_stream_is_flat():
+    short, long = (memory.flat(size)["peak_bytes"] for size in (2 * 2**20, 4 * 2**20))
+    assert long < 1.5 * short
