@@ -31,7 +31,7 @@ from streamkit.web.exchange import Exchange
 from streamkit.web.inventory import add_inventory
 from streamkit.web.live import LIVE, end_streams_on_shutdown
 from streamkit.web.model_shapes import ModelCard
-from streamkit.web.refusals import Refused, error_response, no_such_model
+from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
 from streamkit.web.reply import Delivery, Reply
 from streamkit.web.surfaces import SURFACES, Ask, Operation, Surface, read_ask
 from streamkit.web.upstream import can_count, client_session
@@ -146,6 +146,8 @@ async def _recorded(request: web.Request, handler: Handler) -> web.StreamRespons
         response = await _answered(request, handler, record)
         record.status = response.status
         record.ending = record.ending or ("error" if response.status >= 400 else "whole")
+        if FAILURE in response:
+            record.error = response[FAILURE].message
         if not response.prepared:
             response.headers[REQUEST_ID] = record.id
         return response
@@ -161,6 +163,7 @@ async def _answered(request: web.Request, handler: Handler, record: Record) -> w
     try:
         return await handler(request)
     except web.HTTPException as error:  # a path that is none of ours; aiohttp wants it raised, or a plain response
+        record.error = error.reason
         return web.Response(status=error.status, body=error.body, headers=error.headers)
     except Exception:  # noqa: BLE001 - whatever it is, the client gets its dialect's error, and the log the rest
         log.exception("a request failed", extra={"fields": {"request_id": record.id}})

@@ -6,6 +6,7 @@ from typing import Any
 
 from attrs import define, field
 
+from streamkit.redact import without_secrets
 from streamkit.report import StreamReport
 
 #: Of what went wrong, as upstreams tell it, so much stands in a log: some repeat whole requests.
@@ -22,7 +23,7 @@ class LegOutcome:
     #: A word of a fixed list, or ``http_`` and a status. They are explained in docs/how-to/run-the-gateway.md.
     outcome: str
     seconds: float
-    detail: str  #: the upstream's words, without secrets
+    detail: str  #: the upstream's words, without secrets; left out of a log where the client was told the same
     report: StreamReport = field(repr=False)  #: of the answer, with the upstream's own words in it
     asked: StreamReport = field(repr=False)  #: of the request
 
@@ -63,8 +64,8 @@ class Record:
             "seconds": round(self.seconds, 3),
             "first_byte_s": None if self.first_byte_s is None else round(self.first_byte_s, 3),
             "keep_alives": self.keep_alives,
-            "error": self.error[:TOLD_CHARS],
-            "legs": [_leg(leg) for leg in self.legs],
+            "error": without_secrets(self.error)[:TOLD_CHARS],  # of a client's body, the part that can't be
+            "legs": [_leg(leg, self.error) for leg in self.legs],
         }
         if last is not None:
             line["verdicts"], line["repairs"] = dict(last.report.verdicts), dict(last.report.repairs)
@@ -72,6 +73,6 @@ class Record:
         return {name: value for name, value in line.items() if name in ALWAYS or value not in (None, "", 0, [], {})}
 
 
-def _leg(leg: LegOutcome) -> dict[str, Any]:
+def _leg(leg: LegOutcome, told: str) -> dict[str, Any]:
     line = {"upstream": leg.upstream, "outcome": leg.outcome, "seconds": round(leg.seconds, 3)}
-    return {**line, "detail": leg.detail[:TOLD_CHARS]} if leg.detail else line
+    return {**line, "detail": leg.detail[:TOLD_CHARS]} if leg.detail not in {"", told} else line

@@ -9,6 +9,7 @@ Source: dialects.md §7.5; issue text 6 §2; limits.md T6 (a message never repea
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from aiohttp import web
 
@@ -17,6 +18,8 @@ from streamkit.errors import BadRequest, StreamkitError, UsageError
 from streamkit.events import ErrorType, ProviderFailed
 from streamkit.http_errors import encode_error
 
+#: What an answer of ``error_response`` tells, for a log.
+FAILURE: Final = web.ResponseKey("streamkit-failure", ProviderFailed)
 #: Of what a client called something, this much is repeated to it.
 SHOWN_CHARS = 200
 
@@ -40,7 +43,9 @@ def error_response(failed: ProviderFailed, dialect: str, *, headers: Mapping[str
     Raises UsageError for an unknown name, or a dialect that has no errors over HTTP.
     """
     status, own, body = encode_error(failed, dialect)
-    return web.Response(status=status, body=body, headers={**(headers or {}), **own})
+    response = web.Response(status=status, body=body, headers={**(headers or {}), **own})
+    response[FAILURE] = failed
+    return response
 
 
 def bad_request(error: BadRequest) -> ProviderFailed:

@@ -1,5 +1,6 @@
 """The log: one line for each request and each event, which nobody outside can forge, and which holds no secret."""
 
+import asyncio
 import json
 import logging
 import subprocess
@@ -11,6 +12,7 @@ from aiohttp.http_exceptions import BadHttpMessage, BadStatusLine
 
 from streamkit.gateway.log import TALKATIVE, JSONLines, Text, log_record
 from streamkit.gateway.record import Record
+from streamkit.web.upstream import Secret
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream
 from tests.web.faults import FAULTS, as_asked, status
@@ -154,11 +156,55 @@ async def test_the_line_of_a_stream(caplog):
     }
 
 
-async def test_the_line_of_a_failure_has_its_reason_and_each_leg(caplog):
+async def test_the_line_of_a_failure_has_its_reason_once_and_each_leg(caplog):
     line = await line_of(caplog, status(503, message="no room"), stream=False)
     assert (line["level"], line["status"], line["ending"]) == ("warning", 529, "error")
     assert line["error"] == "the evil upstream says: no room"
-    assert [(leg["outcome"], leg["detail"]) for leg in line["legs"]] == [("http_503", line["error"])]
+    assert [(leg["outcome"], leg.get("detail")) for leg in line["legs"]] == [("http_503", None)]
+
+
+REFUSED = {
+    "a body that can't be": (b"{", "openai-chat", "JSON"),
+    "a model that no route has": (b'{"model":"other","messages":[{"role":"user","content":"hi"}]}', "ollama", "other"),
+    "too large a body": (b" " * 2000, "anthropic", "larger than"),
+    "a path that is not served": (b"{}", "/v1/completions", "/v1/completions"),
+    "a path like none of ours": (b"{}", "/nothing", "Not Found"),
+    "what looks like a key": (b'{"model":"sk-0123456789abcdef","messages":[]}', "openai-chat", "[removed]"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_the_line_of_a_request_that_is_refused_says_why(case, caplog):
+    caplog.set_level(logging.INFO, "streamkit.gateway")
+    body, where, words = REFUSED[case]
+    path = where if where.startswith("/") else asking(where)[0]
+    async with EvilUpstream(as_asked("openai-chat")) as evil:
+        config = config_of([upstream_at(evil, "openai-chat")], models=("m",), server={"body_bytes": 1000})
+        async with gateway(config) as running:
+            await ask(running.url, path, body=body)
+            await eventually(lambda: running.counted("streams_active") == 0)
+    [record] = [record for record in caplog.records if record.name == "streamkit.gateway"]
+    assert words in record.fields["error"]
+    assert "sk-0123456789abcdef" not in record.fields["error"]
+
+
+@pytest.mark.parametrize("server", [{"keys": (Secret("client-key-1"),)}, {"max_streams": 1}], ids=["no key", "busy"])
+async def test_who_is_not_let_in_has_a_line_that_says_why(server, caplog):
+    caplog.set_level(logging.INFO, "streamkit.gateway")
+    path, body = asking("anthropic")
+    hanging = FAULTS["silence before headers"]("openai-chat")
+    async with (
+        EvilUpstream(hanging) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")], server=server)) as running,
+    ):
+        if "keys" not in server:
+            first = asyncio.create_task(ask(running.url, path, body=orjson.dumps(body)))
+            await evil.request(0)
+        refused = await ask(running.url, path, body=orjson.dumps(body))
+        lines = [record.fields for record in caplog.records if record.msg == "request"]
+        if "keys" not in server:
+            await first
+    assert [(line["status"], line["error"]) for line in lines] == [(refused.status, refused.json()["error"]["message"])]
 
 
 async def test_the_line_of_a_stream_that_broke(caplog):

@@ -57,6 +57,11 @@ def test_each_leg_stands_in_its_order_with_what_its_upstream_said():
     ]
 
 
+def test_what_the_client_was_told_does_not_stand_twice():
+    line = record(error="no room", legs=[leg("http_429", detail="slow down"), leg("http_503", detail="no room")])
+    assert [leg.get("detail") for leg in line.document()["legs"]] == ["slow down", None]
+
+
 def test_verdicts_repairs_and_losses_are_those_of_the_leg_that_answered():
     first = leg("broken", verdicts={"truncated": 9}, repairs={"id_missing": 9})
     last = leg(verdicts={"complete": 2}, repairs={"index_reused": 3}, losses={"call_id": 2}, asked={"parameter": 1})
