@@ -18,6 +18,11 @@ class StreamkitError(Exception):
     #: The kind of error that a client is told, in neutral words (``events.ErrorType``).
     type: ClassVar[Literal["server", "timeout", "unavailable"]] = "server"
 
+    @property
+    def summary(self) -> str:
+        """The message without anything that the stream said: for logs, and for clients."""
+        return str(self)
+
 
 class UsageError(StreamkitError):
     """The caller asked for something that can't be: an unknown dialect, a pipe that was not entered."""
@@ -48,6 +53,10 @@ class NotThisDialect(StreamError):
         self.expected = expected
         self.found = found
 
+    @property
+    def summary(self) -> str:
+        return f"not {self.expected}: found {self.found.partition(' (')[0]}"
+
 
 class BrokenFrame(StreamError):
     """A whole frame, ended by the framing, whose payload is not what the dialect promises: no JSON, no object."""
@@ -57,6 +66,10 @@ class BrokenFrame(StreamError):
         super().__init__(f"{reason}: {shown!r}{'…' if len(payload) > 60 else ''}", offset=offset)
         self.reason = reason
         self.payload = payload
+
+    @property
+    def summary(self) -> str:
+        return self.reason
 
 
 class NeedsRepair(StreamError):

@@ -32,7 +32,7 @@ from streamkit.events import (
 from streamkit.framing.frame import Frame, escape_separators
 from streamkit.limits import Limits
 from streamkit.messages import Response, ToolCall
-from streamkit.report import StreamReport, Withheld, describe
+from streamkit.report import StreamReport, Withheld
 from streamkit.tool_calls.check import check_arguments
 
 
@@ -225,9 +225,9 @@ def object_arguments(call: ToolCallFinished | ToolCall, limits: Limits, report: 
 
 
 def failure_from(error: Exception) -> ProviderFailed:
-    """What broke the reading, as a client is told it: of errors that are not ours, which may name anything, no word."""
+    """What broke the reading, as a client is told it: no word of the stream, nor of errors that are not ours."""
     if isinstance(error, StreamkitError):
-        return ProviderFailed(error.type, describe(error), code="stream_broken")
+        return ProviderFailed(error.type, error.summary, code="stream_broken")
     return ProviderFailed("server", "the stream could not be processed", code="stream_broken")
 
 

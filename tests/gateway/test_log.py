@@ -15,7 +15,7 @@ from streamkit.gateway.record import Record
 from streamkit.web.upstream import Secret
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream
-from tests.web.faults import FAULTS, as_asked, status
+from tests.web.faults import FAULTS, answer, as_asked, status
 from tests.web.raw_client import RawClient, ask
 from tests.web.serving import eventually
 
@@ -284,3 +284,21 @@ async def test_a_body_is_in_no_line_at_any_level(caplog):
         caplog.set_level(logging.INFO, name)  # as `configure` does
     await line_of(caplog, as_asked("openai-chat"), client="openai-chat", stream=False, tools=True)
     assert not any("Oslo" in FORMS[form].format(record) for record in caplog.records for form in FORMS)
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"words of somebody, and no JSON",
+        b'["words of somebody"]',
+        b'{"choices":[{"message":{"role":"assistant","content":"words of somebody"}}]}',
+        b'data: {"choices":[{"delta":{"content":"words of somebody"}}\n\ndata: {}\n\n',
+    ],
+    ids=["text", "array", "whole answer", "broken frame"],
+)
+async def test_what_is_no_answer_may_be_the_models_words_and_is_in_no_line_either(caplog, body, stream):
+    for name in TALKATIVE:
+        caplog.set_level(logging.INFO, name)
+    await line_of(caplog, answer(200, body), client="openai-chat", stream=stream)
+    assert not any("somebody" in FORMS[form].format(record) for record in caplog.records for form in FORMS)
