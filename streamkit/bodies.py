@@ -30,11 +30,9 @@ from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.tool_calls.check import JSONChecker
 from streamkit.tool_calls.schema import Tools, compiled
-from streamkit.tool_definitions import check_tools, refuse_tools
+from streamkit.tool_definitions import MENDED, check_tools, refuse_tools
 
 log = logging.getLogger("streamkit.bodies")
-#: A finding about a tool that the writers mend: they rewrite such a name, alike everywhere.
-MENDED = "name_unfit"
 
 
 def decode_request(body: bytes, dialect: str, *, report: StreamReport | None = None) -> Request:
@@ -68,7 +66,7 @@ def encode_request(
     else:
         check_pairing(request)
     if request.dialect != named.name:  # within one dialect it is for the provider to judge what its own clients define
-        refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule != MENDED])
+        refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in MENDED])
     target = Target(provider=provider, max_tokens=max_tokens, emulate=emulate)
     return orjson.dumps(bodies.encode_request(request, target, report))
 

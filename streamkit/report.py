@@ -118,6 +118,7 @@ REQUEST_REPAIRS: Final[Mapping[str, str]] = {
     "turn_added": "a short turn of the assistant was put between results and the user, as the dialect demands",
     "turn_empty": "a turn or part without any content was dropped",
     "id_rewritten": "an id that the dialect does not allow was rewritten, alike in call and result",
+    "properties_added": "an object schema without `properties`, which the dialect refuses, was given none in it",
     "name_rewritten": "a tool's name that the dialect does not allow was rewritten, alike everywhere",
     "tool_declared": "a tool that the history calls and the request does not define was defined, without parameters",
 }

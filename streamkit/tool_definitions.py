@@ -28,6 +28,8 @@ from streamkit.messages import Tool
 Keywords: TypeAlias = frozenset[str]
 #: Subschemas that are looked at in one request: what fits in ``schema_bytes`` at ten bytes each.
 MAX_SUBSCHEMAS: Final = 100_000
+#: Rules whose breach a writer of requests mends.
+MENDED: Final = frozenset({"name_unfit", "properties_missing"})
 #: Findings that an error repeats; the others are counted.
 MAX_SAID: Final = 5
 
@@ -83,7 +85,8 @@ def check_tools(
 ) -> list[ToolFinding]:
     """All that is wrong with the tools of a request for a dialect with these rules (``Dialect.tools``), in their order.
 
-    ``name_unfit`` alone is mended when a request is written (repair ``name_rewritten``): who relies on that leaves it out.
+    ``MENDED`` are mended when a request is written (repairs ``name_rewritten``, ``properties_added``): who relies on that
+    leaves them out.
     """
     checker = _Checker(rules, limits)
     for number, tool in enumerate(tools):

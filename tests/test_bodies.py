@@ -111,3 +111,40 @@ def test_limits_hold_for_whole_bodies():
 def test_the_report_counts_bytes():
     report = decode_response(ANSWER, "openai-chat").report
     assert (report.bytes_in, report.frames, report.clean) == (len(ANSWER), 1, True)
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+@pytest.mark.parametrize(
+    ("schema", "written", "repairs"),
+    [
+        ({"type": "object"}, {"type": "object", "properties": {}}, {"properties_added": 1}),
+        ({"type": "object", "properties": {}}, {"type": "object", "properties": {}}, {}),
+    ],
+)
+def test_a_tool_without_parameters_is_written_as_openai_takes_it(target, schema, written, repairs):
+    """As MCP servers declare it; OpenAI refuses an object schema without properties."""
+    asked = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
+    asked["tools"] = [{"name": "now", "input_schema": schema}]
+    report = StreamReport()
+    body = json.loads(encode_request(decode_request(json.dumps(asked).encode(), "anthropic"), target, report=report))
+    tool = body["tools"][0]
+    assert (tool.get("function") or tool)["parameters"] == written
+    assert dict(report.repairs) == repairs
+
+
+@pytest.mark.parametrize(
+    ("dialect", "member", "path"),
+    [
+        ("openai-chat", {"max_tokens": 2**64}, "max_tokens"),
+        ("openai-chat", {"seed": -(2**65)}, "seed"),
+        ("anthropic", {"thinking": {"type": "enabled", "budget_tokens": 10**30}}, "thinking.budget_tokens"),
+        ("gemini", {"generationConfig": {"maxOutputTokens": 2**64}}, "generationConfig.maxOutputTokens"),
+        ("gemini", {"generationConfig": {"responseMimeType": []}}, "generationConfig.responseMimeType"),
+    ],
+)
+def test_what_no_number_or_word_can_be_is_a_bad_request_with_its_path(dialect, member, path):
+    said = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+    said = said if dialect == "gemini" else {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    with pytest.raises(BadRequest) as caught:
+        decode_request(json.dumps({**said, **member}).encode(), dialect)
+    assert caught.value.path == path

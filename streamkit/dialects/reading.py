@@ -120,6 +120,8 @@ class Fields:
             if value is None:
                 return None
             raise BadRequest(self.at(name), f"a whole number is needed, not {value}")
+        if not -(2**63) <= value < 2**64:  # read as a float, and can't be written as a whole number
+            raise BadRequest(self.at(name), "a whole number of at most 64 bits is needed")
         return int(value)
 
     def number(self, name: str) -> float | None:

@@ -155,6 +155,15 @@ class RequestWriter:
             return orjson.Fragment(wrapped_arguments(call.arguments))
         return orjson.Fragment(call.arguments)
 
+    def with_properties(self, schema: Any) -> Any:
+        """The schema of a tool for a dialect that refuses one of an object without ``properties``."""
+        if self.own or not isinstance(schema, Mapping) or schema.get("type") != "object":
+            return schema
+        if schema.get("properties") is not None:
+            return schema
+        self.report.repair("properties_added")
+        return {**schema, "properties": {}}
+
     def as_function(self, tool: Tool) -> Tool:
         """A custom tool for a dialect without them: a function that takes its input as text."""
         self.lose("custom_tool_wrapped", tool.name)

@@ -90,6 +90,8 @@ class RequestReader(MessageReader):
     def _output(self, config: Fields) -> OutputFormat | None:
         """How the answer is to be written. One of another type, an enumeration as bare text, is the dialect's own."""
         kind = config.peek("responseMimeType")
+        if not isinstance(kind, str | None):
+            kind = config.string("responseMimeType")  # which says what is wrong
         older, newer = "responseSchema" in config, "responseJsonSchema" in config
         if kind not in {None, JSON, PLAIN} or not (kind or older or newer):
             return None

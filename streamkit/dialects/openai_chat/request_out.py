@@ -126,7 +126,7 @@ class ChatRequestWriter(MessageWriter):
                 function = given(
                     name=self.tool_name(tool.name),
                     description=tool.description,
-                    parameters=tool.parameters,
+                    parameters=self.with_properties(tool.parameters),
                     strict=tool.strict,
                 )
                 written: dict[str, Any] = {"type": "function", "function": function}

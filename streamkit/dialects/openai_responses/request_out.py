@@ -25,8 +25,8 @@ BESIDE: Final = frozenset({"choices", "logprobs", "max_tokens", "output", "servi
 #: A schema must have a name, and other dialects give it none.
 SCHEMA_NAME: Final = "response"
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
-#: Schemas of other dialects that say the same; the server demands ``properties``.
-NOTHING: Final[tuple[Any, ...]] = (None, {}, {"type": "object"})
+#: What other dialects take for it; the server demands a schema.
+NOTHING: Final[tuple[Any, ...]] = (None, {})
 
 
 def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class RequestBodyWriter(MessageWriter):
                 nothing = not self.own and tool.parameters in NOTHING
                 written = {
                     **given(type="function", name=self.tool_name(tool.name), description=tool.description),
-                    "parameters": dict(NO_PARAMETERS) if nothing else tool.parameters,
+                    "parameters": dict(NO_PARAMETERS) if nothing else self.with_properties(tool.parameters),
                     "strict": tool.strict if self.own else bool(tool.strict),
                 }
             case "custom":
