@@ -193,7 +193,7 @@ def _handler(surface: Surface, operation: Operation) -> Handler:
             raise Refused(no_such_model(ask.model))
         record.route = route.name
         if operation == "count":
-            return await count(ask, route, gateway.session, request.headers)
+            return await count(ask, route, gateway.session, request.headers, record)
         return await _generate(request, ask, route)
 
     return handle

@@ -31,7 +31,9 @@ from streamkit.gateway.record import LegOutcome, Record
 from streamkit.gateway.routing import Leg, Route
 from streamkit.http_errors import is_retryable
 from streamkit.messages import Response
-from streamkit.web.exchange import UNFIT, Exchange
+from streamkit.report import StreamReport
+from streamkit.web.exchange import Exchange
+from streamkit.web.opening import UNFIT
 from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.upstream.headers import NO_HEADERS
 
@@ -78,14 +80,19 @@ def outcome_of(exchange: Exchange, failed: ProviderFailed | None, calls: int) ->
         if choice is not None and choice.mode == "required" and not calls:
             return "tool_choice_ignored"
         return "no_tool_calls" if exchange.ask.request.tools and not calls else "success"
-    error = exchange.report.error
+    return failed_outcome(failed, exchange.report, exchange.status)
+
+
+def failed_outcome(failed: ProviderFailed, report: StreamReport, status: int | None) -> str:
+    """One word for how a leg failed: ``status`` is the upstream's, if it answered, and ``report`` has what broke."""
+    error = report.error
     named = next((name for kind, name in OUTCOMES.items() if isinstance(error, kind)), None)
     if named is not None:
         return named
-    if exchange.status is None:
+    if status is None:
         return "refused" if error is not None else UNFIT
-    if exchange.status != 200:
-        return f"http_{exchange.status}"
+    if status != 200:
+        return f"http_{status}"
     if failed.type == "truncated":
         return "cut"
     return "broken" if error is not None else "error_event"

@@ -12,18 +12,16 @@ Source: design.md §6; issue texts of S1, S3 in seeds.md.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from typing import Final
 
 from aiohttp import ClientResponse, ClientSession
 from attrs import define, evolve, field
 
-from streamkit.bodies import decode_response, encode_request, encode_response
+from streamkit.bodies import decode_response, encode_response
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.base import Profile
 from streamkit.dialects.encoding import failure_from
-from streamkit.errors import BadRequest, StreamError
+from streamkit.errors import StreamError
 from streamkit.events import ProviderFailed
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.messages import Request, Response
@@ -32,21 +30,12 @@ from streamkit.recipes import transcode
 from streamkit.report import StreamReport
 from streamkit.restore import restore_response
 from streamkit.web.json_array import as_array
+from streamkit.web.opening import open_answer
 from streamkit.web.reply import Reply, failure_in
 from streamkit.web.source import iter_upstream, whole_body
 from streamkit.web.surfaces import Ask
-from streamkit.web.upstream import (
-    Upstream,
-    error_of,
-    hidden,
-    redactor,
-    response_headers,
-    send,
-)
+from streamkit.web.upstream import Upstream, hidden
 from streamkit.web.upstream.hiding import Cut
-
-#: The code of a failure: the dialect of this upstream has no place for what the request wants.
-UNFIT: Final = "request_unfit"
 
 
 @define
@@ -144,38 +133,18 @@ class Exchange:
 
     async def _open(self, *, stream: bool) -> ClientResponse | ProviderFailed:
         """The upstream's answer with status 200, its body unread; else what is wrong."""
-        self._started = asyncio.get_running_loop().time()
-        try:
-            response = await self._send(stream=stream)
-        except BadRequest as error:
-            return ProviderFailed("invalid_request", str(error), code=UNFIT)
-        except StreamError as error:
-            self.report.failed(error)
-            return failure_from(error)
-        self.status = response.status
-        self._cut = redactor([self.upstream], response.request_info.headers)
-        told = response_headers(response.headers)
-        self._told = self.reply.told = {name: self._cut(value) for name, value in told.items()}
-        return response if response.status == 200 else await error_of(response, self.upstream)
-
-    async def _send(self, *, stream: bool) -> ClientResponse:
-        request = self._request(stream=stream)
-        body = encode_request(
-            request,
-            self.upstream.dialect,
-            max_tokens=self.upstream.max_tokens,
-            emulate=self.upstream.emulate,
-            report=self.asked,
-        )
-        return await send(
+        opened = await open_answer(
             self.session,
             self.upstream,
-            body,
-            model=request.model or "",
-            stream=stream,
-            client_dialect=client_named(self.reply.client)[0].name,
+            self._request(stream=stream),
+            client=client_named(self.reply.client)[0].name,
             client_headers=self.client_headers,
+            asked=self.asked,
+            report=self.report,
         )
+        self.status, self._started, self._cut = opened.status, opened.started, opened.cut
+        self._told = self.reply.told = opened.told
+        return opened.answer
 
     _started: float = field(init=False, default=0.0)
     _told: Mapping[str, str] = field(init=False, factory=dict, repr=False)

@@ -6,12 +6,15 @@ import pytest
 from streamkit.dialects import DIALECTS
 from streamkit.gateway.routing import Leg
 from streamkit.http_errors import decode_error
+from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret
 from tests.gateway.running import asking, config_of, gateway, upstream_at
-from tests.web.evil import EvilUpstream
+from tests.web.evil import Delay, EvilUpstream, Script, Send
 from tests.web.faults import FAULTS, answer, refuse, status
 from tests.web.raw_client import ask
+from tests.web.upstream.conftest import aws
 
+__all__ = ["aws"]
 pytestmark = pytest.mark.usefixtures("no_leaks")
 #: By client, where it asks, and the member in which it reads the count.
 CLIENTS = {
@@ -183,6 +186,41 @@ async def test_a_request_that_cant_be_counted_is_refused_before_anybody_is_asked
         assert not evil.requests
 
 
+async def test_each_upstream_that_is_asked_for_a_count_is_a_leg_of_the_request():
+    async with EvilUpstream(status(500, "anthropic")) as one, EvilUpstream(counts("gemini")) as two:
+        upstreams = [upstream_at(one, "anthropic"), upstream_at(two, "gemini", "two")]
+        async with gateway(config_of(upstreams)) as running:
+            await counted(running, "anthropic")
+            assert await running.outcomes() == {("one", "http_500"): 1, ("two", "counted"): 1}
+
+
+async def test_the_clocks_of_a_count_begin_when_it_is_asked():
+    whole = counts("anthropic").steps[0].data
+    head, _, body = whole.partition(b"\r\n\r\n")
+    slow = Script((Delay(0.4), Send(head + b"\r\n\r\n"), Delay(0.4), Send(body)))
+    async with EvilUpstream(slow) as evil:
+        upstream = upstream_at(evil, "anthropic", timeouts=Timeouts(total_s=0.6))
+        async with gateway(config_of([upstream])) as running:
+            assert (await counted(running, "anthropic")).status == 504
+            assert await running.outcomes() == {("one", "total_timeout"): 1}
+
+
+@pytest.mark.parametrize("code", [200, 400])
+async def test_an_upstream_that_repeats_the_sessions_token_does_not_tell_it(code, aws):
+    token = "canary-0123456789"
+    for name, value in {"ACCESS_KEY_ID": "AKIDEXAMPLE", "SECRET_ACCESS_KEY": "secret", "SESSION_TOKEN": token}.items():
+        aws.setenv(f"AWS_{name}", value)
+    async with (
+        EvilUpstream(answer(code, f"who are you, {token}?".encode(), {"x-request-id": token})) as evil,
+        gateway(config_of([upstream_at(evil, "bedrock", auth="sigv4", region="eu-west-1")])) as running,
+    ):
+        found = await counted(running, "anthropic")
+    assert evil.requests[0].header("x-amz-security-token") == token
+    assert found.status >= 400
+    assert token.encode() not in found.body
+    assert token not in str(found.headers)
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("code", [200, 401])
 async def test_an_upstream_that_repeats_its_key_in_place_of_a_count_does_not_tell_it(client, code):
@@ -193,5 +231,5 @@ async def test_an_upstream_that_repeats_its_key_in_place_of_a_count_does_not_tel
     ):
         found = await counted(running, client, headers={"x-api-key": "a client's"})
     assert evil.requests[0].header("x-api-key") == key
-    assert b"who are you" in found.body
+    assert (b"who are you" in found.body) is (code == 401)  # of what can't be read nothing is told
     assert key.encode() not in found.body

@@ -14,7 +14,7 @@ from streamkit.web.surfaces import SURFACES
     [("anthropic", b'{"input_tokens":7}'), ("claude-code", b'{"input_tokens":7}'), ("gemini", b'{"totalTokens":7}')],
 )
 def test_a_count_in_the_clients_words(dialect, body):
-    assert count_response(dialect, 7) == body
+    assert count_response(dialect, 7).body == body
 
 
 @pytest.mark.parametrize("surface", SURFACES.values(), ids=SURFACES)

@@ -1,0 +1,84 @@
+"""A request to an upstream up to the headers of its answer: written in its dialect, sent, and what came back looked at.
+
+What fails is a value, since another upstream may do better. An upstream that repeats the keys it was sent does not tell them
+to the client: ``cut`` takes them out, the session's token included (limits.md T6).
+
+Source: design.md §6; issue texts of S1, S3 in seeds.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final
+
+from aiohttp import ClientResponse, ClientSession
+from attrs import field, frozen
+
+from streamkit.bodies import encode_request
+from streamkit.dialects.encoding import failure_from
+from streamkit.errors import BadRequest, StreamError
+from streamkit.events import ProviderFailed
+from streamkit.messages import Request
+from streamkit.report import StreamReport
+from streamkit.web.upstream import Operation, Upstream, count_request, error_of, redactor, response_headers, send
+from streamkit.web.upstream.headers import NO_HEADERS
+from streamkit.web.upstream.hiding import Cut
+
+#: The code of a failure: the dialect of this upstream has no place for what the request wants.
+UNFIT: Final = "request_unfit"
+
+
+@frozen
+class Opened:
+    """What is known once the headers are there, or nothing comes any more."""
+
+    #: With status 200, its body unread; else what is wrong.
+    answer: ClientResponse | ProviderFailed
+    started: float  #: the loop's time at which it was asked
+    status: int | None = None  #: if it answered
+    told: Mapping[str, str] = field(default=NO_HEADERS, repr=False)  #: the headers that are for the client
+    cut: Cut = field(default=str, repr=False)  #: takes the keys that were sent out of what comes back
+
+
+async def open_answer(
+    session: ClientSession,
+    upstream: Upstream,
+    request: Request,
+    *,
+    client: str,
+    client_headers: Mapping[str, str],
+    operation: Operation = "generate",
+    asked: StreamReport,
+    report: StreamReport,
+) -> Opened:
+    """Ask ``upstream`` for what ``request`` says, its model and whether to stream included.
+
+    ``client`` is the dialect of the client, whose feature headers are passed on.
+    ``asked`` gets what the request loses on its way, ``report`` what broke.
+    """
+    started = asyncio.get_running_loop().time()
+    model = request.model or ""
+    try:
+        body = encode_request(
+            request, upstream.dialect, max_tokens=upstream.max_tokens, emulate=upstream.emulate, report=asked
+        )
+        response = await send(
+            session,
+            upstream,
+            count_request(upstream, body, model) if operation == "count" else body,
+            model=model,
+            stream=request.stream is True,
+            operation=operation,
+            client_dialect=client,
+            client_headers=client_headers,
+        )
+    except BadRequest as error:
+        return Opened(ProviderFailed("invalid_request", str(error), code=UNFIT), started)
+    except StreamError as error:
+        report.failed(error)
+        return Opened(failure_from(error), started)
+    cut = redactor([upstream], response.request_info.headers)
+    told = {name: cut(value) for name, value in response_headers(response.headers).items()}
+    answer = response if response.status == 200 else await error_of(response, upstream)
+    return Opened(answer, started, response.status, told, cut)
