@@ -43,7 +43,7 @@ class Served:
 
     async def count(self, request: web.Request) -> web.Response:
         dialect = "gemini" if "name" in request.match_info else "anthropic"
-        return web.Response(body=count_response(dialect, 7), content_type="application/json")
+        return count_response(dialect, 7)
 
 
 @pytest.fixture
