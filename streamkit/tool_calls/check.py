@@ -23,8 +23,11 @@ from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
 from streamkit.tool_calls.json_scanner import JSONScanner
+from streamkit.tool_calls.object_scanner import ObjectScanner
 from streamkit.tool_calls.schema import Tools, ToolSchemas, compiled
 
+#: Characters of a text from which on it is folded instead of parsed, as is one with many brackets, whose nesting counts.
+LONG = 1 << 16
 NOT_ENDED = "the stream ended before the protocol ended the call"
 
 
@@ -32,11 +35,25 @@ def check_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> Ver
     """The verdict on a whole argument text. ``empty`` (nothing but white space) means ``{}``."""
     if not text.strip():
         return Verdict("empty")
+    if len(text) > LONG or text.count("{") + text.count("[") > depth:
+        return Verdict("complete") if _is_object(text, depth) else _walked(text, depth)
     try:
-        if type(orjson.loads(text)) is dict and text.count("{") + text.count("[") <= depth:
+        if type(orjson.loads(text)) is dict:
             return Verdict("complete")
     except orjson.JSONDecodeError:
         pass
+    return _walked(text, depth)
+
+
+def _is_object(text: str, depth: int) -> bool:
+    """Whether a text is one JSON object, not nested too deep. To parse it, orjson takes 15 times its size for a moment."""
+    scanner = ObjectScanner(depth=depth)
+    scanner.feed(text)
+    return scanner.complete_object
+
+
+def _walked(text: str, depth: int) -> Verdict:
+    """The verdict of the scanner that knows where and why."""
     scanner = JSONScanner(depth=depth)
     scanner.feed(text)
     state = scanner.finish()
@@ -75,6 +92,12 @@ class JSONChecker:
     """Machine of ``check_json``: ``list[Event]`` to ``list[Event]``."""
 
     fault: Exception | None = None
+    gives_runs = False
+
+    @property
+    def takes_runs(self) -> bool:
+        """Runs of deltas pass through."""
+        return self.gives_runs
 
     def __init__(
         self,
@@ -88,7 +111,10 @@ class JSONChecker:
         self.report = report if report is not None else StreamReport()
 
     def feed(self, events: list[Event], /) -> list[Event]:
-        return [self._checked(event) if type(event) is ToolCallFinished else event for event in events]
+        for event in events:
+            if type(event) is ToolCallFinished:
+                return [self._checked(event) if type(event) is ToolCallFinished else event for event in events]
+        return events
 
     def finish(self) -> list[Event]:
         return []

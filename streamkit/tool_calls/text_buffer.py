@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from streamkit.tool_calls.json_scanner import JSONScanner
+from copy import copy
+
+from streamkit.tool_calls.object_scanner import ObjectScanner
 
 #: Fragments are joined every so often: a list of 14-character strings takes ten times their text (performance.md §6).
 JOIN_EVERY = 512
@@ -38,19 +40,32 @@ class TextBuffer:
 
 
 class LazyScanner:
-    """Whether a growing text is one complete JSON object: walked only when asked, and then only what is new."""
+    """Whether a growing text is one complete JSON object: read only when asked, and then only what is new."""
 
-    __slots__ = ("_pending", "_scanner")
+    __slots__ = ("_last", "_pending", "_scanner")
 
     def __init__(self, depth: int, text: str = "") -> None:
-        self._scanner = JSONScanner(depth=depth)
+        self._scanner = ObjectScanner(depth=depth)
         self._pending = TextBuffer(text)
+        self._last = text
 
     def append(self, fragment: str) -> None:
         self._pending.append(fragment)
+        self._last = fragment
+
+    def stays_open(self, text: str) -> bool:
+        """Whether the text so far and ``text`` are no complete object, nor any beginning of them. ``text`` is not added."""
+        if self._pending.chars:
+            self._scanner.feed(self._pending.take())
+        scanner = copy(self._scanner)
+        scanner.feed(text)
+        return scanner.open
 
     @property
     def complete_object(self) -> bool:
         if self._pending.chars:
+            end = self._last.rstrip(" \t\n\r")
+            if end and end[-1] != "}":  # as nearly always; so the text is read in few pieces
+                return False
             self._scanner.feed(self._pending.take())
         return self._scanner.complete_object
