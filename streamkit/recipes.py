@@ -7,8 +7,9 @@ from collections.abc import AsyncIterable, Callable, Sequence
 from typing import Any
 
 from streamkit.collector import Collector
-from streamkit.dialects import EncodeStage, client_named, decode, encode, source_named
+from streamkit.dialects import client_named, decode, encode, source_named
 from streamkit.dialects.base import Encoding, Profile, under
+from streamkit.dialects.encode_stage import EncodeStage
 from streamkit.errors import StreamError
 from streamkit.events import Event
 from streamkit.framing.frame import Frame

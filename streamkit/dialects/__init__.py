@@ -7,7 +7,7 @@ table. A dialect of somebody else's package touches nothing here: it joins by an
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, AsyncIterable, Callable
+from collections.abc import Callable
 
 from streamkit.dialects import (
     anthropic,
@@ -19,16 +19,17 @@ from streamkit.dialects import (
     openai_chat,
     openai_responses,
 )
-from streamkit.dialects.base import DEFAULT_PROFILE, A_contra, Dialect, Encoding, ErrorWriter, Profile, Provider
+from streamkit.dialects.base import DEFAULT_PROFILE, Dialect, Encoding, Profile, Provider
+from streamkit.dialects.encode_stage import EncodeStage
 from streamkit.dialects.registry import Registry
-from streamkit.errors import StreamError, UsageError
+from streamkit.dialects.run_reader import DecodeStage
+from streamkit.errors import UsageError
 from streamkit.events import Event, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.identifiers import random_id
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.policy import TOLERANT, Policy
-from streamkit.report import StreamReport
 
 #: The built-in dialects. Those of other installed distributions join them by entry point: see ``registry.py``.
 DIALECTS = Registry(
@@ -82,7 +83,7 @@ def decode(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Frame
     the stream.
     """
     named, _ = source_named(dialect)
-    return Stage(f"decode {dialect}", lambda report: named.decoder(limits, report))
+    return DecodeStage(f"decode {dialect}", lambda report: named.decoder(limits, report))
 
 
 def keep_alive(dialect: str, policy: Policy = TOLERANT) -> bytes:
@@ -97,48 +98,6 @@ def keep_alive(dialect: str, policy: Policy = TOLERANT) -> bytes:
         if wanted in {"dialect", form}:
             return written
     return next(iter(named.keep_alive.values()), b"")
-
-
-class EncodeStage(Stage[A_contra, bytes]):
-    """``encode``'s driver: unlike the others it turns what broke the reading into the dialect's error frame."""
-
-    def __init__(self, name: str, make: Callable[[StreamReport], ErrorWriter[A_contra]]) -> None:
-        super().__init__(name, make)
-        self.make_encoder = make
-
-    def __call__(
-        self, source: AsyncIterable[A_contra], report: StreamReport | None = None
-    ) -> AsyncGenerator[bytes, None]:
-        report = report if report is not None else StreamReport()
-        return _drive(self.make_encoder(report), source, report)
-
-
-async def _drive(
-    encoder: ErrorWriter[A_contra], source: AsyncIterable[A_contra], report: StreamReport
-) -> AsyncGenerator[bytes, None]:
-    try:
-        async for events in source:
-            if output := encoder.feed(events):
-                yield output
-            if encoder.fault is not None:
-                raise encoder.fault
-        if output := encoder.finish():
-            yield output
-        if encoder.fault is not None:
-            raise encoder.fault
-    except StreamError as error:  # the input's fault: told to the client in its own words, and to the report
-        output = encoder.fail(error)
-        if report.clean and encoder.ended:  # the stream was whole before this
-            report.repair("fault_after_end")
-        else:
-            report.failed(error)
-        if output:
-            yield output
-    except Exception as error:  # somebody's bug, a transport nobody adapted: the client learns that much, no more
-        report.failed(error)
-        if output := encoder.fail(error):
-            yield output
-        raise
 
 
 def encode(

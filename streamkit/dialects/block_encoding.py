@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 import orjson
-from attrs import evolve
+from attrs import define, evolve
 
 from streamkit.dialects.base import Encoding
-from streamkit.dialects.blocks import Block, BlockQueue, Key
+from streamkit.dialects.blocks import Block, BlockQueue, Key, deltas_of
 from streamkit.dialects.encoding import OneChoiceEncoder, wrapped_input
 from streamkit.dialects.opaque import Kind, seal
 from streamkit.events import (
@@ -29,8 +29,19 @@ from streamkit.events import (
     ToolCallStarted,
 )
 from streamkit.report import StreamReport
+from streamkit.tool_calls.delta_run import DeltaRun, delta_like
 
 dumps = orjson.dumps
+
+
+@define(eq=False)
+class _Written:
+    """What text of an open block is written into, as long as it is open and none waits."""
+
+    block: Block
+    label: int
+    before: bytes
+    behind: bytes
 
 
 class BlockEncoder(OneChoiceEncoder):
@@ -50,6 +61,7 @@ class BlockEncoder(OneChoiceEncoder):
         self._cut: dict[Key, ToolCallFinished] = {}
         self._thought: set[int] = set()  # blocks of thinking that were begun
         self._refused = False
+        self._written: _Written | None = None
         self._stop: ResponseFinished | None = None
 
     # What a dialect defines.
@@ -69,8 +81,58 @@ class BlockEncoder(OneChoiceEncoder):
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
     def text(self, event: TextDelta) -> None:
-        if self._is_ours(event.choice):
-            self._blocks.text(("text", event.block), self.text_delta % dumps(event.text))
+        into = self._written
+        fits = into is not None and event.block == into.label and event.choice == self._choice
+        if fits and into is not None and self._blocks.is_alone(into.block):  # as nearly always: a third of the time
+            self._parts.append(into.before + dumps(event.text) + into.behind)
+        elif self._is_ours(event.choice):
+            self.block_text(event)
+            self._written = self._into(event.block)
+
+    def block_text(self, event: TextDelta) -> None:
+        """Text of the choice that is written, into whichever block it belongs."""
+        self._blocks.text(("text", event.block), self.text_delta % dumps(event.text))
+
+    def _into(self, label: int) -> _Written | None:
+        """What text of the block that was mentioned last is written into."""
+        block = self._blocks.last
+        if block is None or not self._blocks.is_alone(block) or (around := self._blocks.around(block)) is None:
+            return None
+        before, behind = self.text_delta.split(b"%b")
+        return _Written(block, label, around[0] + before, behind + around[1])
+
+    def run(self, run: DeltaRun) -> None:
+        like = run.model
+        if isinstance(like, ToolCallArguments):
+            if not self._arguments_run(run, like):
+                super().run(run)
+        elif isinstance(like, TextDelta | ReasoningDelta):
+            self._handlers[type(like)](delta_like(like, run.texts[0], None))  # opens the block
+            block, rest = self._blocks.last, run.texts[1:]
+            if rest and like.choice == self._choice and block is not None and self._blocks.is_alone(block):
+                template = self.text_delta if isinstance(like, TextDelta) else self.thinking_delta
+                self._blocks.write_deltas(block, deltas_of(template, rest))
+            elif rest:
+                super().run(DeltaRun(like, rest))
+        else:
+            super().run(run)
+
+    def _arguments_run(self, run: DeltaRun, like: ToolCallArguments) -> bool:
+        """Write fragments a whole call at a time; False, and nothing is done, if one of them is no plain case."""
+        if like.choice != self._choice:
+            return True
+        of_calls: dict[int, tuple[Block, list[str]]] = {}
+        for call in dict.fromkeys(run.indices or [like.call]):
+            block = self._calls.get(call)
+            if block is None or call in self._custom:
+                return False
+            of_calls[call] = block, []
+        if run.indices is None:
+            of_calls[like.call][1].extend(run.texts)
+        else:
+            for call, text in zip(run.indices, run.texts, strict=True):
+                of_calls[call][1].append(text)
+        return self._blocks.arguments_run(of_calls)
 
     def refusal(self, event: RefusalDelta) -> None:
         if self._is_ours(event.choice):

@@ -15,14 +15,27 @@ from collections import deque
 from collections.abc import Mapping
 from typing import ClassVar, TypeAlias
 
+import orjson
 from attrs import define, field
 
 from streamkit.errors import HeldTooLong
 from streamkit.limits import Limits
 from streamkit.tool_calls.text_buffer import LazyScanner
 
+#: Characters of a call's arguments that tell ``{}`` from a larger object.
+BEGINNING = 16
 #: Kind, and what tells blocks of a kind apart: the label of the source's block, or the number of the call.
 Key: TypeAlias = tuple[str, int]
+
+
+def deltas_of(template: bytes, texts: list[str]) -> list[bytes]:
+    """``template`` with each of the texts as JSON in the place of its ``%b``, in half of the time of one by one.
+
+    Indented, orjson writes each item on a line of its own, and there is no raw line end inside of a JSON string.
+    """
+    before, behind = template.split(b"%b")
+    items = orjson.dumps(texts, option=orjson.OPT_INDENT_2)[4:-2].split(b",\n  ")
+    return [before + item + behind for item in items]
 
 
 @define(eq=False)
@@ -52,6 +65,8 @@ class BlockQueue:
 
     #: By kind, what the start says of a block that opens with its first text.
     starts: ClassVar[Mapping[str, bytes]]
+    #: A fragment of a call's arguments as ``write_delta`` takes it, with ``%b`` for the text as JSON.
+    arguments_template: ClassVar[bytes] = b""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -75,7 +90,16 @@ class BlockQueue:
 
     def arguments_delta(self, fragment: str) -> bytes:
         """A fragment of a call's arguments as ``write_delta`` takes it."""
-        raise NotImplementedError
+        return self.arguments_template % orjson.dumps(fragment)
+
+    def around(self, block: Block) -> tuple[bytes, bytes] | None:  # noqa: ARG002 - for those that override it
+        """What is written before and behind a delta of the open block; None where more than that depends on the delta."""
+        return None
+
+    def write_deltas(self, block: Block, deltas: list[bytes]) -> None:
+        """Write several deltas of the open block."""
+        for delta in deltas:
+            self.write_delta(block, delta)
 
     # What they share.
 
@@ -109,11 +133,44 @@ class BlockQueue:
         if block.scanner is None:
             block.scanner = LazyScanner(self.limits.json_depth)
         block.scanner.append(fragment)
-        if len(block.beginning) < 16:
-            block.beginning += fragment[:16]
+        if len(block.beginning) < BEGINNING:
+            block.beginning += fragment[:BEGINNING]
         self.delta(block, self.arguments_delta(fragment))
         if block is self._open and self._queue:
             self._advance()
+
+    def is_alone(self, block: Block | None) -> bool:
+        """Whether a block is open and none waits."""
+        return block is not None and block is self._open and not self._queue
+
+    def arguments_run(self, of_calls: Mapping[int, tuple[Block, list[str]]]) -> bool:
+        """Fragments of several calls, by call; False, and nothing is done, if what is written could depend on their order.
+
+        It does if the open block may close in between, or if too much is held. The rest goes a whole call at a time, in a
+        third of the time.
+        """
+        held, whole = 0, {call: "".join(texts) for call, (_, texts) in of_calls.items()}
+        deltas: list[tuple[Block, list[bytes], str]] = []
+        for call, (block, texts) in of_calls.items():
+            if block.closed or block.scanner is None or len(block.beginning) < BEGINNING or not self.arguments_template:
+                return False
+            written = deltas_of(self.arguments_template, texts)
+            if block is not self._open:
+                held += sum(map(len, written))
+            elif self._queue and not block.scanner.stays_open(whole[call]):
+                return False
+            deltas.append((block, written, whole[call]))
+        if held + self._held_chars > self.limits.held_chars:
+            return False
+        self._held_chars += held
+        for block, written, text in deltas:
+            if block.scanner is not None:
+                block.scanner.append(text)
+            if block is self._open:
+                self.write_deltas(block, written)
+            else:
+                block.held += written
+        return True
 
     def delta(self, block: Block, delta: bytes) -> None:
         """A delta of a block that is not closed: written, or held until the block opens."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from copy import deepcopy
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import orjson
 
@@ -21,12 +23,18 @@ DONE = b"[DONE]"
 DEPTH = 200
 
 
+#: What a decoder has beside its state: how it was made, and what only the frame at hand decides.
+PASSING = frozenset({"limits", "report", "fault", "out", "frame", "_strange", "_by_type", "_by_event"})
+
+
 class FrameDecoder:
     """The loop of a decoder: frames to JSON objects to ``decode``, which appends events to ``self.out``."""
 
     #: The dialect's name, for messages, and whose words it speaks.
     dialect: str
     vendor: str
+    #: Where in a payload stand the strings that differ from delta to delta, by kinds of ``skeleton.py``; None: nowhere.
+    holes: ClassVar[re.Pattern[bytes] | None] = None
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         self.limits = limits
@@ -61,6 +69,29 @@ class FrameDecoder:
         if self.fault is None:
             self.close()
         return self.out
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that decides what a frame means, beside the frame: the decoder's own values, to be compared and not kept."""
+        return {name: value for name, value in vars(self).items() if name not in PASSING}
+
+    def state(self) -> dict[str, Any]:
+        """A copy of ``snapshot``, to be kept."""
+        return deepcopy(self.snapshot())
+
+    def tried(self, frames: list[Frame], report: StreamReport) -> list[WireEvent] | None:
+        """What ``frames`` would say now, told to ``report``; None if they would be a fault or change the state.
+
+        The decoder is as it was before.
+        """
+        passing = {name: vars(self)[name] for name in PASSING if name in vars(self)}
+        state, self.report = self.state(), report
+        events = self.feed(frames)
+        changed = self.fault is not None or self.snapshot() != state
+        vars(self).update(passing)
+        if changed:
+            vars(self).update(state)
+            return None
+        return events
 
     def _other_dialect(self) -> NotThisDialect | None:
         """Frames came and none was the dialect's: the input is another one."""

@@ -34,10 +34,13 @@ from streamkit.limits import Limits
 from streamkit.messages import Response, ToolCall
 from streamkit.report import StreamReport, Withheld
 from streamkit.tool_calls.check import check_arguments
+from streamkit.tool_calls.delta_run import DeltaRun
 
 
 class EventEncoder:
     """The loop of an encoder: events to ``self.write``, by one method for each class of event."""
+
+    takes_runs = True
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         self.encoding = encoding
@@ -62,6 +65,7 @@ class EventEncoder:
             ProviderFailed: self.failed,
             ResponseFinished: self.finished,
             StreamEnded: self.stream_ended,
+            DeltaRun: self.run,
         }
 
     # What a dialect's encoder defines: one method an event.
@@ -116,6 +120,11 @@ class EventEncoder:
         """Write the dialect's success terminator."""
         raise NotImplementedError
 
+    def run(self, run: DeltaRun) -> None:
+        """Many deltas. Overridden where they can be written at once; what is written is the same."""
+        for event in run.deltas():
+            self._handlers[type(event)](event)
+
     # What they share.
 
     def feed(self, events: list[Event], /) -> bytes:
@@ -164,6 +173,8 @@ class EventEncoder:
         return escape_separators(b"".join(parts))
 
     def _take_parts(self) -> bytes:
+        if not self._parts:
+            return b""
         output = self.joined(self._parts)
         self._parts.clear()
         return output

@@ -74,6 +74,46 @@ class NDJSONParser:
         self._report.frames += 1
         return [Frame(line, self._at, "message", "", False)]
 
+    # For somebody else who can read whole lines that are alike (``dialects/run_reader.py``).
+
+    @staticmethod
+    def end_of_event(text: bytes, start: int) -> int:
+        """Where the first line ends that ends at ``start`` or behind it; -1 if none does."""
+        return text.find(b"\n", start) + 1 or -1
+
+    def passes(self, size: int) -> bool:
+        """Pass over one line of ``size`` bytes; False, and nothing is done, if it is not where a line begins."""
+        if self._partial or not self._object_seen or size > self._cap or self._beginning.open:
+            return False
+        self.pass_over(size, 1)
+        return True
+
+    def take_back(self, chunk: bytes) -> bytes | None:
+        """``chunk`` behind what is held of a line, which is held no longer; None where that is not for somebody else.
+
+        A line that grows is left alone: it would be copied at each read.
+        """
+        held = len(self._partial)
+        if not self._object_seen or held + len(chunk) > self._cap or self._beginning.open:
+            return None
+        if not held:
+            return chunk
+        if b"\n" not in chunk:
+            return None
+        self._report.bytes_in -= held
+        return self._take() + chunk
+
+    def pass_over(self, size: int, frames: int) -> None:
+        """``size`` bytes were read by somebody else: ``frames`` whole lines."""
+        self._report.bytes_in += size
+        self._report.frames += frames
+        self._at = self.boundary = self._at + size
+
+    @staticmethod
+    def is_event(raw: bytes) -> bool:
+        """Whether these bytes are one line."""
+        return raw.find(b"\n") == len(raw) - 1
+
     def _take(self) -> bytes:
         """The partial line, copied out once."""
         line = bytes(self._partial)

@@ -134,6 +134,58 @@ class SSEParser:
             self.fault = error
             return []
 
+    # For somebody else who can read whole events that are alike (``dialects/run_reader.py``).
+
+    @staticmethod
+    def end_of_event(text: bytes, start: int) -> int:
+        """Where the first event ends that ends at ``start`` or behind it; -1 if none does."""
+        end = text.find(b"\n\n", start)
+        if end >= 0:
+            return end + 2
+        end = text.find(b"\n\r\n", start)
+        return end + 3 if end >= 0 else -1
+
+    def passes(self, size: int) -> bool:
+        """Pass over one event of ``size`` bytes; False, and nothing is done, if it is not where an event begins."""
+        if self._partial or self._begin != _NONE or self._after_cr or size > self._cap or self._beginning.open:
+            return False
+        report = self._report
+        report.bytes_in += size
+        report.frames += 1
+        self._at = self.boundary = self._at + size
+        return True
+
+    def take_back(self, chunk: bytes) -> bytes | None:
+        """``chunk`` behind what is held of a line, which is held no longer; None unless it begins an event.
+
+        A line that grows is left alone: it would be copied at each read.
+        """
+        held = len(self._partial)
+        if self._begin != _NONE or self._after_cr or self._beginning.open or held + len(chunk) > self._cap:
+            return None
+        if not held:
+            return chunk
+        if b"\n" not in chunk:
+            return None
+        self._report.bytes_in -= held
+        return self._take() + chunk
+
+    def pass_over(self, size: int, frames: int) -> None:
+        """``size`` bytes were read by somebody else: ``frames`` whole events."""
+        self._report.bytes_in += size
+        self._report.frames += frames
+        self._at += size
+        self.boundary = self._at
+
+    @staticmethod
+    def is_event(raw: bytes) -> bool:
+        """Whether these bytes are one event of a name and data only: an id, or a reconnection time, is remembered."""
+        lines = raw.split(b"\n")
+        return all(line[:5] == b"data:" or line[:6] == b"event:" for line in lines[:-2]) and lines[-2:] in (
+            [b"", b""],
+            [b"\r", b""],
+        )
+
     def _last(self) -> list[Frame]:
         line = self._beginning.release() + self._take()
         # Of a line without its end only a payload is taken: half a name or half an id would mislead.

@@ -43,6 +43,12 @@ class Call:
         if self.scanner is not None:
             self.scanner.append(fragment)
 
+    def grow(self, fragment: str) -> None:
+        """Add text that is handed on at once."""
+        self.text.append(fragment)
+        if self.scanner is not None:
+            self.scanner.append(fragment)
+
     def replace(self, text: str) -> None:
         self.text, self.unsent, self.scanner = TextBuffer(text), TextBuffer(text), None
 

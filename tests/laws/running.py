@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from attrs import define, frozen
 
-from streamkit.dialects import DIALECTS
+from streamkit.dialects import DIALECTS, decode
 from streamkit.dialects.base import Encoding
 from streamkit.errors import StreamError
 from streamkit.events import (
@@ -25,13 +25,13 @@ from streamkit.events import (
     UsageReported,
 )
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.pipeline import Chain
+from streamkit.pipeline import Chain, machines_of
 from streamkit.policy import TOLERANT
-from streamkit.recipes import PassThrough
+from streamkit.recipes import PassThrough, parse
 from streamkit.report import StreamReport
 from streamkit.testing import joined
-from streamkit.tool_calls.accumulate import ToolCallAccumulator
-from streamkit.tool_calls.check import JSONChecker
+from streamkit.tool_calls.accumulate import ToolCallAccumulator, accumulate_tool_calls
+from streamkit.tool_calls.check import JSONChecker, check_json
 from tests.corpora import CORPORA, streams_of
 from tests.vectors import VECTORS
 
@@ -49,14 +49,25 @@ def maker():
     return make_id
 
 
-def machines(dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMITS, *, join: bool = False) -> list[Any]:
+def machines(dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMITS) -> list[Any]:
     named = DIALECTS[dialect]
     return [
         named.parser(limits, report),
         named.decoder(limits, report),
-        ToolCallAccumulator(limits=limits, report=report, make_id=maker(), join=join),
+        ToolCallAccumulator(limits=limits, report=report, make_id=maker()),
         JSONChecker(limits=limits, report=report),
     ]
+
+
+def chain_of(dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMITS, *, join: bool = False) -> Chain:
+    """The same machines as a pipe makes them, which reads runs of like frames at once."""
+    stages = [
+        parse(dialect, limits=limits),
+        decode(dialect, limits=limits),
+        accumulate_tool_calls(limits=limits, make_id=maker(), join=join),
+        check_json(limits=limits),
+    ]
+    return Chain(*machines_of(stages, report))
 
 
 @define
@@ -106,7 +117,7 @@ class Outcome:
 def read(dialect: str, reads: list[bytes], limits: Limits = DEFAULT_LIMITS) -> Outcome:
     """The checked events of a stream, in normal form."""
     report = StreamReport()
-    chain = Chain(*machines(dialect, report, limits))
+    chain = chain_of(dialect, report, limits)
     events: list[Any] = []
     for chunk in reads:
         events += chain.feed(chunk)
@@ -131,7 +142,7 @@ def translate(
         chain: Any = None
     else:
         encoder = DIALECTS[target].encoder(encoding, report)
-        chain = Chain(*machines(source, report, limits, join=True))
+        chain = chain_of(source, report, limits, join=True)
     output: list[bytes] = []
     try:
         for chunk in reads:

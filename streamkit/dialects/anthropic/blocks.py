@@ -14,6 +14,8 @@ from streamkit.dialects.blocks import Block, BlockQueue
 from streamkit.dialects.opaque import seal
 from streamkit.limits import Limits
 
+#: Before a delta of a block, by its index.
+DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":'
 #: An unsigned thinking block still needs the member; a client replays it as it is.
 STARTS: Mapping[str, bytes] = {
     "text": b'{"type":"text","text":""}',
@@ -23,30 +25,35 @@ STARTS: Mapping[str, bytes] = {
 
 
 class BlockWriter(BlockQueue):
-    """Writes block events through ``write(name, payload)``."""
+    """Writes block events through ``event(name, payload)``, and deltas of a block that is open as bytes."""
 
     starts: ClassVar = STARTS
 
-    def __init__(self, write: Callable[[bytes, bytes], None], limits: Limits) -> None:
+    arguments_template: ClassVar = b'{"type":"input_json_delta","partial_json":%b}'
+
+    def __init__(self, event: Callable[[bytes, bytes], None], write: Callable[[bytes], None], limits: Limits) -> None:
         super().__init__(limits)
+        self._event = event
         self._write = write
         self._next_index = 0
-
-    def arguments_delta(self, fragment: str) -> bytes:
-        return b'{"type":"input_json_delta","partial_json":%b}' % orjson.dumps(fragment)
 
     def write_start(self, block: Block) -> None:
         block.index = self._next_index
         self._next_index += 1
-        self._write(
+        self._event(
             b"content_block_start",
             b'{"type":"content_block_start","index":%d,"content_block":%b}' % (block.index, block.start),
         )
 
+    def around(self, block: Block) -> tuple[bytes, bytes]:
+        return DELTA % block.index, b"}\n\n"
+
     def write_delta(self, block: Block, delta: bytes) -> None:
-        self._write(
-            b"content_block_delta", b'{"type":"content_block_delta","index":%d,"delta":%b}' % (block.index, delta)
-        )
+        self._write(b"%b%b}\n\n" % (DELTA % block.index, delta))
+
+    def write_deltas(self, block: Block, deltas: list[bytes]) -> None:
+        before, behind = self.around(block)
+        self._write(before + (behind + before).join(deltas) + behind)
 
     def write_stop(self, block: Block) -> None:
         """Clients assign a signature, so it is written whole, right before the stop (dialects.md §0.4)."""
@@ -55,4 +62,4 @@ class BlockWriter(BlockQueue):
             if block.signer:
                 signature = seal("reasoning", block.signer, signature)
             self.write_delta(block, b'{"type":"signature_delta","signature":%b}' % orjson.dumps(signature))
-        self._write(b"content_block_stop", b'{"type":"content_block_stop","index":%d}' % block.index)
+        self._event(b"content_block_stop", b'{"type":"content_block_stop","index":%d}' % block.index)

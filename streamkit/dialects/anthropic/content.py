@@ -9,6 +9,7 @@ Source: dialects.md §3.1, §3.3, quirks.md §8.
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal
 
 from attrs import define
@@ -54,11 +55,16 @@ class Block:
     whole_input: str | None = None
 
 
+#: Where deltas differ (``skeleton.py``).
+HOLES = re.compile(rb'"(?:text|thinking|partial_json)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
+
+
 class ContentReader(FrameDecoder):
     """The part of the decoder that reads content blocks."""
 
     dialect = "anthropic"
     vendor = VENDOR
+    holes = HOLES
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)

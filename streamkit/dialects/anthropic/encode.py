@@ -65,7 +65,7 @@ class AnthropicEncoder(BlockEncoder):
         self._message_delta: dict[str, Any] = {}
 
     def make_blocks(self) -> BlockQueue:
-        return BlockWriter(self._event, self.encoding.limits)
+        return BlockWriter(self._event, self.write, self.encoding.limits)
 
     # -- the message -----------------------------------------------------------------------------------------------
 
@@ -99,12 +99,11 @@ class AnthropicEncoder(BlockEncoder):
 
     # -- blocks ----------------------------------------------------------------------------------------------------
 
-    def text(self, event: TextDelta) -> None:
-        if self._citations and self._is_ours(event.choice):
-            key = ("text", event.block)
-            for citation in self._citations.pop(key, ()):  # in front, as they came: how much text follows is chance
-                self._blocks.text(key, citation)
-        super().text(event)
+    def block_text(self, event: TextDelta) -> None:
+        key = ("text", event.block)
+        for citation in self._citations.pop(key, ()):  # in front, as they came: how much text follows is chance
+            self._blocks.text(key, citation)
+        super().block_text(event)
 
     def redacted(self, data: str, number: int) -> None:
         start = dumps({"type": "redacted_thinking", "data": data})
@@ -161,6 +160,7 @@ class AnthropicEncoder(BlockEncoder):
             self._blocks.text(key, delta)
         else:
             self._blocks.hold(len(delta))
+            self._written = None
             self._citations.setdefault(key, []).append(delta)
 
     # -- the end ---------------------------------------------------------------------------------------------------

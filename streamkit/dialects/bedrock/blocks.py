@@ -30,14 +30,12 @@ class BlockWriter(BlockQueue):
     """Writes block events through ``write(headers, payload)``."""
 
     starts: ClassVar = {"text": b"", "refusal": b"", "thinking": b""}
+    arguments_template: ClassVar = b'{"toolUse":{"input":%b}}'
 
     def __init__(self, write: Callable[[bytes, bytes], None], limits: Limits) -> None:
         super().__init__(limits)
         self._write = write
         self._next_index = 0
-
-    def arguments_delta(self, fragment: str) -> bytes:
-        return b'{"toolUse":{"input":%b}}' % orjson.dumps(fragment)
 
     def write_start(self, block: Block) -> None:
         block.index = self._next_index

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-import orjson
-
 from streamkit.dialects.blocks import Block, BlockQueue
 from streamkit.limits import Limits
 
@@ -30,15 +28,14 @@ class BlockWriter(BlockQueue):
         "plan": b"",
     }
 
+    arguments_template: ClassVar = b'"delta":{"message":{"tool_calls":{"function":{"arguments":%b}}}}'
+
     def __init__(self, event: Callable[[bytes, bytes], None], write: Callable[[bytes], None], limits: Limits) -> None:
         super().__init__(limits)
         self._event = event
         self._write = write
         self._contents = 0
         self._calls = 0
-
-    def arguments_delta(self, fragment: str) -> bytes:
-        return b'"delta":{"message":{"tool_calls":{"function":{"arguments":%b}}}}' % orjson.dumps(fragment)
 
     def write_start(self, block: Block) -> None:
         kind = block.key[0]

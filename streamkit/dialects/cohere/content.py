@@ -8,6 +8,7 @@ Source: dialects.md §6.2.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from attrs import define
@@ -32,11 +33,16 @@ class Block:
     number: int  #: its place among all blocks of the response: the label of its events
 
 
+#: Where deltas differ (``skeleton.py``).
+HOLES = re.compile(rb'"(?:text|thinking|tool_plan|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
+
+
 class ContentReader(FrameDecoder):
     """The part of the decoder that reads what lies between the start and the end of the message."""
 
     dialect = "cohere"
     vendor = VENDOR
+    holes = HOLES
     #: Where a call stands in its document.
     call_path: tuple[str | int, ...] = ("delta", "message", "tool_calls")
 

@@ -59,6 +59,24 @@ class GeminiParser:
     def abandon(self) -> list[Frame]:
         return [*self._begin(b""), *self._chosen().abandon()]
 
+    # For somebody else who can read whole events that are alike, as ``SSEParser``; of an array each is read by itself.
+
+    def end_of_event(self, text: bytes, start: int) -> int:
+        return -1 if self.is_array else SSEParser.end_of_event(text, start)
+
+    def passes(self, size: int) -> bool:
+        return isinstance(self._parser, SSEParser) and self._parser.passes(size)
+
+    def take_back(self, chunk: bytes) -> bytes | None:
+        return self._parser.take_back(chunk) if isinstance(self._parser, SSEParser) else None
+
+    def pass_over(self, size: int, frames: int) -> None:
+        if isinstance(self._parser, SSEParser):
+            self._parser.pass_over(size, frames)
+
+    def is_event(self, raw: bytes) -> bool:
+        return isinstance(self._parser, SSEParser) and self._parser.is_event(raw)
+
     def _chosen(self, start: bytes = b"") -> SSEParser | JSONArrayParser:
         if self._parser is None:
             if start.startswith(b"["):

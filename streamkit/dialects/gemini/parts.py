@@ -12,6 +12,7 @@ Source: dialects.md §5.2-§5.4, quirks.md R14, 22, 89.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from attrs import define
@@ -73,11 +74,16 @@ class Candidate:
     sealed: Opaque | None = None  #: a call's signature that came before its call
 
 
+#: Where chunks differ (``skeleton.py``).
+HOLES = re.compile(rb'"text"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
+
+
 class PartReader(FrameDecoder):
     """The part of the decoder that reads parts."""
 
     dialect = "gemini"
     vendor = VENDOR
+    holes = HOLES
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)

@@ -11,6 +11,7 @@ Source: dialects.md §1.6, §1.7, §6.3.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from typing import Any, ClassVar
 
@@ -38,6 +39,12 @@ from streamkit.report import StreamReport
 THINKING_FIELDS = frozenset({"type", "thinking", "signature", "closed"})
 
 
+#: As Chat's, but for the index of a call, which is not the number of its call here; ``p`` is padding.
+HOLES = re.compile(
+    rb'"(?:content|text|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"p"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
+)
+
+
 @define
 class _Calls:
     """The calls of a choice, numbered as they came."""
@@ -54,6 +61,7 @@ class MistralDecoder(ChatDecoder):
     has_flat_errors: ClassVar = True
     error_types: ClassVar = ERROR_TYPES
     chunk_fields: ClassVar = CHUNK_FIELDS | {"p"}
+    holes = HOLES
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)

@@ -8,6 +8,7 @@ Source: dialects.md §4.1, §4.2, §4.4.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from streamkit.dialects.decoding import FrameDecoder, count_of, decode_time, provider_failed, said, text_of
@@ -63,9 +64,16 @@ def recognises(_event: str, document: Any) -> bool:
     )
 
 
+#: Where lines differ (``skeleton.py``). The time of a line says nothing once the response has started.
+HOLES = re.compile(
+    rb'"(?:content|thinking|response)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"created_at"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
+)
+
+
 class OllamaDecoder(FrameDecoder):
     dialect = "ollama"
     vendor = VENDOR
+    holes = HOLES
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)

@@ -5,6 +5,7 @@ Source: dialects.md §1.2, §1.6.
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar
 
 from streamkit.dialects.decoding import FrameDecoder, said, text_of
@@ -44,6 +45,12 @@ DELTA_FIELDS = frozenset(
 PLAIN_REASONING = ("reasoning", "reasoning_content", "thinking")
 REASONING_FIELDS = frozenset({"reasoning_details", *PLAIN_REASONING})
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
+#: Where deltas differ. Reasoning may come twice in one chunk; ``obfuscation`` is padding.
+HOLES = re.compile(
+    rb'"(?:content|reasoning_content|reasoning|thinking|text|summary|refusal|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")'
+    rb'|"obfuscation"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
+    rb'|"tool_calls"\s*:\s*\[\s*\{\s*"index"\s*:\s*(?P<index>\d+)'
+)
 #: Block and vendor of no signature at all.
 UNSIGNED = (-1, "")
 
@@ -55,6 +62,7 @@ class DeltaReader(FrameDecoder):
     vendor = VENDOR
     #: Whether arguments may be an object as well as text.
     takes_objects: ClassVar[bool] = False
+    holes = HOLES
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)

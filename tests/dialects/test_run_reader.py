@@ -1,0 +1,322 @@
+"""Runs of like frames, read at once: the same events, counts, state and faults as frame by frame."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from attrs import asdict, evolve
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamkit.dialects import DIALECTS, decode, run_reader
+from streamkit.dialects.base import Encoding
+from streamkit.dialects.run_reader import DecodeStage, RunReader
+from streamkit.events import ChoiceStarted, ReasoningDelta, ResponseFinished, ResponseStarted, StreamEnded, TextDelta
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.pipeline import Chain, Stage, pipe
+from streamkit.recipes import parse
+from streamkit.report import StreamReport
+from streamkit.testing import cut_at, source_of
+from tests.laws.running import CLOCK, every_stream, maker
+
+#: Dialects whose frames are read by skeleton.
+READ = [
+    name
+    for name, dialect in DIALECTS.items()
+    if getattr(dialect.decoder(DEFAULT_LIMITS, StreamReport()), "holes", None)
+]
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """A proof after each event, so that short streams are read by skeletons too."""
+    monkeypatch.setattr(run_reader, "LEAST_BYTES", 1)
+    monkeypatch.setattr(run_reader, "MOST_BYTES", 1)
+
+
+def reader_of(dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMITS) -> Any:
+    named = DIALECTS[dialect]
+    stage = DecodeStage("decode", lambda report: named.decoder(limits, report))
+    return stage.make_with(Stage("parse", lambda report: named.parser(limits, report)), report)
+
+
+def told(machine: Any, parser: Any, decoder: Any, report: StreamReport, reads: list[bytes]):
+    """All that reading gives and leaves behind."""
+    events = []
+    for chunk in reads:
+        events += machine.feed(chunk)
+        if machine.fault is not None:
+            break
+    else:
+        events += machine.finish()
+    fault = machine.fault
+    facts = asdict(report)
+    if fault is not None:  # the parser may have read on, and counted
+        facts = {}
+    else:
+        facts |= {"boundary": parser.boundary, "id": getattr(parser, "last_event_id", ""), "state": decoder.snapshot()}
+    return events, (type(fault), str(fault), getattr(fault, "offset", None)), facts
+
+
+def by_frames(dialect: str, reads: list[bytes], limits: Limits = DEFAULT_LIMITS):
+    report = StreamReport()
+    parser, decoder = DIALECTS[dialect].parser(limits, report), DIALECTS[dialect].decoder(limits, report)
+    return told(Chain(parser, decoder), parser, decoder, report, reads)
+
+
+def by_runs(dialect: str, reads: list[bytes], limits: Limits = DEFAULT_LIMITS):
+    report = StreamReport()
+    machine = reader_of(dialect, report, limits)
+    return told(machine, machine._parser, machine._decoder, report, reads)
+
+
+def check(dialect: str, body: bytes, limits: Limits = DEFAULT_LIMITS, seed: int = 0, ways: int = 3):
+    rng = random.Random(seed)
+    size = len(body)
+    places = [[], [body.find(b"\n\n", at) + 2 for at in range(0, max(size - 2, 1), 40)]]
+    places += [sorted(rng.choices(range(size + 1), k=rng.randint(1, 9))) for _ in range(ways)]
+    for cuts in places:
+        reads = cut_at(body, sorted(set(cuts)))
+        assert by_runs(dialect, reads, limits) == by_frames(dialect, reads, limits), [len(read) for read in reads]
+
+
+@pytest.mark.parametrize("stream", every_stream())
+@pytest.mark.usefixtures("eager")
+def test_every_stream_says_the_same_by_runs_and_by_frames(stream):
+    if stream.dialect in READ:
+        check(stream.dialect, stream.body, seed=len(stream.body))
+
+
+@pytest.mark.parametrize("stream", every_stream(ours=False))
+def test_every_recording_says_the_same_at_the_usual_pace(stream):
+    if stream.dialect in READ:
+        check(stream.dialect, stream.body, seed=len(stream.body), ways=1)
+
+
+@pytest.mark.parametrize("dialect", READ)
+@pytest.mark.parametrize("size", [65536, None])
+def test_long_runs_are_read_at_once_and_deltas_alone_as_they_come(dialect, size, monkeypatch):
+    """The fast path is used, and not only proved and left."""
+    encoder = DIALECTS[dialect].encoder(Encoding(make_id=maker(), clock=CLOCK), StreamReport())
+    deltas = [TextDelta(f"word {number}, ") for number in range(600)]
+    events = [ResponseStarted("r", "m", 1), ChoiceStarted(), *deltas, ResponseFinished("stop"), StreamEnded(clean=True)]
+    frames = [encoder.feed([event]) for event in events]
+    taken = []
+    decoder = type(DIALECTS[dialect].decoder(DEFAULT_LIMITS, StreamReport()))
+    take = decoder.take
+    monkeypatch.setattr(decoder, "take", lambda self, frame: taken.append(frame) or take(self, frame))
+    body = b"".join(frames)
+    reads = [one for one in frames if one] if size is None else cut_at(body, list(range(0, len(body), size))[1:])
+    found, _, _ = by_runs(dialect, reads)
+    assert [event.text for event in found if type(event) is TextDelta] == [delta.text for delta in deltas]
+    assert len(taken) < 120
+
+
+# -- Chat, made to measure ---------------------------------------------------------------------------------------------
+
+HEAD = b'{"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":'
+
+
+def chunk(delta: bytes, more: bytes = b"", finish: bytes = b"null") -> bytes:
+    return HEAD + delta + b',"finish_reason":' + finish + b"}]" + more + b"}"
+
+
+def sse(*payloads: bytes, end: bytes = b"\n") -> bytes:
+    return b"".join(b"data: " + payload + end + end for payload in payloads)
+
+
+def text(value: bytes, more: bytes = b"") -> bytes:
+    return chunk(b'{"content":' + value + b"}", more)
+
+
+def call(index: bytes, fragment: bytes) -> bytes:
+    return chunk(b'{"tool_calls":[{"index":' + index + b',"function":{"arguments":' + fragment + b"}}]}")
+
+
+def begun(index: int) -> bytes:
+    return chunk(
+        b'{"tool_calls":[{"index":%d,"id":"i%d","type":"function","function":{"name":"f","arguments":""}}]}'
+        % (index, index)
+    )
+
+
+LAST = (chunk(b"{}", finish=b'"stop"'), b"[DONE]")
+#: What stands where a string should, or nearly.
+HOLES = [
+    b'"a"', b'","', b'"\\n"', b'"\\u00e9"', '"é\u2028"'.encode(), b'"\\\\"', b'"\\""', b'"{}[]"', b'"]}"', b'"content"', b'"\\ud83d\\ude00"',
+    b'""', b'"\\ud800"', b'"\xff"', b'"\\x"', b'"a', b'a"', b'"a","b"', b'"a" ', b' "a"', b'\t"a"', b"null", b"1", b"true", b"[]",
+    b'["a"]', b"{}", b'"a"}', b'"a"},"x":{"content":"b"', b'"a","content":"b"', b'"\x00"', b'"\t"', b'"\r"', b'"a"\r', b'"\n"', b'"a"\n', b"",
+    b'"\x02probe 0\x03"', b'"a"},"finish_reason":null}]}', b'"a","tool_calls":[{"index":0,"function":{"arguments":"x"}}]',
+]  # fmt: skip
+INDICES = [
+    b"0",
+    b"1",
+    b"2",
+    b"00",
+    b"-1",
+    b"1.0",
+    b"1e0",
+    b"99999",
+    b"9223372036854775808",
+    b'"1"',
+    b"null",
+    b" 1",
+    b"1\n",
+    b"",
+    b"true",
+]
+
+
+@pytest.mark.parametrize("hole", HOLES)
+@pytest.mark.parametrize("more", [b"", b',"obfuscation":"abc"'])
+@pytest.mark.usefixtures("eager")
+def test_whatever_stands_in_a_hole_is_read_as_by_frames(hole, more):
+    good = [text(b'"ab%d"' % number, more) for number in range(4)]
+    body = sse(*good, text(hole, more), *good, *LAST)
+    check("openai-chat", body, ways=6)
+    padded = [text(b'"ab"', b',"obfuscation":"%d"' % number) for number in range(4)]
+    check("openai-chat", sse(*padded, text(b'"ab"', b',"obfuscation":' + hole), *padded, *LAST))
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_string_that_begins_in_one_hole_and_ends_in_the_next_is_no_string():
+    """Joined, these three holes would be three strings."""
+    good = [text(b'"ab%d"' % number) for number in range(4)]
+    for holes in ([b'"a', b'b"', b'"c","d"'], [b'"c","d"', b'"a', b'b"']):
+        check("openai-chat", sse(*good, *[text(hole) for hole in holes], *good, *LAST), ways=6)
+
+
+@pytest.mark.parametrize("index", INDICES)
+@pytest.mark.usefixtures("eager")
+def test_whatever_stands_for_an_index_is_read_as_by_frames(index):
+    good = [call(b"%d" % (number % 2), b'"x"') for number in range(6)]
+    check("openai-chat", sse(begun(0), begun(1), *good, call(index, b'"y"'), *good, *LAST))
+
+
+ODD = st.sampled_from([
+    text(b'"a"'), text(b'","'), text(b'"\\ud800"'), text(b'""'), text(b'"a"', b',"obfuscation":"x"'), text(b'"a"', b',"obfuscation":""'),
+    text(b'"a"', b',"obfuscation":1'), chunk(b'{"refusal":"no"}'), chunk(b'{"reasoning":"r"}'), chunk(b'{"reasoning_content":"r"}'),
+    chunk(b'{"reasoning":"r","reasoning_details":[{"index":0,"type":"reasoning.text","text":"r","format":"x-v1"}]}'),
+    chunk(b'{"reasoning_details":[{"index":0,"type":"reasoning.text","signature":"s","format":"x-v1"}]}'),
+    begun(0), begun(1), call(b"0", b'"{}"'), call(b"1", b'"x"'), call(b"7", b'"z"'), call(b"0", b'""'), chunk(b"{}", finish=b'"stop"'),
+    chunk(b'{"content":"a","tool_calls":[{"index":0,"function":{"arguments":"b"}}]}'),
+    HEAD.replace(b'"index":0', b'"index":1') + b'{"content":"a"},"finish_reason":null}]}',
+    text(b'"a"', b',"usage":{"prompt_tokens":1,"completion_tokens":2}'), text(b'"a"', b',"x":"y"'), b"[DONE]", b"{", b"1", b"", b": c",
+    b'{"error":{"message":"broken"}}', b'{"other":1}',
+])  # fmt: skip
+FRAMING = st.sampled_from([b"\n", b"\r\n", b"\r"])
+BETWEEN = st.sampled_from(
+    [
+        b"",
+        b"",
+        b"",
+        b": ping\n\n",
+        b"\n",
+        b"id: 7\n",
+        b"event: x\n",
+        b"retry: 5\n",
+        b"foo\n",
+        b"data: \n\n",
+        b"\xef\xbb\xbf",
+    ]
+)
+
+
+@pytest.mark.parametrize("pace", [1, 600])
+@given(st.lists(st.tuples(ODD, st.integers(1, 5), FRAMING, BETWEEN), max_size=8), st.data())
+@settings(deadline=None)
+def test_any_mixture_of_chunks_is_read_as_by_frames(pace, blocks, data):
+    body = b"".join(between + sse(*[payload] * times, end=end) for payload, times, end, between in blocks)
+    places = data.draw(st.lists(st.integers(0, len(body)), max_size=6).map(sorted))
+    reads = cut_at(body, places)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_reader, "LEAST_BYTES", pace)
+        patch.setattr(run_reader, "MOST_BYTES", pace)
+        assert by_runs("openai-chat", reads) == by_frames("openai-chat", reads)
+
+
+LIMITED = {
+    "line_bytes": [150, 170, 172, 174, 200],
+    "event_bytes": [150, 170, 172, 174, 200],
+    "index": [0, 1, 2],
+    "choices": [1],
+    "name_bytes": [1, 7],
+}
+
+
+@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in LIMITED.items() for value in values])
+@pytest.mark.usefixtures("eager")
+def test_limits_are_met_at_the_same_byte(name, value):
+    limits = evolve(DEFAULT_LIMITS, **{name: value})
+    texts = [text(b'"%b"' % (b"a" * size)) for size in (1, 5, 9, 12, 40, 3)]
+    calls = [call(b"%d" % (number % 3), b'"%b"' % (b"x" * number)) for number in range(1, 12)]
+    check("openai-chat", sse(*texts, *LAST), limits)
+    check("openai-chat", sse(begun(0), begun(1), begun(2), *calls, *LAST), limits)
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_same_bytes_mean_another_block_once_a_signature_closed_the_first():
+    """The counter-example: what frames mean depends on the decoder's state, which a skeleton must not outlive."""
+    thought = [chunk(b'{"reasoning":"t%d"}' % number) for number in range(5)]
+    signed = chunk(b'{"reasoning_details":[{"index":0,"type":"reasoning.text","signature":"s","format":"x-v1"}]}')
+    body = sse(*thought, signed, *thought, *LAST)
+    check("openai-chat", body, ways=10)
+    events, _, _ = by_runs("openai-chat", [body])
+    assert [event.block for event in events if type(event) is ReasoningDelta] == [0] * 5 + [1] * 5
+
+
+@pytest.mark.usefixtures("eager")
+def test_the_same_bytes_mean_another_block_once_an_index_is_used_again():
+    """Anthropic's: a reused index is another block, whose deltas look the same."""
+
+    def block(number):
+        start = b'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}\n\n'
+        delta = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"%d"}}\n\n'
+        stop = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n'
+        return start + (delta % number) * 5 + stop
+
+    body = block(1) + block(2) + block(3)
+    check("anthropic", body, ways=10)
+    events, _, facts = by_runs("anthropic", [body])
+    assert [event.block for event in events if type(event) is TextDelta] == [0] * 5 + [1] * 5 + [2] * 5
+    assert facts["repairs"]["index_reused"] == 2
+
+
+def test_an_event_longer_than_the_pace_is_read_once():
+    """A frame that the skeleton does not fit is left to the parser, however long it is."""
+    longs = [text(b'"%b"' % (b"x" * 5000), b',"extra":%d' % number) for number in range(20)]
+    body = sse(*[text(b'"a"')] * 40, *longs, *[text(b'"a"')] * 40, *LAST)
+    check("openai-chat", body, ways=8)
+
+
+def test_frames_that_no_skeleton_fits_are_tried_ever_less_often(monkeypatch):
+    tried = []
+    prove = RunReader._prove
+    monkeypatch.setattr(RunReader, "_prove", lambda self, *a: tried.append(1) or prove(self, *a))
+    body = sse(*[text(b'"a"', b',"usage":{"prompt_tokens":1,"completion_tokens":%d}' % n) for n in range(5000)])
+    by_runs("openai-chat", cut_at(body, list(range(0, len(body), 65536))[1:]))
+    assert 3 < len(tried) < 16
+
+
+def test_a_bad_hole_in_every_tenth_frame_does_not_cost_a_proof_each(monkeypatch):
+    tried = []
+    prove = RunReader._prove
+    monkeypatch.setattr(RunReader, "_prove", lambda self, *a: tried.append(1) or prove(self, *a))
+    body = sse(*[text(b'""' if n % 10 == 0 else b'"a"') for n in range(5000)])
+    check("openai-chat", body)
+    tried.clear()
+    by_runs("openai-chat", [body])
+    assert len(tried) < 16
+
+
+async def test_a_users_own_stage_behind_decode_sees_deltas_one_by_one():
+    body = sse(*[text(b'"a"')] * 100, *LAST)
+
+    async def own(batches):
+        async for batch in batches:
+            yield [event for event in batch if type(event) is TextDelta]
+
+    async with pipe(source_of([body]), parse("openai-chat"), decode("openai-chat"), own) as stream:
+        assert [event async for batch in stream for event in batch] == [TextDelta("a")] * 100
