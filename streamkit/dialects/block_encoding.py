@@ -107,7 +107,7 @@ class BlockEncoder(OneChoiceEncoder):
             if not self._arguments_run(run, like):
                 super().run(run)
         elif isinstance(like, TextDelta | ReasoningDelta):
-            self._handlers[type(like)](delta_like(like, run.texts[0], None))  # opens the block
+            self._handlers[type(like)](self, delta_like(like, run.texts[0], None))  # opens the block
             block, rest = self._blocks.last, run.texts[1:]
             if rest and like.choice == self._choice and block is not None and self._blocks.is_alone(block):
                 template = self.text_delta if isinstance(like, TextDelta) else self.thinking_delta

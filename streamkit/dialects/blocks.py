@@ -57,7 +57,9 @@ class Block:
     def may_close(self) -> bool:
         if self.ended or not self.needs_end:
             return True
-        return self.scanner is not None and "".join(self.beginning.split()) != "{}" and self.scanner.complete_object
+        if self.scanner is None or not self.scanner.complete_object:
+            return False
+        return "".join(self.beginning.split()) != "{}"
 
 
 class BlockQueue:

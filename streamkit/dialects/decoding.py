@@ -70,6 +70,8 @@ class FrameDecoder:
             self.close()
         return self.out
 
+    # For runs of frames that only differ in their text (``run_reader.py``).
+
     def snapshot(self) -> dict[str, Any]:
         """All that decides what a frame means, beside the frame: the decoder's own values, to be compared and not kept."""
         return {name: value for name, value in vars(self).items() if name not in PASSING}
@@ -83,15 +85,18 @@ class FrameDecoder:
 
         The decoder is as it was before.
         """
-        passing = {name: vars(self)[name] for name in PASSING if name in vars(self)}
+        own = vars(self)
+        passing = {name: own[name] for name in PASSING if name in own}
+        kept = deepcopy({name: value for name, value in own.items() if name not in PASSING})
         state, self.report = self.state(), report
         events = self.feed(frames)
         changed = self.fault is not None or self.snapshot() != state
-        vars(self).update(passing)
-        if changed:
-            vars(self).update(state)
-            return None
-        return events
+        own.update(passing)
+        own.update(kept)
+        return None if changed else events
+
+    def ran(self, model: Any, chars: int) -> None:
+        """Deltas like ``model`` with ``chars`` characters were read without the decoder. Overridden where it counts them."""
 
     def _other_dialect(self) -> NotThisDialect | None:
         """Frames came and none was the dialect's: the input is another one."""

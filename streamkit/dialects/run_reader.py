@@ -36,6 +36,8 @@ WORTH_BYTES: Final = 16 * 1024
 ODD_BYTES: Final = 4096
 #: Longer reads are read in pieces, so that what is looked at again after a failure is bounded.
 PIECE_BYTES: Final = 64 * 1024
+#: The beginning of an event that may be held until more comes. Of a longer one nothing is copied again.
+HELD_BYTES: Final = 4096
 #: Text that no field of a frame has by chance, and a number in its place.
 PROBE: Final = "\x02probe %d\x03"
 PROBE_NUMBER: Final = 60_000
@@ -54,11 +56,8 @@ class RunParser(Protocol):
     def end_of_event(self, text: bytes, start: int, /) -> int:
         """Where the first event ends that ends at ``start`` or behind it; -1 if none does."""
 
-    def passes(self, size: int, /) -> bool:
-        """Pass over one event of ``size`` bytes; False, and nothing is done, if it is not where an event begins."""
-
-    def take_back(self, chunk: bytes, /) -> bytes | None:
-        """``chunk`` behind what is held of a line, which is held no longer; None unless it begins an event."""
+    def may_pass(self, size: int, /) -> bool:
+        """Whether an event may begin here, and ``size`` bytes can't break a limit."""
 
     def pass_over(self, size: int, frames: int, /) -> None:
         """So many bytes were read by somebody else: whole events."""
@@ -92,13 +91,17 @@ class RunReader:
         self._decoder = decoder
         self._make_parser = make_parser
         self._plain = Chain(parser, decoder)
+        self._counts = type(decoder).ran is not FrameDecoder.ran
         self._at = 0  # bytes of the stream that were read
+        self._held = b""  # the beginning of a like event
         self._proved: Proved | None = None
         #: Bytes to read plainly before the next proof is tried; how many they were the last time; what a proof was good for.
         self._due = self._wait = LEAST_BYTES
         self._served = WORTH_BYTES
 
     def feed(self, chunk: bytes, /) -> list[Any]:
+        if self._held:
+            chunk, self._held = self._held + chunk, b""
         proved = self._proved
         if proved is not None and (event := self._one(chunk, proved)) is not None:
             return [event]
@@ -108,33 +111,54 @@ class RunReader:
             return out
         for begin in range(0, len(chunk), PIECE_BYTES):
             if self.fault is None:
-                self._read(chunk[begin : begin + PIECE_BYTES], out)
+                held, self._held = self._held, b""
+                self._read(held + chunk[begin : begin + PIECE_BYTES], out)
         return out
 
-    def finish(self) -> list[WireEvent]:
-        out = self._plain.finish()
-        self.fault = self._plain.fault
+    def finish(self) -> list[Any]:
+        out = self._release()
+        if self.fault is None:
+            out += self._plain.finish()
+            self.fault = self._plain.fault
         return out
 
-    def abandon(self) -> list[WireEvent]:
-        return self._plain.abandon()
+    def abandon(self) -> list[Any]:
+        return self._release() + self._plain.abandon()
+
+    def _release(self) -> list[Any]:
+        """Hand the parser what was held."""
+        out: list[Any] = []
+        held, self._held = self._held, b""
+        if held and self.fault is None:
+            self._plainly(held, out)
+        return out
 
     def _read(self, text: bytes, out: list[Any]) -> None:
         """By the skeleton as far as it goes, then at least ``LEAST_BYTES`` plainly, up to the end of an event, and again."""
         while self.fault is None:
-            if self._proved is not None and (taken := self._parser.take_back(text)) is not None:
-                self._at += len(text) - len(taken)
-                text = self._by_skeleton(taken, self._proved, out)
+            proved = self._proved
+            if proved is not None and self._parser.may_pass(len(text)):
+                text = self._by_skeleton(text, proved, out)
+                if self._begins(text, proved):
+                    self._held = text
+                    return
             if not text:
                 return
-            end = self._parser.end_of_event(
-                text, LEAST_BYTES if self._proved is not None else max(self._due, LEAST_BYTES)
-            )
+            end = self._parser.end_of_event(text, LEAST_BYTES if proved is not None else max(self._due, LEAST_BYTES))
             if end < 0:
                 self._plainly(text, out)
                 return
             self._plainly(text[:end], out)
             text = text[end:]
+
+    def _begins(self, text: bytes, proved: Proved) -> bool:
+        """Whether ``text`` may be the beginning of a like event, of which the parser could say nothing yet either.
+
+        A CR could end an event already.
+        """
+        if not 0 < len(text) < HELD_BYTES or not proved.skeleton.begins(text) or b"\r" in text:
+            return False
+        return self._parser.end_of_event(text, 0) < 0
 
     def _by_skeleton(self, text: bytes, proved: Proved, out: list[Any]) -> bytes:
         """Read the like events that ``text`` begins with; gives what is left of it."""
@@ -156,6 +180,8 @@ class RunReader:
             out.append(run)
         else:
             out += run.deltas()
+        if self._counts:
+            self._decoder.ran(proved.model, sum(map(len, texts)))
         self._parser.pass_over(size, len(texts))
         self._at += size
         self._served += size
@@ -176,12 +202,15 @@ class RunReader:
             if not 0 <= index <= self._decoder.limits.index:
                 return None
         size = len(text)
-        if not self._parser.passes(size):
+        if not self._parser.may_pass(size):
             return None
+        self._parser.pass_over(size, 1)
         self._at += size
         self._served += size
         self._due = self._wait
         like = proved.model
+        if self._counts:
+            self._decoder.ran(like, len(values[proved.text]))
         if type(like) is TextDelta:
             return TextDelta(values[proved.text], like.choice, like.block)
         return delta_like(like, values[proved.text], index)
@@ -260,6 +289,6 @@ class DecodeStage(Stage[list[Frame], list[WireEvent]]):
 
     def make_with(self, before: Stage[Any, Any], report: StreamReport) -> Machine[Any, Any] | None:
         parser, decoder = before.make(report), self.make(report)
-        if isinstance(decoder, FrameDecoder) and decoder.holes is not None and hasattr(parser, "take_back"):
+        if isinstance(decoder, FrameDecoder) and decoder.holes is not None and hasattr(parser, "may_pass"):
             return RunReader(cast("RunParser", parser), decoder, before.make)
         return None

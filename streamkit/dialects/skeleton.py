@@ -48,6 +48,10 @@ class Skeleton:
         self._at = self._head.count(b"\n")
         self._hole = slice(len(self._head) - self._head.rfind(b"\n") - 1, -self._break)
 
+    def begins(self, text: bytes) -> bool:
+        """Whether ``text`` may be the beginning of such an event."""
+        return text.startswith(self._head) or self._head.startswith(text)
+
     def read_one(self, text: bytes) -> list[Any] | None:
         """The values in the holes of ``text``, if it is one whole event and no more; else None. Raises ValueError for no JSON.
 

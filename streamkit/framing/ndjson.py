@@ -81,27 +81,9 @@ class NDJSONParser:
         """Where the first line ends that ends at ``start`` or behind it; -1 if none does."""
         return text.find(b"\n", start) + 1 or -1
 
-    def passes(self, size: int) -> bool:
-        """Pass over one line of ``size`` bytes; False, and nothing is done, if it is not where a line begins."""
-        if self._partial or not self._object_seen or size > self._cap or self._beginning.open:
-            return False
-        self.pass_over(size, 1)
-        return True
-
-    def take_back(self, chunk: bytes) -> bytes | None:
-        """``chunk`` behind what is held of a line, which is held no longer; None where that is not for somebody else.
-
-        A line that grows is left alone: it would be copied at each read.
-        """
-        held = len(self._partial)
-        if not self._object_seen or held + len(chunk) > self._cap or self._beginning.open:
-            return None
-        if not held:
-            return chunk
-        if b"\n" not in chunk:
-            return None
-        self._report.bytes_in -= held
-        return self._take() + chunk
+    def may_pass(self, size: int) -> bool:
+        """Whether a line begins here, and ``size`` bytes can't break a limit."""
+        return not self._partial and self._object_seen and size <= self._cap and not self._beginning.open
 
     def pass_over(self, size: int, frames: int) -> None:
         """``size`` bytes were read by somebody else: ``frames`` whole lines."""

@@ -145,30 +145,11 @@ class SSEParser:
         end = text.find(b"\n\r\n", start)
         return end + 3 if end >= 0 else -1
 
-    def passes(self, size: int) -> bool:
-        """Pass over one event of ``size`` bytes; False, and nothing is done, if it is not where an event begins."""
-        if self._partial or self._begin != _NONE or self._after_cr or size > self._cap or self._beginning.open:
+    def may_pass(self, size: int) -> bool:
+        """Whether an event may begin here, and ``size`` bytes can't break a limit."""
+        if self._partial or self._begin != _NONE or self._after_cr:
             return False
-        report = self._report
-        report.bytes_in += size
-        report.frames += 1
-        self._at = self.boundary = self._at + size
-        return True
-
-    def take_back(self, chunk: bytes) -> bytes | None:
-        """``chunk`` behind what is held of a line, which is held no longer; None unless it begins an event.
-
-        A line that grows is left alone: it would be copied at each read.
-        """
-        held = len(self._partial)
-        if self._begin != _NONE or self._after_cr or self._beginning.open or held + len(chunk) > self._cap:
-            return None
-        if not held:
-            return chunk
-        if b"\n" not in chunk:
-            return None
-        self._report.bytes_in -= held
-        return self._take() + chunk
+        return size <= self._cap and not self._beginning.open
 
     def pass_over(self, size: int, frames: int) -> None:
         """``size`` bytes were read by somebody else: ``frames`` whole events."""

@@ -64,11 +64,8 @@ class GeminiParser:
     def end_of_event(self, text: bytes, start: int) -> int:
         return -1 if self.is_array else SSEParser.end_of_event(text, start)
 
-    def passes(self, size: int) -> bool:
-        return isinstance(self._parser, SSEParser) and self._parser.passes(size)
-
-    def take_back(self, chunk: bytes) -> bytes | None:
-        return self._parser.take_back(chunk) if isinstance(self._parser, SSEParser) else None
+    def may_pass(self, size: int) -> bool:
+        return isinstance(self._parser, SSEParser) and self._parser.may_pass(size)
 
     def pass_over(self, size: int, frames: int) -> None:
         if isinstance(self._parser, SSEParser):

@@ -9,10 +9,11 @@ Source: dialects.md §2.1, §2.2, §2.4.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
-from attrs import define, field, frozen
+from attrs import define, field, fields, frozen
 
 from streamkit.dialects.decoding import FrameDecoder, said
 from streamkit.dialects.opaque import unseal
@@ -97,8 +98,20 @@ class Item:
     start: str = ""  #: arguments that came with the start, until anything else settles whether they count
 
 
+#: Where deltas differ (``skeleton.py``); their number says nothing, and ``obfuscation`` is padding.
+HOLES: Final = re.compile(
+    rb'"delta"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"obfuscation"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
+    rb'|"sequence_number"\s*:\s*(?P<number>\d+)'
+)
+
+
+ITEM_FIELDS: Final = [field.name for field in fields(Item)]
+
+
 class TextReader(FrameDecoder):
     """The part of the decoder that reads the parts of items."""
+
+    holes = HOLES
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -106,6 +119,19 @@ class TextReader(FrameDecoder):
         self._labels = 0
         self._text = 0  # the block of the latest text
         self.signature: Opaque | None = None  #: of the next call: it stands before it
+        self._grown: Part | None = None  # the part that grew last by a run
+
+    def snapshot(self) -> dict[str, Any]:
+        """Items by what they say, since an item is equal to itself alone; how long their texts are decides nothing."""
+        numbers: dict[int, int] = {}
+        return {name: _told(value, numbers) for name, value in super().snapshot().items() if name != "_grown"}
+
+    def ran(self, model: Any, chars: int) -> None:
+        if isinstance(model, TextDelta | ReasoningDelta | RefusalDelta):
+            if self._grown is None or self._grown.block != model.block:
+                parts = (part for item in self.items_at.values() for part in item.parts.values())
+                self._grown = next(part for part in parts if part.block == model.block)
+            self._grown.chars += chars
 
     def find(self, document: dict[str, Any], kind: str) -> Item:
         """The item that an event names; one is opened if there is none."""
@@ -250,6 +276,20 @@ class TextReader(FrameDecoder):
             self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, block))
         else:
             self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, block, "text"))
+
+
+def _told(value: Any, numbers: dict[int, int]) -> Any:
+    """What a value of the decoder's says, to be compared: an item by its number and, at first, by what is known of it."""
+    if isinstance(value, Item):
+        if id(value) in numbers:
+            return numbers[id(value)]
+        number = numbers[id(value)] = len(numbers)
+        return number, [_told(getattr(value, name), numbers) for name in ITEM_FIELDS]
+    if isinstance(value, Part):
+        return value.block, value.annotations, value.logprobs, value.differs
+    if isinstance(value, dict):
+        return [(_told(key, numbers), _told(member, numbers)) for key, member in value.items()]
+    return value
 
 
 def placeless(document: dict[str, Any]) -> dict[str, Any]:
