@@ -44,7 +44,7 @@ bench: $(VENV)/.bench  ## measure everything and write docs/benchmarks: a few mi
 bench-gateway: $(VENV)/.test  ## measure the gateway beside a byte-for-byte relay: five minutes, with nothing else to do for the machine
 	$(BIN)/python -m benchmarks.gateway --write
 
-bench-peers: $(VENV)/.bench  ## an environment for each peer that `make bench` is to measure too, from PyPI and npm: 2 GB
+bench-peers: $(VENV)/.bench  ## an environment for each peer that `make bench` is to measure too, from PyPI and npm: 1 GB
 	$(BIN)/python -m benchmarks.environments
 
 bench-check: $(VENV)/.bench  ## has anything become slower? by counted instructions, so that it may run anywhere; needs valgrind

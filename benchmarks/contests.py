@@ -23,6 +23,9 @@ OURS = "streamkit"
 PYTHON, RUST, NODE = "Python", "Rust core", "Node"
 READ = 64 * KIB
 SSE_EVENTS, ACCUMULATE_EVENTS, REENCODE_EVENTS = 4_000, 1_000, 2_000
+MIB = KIB * KIB
+#: Bytes of the one event whose reads are small.
+BIG = 4 * MIB
 #: Characters of growing arguments.
 PARTIAL = (2_048, 8_192, 32_768)
 
@@ -75,7 +78,6 @@ def contests() -> Iterator[Contest]:
 
 
 def _parsing() -> Iterator[Contest]:
-    stream = inputs.chat("text", content.text(SSE_EVENTS))
     peers = (
         ours("sse"),
         peer("eventsource-parser", "sse", environment="node", kind=NODE),
@@ -83,12 +85,18 @@ def _parsing() -> Iterator[Contest]:
         peer("openai", "sse"),
         peer("anthropic", "sse"),
     )
-    expected = [*stream.payloads, b"[DONE]"]
-    digest = {"events": len(expected), "sha256": sha256(b"\n".join(expected)).hexdigest()}
-    for cut, size in (("64 KiB", READ), ("per event", 0)):
-        yield Contest(
-            "parse SSE", stream.name, cut, peers, {"cut": size}, stream.events, partial(_same, digest), stream.body
-        )
+    text = content.text(SSE_EVENTS)
+    chat, anthropic = inputs.chat("text", text), inputs.encoded("text, with event lines", text, "anthropic")
+    for stream, cut, size in ((chat, "64 KiB", READ), (chat, "per event", 0), (anthropic, "64 KiB", READ)):
+        ends = [b"[DONE]"] if stream is chat else []
+        yield _parsed(stream.name, cut, peers, size, [*stream.payloads, *ends], stream.body)
+    line = b'"%b"' % (b"x" * BIG)
+    yield _parsed(f"one event of {BIG // MIB} MiB", "1 KiB", peers, KIB, [line], b"data: %b\n\n" % line)
+
+
+def _parsed(name: str, cut: str, peers: tuple[Peer, ...], size: int, payloads: list[bytes], body: bytes) -> Contest:
+    digest = {"events": len(payloads), "sha256": sha256(b"\n".join(payloads)).hexdigest()}
+    return Contest("parse SSE", name, cut, peers, {"cut": size}, len(payloads), partial(_same, digest), body)
 
 
 def _accumulating() -> Iterator[Contest]:

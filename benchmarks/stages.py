@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from benchmarks import inputs, oracle, timing
+from benchmarks import content, inputs, oracle, timing
 from benchmarks.inputs import CHAT, Input
 from benchmarks.progress import bar
 from benchmarks.reads import CUTS
@@ -130,21 +130,30 @@ def _part_tasks(reads: list[bytes], *, join: bool) -> dict[Any, timing.Task]:
 def measure_framing(rounds: int, events: int = EVENTS) -> list[dict[str, Any]]:
     """SSE parsing alone, to the letter of the standard, at every cut."""
     rows: list[dict[str, Any]] = []
-    names = ("text", "text, CRLF")
-    streams = [stream for stream in inputs.recipe_inputs(events) if stream.name in names]
-    short = {stream.name: stream for stream in inputs.recipe_inputs(events // 10)}
+    streams = _framed(events)
+    short = {stream.name: stream for stream in _framed(events // 10)}
     with bar("framing", len(streams) * len(CUTS) * rounds) as progress:
         for stream in streams:
             for cut, cutter in CUTS.items():
                 cut_stream = short[stream.name] if cut == "per byte" else stream
                 reads = cutter(cut_stream)
                 frames = [frame.data for batch in drive_machine(SSEParser(), reads) for frame in batch]
-                if tuple(frames[:-1]) != cut_stream.payloads:
+                if tuple(frame for frame in frames if frame != b"[DONE]") != cut_stream.payloads:
                     raise oracle.Wrong(f"{stream.name}, {cut}: other frames than went in")
                 tasks = {"parse": lambda: drive_machine(SSEParser(), reads)}
                 found = timing.interleaved(tasks, lambda: floor(cut_stream), rounds=rounds, on_run=progress.update)
                 rows.append(row(cut_stream, found["parse"], cut=cut, part="SSEParser"))
     return rows
+
+
+def _framed(events: int) -> list[Input]:
+    """``data`` alone as Chat has it, the same with CRLF, and with an ``event`` line as Anthropic has it."""
+    text = content.text(events)
+    return [
+        inputs.chat("text", text),
+        inputs.chat("text, CRLF", text, crlf=True),
+        inputs.encoded("text, with event lines", text, TARGET),
+    ]
 
 
 def measure(rounds: int = timing.ROUNDS) -> dict[str, Any]:

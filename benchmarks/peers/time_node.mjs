@@ -24,7 +24,7 @@ function streamOf(order) {
   if (order.cut) for (let at = 0; at < body.length; at += order.cut) reads.push(new Uint8Array(body.subarray(at, at + order.cut)))
   else for (const frame of body.toString().split('\n\n')) if (frame) reads.push(new TextEncoder().encode(frame + '\n\n'))
   const payloads = body.toString().split('\n\n').map((frame) => frame.slice(frame.indexOf('data: ') + 6))
-  return { reads, payloads: payloads.filter((payload) => payload.startsWith('{')), fragments: order.fragments ?? [] }
+  return { reads, payloads: payloads.filter((payload) => payload && payload !== '[DONE]'), fragments: order.fragments ?? [] }
 }
 
 const digest = (data) => ({ events: data.length, sha256: createHash('sha256').update(data.join('\n')).digest('hex') })

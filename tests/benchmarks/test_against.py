@@ -121,6 +121,7 @@ def test_streamkit_passes_every_judge(tmp_path, monkeypatch):
     for name in ("SSE_EVENTS", "ACCUMULATE_EVENTS", "REENCODE_EVENTS"):
         monkeypatch.setattr(works, name, 200)
     monkeypatch.setattr(works, "PARTIAL", (600,))
+    monkeypatch.setattr(works, "BIG", 2**20)
     with ExitStack() as stack:
         processes = Processes(stack)
         for one in contests():
