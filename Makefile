@@ -41,7 +41,7 @@ docs: $(VENV)/.test  ## write the generated reference pages again
 bench: $(VENV)/.bench  ## measure everything and write docs/benchmarks: a few minutes
 	$(BIN)/python -m benchmarks
 
-bench-gateway: $(VENV)/.test  ## measure the gateway beside a byte-for-byte relay: five minutes, with nothing else to do for the machine
+bench-gateway: $(VENV)/.test  ## measure the gateway beside a byte-for-byte relay: seven minutes, with nothing else to do for the machine
 	$(BIN)/python -m benchmarks.gateway --write
 
 bench-peers: $(VENV)/.bench  ## an environment for each peer that `make bench` is to measure too, from PyPI and npm: 1 GB

@@ -1,10 +1,11 @@
-"""What the gateway costs, adds and bears, beside a byte-for-byte relay. Linux only; about five minutes.
+"""What the gateway costs, adds and bears, beside a byte-for-byte relay. Linux only; about seven minutes.
 
     python -m benchmarks.gateway                       # everything, printed
     python -m benchmarks.gateway --only cost,many      # some of it
     python -m benchmarks.gateway --write               # docs/benchmarks/gateway.{md,json} as well
 
-Two cores that nobody else uses give steady figures. It ends with 1 where a goal was not held.
+Two cores that nobody else uses give steady figures. It ends with 1 where a goal was not held. Other gateways take part where
+``python -m benchmarks.gateway.peers`` has installed them.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def measure(names: list[str], sizes: Sizes) -> dict[str, Seen]:
         relay(Path(folder), model, warm=True) as warm,
         gateway(Path(folder), model) as served,
     ):
-        bench = Bench(model, yardstick, warm, served, sizes, say)
+        bench = Bench(model, yardstick, warm, served, sizes, Path(folder), say)
         seen = {}
         for name in names:
             seen[name] = MEASURES[name](bench)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import inf
 from statistics import median
 from typing import Any, Final
 
@@ -69,7 +70,8 @@ def _complete(rounds: Iterable[Seen]) -> Finding:
 
 def _cpu_us(result: Seen, leg: str) -> float:
     """Microseconds of CPU an event, where all streams are under way."""
-    return float(result["cpu"][leg]["window_s"]) * 1e6 / int(result["groups"]["all"]["window_events"])
+    events = int(result["groups"]["all"]["window_events"])
+    return float(result["cpu"][leg]["window_s"]) * 1e6 / events if events else inf
 
 
 def _whole_us(result: Seen, leg: str) -> float:
@@ -141,7 +143,7 @@ def _leaving(seen: Seen) -> Iterator[Finding]:
             p50, p99 = known[round((len(known) - 1) * 0.5)], known[round((len(known) - 1) * 0.99)]
             measured = f"{p50:.1f} / {p99:.1f} / {known[-1]:.1f} ms" + (f", {missed} never" if missed else "")
         else:
-            p99, measured = float("inf"), "never"
+            p99, measured = inf, "never"
         goal = f"p99 at most {LEFT_MS:g} ms"
         yield Finding(f"upstream let go, p50 / p99 / max: {case}", measured, goal, not missed and p99 <= LEFT_MS)
 
@@ -184,11 +186,34 @@ def _flood(seen: Seen) -> Iterator[Finding]:
     yield _complete(rounds)
 
 
-FINDINGS: Final = {"cost": _cost, "many": _many, "leaving": _leaving, "slow": _slow, "flood": _flood}
+def _peers(seen: Seen) -> Iterator[Finding]:
+    rounds = seen["rounds"]
+    yield Finding("load", f"{seen['streams']} streams × {1 / seen['gap_s']:g} events/s")
+    relay = Spread(tuple(_cpu_us(one["relay"], "relay") for one in rounds))
+    for leg in [leg for leg in rounds[0] if leg != "direct"]:
+        cpu = Spread(tuple(_cpu_us(one[leg], leg) for one in rounds))
+        yield Finding(f"CPU an event, {leg}", f"{cpu:.0f} µs")
+        if leg != "relay":
+            yield Finding(f"CPU an event, {leg} over relay", f"{_over(cpu, relay):.2f}")
+        for what, path, percent in (
+            ("to the first byte", "first_byte_ms", "p50"),
+            ("lateness of an event", "lateness_ms", "p50"),
+            ("lateness of an event", "lateness_ms", "p99"),
+        ):
+            here, direct = (of_each(rounds, name, path, percent) for name in (leg, "direct"))
+            added = Spread(tuple(one - other for one, other in zip(here.values, direct.values, strict=True)))
+            yield Finding(f"added {what}, {percent}, {leg} minus direct", f"{added:.1f} ms")
+    for name, error in seen["errors"].items():
+        yield Finding(name, f"can't run: {error.splitlines()[-1][:200]}")
+    yield _complete(rounds)
+
+
+FINDINGS: Final = {"cost": _cost, "many": _many, "leaving": _leaving, "slow": _slow, "flood": _flood, "peers": _peers}
 TITLES: Final = {
     "cost": "What it costs and adds",
     "many": "Many streams",
     "leaving": "Clients that leave",
     "slow": "Slow readers",
     "flood": "As fast as it goes",
+    "peers": "Beside other gateways",
 }

@@ -5,11 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import orjson
-from attrs import frozen
+from attrs import evolve, field, frozen
 
+from benchmarks.gateway.peers import PEERS, serving
 from benchmarks.gateway.process import ROOT, Server
 
 #: What one measurement saw, as JSON values.
@@ -35,6 +38,8 @@ class Sizes:
     slow: int = 100  #: readers of 1 KiB/s
     normal: int = 50  #: beside them
     slow_rounds: int = 3
+    few: int = 20  #: streams for other gateways too
+    few_rounds: int = 3
     fill_s: float = 6.0  #: until as much as there is room for waits for them
 
 
@@ -42,7 +47,7 @@ FULL: Final = Sizes()
 #: To see that it runs: these say nothing.
 TINY: Final = Sizes(
     rounds=1, streams=4, events=6, many=6, many_events=3, many_rounds=1, floods=2, flood_events=50, flood_rounds=1, trials=1,
-    slow=3, normal=3, slow_rounds=1, fill_s=0.5,
+    slow=3, normal=3, slow_rounds=1, few=2, few_rounds=1, fill_s=0.5,
 )  # fmt: skip
 
 
@@ -55,10 +60,15 @@ class Bench:
     warm: Server  #: a relay too, its memory warm
     gateway: Server
     sizes: Sizes
+    folder: Path  #: for what servers need and say
     say: Callable[[str], None]
+    #: Other gateways, by name, and how clients ask them.
+    others: Mapping[str, tuple[Server, Mapping[str, Any]]] = field(factory=dict)
 
     def to(self, leg: str) -> Mapping[str, Any]:
         """Where clients of a leg go, and how they speak."""
+        if leg in self.others:
+            return self.others[leg][1]
         return {
             "direct": {"port": self.model.port, "dialect": "openai-chat"},
             "relay": {"port": self.relay.port, "dialect": "openai-chat"},
@@ -68,6 +78,7 @@ class Bench:
 
     def pids(self, leg: str) -> dict[str, int]:
         measured = {"relay": self.relay, "warm relay": self.warm, "gateway": self.gateway}
+        measured |= {name: server for name, (server, _) in self.others.items()}
         return {leg: measured[leg].pid} if leg in measured else {}
 
     def legs(self, name: str, legs: tuple[str, ...], rounds: int) -> Iterator[tuple[int, str]]:
@@ -167,10 +178,32 @@ def slow(bench: Bench) -> Seen:
     return {"readers": sizes.slow, "streams": sizes.normal, "events": sizes.events, "rounds": seen}
 
 
+def peers(bench: Bench) -> Seen:
+    """The same few streams through other gateways, in turns with ours."""
+    sizes = bench.sizes
+    errors: dict[str, str] = {}
+    with ExitStack() as stack:
+        for peer in PEERS:
+            bench.say(f"peers: starting {peer.name}")
+            try:
+                server, ask = stack.enter_context(serving(peer, bench.folder, bench.model))
+            except RuntimeError as error:
+                errors[peer.name] = str(error)
+            else:
+                bench = evolve(bench, others={**bench.others, peer.name: (server, ask)})
+        legs = ("direct", "relay", "gateway", *bench.others)
+        for leg in legs:  # the first requests of some take seconds
+            group = {"name": "all", "streams": 4, "script": {"events": 5, "gap_us": 100_000}, **bench.to(leg)}
+            clients("load", {"groups": [group]}, within_s=60)
+        few = {"streams": sizes.few, "events": sizes.events, "gap_s": 0.1, "within": 0.2}
+        return {**paced(bench, "peers", legs, sizes.few_rounds, **few), "errors": errors}
+
+
 MEASURES: Final[Mapping[str, Callable[[Bench], Seen]]] = {
     "cost": cost,
     "many": many,
     "leaving": leaving,
     "slow": slow,
     "flood": flood,
+    "peers": peers,
 }
