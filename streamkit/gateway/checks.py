@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from streamkit.gateway.config import Config, Server, is_loopback
+from streamkit.gateway.config import Config, Server
 from streamkit.gateway.faults import KeyPath, dotted
 from streamkit.gateway.keys import KeyFile
 from streamkit.gateway.routing import covers, is_pattern
+from streamkit.web.origins import is_loopback
 from streamkit.web.upstream import Upstream
 
 Remark: TypeAlias = tuple[KeyPath, str]

@@ -8,7 +8,6 @@ Source: issue texts in limits.md §1 (defaults), §3 (T5, T6, T8).
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -137,14 +136,6 @@ def address_in(text: str) -> tuple[str, int] | None:
     if not host or port is None or url.netloc != text or "@" in text:
         return None
     return host, port
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches that host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost" or host.lower().endswith(".localhost")
 
 
 def _is_host_and_port(text: str) -> bool:

@@ -18,6 +18,7 @@ from aiohttp import web
 
 from streamkit.errors import UsageError
 from streamkit.events import ProviderFailed
+from streamkit.web.origins import is_foreign
 from streamkit.web.refusals import Refused
 
 #: Behind ``Authorization: Bearer``: Anthropic's older clients, Gemini's, Azure's.
@@ -25,6 +26,9 @@ KEY_HEADERS: Final = ("x-api-key", "x-goog-api-key", "api-key")
 _HOW: Final = f"send it as Authorization: Bearer, {', '.join(KEY_HEADERS[:-1])} or {KEY_HEADERS[-1]}"
 #: RFC 9110 §15.5.2 wants it beside each 401.
 _CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
+
+
+_NO_PAGES: Final = "web pages of other sites are not served without a key; the gateway's operator can set some"
 
 
 def client_key(request: web.Request) -> str | None:
@@ -57,8 +61,14 @@ class KeyRing:
 
 
 def admit(request: web.Request, ring: KeyRing | None) -> None:
-    """Let a request in, or raise Refused (401). Without a ring everybody is let in."""
+    """Let a request in, or raise Refused (401). Without a ring all are let in but web pages of other sites (403).
+
+    Those could use a gateway on their visitor's own machine: a browser sends such a request without asking first. One that a
+    name was turned to this machine for (DNS rebinding) says its site as well.
+    """
     if ring is None:
+        if is_foreign(request.headers.get("Origin")):
+            raise Refused(ProviderFailed("permission", _NO_PAGES))
         return
     key = client_key(request)
     if key is None:

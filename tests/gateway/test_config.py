@@ -6,10 +6,11 @@ import pickle
 
 import pytest
 
-from streamkit.gateway.config import Config, Server, address_in, describe, is_loopback
+from streamkit.gateway.config import Config, Server, address_in, describe
 from streamkit.gateway.faults import Finding, Refusal
 from streamkit.gateway.routing import Leg, Route
 from streamkit.policy import LENIENT, TOLERANT
+from streamkit.web.origins import is_loopback
 from streamkit.web.reply import DEFAULT_DELIVERY
 from streamkit.web.upstream import Secret, Upstream
 

@@ -150,3 +150,37 @@ async def test_the_official_clients_keys_are_found(server, connected, raised):
     with pytest.raises(Exception, match="not known here") as caught:
         await asyncio.to_thread(ask, "wrong-key")
     assert type(caught.value).__name__ == raised
+
+
+# -- without keys ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "https://evil.example",
+        "http://evil.example:8080",
+        "http://10.0.0.5",
+        "http://localhost.evil.example",
+        "null",
+        "http://[x",
+    ],
+)
+def test_pages_of_other_sites_are_not_let_in_without_a_key(origin):
+    asked = make_mocked_request("POST", "/v1/messages", headers={"Origin": origin, "Content-Type": "text/plain"})
+    with pytest.raises(Refused) as caught:
+        admit(asked, None)
+    assert caught.value.failed.type == "permission"
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [None, "http://localhost:3000", "http://127.0.0.1", "http://[::1]:8080", "vscode-webview://abc", "app://obsidian.md", "tauri://localhost"],
+)  # fmt: skip
+def test_programs_and_pages_of_this_machine_are(origin):
+    admit(make_mocked_request("POST", "/v1/messages", headers={} if origin is None else {"Origin": origin}), None)
+
+
+def test_a_page_with_a_key_is_let_in():
+    headers = {"Origin": "https://chat.example", "Authorization": f"Bearer {KEY}"}
+    admit(make_mocked_request("POST", "/v1/messages", headers=headers), KeyRing([KEY]))
