@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final, TypeAlias
 
 from aiohttp import ClientSession, web
-from attrs import define, field
+from attrs import define, evolve, field
 
 from streamkit.events import ProviderFailed
 from streamkit.gateway.attempts import Attempts, Memory
@@ -28,7 +28,7 @@ from streamkit.identifiers import random_id
 from streamkit.web.askers import asker, refuse_in_dialect
 from streamkit.web.client_keys import KeyRing, admit
 from streamkit.web.exchange import Exchange
-from streamkit.web.inventory import add_inventory
+from streamkit.web.inventory import LATEST, add_inventory
 from streamkit.web.live import LIVE, end_streams_on_shutdown
 from streamkit.web.model_shapes import ModelCard
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
@@ -62,10 +62,19 @@ class Gateway:
     @property
     def cards(self) -> list[ModelCard]:
         """The models that clients are told of."""
-        return [
-            ModelCard(id=name, tools=route.tools, counts=any(can_count(leg.upstream) for leg in route.legs))
-            for name, route in self.routes.named.items()
-        ]
+        return [_card(name, route) for name, route in self.routes.named.items()]
+
+    def find(self, model: str, dialect: str) -> tuple[str, Route] | None:
+        """The route of a model, and what the model is called there: to clients of Ollama ``m:latest`` is ``m``."""
+        plain = model.removesuffix(LATEST) if dialect == "ollama" else model
+        names = (plain, model) if plain in self.routes.named and model not in self.routes.named else (model, plain)
+        found = ((name, self.routes.find(name)) for name in names)
+        return next(((name, route) for name, route in found if route is not None), None)
+
+    def card(self, model: str, dialect: str) -> ModelCard | None:
+        """What clients are told of one model, listed or not."""
+        found = self.find(model, dialect)
+        return found and _card(*found)
 
     @property
     def session(self) -> ClientSession:
@@ -76,6 +85,10 @@ class Gateway:
         async with client_session() as session:
             self._sessions = [session]
             yield
+
+
+def _card(name: str, route: Route) -> ModelCard:
+    return ModelCard(id=name, tools=route.tools, counts=any(can_count(leg.upstream) for leg in route.legs))
 
 
 GATEWAY: Final = web.AppKey("streamkit-gateway", Gateway)
@@ -95,7 +108,7 @@ def gateway_app(config: Config, metrics: Metrics) -> web.Application:
     for surface in SURFACES.values():
         for path, operation in surface.paths.items():
             app.router.add_post(path, _handler(surface, operation))
-    add_inventory(app.router, gateway.cards)
+    add_inventory(app.router, gateway.cards, gateway.card)
     app.router.add_get("/healthz", _healthy)
     app.router.add_get("/readyz", _ready)
     return app
@@ -188,10 +201,11 @@ def _handler(surface: Surface, operation: Operation) -> Handler:
         ask = await read_ask(request, surface, operation)
         _refuse_if_busy(request)  # others may have begun while the body came
         record.model, record.stream = ask.model[:LOGGED_CHARS], ask.stream
-        route = gateway.routes.find(ask.model)
-        if route is None:
+        found = gateway.find(ask.model, ask.dialect)
+        if found is None:
             raise Refused(no_such_model(ask.model))
-        record.route = route.name
+        model, route = found
+        ask, record.route = evolve(ask, model=model), route.name
         if operation == "count":
             return await count(ask, route, gateway.session, request.headers, record)
         return await _generate(request, ask, route)

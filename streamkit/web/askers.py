@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 from aiohttp import web
+from attrs import evolve
 
-from streamkit.events import ProviderFailed
 from streamkit.web.refusals import Refused, shown, with_status
 from streamkit.web.surfaces import STATELESS, SURFACES
 
@@ -35,8 +35,13 @@ _BY_PATH: Final = tuple(
     )
 )
 _BY_HEADER: Final = (("x-goog-api-key", "gemini"), ("anthropic-version", "anthropic"))
+#: ``:generateContent, :streamGenerateContent or :countTokens``
+_GEMINI_ENDS: Final = " or ".join(
+    ", ".join(dict.fromkeys(f":{path.rpartition(':')[2]}" for path in SURFACES["gemini"].paths)).rsplit(", ", 1)
+)
 _OURS: Final = re.compile(r"/(?:v1|v1beta|api)(?:/|$)")
 _OF_A_RESPONSE: Final = re.compile(r"/v1/responses/")
+_OF_A_MODEL: Final = re.compile(r"/(?:v1|v1beta)/models/.+:[A-Za-z]+$")
 
 
 def asker(request: web.Request) -> str:
@@ -52,15 +57,19 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
     """
     dialect = asker(request)
     asked = f"{request.method} {shown(request.path)}"  # without the query, in which keys are sent
-    if isinstance(error, web.HTTPMethodNotAllowed):
+    unknown = request.method == "POST" and _OF_A_MODEL.search(request.path)  # the same path may be looked up
+    if isinstance(error, web.HTTPMethodNotAllowed) and not unknown:
         allowed = ", ".join(sorted(error.allowed_methods))
         failed = with_status("invalid_request", f"{asked} is not served here, only {allowed}", 405, dialect)
         return Refused(failed, {"Allow": allowed}).response(dialect)
     known = ", ".join(path for surface in SURFACES.values() for path in surface.generate if "{" not in path)
-    told = f"{asked} is not served here; requests go to {known} or Gemini's paths"
+    told = f"{asked} is not served here; requests go to {known} or Gemini's paths, which end in {_GEMINI_ENDS}"
     if _OF_A_RESPONSE.search(request.path):
         told = f"{asked} is not served: {STATELESS}"
-    return Refused(ProviderFailed("not_found", told)).response(dialect)
+    failed = evolve(
+        with_status("not_found", told, 404, dialect), code="not_found"
+    )  # OpenAI's usual code says: no such model
+    return Refused(failed).response(dialect)
 
 
 def in_dialect(handler: Handler) -> Handler:

@@ -5,8 +5,8 @@ Source: issue text 6 §2.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
 
 import orjson
 from aiohttp import web
@@ -27,9 +27,16 @@ OLLAMA_VERSION: Final = "0.32.8"
 LATEST: Final = ":latest"
 
 
-def add_inventory(router: web.UrlDispatcher, cards: Sequence[ModelCard]) -> None:
-    """Serve the paths at which ``cards`` are looked up. What a handler refuses is said in the asker's dialect."""
-    inventory = Inventory(cards)
+#: The card of a model, as a client of a dialect calls it. None: there is no such model.
+Find: TypeAlias = Callable[[str, str], ModelCard | None]
+
+
+def add_inventory(router: web.UrlDispatcher, cards: Sequence[ModelCard], find: Find | None = None) -> None:
+    """Serve the paths at which ``cards`` are looked up. What a handler refuses is said in the asker's dialect.
+
+    ``find`` knows models that are not listed, too.
+    """
+    inventory = Inventory(cards, find)
     for path in "/v1/models", "/v1beta/models", "/api/tags":
         router.add_get(path, in_dialect(inventory.models))
     for path in "/v1/models", "/v1beta/models":
@@ -41,9 +48,10 @@ def add_inventory(router: web.UrlDispatcher, cards: Sequence[ModelCard]) -> None
 class Inventory:
     """The handlers. They raise Refused."""
 
-    def __init__(self, cards: Sequence[ModelCard]) -> None:
+    def __init__(self, cards: Sequence[ModelCard], find: Find | None = None) -> None:
         self._cards = cards
         self._by_id = {card.id: card for card in cards}
+        self._find = find or self._listed
 
     async def models(self, request: web.Request) -> web.Response:
         """All of them, or a page."""
@@ -68,12 +76,14 @@ class Inventory:
         return _json({"version": OLLAMA_VERSION})
 
     def _detail(self, dialect: str, model: str) -> web.Response:
-        card = self._by_id.get(model)
-        if card is None and dialect == "ollama":
-            card = self._by_id.get(model.removesuffix(LATEST))
+        card = self._find(model, dialect)
         if card is None:
             raise Refused(no_such_model(model))
         return _json(model_detail(dialect, card))
+
+    def _listed(self, model: str, dialect: str) -> ModelCard | None:
+        plain = model.removesuffix(LATEST) if dialect == "ollama" else model
+        return self._by_id.get(model) or self._by_id.get(plain)
 
 
 def _json(value: dict[str, Any]) -> web.Response:

@@ -234,6 +234,61 @@ async def test_another_method_is_told_in_the_dialect_with_the_one_that_is_served
         assert f"only {allowed}" in told(answer, client).message
 
 
+@pytest.mark.parametrize("version", ["v1", "v1beta"])
+async def test_an_operation_that_a_model_does_not_have_is_not_found_with_those_that_it_has(version, running):
+    answer = await ask(running.url, f"/{version}/models/m:embedContent", body=b"{}", headers={"x-goog-api-key": "k"})
+    failed = told(answer, "gemini")
+    assert (answer.status, failed.type) == (404, "not_found")
+    assert ":generateContent, :streamGenerateContent or :countTokens" in failed.message
+
+
+@pytest.mark.parametrize("path", ["/v1/responses/compact", "/v1/embeddings"])
+async def test_a_path_that_is_not_served_is_no_model_that_is_not_found(path, running):
+    answer = await ask(running.url, path, body=b"{}")
+    assert (answer.status, answer.json()["error"]["code"]) == (404, "not_found")
+
+
+async def test_a_model_that_a_pattern_serves_is_there_for_whoever_looks_it_up():
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")], models=("m", "gpt-*"))) as running,
+    ):
+        for path, headers, name in (
+            ("/v1/models/gpt-x", {}, "id"),
+            ("/v1/models/gpt-x", {"anthropic-version": "2023-06-01"}, "id"),
+            ("/v1beta/models/gpt-x", {}, "name"),
+        ):
+            found = await ask(running.url, path, method="GET", headers=headers)
+            assert (found.status, found.json()[name].removeprefix("models/")) == (200, "gpt-x")
+        assert (await ask(running.url, "/api/show", body=b'{"model":"gpt-x"}')).status == 200
+        assert (await ask(running.url, "/v1/models/other", method="GET")).status == 404
+        listed = (await ask(running.url, "/v1/models", method="GET")).json()["data"]
+        assert [card["id"] for card in listed] == ["m"]
+
+
+@pytest.mark.parametrize("models", [("m",), ("m", "*"), ("?",)], ids=["a name", "a name and a pattern", "a pattern"])
+async def test_for_clients_of_ollama_a_model_is_called_so_with_latest_behind_it_too(models):
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")], models=models)) as running,
+    ):
+        assert (await asked(running, "ollama", model="m:latest")).status == 200
+        assert evil.requests[0].json()["model"] == "m"
+        assert (await ask(running.url, "/api/show", body=b'{"model":"m:latest"}')).status == 200
+        other = await asked(running, "openai-chat", model="m:latest")  # Ollama's way alone
+        assert other.status == (200 if "*" in models else 404)
+
+
+async def test_a_name_that_a_route_has_with_latest_is_asked_for_as_it_stands():
+    async with (
+        EvilUpstream(as_asked("ollama")) as evil,
+        gateway(config_of([upstream_at(evil, "ollama")], models=("m:latest", "llama*"))) as running,
+    ):
+        for model in ("m:latest", "llama3:latest"):
+            assert (await asked(running, "ollama", model=model)).status == 200
+    assert [request.json()["model"] for request in evil.requests] == ["m:latest", "llama3:latest"]
+
+
 async def test_a_path_that_is_like_none_of_ours_is_plainly_not_there(running):
     answer = await ask(running.url, "/", method="GET")
     assert (answer.status, answer.body) == (404, b"404: Not Found")
