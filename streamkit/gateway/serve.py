@@ -18,13 +18,13 @@ import os
 import signal
 import tempfile
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Final, TypeAlias
 
-from attrs import evolve, frozen
+from attrs import define, evolve
 
 from streamkit.gateway.app import gateway_app, private_app
 from streamkit.gateway.config import Config, Server
@@ -39,7 +39,7 @@ _How: TypeAlias = Callable[[Config, Callable[[str], None]], Awaitable[int]]
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 #: Seconds beyond the grace time after which a worker that still runs is killed.
 MARGIN_S: Final = 5.0
-#: Seconds between two starts of a worker that keeps dying.
+#: Seconds between two starts of workers that keep dying.
 RESTART_S: Final = 1.0
 #: How often the parent looks after its workers.
 LOOK_S: Final = 0.2
@@ -91,14 +91,14 @@ async def _parent(config: Config, announce: Callable[[str], None]) -> int:
         theirs = evolve(config, server=evolve(config.server, port=bound[1], private="off"))  # it is the parent's
         async with _private(config, None) as private:
             workers = [_started(theirs) for _ in range(config.server.workers)]
-            while not all(worker.told.poll() for worker in workers) and not stop.is_set():
-                await _wait(stop, LOOK_S)
-            if not stop.is_set():
-                announce(url_of(bound))
-                _say(config, bound, private)
+            announced = False
             while not stop.is_set():
+                if not announced and all(worker.listens() for worker in workers):
+                    announced = True
+                    announce(url_of(bound))
+                    _say(config, bound, private)
                 await _wait(stop, LOOK_S)
-                workers = [await _kept(worker, theirs, stop) for worker in workers]
+                workers = await _kept(workers, theirs, stop)
             log.info("stopping")
             return await _ended(workers, config.server.grace_s + CLOSE_S + MARGIN_S)
 
@@ -106,14 +106,23 @@ async def _parent(config: Config, announce: Callable[[str], None]) -> int:
 # -- workers -----------------------------------------------------------------------------------------------------------
 
 
-@frozen
+@define(eq=False)
 class _Worker:
     process: BaseProcess
-    told: Connection  #: at its end once the worker listens, or is dead
+    told: Connection  #: a word, once the worker listens; at its end once it is dead
+    _listens: bool = False
+
+    def listens(self) -> bool:
+        """Whether it has said that it does."""
+        if not self._listens and self.told.poll():
+            with suppress(EOFError):  # it died first
+                self.told.recv()
+                self._listens = True
+        return self._listens
 
 
 def work(config: Config, listens: Connection) -> None:
-    """The whole life of a worker's process; ``listens`` is closed when it does."""
+    """The whole life of a worker's process; ``listens`` is told when it does."""
     configure(config.server.log_format, config.server.log_level)
     asyncio.run(_work(config, listens))
 
@@ -125,7 +134,8 @@ async def _work(config: Config, listens: Connection) -> None:
     idle_s = config.server.idle_connection_s
     async with listening(gateway_app(config, Metrics()), address, idle_s=idle_s, shared=True):
         _settle()
-        listens.close()
+        with suppress(BrokenPipeError), listens:  # the parent is gone, which ends the worker
+            listens.send(None)
         await stop.wait()
     # a terminal sends its signal to all, and the parent one more: that may not change the exit status
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -168,15 +178,16 @@ def _started(config: Config) -> _Worker:
     return _Worker(process, told)
 
 
-async def _kept(worker: _Worker, config: Config, stop: asyncio.Event) -> _Worker:
-    """The worker, or another in its place."""
-    process = worker.process
-    if process.is_alive() or stop.is_set():
-        return worker
-    log.error("a worker died; another is started", extra={"fields": {"pid": process.pid, "exit": process.exitcode}})
-    forget_live(process.pid)
+async def _kept(workers: list[_Worker], config: Config, stop: asyncio.Event) -> list[_Worker]:
+    """The workers, others in place of those that died."""
+    dead = [worker for worker in workers if not worker.process.is_alive()]
+    if not dead or stop.is_set():
+        return workers
+    for process in (worker.process for worker in dead):
+        log.error("a worker died; another is started", extra={"fields": {"pid": process.pid, "exit": process.exitcode}})
+        forget_live(process.pid)
     await _wait(stop, RESTART_S)
-    return worker if stop.is_set() else _started(config)
+    return workers if stop.is_set() else [_started(config) if worker in dead else worker for worker in workers]
 
 
 async def _ended(workers: list[_Worker], within_s: float) -> int:

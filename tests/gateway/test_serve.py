@@ -1,11 +1,16 @@
-"""Workers that do not end are ended. All else about processes is looked at in real ones: test_processes.py."""
+"""Workers that do not end are ended, and those that do are replaced. All else about processes is looked at in real ones: test_processes.py."""
 
+import asyncio
 import logging
+from multiprocessing import Pipe
 from types import SimpleNamespace
 
 import pytest
 
-from streamkit.gateway.serve import _ended, _Worker
+from streamkit.gateway import serve
+from streamkit.gateway.config import Config, Server
+from streamkit.gateway.serve import _ended, _kept, _parent, _Worker
+from tests.web.serving import eventually
 
 
 class Stubborn:
@@ -44,3 +49,61 @@ async def test_the_status_is_good_if_every_workers_is(exitcodes, status):
     workers = [_Worker(Stubborn(exitcode), SimpleNamespace()) for exitcode in exitcodes]
     assert await _ended(workers, within_s=0.1) == status
     assert [worker.process.told for worker in workers] == [["join"]] * 2
+
+
+CONFIG = Config(server=Server(port=0, private="off", workers=2), upstreams={}, routes=())
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """The workers that are started: each lives, and listens where the test writes into its pipe."""
+    made = []
+
+    def started(_config):
+        told, listens = Pipe(duplex=False)
+        worker = _Worker(Stubborn(), told)
+        made.append(SimpleNamespace(worker=worker, listens=listens))
+        return worker
+
+    monkeypatch.setattr(serve, "_started", started)
+    monkeypatch.setattr(serve, "forget_live", lambda _pid: None)
+    monkeypatch.setattr(serve, "RESTART_S", 0.01)
+    monkeypatch.setattr(serve, "LOOK_S", 0.01)
+    return made
+
+
+async def test_workers_that_die_together_are_replaced_together(made, monkeypatch):
+    waits = []
+
+    async def wait(_event, seconds):
+        waits.append(seconds)
+
+    monkeypatch.setattr(serve, "_wait", wait)
+    workers = [_Worker(Stubborn(exitcode), SimpleNamespace()) for exitcode in (-9, None, -9, -9)]
+    kept = await _kept(workers, CONFIG, asyncio.Event())
+    assert (len(made), waits) == (3, [0.01])
+    assert kept == [made[0].worker, workers[1], made[1].worker, made[2].worker]
+
+
+async def test_serving_is_said_once_all_workers_listen_and_not_when_one_dies_first(made, monkeypatch):
+    stop, announced = asyncio.Event(), []
+    monkeypatch.setattr(serve, "stopped", lambda: stop)
+    running = asyncio.create_task(_parent(CONFIG, announced.append))
+    await eventually(lambda: len(made) == 2)
+    made[0].listens.send(None)
+    made[1].worker.process.exitcode = 1
+    made[1].listens.close()
+    await eventually(lambda: len(made) == 3)
+    await asyncio.sleep(0.1)
+    assert not announced
+    made[2].listens.send(None)
+    await eventually(lambda: announced)
+    made[0].worker.process.exitcode = 1
+    await eventually(lambda: len(made) == 4)
+    made[3].listens.send(None)
+    await asyncio.sleep(0.1)
+    assert len(announced) == 1
+    for each in made:
+        each.worker.process.exitcode = 0
+    stop.set()
+    assert await running == 0
