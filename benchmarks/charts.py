@@ -16,9 +16,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.figures import (
     BLACK,
-    BLUE,
     GREY,
-    ORANGE,
     SERIES,
     STYLES,
     check,
@@ -84,6 +82,14 @@ def reads(results: Results) -> Figure:
     return made
 
 
+PARTS = ("parse", "decode", "parse and decode", "accumulate", "check", "encode")
+PART_LABELS = {
+    "machine": "machine, without a loop",
+    "stage": "stage, in a pipe of its own",
+    "together": "together, as the recipe drives them",
+}
+
+
 def parts(results: Results) -> Figure:
     rows = [row for row in results["stages"]["parts"] if (row["cut"], row["mode"]) == ("64 KiB", JOINED)]
     names = list(dict.fromkeys(row["input"] for row in rows))
@@ -92,10 +98,10 @@ def parts(results: Results) -> Figure:
         section="stages", sharey=True, sharex=True,
     )  # fmt: skip
     for one, name in zip(axes, names, strict=True):
-        order = list(dict.fromkeys(row["part"] for row in rows))
-        for kind, shift, colour, marker in (("machine", -0.13, BLUE, "o"), ("stage", 0.13, ORANGE, "s")):
+        order = sorted(dict.fromkeys(row["part"] for row in rows), key=PARTS.index)
+        for kind, shift, (colour, marker, _) in zip(PART_LABELS, (-0.2, 0.0, 0.2), SERIES, strict=False):
             found = {row["part"]: row["times_floor"] for row in rows if (row["input"], row["kind"]) == (name, kind)}
-            label = "machine, without a loop" if kind == "machine" else "stage, in a pipe of its own"
+            label = PART_LABELS[kind]
             places = [order.index(part) + shift for part in found]
             spread_points(one, list(found.values()), places, color=colour, marker=marker, label=label)
         one.set_yticks(range(len(order)), order)
@@ -103,7 +109,7 @@ def parts(results: Results) -> Figure:
         one.set_xlim(0, 1.06 * one.get_xlim()[1])
         one.set_xlabel("times orjson.loads of the events", fontsize=9)
     axes[0].invert_yaxis()
-    legend(axes[0], 2)
+    legend(axes[0], 3)
     return made
 
 

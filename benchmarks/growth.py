@@ -6,7 +6,7 @@ anyone could do with fragments: put them in a list, join, and parse once. Lines 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -16,16 +16,11 @@ from benchmarks.inputs import CHAT
 from benchmarks.progress import bar
 from benchmarks.reads import CUTS, KIB
 from benchmarks.recipe import MODES, transcoded
-from benchmarks.stages import TARGET
-from streamkit.dialects import DIALECTS
+from benchmarks.stages import TARGET, machines, together
 from streamkit.events import ToolCallFinished
 from streamkit.framing.sse import SSEParser
-from streamkit.limits import DEFAULT_LIMITS
 from streamkit.pipeline import Chain
-from streamkit.report import StreamReport
 from streamkit.testing import drive_machine
-from streamkit.tool_calls.accumulate import ToolCallAccumulator
-from streamkit.tool_calls.check import JSONChecker
 
 MIB = KIB * KIB
 TEXT_EVENTS = (1_000, 2_000, 4_000, 8_000, 16_000)
@@ -84,10 +79,9 @@ def _seconds(tasks: Mapping[str, timing.Task], rounds: int, on_run: Any) -> dict
     return {name: found.seconds for name, found in measured.items()}
 
 
-def accumulated(batches: list[Any], mode: str) -> str:
+def accumulated(batches: list[Any], make: Mapping[str, Callable[[], Any]]) -> str:
     """Accumulate and check, without framing and decoding: the argument text of the one call."""
-    report = StreamReport()
-    machine = Chain(ToolCallAccumulator(report=report, join=mode == MODES[0]), JSONChecker(report=report))
+    machine = Chain(make["accumulate"](), make["check"]())
     finished = [
         event for batch in drive_machine(machine, batches) for event in batch if type(event) is ToolCallFinished
     ]
@@ -107,36 +101,43 @@ def listed(batches: list[list[str]]) -> str:
 
 
 def accumulating(rounds: int, size: int) -> list[dict[str, Any]]:
-    """Accumulate and check together, as multiples of the yardstick, at one size."""
+    """Accumulate and check together, as multiples of the yardstick: as the recipe feeds them, and event by event."""
     stream = inputs.chat("one call", content.one_call(size))
     text = stream.said.calls[0].arguments
+    reads = CUTS["64 KiB"](stream)
+    fragments = [
+        [piece for event in batch if (piece := getattr(event, "arguments", None))]
+        for batch in decoded(machines(join=False), reads)
+    ]
     rows = []
-    batches = wire_events(stream)
-    fragments = [[piece for event in batch if (piece := getattr(event, "arguments", None))] for batch in batches]
-    with bar("accumulate and check", len(MODES) * rounds) as progress:
+    ways = {"as the recipe does": together, "event by event": machines}
+    with bar("accumulate and check", len(MODES) * len(ways) * rounds) as progress:
         for mode in MODES:
-            if accumulated(batches, mode) != text or listed(fragments) != text:
-                raise oracle.Wrong("one call: other arguments than went in")
-            tasks = {mode: lambda: accumulated(batches, mode)}
-            found = timing.interleaved(tasks, lambda: listed(fragments), rounds=rounds, on_run=progress.update)[mode]
-            rows.append(
-                {
-                    "mode": mode,
-                    "characters": size,
-                    "milliseconds": found.seconds.median * 1e3,
-                    "times_list_join_loads": found.ratio.json(),
-                }
-            )
+            for fed, way in ways.items():
+                make = way(join=mode == MODES[0])
+                batches = decoded(make, reads)
+                if accumulated(batches, make) != text or listed(fragments) != text:
+                    raise oracle.Wrong("one call: other arguments than went in")
+                tasks = {mode: lambda: accumulated(batches, make)}
+                found = timing.interleaved(tasks, lambda: listed(fragments), rounds=rounds, on_run=progress.update)[
+                    mode
+                ]
+                rows.append(
+                    {
+                        "mode": mode,
+                        "fed": fed,
+                        "characters": size,
+                        "milliseconds": found.seconds.median * 1e3,
+                        "times_list_join_loads": found.ratio.json(),
+                    }
+                )
     return rows
 
 
-def wire_events(stream: inputs.Input) -> list[list[Any]]:
-    """What the decoder hands to the accumulator at 64 KiB reads."""
-    report = StreamReport()
-    chat = DIALECTS[CHAT]
-    return drive_machine(
-        Chain(chat.parser(DEFAULT_LIMITS, report), chat.decoder(DEFAULT_LIMITS, report)), CUTS["64 KiB"](stream)
-    )
+def decoded(make: Mapping[str, Callable[[], Any]], reads: list[bytes]) -> list[Any]:
+    """What the accumulator is fed with."""
+    first = list(make)[: list(make).index("accumulate")]
+    return drive_machine(Chain(*(make[part]() for part in first)), reads)
 
 
 def lines(rounds: int) -> dict[str, Any]:

@@ -59,17 +59,19 @@ def recipe(results: Results) -> str:
     return table(("input", "reads", "deltas", "× floor", "µs an event", "events/s", "MB/s"), rows, text_columns=3)
 
 
+KINDS = ("machine", "stage", "together")
+
+
 def parts(results: Results) -> str:
-    """Machines beside stages, for each input and cut."""
+    """Machines, stages, and machines as the recipe drives them, for each input and cut."""
     found: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in results["stages"]["parts"]:
         found.setdefault((row["input"], row["cut"], row["mode"], row["part"]), {})[row["kind"]] = row
     rows = (
-        (*key, times(kinds["machine"]["times_floor"]), times(kinds["stage"]["times_floor"]),
-         number(kinds["machine"]["microseconds_per_event"]), number(kinds["stage"]["microseconds_per_event"]))
+        (*key, *(times(kinds[kind]["times_floor"]) if kind in kinds else "" for kind in KINDS))
         for key, kinds in found.items()
-    )  # fmt: skip
-    head = ("input", "reads", "deltas", "part", "machine, × floor", "stage, × floor", "machine, µs", "stage, µs")
+    )
+    head = ("input", "reads", "deltas", "part", "machine, × floor", "stage, × floor", "together, × floor")
     return table(head, rows, text_columns=4)
 
 
@@ -116,10 +118,11 @@ def growth(results: Results) -> str:
 
 def accumulating(results: Results) -> str:
     rows = (
-        (row["mode"], f"{row['characters']:,}", number(row["milliseconds"]), times(row["times_list_join_loads"]))
+        (row["mode"], row["fed"], f"{row['characters']:,}", number(row["milliseconds"]),
+         times(row["times_list_join_loads"]))
         for row in results["growth"]["accumulating"]
-    )
-    return table(("deltas", "characters", "ms", "× list, join, loads"), rows)
+    )  # fmt: skip
+    return table(("deltas", "fed", "characters", "ms", "× list, join, loads"), rows, text_columns=2)
 
 
 def memory(results: Results) -> Iterator[str]:

@@ -33,9 +33,14 @@ def stages(scale: float) -> dict[str, Any]:
     recipe = [_row(scale * 1.1, input=name, cut="64 KiB", mode=mode) for name in names for mode in (JOINED, UNJOINED)]
     recipe += [_row(scale * 3 ** list(CUTS).index(cut), input=name, cut=cut, mode=JOINED)
                for name in ("text", "text, obfuscation", "four interleaved calls") for cut in list(CUTS)[1:]]  # fmt: skip
-    parts = [_row(scale / 5, input=name, cut="64 KiB", mode=JOINED, kind=kind, part=part)
-             for name in ("text", "four interleaved calls")
-             for part in ("parse", "decode", "accumulate", "check", "encode") for kind in ("machine", "stage")]  # fmt: skip
+    parts = [
+        _row(scale / 5, input=name, cut="64 KiB", mode=JOINED, kind=kind, part=part)
+        for name in ("text", "four interleaved calls")
+        for part in ("parse", "decode", "accumulate", "check", "encode")
+        for kind in ("machine", "stage")
+    ]
+    parts += [_row(scale / 9, input=name, cut="64 KiB", mode=JOINED, kind="together", part="parse and decode")
+              for name in ("text", "four interleaved calls")]  # fmt: skip
     framing = [_row(scale / 2, input="text", cut=cut, part="SSEParser") for cut in CUTS]
     return {"recipe": recipe, "parts": parts, "framing": framing}
 
@@ -63,7 +68,13 @@ def grown(scale: float) -> dict[str, Any]:
         "arguments": [_series(f"arguments, {mode}", "characters", growth.ARGUMENTS, scale, mode=mode) for mode in both],
         "lines": [_series("one line in 1 KiB reads", "bytes", growth.LINES, scale / 1000)],
         "accumulating": [
-            {"mode": mode, "characters": 2**20, "milliseconds": 9.0, "times_list_join_loads": spread(scale)}
+            {
+                "mode": mode,
+                "fed": "event by event",
+                "characters": 2**20,
+                "milliseconds": 9.0,
+                "times_list_join_loads": spread(scale),
+            }
             for mode in both
         ],
     }
