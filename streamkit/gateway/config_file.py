@@ -49,8 +49,8 @@ USUAL_AUTH: Final[Mapping[str, Auth]] = {
 def load_config(path: str | Path, *, server: Mapping[str, Any] | None = None) -> Config:
     """The configuration in a file; its keys come from this process's environment and from files.
 
-    Relative paths of key files begin at the folder of ``path``. ``server`` has values for the table ``[server]``, such as a
-    command line's, which win over the file's. Raises ConfigError with every fault.
+    Relative paths of key files begin at the folder of ``path``. ``server`` has values for the table ``[server]`` of a command
+    line, which win over the file's; their faults are told of ``--port`` and not of a line. Raises ConfigError with every fault.
     """
     path = Path(path)
     try:
@@ -75,7 +75,7 @@ def parse_config(
     text: str, *, name: str, env: Mapping[str, str], read_file: FileReader, server: Mapping[str, Any] | None = None
 ) -> Config:
     """The configuration that a TOML text says; ``name`` is the file's, for messages. Raises ConfigError with every fault."""
-    document = _parse(text, name)
+    document = evolve(_parse(text, name), options=frozenset(server or {}))
     keys = KeyReader(env, read_file)
     reading = _Reading(document, keys)
     listener, upstreams, routes = reading.server(server or {}), reading.upstreams(), reading.routes()
@@ -103,8 +103,11 @@ class _Document:
     name: str
     values: dict[str, Any]
     lines: TOMLLines
+    options: frozenset[str] = frozenset()  #: keys of the table [server] that a command line said
 
     def finding(self, path: KeyPath, reason: str) -> Finding:
+        if path[:1] == ("server",) and path[1:2] and path[1] in self.options:
+            return Finding(file=f"--{path[1]}", reason=reason)
         place = self.lines.position(path)
         return Finding(file=self.name, line=place.line, column=place.column, path=dotted(path), reason=reason)
 

@@ -157,12 +157,18 @@ def test_a_usage_error_is_one_line():
     assert refused("--workers", "0") == "streamkit: 'workers' must be >= 1: 0\n"
 
 
-def test_values_that_can_not_be_with_a_file_are_told_with_its_keys(tmp_path, capsys):
-    path = config_file(tmp_path, "http://127.0.0.1:1")
+def test_values_that_can_not_be_are_told_as_options_and_not_as_lines_of_the_file(tmp_path, capsys):
+    path = config_file(tmp_path, "http://127.0.0.1:1", port=70_001, stall_s=0)
     assert run_here("--config", str(path), "--port", "70000", "--workers", "0") is Status.USAGE
-    told = capsys.readouterr().err
-    assert told.count(f"streamkit: {path}:") == 2
-    assert dict(re.findall(r"server\.(\w+): must be (.*)", told)) == {"port": "<= 65535: 70000", "workers": ">= 1: 0"}
+    told = capsys.readouterr().err.splitlines()
+    assert sorted(told[:2]) == ["streamkit: --port: must be <= 65535: 70000", "streamkit: --workers: must be >= 1: 0"]
+    assert told[2].startswith(f"streamkit: {path}:4:1: server.stall_s: must be > 0")
+
+
+def test_a_warning_of_an_option_names_the_option(tmp_path, capsys):
+    path = config_file(tmp_path, "http://127.0.0.1:1")
+    assert run_here("--config", str(path), "--check-config", "--host", "0.0.0.0") is Status.DONE
+    assert "\n  --host: " in capsys.readouterr().out
 
 
 # -- the port ----------------------------------------------------------------------------------------------------------

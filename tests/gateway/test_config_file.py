@@ -97,8 +97,8 @@ def test_ollama_needs_no_key():
 def test_what_is_said_elsewhere_wins_over_the_file():
     config = parse(f"[server]\nport = 1\nworkers = 2\n{GOOD}", port=9, host="0.0.0.0")
     assert (config.server.port, config.server.workers, config.server.host) == (9, 2, "0.0.0.0")
-    assert [warning.path for warning in config.warnings] == ["server.host"]
-    with pytest.raises(ConfigError, match=r"gateway\.toml:1:2: server\.port: must be <= 65535: 70000"):
+    assert [warning.file for warning in config.warnings] == ["--host"]
+    with pytest.raises(ConfigError, match=r"--port: must be <= 65535: 70000"):
         parse(f"[server]\n{GOOD}", port=70_000)
 
 
