@@ -50,7 +50,7 @@ def load_config(path: str | Path, *, server: Mapping[str, Any] | None = None) ->
     """The configuration in a file; its keys come from this process's environment and from files.
 
     Relative paths of key files begin at the folder of ``path``. ``server`` has values for the table ``[server]`` of a command
-    line, which win over the file's; their faults are told of ``--port`` and not of a line. Raises ConfigError with every fault.
+    line, which win over the file's; their faults are told of ``--port``, not of a line. Raises ConfigError with every fault.
     """
     path = Path(path)
     try:
