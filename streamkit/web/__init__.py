@@ -3,11 +3,24 @@
 See docs/how-to/serve-with-aiohttp.md.
 """
 
+from streamkit.web.inventory import add_inventory
 from streamkit.web.live import end_streams_on_shutdown
+from streamkit.web.model_shapes import ModelCard
 from streamkit.web.relay import relay
 from streamkit.web.reply import Delivery
 from streamkit.web.setup import setup
 from streamkit.web.source import Timeouts, iter_upstream
 from streamkit.web.upstream import Secret, Upstream
 
-__all__ = ["Delivery", "Secret", "Timeouts", "Upstream", "end_streams_on_shutdown", "iter_upstream", "relay", "setup"]
+__all__ = [
+    "Delivery",
+    "ModelCard",
+    "Secret",
+    "Timeouts",
+    "Upstream",
+    "add_inventory",
+    "end_streams_on_shutdown",
+    "iter_upstream",
+    "relay",
+    "setup",
+]

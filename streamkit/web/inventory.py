@@ -31,18 +31,20 @@ LATEST: Final = ":latest"
 Find: TypeAlias = Callable[[str, str], ModelCard | None]
 
 
-def add_inventory(router: web.UrlDispatcher, cards: Sequence[ModelCard], find: Find | None = None) -> None:
-    """Serve the paths at which ``cards`` are looked up. What a handler refuses is said in the asker's dialect.
+def add_inventory(
+    router: web.UrlDispatcher, cards: Sequence[ModelCard], find: Find | None = None, *, prefix: str = ""
+) -> None:
+    """Serve the paths at which ``cards`` are looked up, behind ``prefix``. What is refused is said in the asker's dialect.
 
     ``find`` knows models that are not listed, too.
     """
     inventory = Inventory(cards, find)
     for path in "/v1/models", "/v1beta/models", "/api/tags":
-        router.add_get(path, in_dialect(inventory.models))
+        router.add_get(prefix + path, in_dialect(inventory.models))
     for path in "/v1/models", "/v1beta/models":
-        router.add_get(f"{path}/{{model:.+}}", in_dialect(inventory.model))  # names have slashes
-    router.add_post("/api/show", in_dialect(inventory.show))
-    router.add_get("/api/version", in_dialect(inventory.version))
+        router.add_get(f"{prefix}{path}/{{model:.+}}", in_dialect(inventory.model))  # names have slashes
+    router.add_post(f"{prefix}/api/show", in_dialect(inventory.show))
+    router.add_get(f"{prefix}/api/version", in_dialect(inventory.version))
 
 
 class Inventory:

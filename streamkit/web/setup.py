@@ -1,7 +1,7 @@
 """``setup``: ready routes in an application of your own, answered by one upstream.
 
-What the gateway does for many upstreams, without its configuration file, keys for clients, counts and choice among upstreams:
-those are the application's own matters here.
+What the gateway does for many upstreams, without its configuration file, keys for clients, metrics and choice among upstreams:
+those are the application's own matters here, and so is which models there are (``inventory.py``).
 
 Source: design.md §6, §8; clients.md §5.
 """
@@ -17,11 +17,13 @@ from attrs import frozen
 from streamkit.errors import UsageError
 from streamkit.events import ProviderFailed
 from streamkit.web.askers import in_dialect
+from streamkit.web.counts import Count, count_response
 from streamkit.web.exchange import Exchange
 from streamkit.web.live import LIVE, end_streams_on_shutdown
+from streamkit.web.refusals import Refused, no_count
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
 from streamkit.web.surfaces import SURFACES, Surface, read_ask
-from streamkit.web.upstream import Upstream, client_session
+from streamkit.web.upstream import Upstream, can_count, client_session
 
 #: The connections to upstreams, while the application runs. One that is there already is used, and not closed.
 SESSION: Final = web.AppKey("streamkit-session", ClientSession)
@@ -62,6 +64,16 @@ class _Route:
 
         return await reply.run(work())
 
+    async def count(self, request: web.Request) -> web.Response:
+        ask = await read_ask(request, self.surface, "count")
+        if not can_count(self.upstream):
+            raise Refused(no_count(ask.model))
+        counting = Count(ask, self.upstream, request.config_dict[SESSION], self.model, request.headers)
+        tokens = await counting.fetch()
+        if isinstance(tokens, ProviderFailed):
+            raise Refused(tokens, counting.told)
+        return count_response(ask.dialect, tokens, counting.told)
+
 
 def setup(
     app: web.Application,
@@ -73,7 +85,8 @@ def setup(
     delivery: Delivery = DEFAULT_DELIVERY,
     grace_s: float = 30.0,
 ) -> None:
-    """Serve clients of the dialects ``clients`` from ``upstream``, at the paths that their official clients ask.
+    """Serve clients of the dialects ``clients`` from ``upstream``: answers and counts of tokens, at the paths that their official
+    clients ask. ``add_inventory`` has those that list models.
 
     ``model`` is what the upstream is asked for, whatever the client calls it; None: what the client says. ``prefix`` stands in
     front of every path. Streaming and whole; errors are in the client's dialect; live streams end within ``grace_s`` seconds
@@ -87,6 +100,8 @@ def setup(
         route = _Route(surface=SURFACES[client], upstream=upstream, model=model, delivery=delivery)
         for path in route.surface.generate:
             app.router.add_post(prefix + path, in_dialect(route.answer))
+        for path in route.surface.count:
+            app.router.add_post(prefix + path, in_dialect(route.count))
     if SESSION not in app and _connected not in app.cleanup_ctx:
         app.cleanup_ctx.append(_connected)
     if LIVE not in app:

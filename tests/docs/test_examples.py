@@ -87,7 +87,8 @@ async def test_the_application_of_the_readme_answers(readme, aiohttp_server, aio
     upstream = await aiohttp_server(application(replay, "/v1/chat/completions"))
     app = web.Application()
     setup(app, evolve(readme["upstream"], base_url=str(upstream.make_url("/v1"))), clients=["anthropic"])
-    assert [route.resource.canonical for route in readme["app"].router.routes()] == ["/v1/messages"]
+    mounted = [route.resource.canonical for route in readme["app"].router.routes()]
+    assert mounted == ["/v1/messages", "/v1/messages/count_tokens"]
     await answers_as_anthropic(await aiohttp_client(app), "/v1/messages")
 
 

@@ -5,10 +5,10 @@ import pytest
 from aiohttp import web
 
 from streamkit.errors import UsageError
-from streamkit.web import setup
+from streamkit.web import ModelCard, add_inventory, setup
 from tests.gateway.running import asking, upstream_at
 from tests.web.evil import EvilUpstream
-from tests.web.faults import TEXT, as_asked, status
+from tests.web.faults import TEXT, answer, as_asked, status
 from tests.web.raw_client import ask
 from tests.web.serving import serving
 
@@ -43,6 +43,50 @@ async def test_only_the_named_clients_are_served_and_under_a_prefix():
             assert (await asked(port, "anthropic", prefix="/two")).status == 200
             assert (await asked(port, "openai-chat", prefix="/one")).status == 404
         assert (len(evil.requests), len(other.requests)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "member"), [("/v1/messages/count_tokens", "input_tokens"), ("/v1beta/models/m:countTokens", "totalTokens")]
+)
+async def test_counts_are_asked_of_an_upstream_that_counts(path, member):
+    _, body = asking("gemini" if "v1beta" in path else "anthropic")
+    async with EvilUpstream(answer(200, b'{"input_tokens":7}')) as evil, EvilUpstream(status(500)) as other:
+        app = web.Application()
+        setup(app, upstream_at(evil, "anthropic"), model="there")
+        setup(app, upstream_at(other, "openai-chat"), prefix="/chat")
+        async with serving(app) as port:
+            url = f"http://127.0.0.1:{port}"
+            counted = await ask(url, path, body=orjson.dumps(body))
+            assert (counted.status, counted.json()) == (200, {member: 7})
+            refused = await ask(url, f"/chat{path}", body=orjson.dumps(body))
+            assert (refused.status, b"counts tokens" in refused.body) == (404, True)
+    assert evil.requests[0].json()["model"] == "there"
+    assert not other.requests
+
+
+async def test_a_count_that_fails_is_the_clients_error():
+    async with EvilUpstream(status(429, "anthropic", headers={"retry-after": "9"})) as evil:
+        app = web.Application()
+        setup(app, upstream_at(evil, "anthropic"))
+        async with serving(app) as port:
+            body = orjson.dumps(asking("anthropic")[1])
+            failed = await ask(f"http://127.0.0.1:{port}", "/v1/messages/count_tokens", body=body)
+    assert (failed.status, failed.json()["error"]["type"], failed.headers["retry-after"]) == (
+        429,
+        "rate_limit_error",
+        "9",
+    )
+
+
+async def test_models_are_listed_beside_it_under_the_same_prefix():
+    app = web.Application()
+    add_inventory(app.router, [ModelCard(id="m")], prefix="/llm")
+    async with serving(app) as port:
+        url = f"http://127.0.0.1:{port}"
+        assert (await ask(url, "/llm/v1/models", method="GET")).json()["data"][0]["id"] == "m"
+        assert (await ask(url, "/llm/api/tags", method="GET")).json()["models"][0]["name"] == "m"
+        assert (await ask(url, "/llm/api/version", method="GET")).status == 200
+        assert (await ask(url, "/v1/models", method="GET")).status == 404
 
 
 async def test_it_works_in_a_sub_application():
