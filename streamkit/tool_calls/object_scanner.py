@@ -42,7 +42,8 @@ _DIGITS: Final = re.compile(rb"([0-9]{2})[0-9]+")
 _ANY: Final = rb"(?:[\x01\x02]|%b)" % _LITERAL
 _WHOLE: Final = re.compile(rb"\{(?:\x01:%b(?:,\x01:%b)*+)?\}|\[(?:%b(?:,%b)*+)?\]" % (_ANY, _ANY, _ANY, _ANY))
 #: Two of them with nothing but white space between, which is taken out.
-_APART: Final = re.compile(rb"[-+.0-9A-Za-z][ \t\n\r]+[-+.0-9A-Za-z]")
+_APART: Final = re.compile(rb" (?<=[-+.0-9A-Za-z] ) *[-+.0-9A-Za-z]")  # begins with one byte: a third of the time
+_TO_SPACES: Final = bytes.maketrans(b"\t\n\r", b"   ")
 _ITEMS: Final = re.compile(rb"\[[\x01\x02](?:,[\x01\x02])++(?=,|\Z)")
 _MEMBERS: Final = re.compile(rb"\{\x01:[\x01\x02](?:,\x01:[\x01\x02])++(?=,|\Z)")
 #: Open containers, each in the place of a value, and in the last of them whatever may be there.
@@ -120,7 +121,7 @@ class ObjectScanner:
                     return False
                 structure, self._kept = head, kept
         spaced, structure = structure, structure.translate(None, _SPACES)
-        if len(spaced) > len(structure) and _APART.search(spaced):
+        if len(spaced) > len(structure) and _APART.search(spaced.translate(_TO_SPACES)):
             return False
         if not structure:
             return True

@@ -143,6 +143,7 @@ class ChatDecoder(DeltaReader):
                 self._extras or None,
             )
         )
+        self._head = {}
 
     def _unknown(self, chunk: dict[str, Any]) -> None:
         """Fields beside the dialect's: constant ones are in the extras already."""
