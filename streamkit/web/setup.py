@@ -85,8 +85,8 @@ def setup(
     delivery: Delivery = DEFAULT_DELIVERY,
     grace_s: float = 30.0,
 ) -> None:
-    """Serve clients of the dialects ``clients`` from ``upstream``: answers and counts of tokens, at the paths that their official
-    clients ask. ``add_inventory`` has those that list models.
+    """Serve clients of the dialects ``clients`` from ``upstream``: answers and counts of tokens, at their official clients'
+    paths. ``add_inventory`` has those that list models.
 
     ``model`` is what the upstream is asked for, whatever the client calls it; None: what the client says. ``prefix`` stands in
     front of every path. Streaming and whole; errors are in the client's dialect; live streams end within ``grace_s`` seconds
