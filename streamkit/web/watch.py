@@ -1,12 +1,12 @@
 """Is the client still there, and does it take what is written to it?
 
 aiohttp tells a handler of a client that left only where the server was made to cancel handlers, and an application that
-streamkit is dropped into may not be; so it is looked, ten times a second, at a cost of microseconds. Bytes that the client
-does not take wait in this process, up to a bound; behind it nothing more is read for it. One that takes none of them for long
-is *stalled*, however slow others may be, and is dropped without a terminator.
+streamkit is dropped into may not be; so it is looked, ten times a second. Bytes that the client does not take wait in this
+process, up to a bound; behind it nothing more is read for it. One that takes none of them for long is *stalled*, however slow
+others may be, and is dropped without a terminator.
 
 All clients of an event loop are looked at in one round. A timer for each took a third of the CPU that 200 streams of four
-events a second cost.
+events a second cost; what waits is looked at once a second, since ten times took 8 % of the instructions of such an event.
 
 Source: limits.md §1, T8; clients.md §5; quirks.md 117, 120, 121.
 """
@@ -25,6 +25,8 @@ from aiohttp.abc import AbstractStreamWriter
 
 #: A fraction of the 250 ms in which an upstream is to hear that its client left.
 LOOK_S: Final = 0.1
+#: Every so many rounds it is looked whether clients take what waits for them.
+WHOLE_LOOKS: Final = 10
 
 #: Of the bytes that a client has not taken, the system holds so many. Left alone it holds megabytes, and takes more only
 #: when a third is gone (Linux): a slow reader would look like a stalled one. With this, 1 KiB/s is seen every 16 s.
@@ -56,6 +58,9 @@ class Watch:
         self._stall_s = stall_s
         self._taken = 0
         self._took_at = loop.time()
+        transport = request.transport
+        #: Whether the client has left.
+        self.closing: Callable[[], bool] = transport.is_closing if transport is not None else lambda: True
         self._rounds = _ROUNDS.get(loop) or _ROUNDS.setdefault(loop, Rounds(loop))
         self._rounds.add(self)
 
@@ -99,6 +104,7 @@ class Rounds:
         self._loop = loop
         self._watches: set[Watch] = set()
         self._timer: asyncio.TimerHandle | None = None
+        self._number = 0
 
     def add(self, watch: Watch) -> None:
         self._watches.add(watch)
@@ -113,9 +119,11 @@ class Rounds:
 
     def _look(self) -> None:
         self._timer = self._loop.call_later(LOOK_S, self._look)  # first: a look that fails may not end the rounds
-        now = self._loop.time()
+        self._number += 1
+        now, whole = self._loop.time(), self._number % WHOLE_LOOKS == 0
         for watch in list(self._watches):
-            watch.look(now)
+            if whole or watch.closing():
+                watch.look(now)
 
 
 _ROUNDS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, Rounds]] = WeakKeyDictionary()
