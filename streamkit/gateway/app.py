@@ -10,8 +10,8 @@ Source: design.md §6; limits.md §3.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Final, TypeAlias
+from collections.abc import AsyncGenerator
+from typing import Final
 
 from aiohttp import ClientSession, web
 from attrs import define, evolve, field
@@ -25,7 +25,7 @@ from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.record import Record
 from streamkit.gateway.routing import Leg, Route, Routes
 from streamkit.identifiers import random_id
-from streamkit.web.askers import asker, refuse_in_dialect
+from streamkit.web.askers import Handler, asker, refuse_in_dialect
 from streamkit.web.client_keys import KeyRing, admit
 from streamkit.web.exchange import Exchange
 from streamkit.web.inventory import LATEST, add_inventory
@@ -33,10 +33,8 @@ from streamkit.web.live import LIVE, end_streams_on_shutdown
 from streamkit.web.model_shapes import ModelCard
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
 from streamkit.web.reply import Delivery, Reply
-from streamkit.web.surfaces import SURFACES, Ask, Operation, Surface, read_ask
-from streamkit.web.upstream import can_count, client_session
-
-Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
+from streamkit.web.surfaces import SURFACES, Ask, Surface, read_ask
+from streamkit.web.upstream import Operation, can_count, client_session
 
 #: Seconds after which a client may ask again where there are too many streams.
 BUSY_S: Final = 1.0

@@ -16,12 +16,13 @@ from attrs import Attribute, evolve, field, frozen
 from attrs.validators import ge, gt, le
 
 from streamkit.gateway.faults import Finding, Refusal
+from streamkit.gateway.listening import url_of
 from streamkit.gateway.routing import Route
+from streamkit.limits import MIB
 from streamkit.policy import POLICIES, KeepAliveForm, PolicyName
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
 from streamkit.web.upstream import Secret, Upstream
 
-MIB: Final = 1024 * 1024
 LOOPBACK: Final = "127.0.0.1"
 
 
@@ -62,8 +63,8 @@ class Server:
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     #: One line of JSON for each request and event, or the same for people.
     log_format: Literal["json", "text"] = "json"
-    #: What clients must present, each `{ env = "NAME" }` or `{ file = "path" }`, in `Authorization: Bearer`, `x-api-key` or
-    #: `x-goog-api-key`. Without any, whoever reaches the gateway is served.
+    #: What clients must present, each `{ env = "NAME" }` or `{ file = "path" }`, in `Authorization: Bearer`, `x-api-key`,
+    #: `x-goog-api-key` or `api-key`. Without any, whoever reaches the gateway is served.
     keys: tuple[Secret, ...] = ()
     #: Silence after which a client gets a keep-alive. Proxies and balancers cut after 60 s by default.
     keep_alive_s: float = field(default=DEFAULT_DELIVERY.keep_alive_s, validator=gt(0))
@@ -159,8 +160,8 @@ def describe(config: Config) -> str:
 def _lines(config: Config) -> Iterator[str]:
     server = config.server
     private = server.private_address
-    yield f"listens on {_address(server.host, server.port)}, {_counted(server.workers, 'worker')}"
-    yield f"/metrics on {_address(*private)}" if private else "no /metrics"
+    yield f"listens on {url_of((server.host, server.port))}, {_counted(server.workers, 'worker')}"
+    yield f"/metrics on {url_of(private)}" if private else "no /metrics"
     yield f"{_counted(len(server.keys), 'client key')}{'' if server.keys else ': whoever reaches it is served'}"
     yield "upstreams:"
     width = max(map(len, config.upstreams), default=0)
@@ -172,10 +173,6 @@ def _lines(config: Config) -> Iterator[str]:
     if config.warnings:
         yield "warnings:"
         yield from (f"  {warning}" for warning in config.warnings)
-
-
-def _address(host: str, port: int) -> str:
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def _counted(number: int, noun: str) -> str:

@@ -8,8 +8,8 @@ Source: design.md §6, §8; clients.md §5.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from typing import Final, TypeAlias
+from collections.abc import AsyncGenerator, Iterable
+from typing import Final
 
 from aiohttp import ClientSession, web
 from attrs import frozen
@@ -27,8 +27,6 @@ from streamkit.web.upstream import Upstream, can_count, client_session
 
 #: The connections to upstreams, while the application runs. One that is there already is used, and not closed.
 SESSION: Final = web.AppKey("streamkit-session", ClientSession)
-
-Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @frozen(kw_only=True)

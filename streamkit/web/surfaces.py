@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from aiohttp import web
 from attrs import field, frozen
@@ -29,11 +29,9 @@ from streamkit.errors import BadRequest
 from streamkit.events import Aside, ProviderFailed
 from streamkit.messages import Request
 from streamkit.web.refusals import Refused, bad_request, shown, with_status
+from streamkit.web.upstream import Operation
 
-__all__ = ["SURFACES", "Address", "Ask", "Operation", "Refused", "Surface", "read_ask", "read_body"]
-
-#: What is asked at a path: an answer of the model, or how many tokens the request has.
-Operation: TypeAlias = Literal["generate", "count"]
+__all__ = ["SURFACES", "Address", "Ask", "Refused", "Surface", "read_ask", "read_body"]
 
 #: How long a body may take to arrive, in seconds: 32 MiB at 2 Mbit/s take 134. One that drips holds a task and its memory.
 BODY_S: Final = 150.0

@@ -23,6 +23,7 @@ from yarl import URL
 from streamkit.errors import BadRequest, UsageError
 from streamkit.web.upstream.value import Upstream
 
+#: What is asked: an answer of the model, or how many tokens the request has.
 Operation: TypeAlias = Literal["generate", "count"]
 
 #: Bedrock's longest (an ARN).
