@@ -94,20 +94,21 @@ def parts(results: Results) -> Figure:
     rows = [row for row in results["stages"]["parts"] if (row["cut"], row["mode"]) == ("64 KiB", JOINED)]
     names = list(dict.fromkeys(row["input"] for row in rows))
     made, axes = figure(
-        3.4, len(names), title="Each part of the recipe alone, in reads of 64 KiB, deltas joined", results=results,
+        4.4, len(names), title="Each part of the recipe alone, in reads of 64 KiB, deltas joined", results=results,
         section="stages", sharey=True, sharex=True,
     )  # fmt: skip
     for one, name in zip(axes, names, strict=True):
         order = sorted(dict.fromkeys(row["part"] for row in rows), key=PARTS.index)
-        for kind, shift, (colour, marker, _) in zip(PART_LABELS, (-0.2, 0.0, 0.2), SERIES, strict=False):
+        for kind, shift, (colour, marker, _) in zip(PART_LABELS, (-0.27, 0.0, 0.27), SERIES, strict=False):
             found = {row["part"]: row["times_floor"] for row in rows if (row["input"], row["kind"]) == (name, kind)}
             label = PART_LABELS[kind]
             places = [order.index(part) + shift for part in found]
             spread_points(one, list(found.values()), places, color=colour, marker=marker, label=label)
         one.set_yticks(range(len(order)), order)
         one.set_title(name, fontsize=9)
-        one.set_xlim(0, 1.06 * one.get_xlim()[1])
-        one.set_xlabel("times orjson.loads of the events", fontsize=9)
+        one.set_xscale("log")
+        plain(one.xaxis, decades([row["times_floor"]["median"] for row in rows]))
+        one.set_xlabel("times orjson.loads of the events (log)", fontsize=9)
     axes[0].invert_yaxis()
     legend(axes[0], 3)
     return made

@@ -76,6 +76,8 @@ LIMITS = """\
 - How a peer does on other inputs.
   Text and calls of one shape were timed, from one provider's dialect; a peer may be faster elsewhere, or right where it was
   wrong here.
+- What a short answer costs.
+  Streams here have 4,000 events if nothing else is said; below a thousand, what streamkit does once a stream shows as well.
 - Real text.
   Words were drawn by dice, with a few escapes and characters of several bytes; much Chinese, or code with many quotes, costs
   everybody more.
