@@ -23,6 +23,8 @@ from streamkit.tool_calls.text_buffer import LazyScanner
 
 #: Characters of a call's arguments that tell ``{}`` from a larger object.
 BEGINNING = 16
+#: What the last fragment of a complete object ends with.
+OBJECT_ENDS = frozenset("} \t\n\r")
 #: Kind, and what tells blocks of a kind apart: the label of the source's block, or the number of the call.
 Key: TypeAlias = tuple[str, int]
 
@@ -137,7 +139,7 @@ class BlockQueue:
         if len(block.beginning) < BEGINNING:
             block.beginning += fragment[:BEGINNING]
         self.delta(block, self.arguments_delta(fragment))
-        if block is self._open and self._queue:
+        if block is self._open and self._queue and fragment[-1:] in OBJECT_ENDS:
             self._advance()
 
     def is_alone(self, block: Block | None) -> bool:
@@ -158,14 +160,15 @@ class BlockQueue:
             written = deltas_of(self.arguments_template, texts)
             if block is not self._open:
                 held += sum(map(len, written))
-            elif self._queue and not block.scanner.stays_open(whole[call]):
-                return False
             deltas.append((block, written, whole[call]))
         if held + self._held_chars > self.limits.held_chars:
             return False
+        for block, _, text in deltas:
+            if block is self._open and self._queue and block.scanner is not None and not block.scanner.grows_open(text):
+                return False
         self._held_chars += held
         for block, written, text in deltas:
-            if block.scanner is not None:
+            if block.scanner is not None and not (block is self._open and self._queue):
                 block.scanner.append(text)
             if block is self._open:
                 self.write_deltas(block, written)

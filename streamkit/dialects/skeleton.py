@@ -34,12 +34,14 @@ class Skeleton:
     The last part has a line end.
     """
 
-    __slots__ = ("_at", "_between", "_break", "_ends", "_head", "_hole", "_kinds", "_mids", "_size", "_tail")
+    __slots__ = ("_at", "_between", "_break", "_ends", "_head", "_hole", "_kinds", "_mids", "_size", "_steps", "_tail")
 
     def __init__(self, parts: list[bytes], kinds: list[Kind]) -> None:
         self._head, *self._mids, self._tail = parts
         self._kinds = kinds
         self._size = len(self._head)
+        #: What ends each hole but the last, and what the hole is.
+        self._steps = list(zip([*self._mids, b""], kinds, strict=True))
         self._between = self._tail + self._head
         #: The first line end behind the holes: an offset in the tail.
         self._break = self._tail.index(b"\n")
@@ -55,27 +57,31 @@ class Skeleton:
     def read_one(self, text: bytes) -> list[Any] | None:
         """The values in the holes of ``text``, if it is one whole event and no more; else None. Raises ValueError for no JSON.
 
+        Padding of nothing but letters and digits is not parsed.
+
         Gain: a fifth of the whole recipe at one event a read.
         """
         if not (text.startswith(self._head) and text.endswith(self._tail)):
             return None
         hole = text[self._size : -len(self._tail)]
-        if not self._mids:  # a hole that begins and ends as a string has no line end
-            if hole[:1] != _QUOTE or hole[-1:] != _QUOTE or not (value := orjson.loads(hole)):
+        if not self._mids:  # as below, for text alone
+            if hole[:1] != _QUOTE or hole[-1:] != _QUOTE or len(hole) < 3:
                 return None
-            return [value]
-        values = []
-        for mid, kind in zip((*self._mids, b""), self._kinds, strict=True):
+            return [orjson.loads(hole)]
+        values: list[Any] = []
+        for mid, kind in self._steps:
             if mid:
-                before, _, hole = hole.partition(mid)
+                item, _, hole = hole.partition(mid)
             else:
-                before = hole
-            if kind in STRINGS:
-                if before[:1] != _QUOTE or before[-1:] != _QUOTE or before == b'""':
+                item = hole
+            if kind in STRINGS:  # a string that ends where its hole does has no line end about it
+                if item[:1] != _QUOTE or item[-1:] != _QUOTE or len(item) < 3:
                     return None
-            elif not before.isdigit():
+                values.append("" if kind == "pad" and item[1:-1].isalnum() else orjson.loads(item))
+            elif item.isdigit():
+                values.append(orjson.loads(item))
+            else:
                 return None
-            values.append(orjson.loads(before))
         return values
 
     def read(self, text: bytes) -> tuple[list[list[Any]], int, bool] | None:

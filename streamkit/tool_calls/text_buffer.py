@@ -53,12 +53,14 @@ class LazyScanner:
         self._pending.append(fragment)
         self._last = fragment
 
-    def stays_open(self, text: str) -> bool:
-        """Whether the text so far and ``text`` are no complete object, nor any beginning of them. ``text`` is not added."""
+    def grows_open(self, text: str) -> bool:
+        """Add ``text`` if neither the text then, nor any beginning of it, is a complete object; else False."""
         if self._pending.chars:
             self._scanner.feed(self._pending.take())
         scanner = copy(self._scanner)
         scanner.feed(text)
+        if scanner.open:
+            self._scanner, self._last = scanner, text
         return scanner.open
 
     @property
