@@ -360,9 +360,10 @@ SENT = {"accept", "accept-encoding", "content-length", "content-type", "host", "
 @pytest.mark.parametrize("upstream", CLIENTS)
 async def test_t6_of_a_clients_headers_none_reaches_an_upstream_but_those_of_its_dialects_features(client, upstream):
     features = {"Anthropic-Beta": "feature-1", "Anthropic-Version": "2023-06-01", "OpenAI-Beta": "responses=v1"}
+    server = {"keys": (Secret("canary"),)}  # or no page of a site could ask
     async with (
         EvilUpstream(as_asked(upstream)) as evil,
-        gateway(config_of([upstream_at(evil, upstream)])) as running,
+        gateway(config_of([upstream_at(evil, upstream)], server=server)) as running,
     ):
         assert (await asked(running, client, headers={**PRIVATE, **features})).status == 200
     [request] = evil.requests
