@@ -205,7 +205,7 @@ def _handler(surface: Surface, operation: Operation) -> Handler:
         model, route = found
         ask, record.route = evolve(ask, model=model), route.name
         if operation == "count":
-            return await count(ask, route, gateway.session, request.headers, record)
+            return await count(ask, route, gateway.session, request.headers, record, lambda: gateway.stopping)
         return await _generate(request, ask, route)
 
     return handle

@@ -6,7 +6,7 @@ Source: issue text 6 §2; dialects.md §3.2, §5.1.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from aiohttp import ClientSession, web
 
@@ -22,25 +22,30 @@ from streamkit.web.upstream.headers import NO_HEADERS
 
 
 async def count(
-    ask: Ask, route: Route, session: ClientSession, client_headers: Mapping[str, str], record: Record
+    ask: Ask,
+    route: Route,
+    session: ClientSession,
+    client_headers: Mapping[str, str],
+    record: Record,
+    stopping: Callable[[], bool],
 ) -> web.Response:
     """The count of the first upstream that gives one. Raises Refused: not found where none can, else the last failure.
 
-    Each that is asked is a leg of the ``record``.
+    Each that is asked is a leg of the ``record``. ``stopping`` says whether it is the gateway that ends what is cancelled.
     """
     failed, told = no_count(ask.model), NO_HEADERS
     for leg in route.legs:
         if not can_count(leg.upstream):
             continue
         counting = Count(ask, leg.upstream, session, leg.model, client_headers)
-        tokens = await _try(counting, leg, record)
+        tokens = await _try(counting, leg, record, stopping)
         if isinstance(tokens, int):
             return count_response(ask.dialect, tokens, counting.told)
         failed, told = tokens, counting.told
     raise Refused(failed, told)
 
 
-async def _try(counting: Count, leg: Leg, record: Record) -> int | ProviderFailed:
+async def _try(counting: Count, leg: Leg, record: Record, stopping: Callable[[], bool]) -> int | ProviderFailed:
     loop = asyncio.get_running_loop()
     started = loop.time()
     outcome, detail = "failed", ""
@@ -50,7 +55,7 @@ async def _try(counting: Count, leg: Leg, record: Record) -> int | ProviderFaile
         if isinstance(tokens, ProviderFailed):
             outcome, detail = failed_outcome(tokens, counting.report, counting.status), tokens.message
     except asyncio.CancelledError:
-        outcome = "client_left"
+        outcome = "shut_down" if stopping() else "client_left"
         raise
     finally:
         seconds = loop.time() - started

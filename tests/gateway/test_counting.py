@@ -1,5 +1,7 @@
 """How many tokens a request has: asked of an upstream that counts, and never guessed."""
 
+import asyncio
+
 import orjson
 import pytest
 
@@ -192,6 +194,16 @@ async def test_each_upstream_that_is_asked_for_a_count_is_a_leg_of_the_request()
         async with gateway(config_of(upstreams)) as running:
             await counted(running, "anthropic")
             assert await running.outcomes() == {("one", "http_500"): 1, ("two", "counted"): 1}
+
+
+async def test_a_count_that_the_gateways_own_end_cuts_is_no_clients_departure():
+    patient = Timeouts(first_byte_s=20)
+    async with EvilUpstream(FAULTS["silence before headers"]("anthropic")) as evil:
+        async with gateway(config_of([upstream_at(evil, "anthropic", timeouts=patient)])) as running:
+            asking_task = asyncio.create_task(counted(running, "anthropic"))
+            await evil.request(0)
+        await asyncio.gather(asking_task, return_exceptions=True)
+        assert await running.outcomes() == {("one", "shut_down"): 1}
 
 
 async def test_the_clocks_of_a_count_begin_when_it_is_asked():
