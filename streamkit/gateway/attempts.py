@@ -25,13 +25,12 @@ from typing import Final
 from attrs import define, field
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_exponential_jitter
 
-from streamkit.errors import ConnectTimeout, FirstByteTimeout, IdleTimeout, Interrupted, NotThisDialect, TotalTimeout
 from streamkit.events import ProviderFailed
+from streamkit.gateway.outcomes import outcome_of
 from streamkit.gateway.record import LegOutcome, Record
 from streamkit.gateway.routing import Leg, Route
 from streamkit.http_errors import is_retryable
 from streamkit.messages import Response
-from streamkit.report import StreamReport
 from streamkit.web.exchange import Exchange
 from streamkit.web.opening import UNFIT
 from streamkit.web.reply import ClientLeftError, Reply
@@ -71,42 +70,6 @@ def may_do_better(failed: ProviderFailed) -> bool:
     redirected = failed.http_status is not None and 300 <= failed.http_status < 400
     its_own = failed.type in ITS_OWN or failed.code == UNFIT
     return is_retryable(failed) or its_own or lacks_tools(failed) or redirected
-
-
-def outcome_of(exchange: Exchange, failed: ProviderFailed | None, calls: int) -> str:
-    """One word for how a leg went, of a bounded set: for logs and metrics."""
-    if failed is None:
-        choice = exchange.ask.request.tool_choice
-        if choice is not None and choice.mode == "required" and not calls:
-            return "tool_choice_ignored"
-        return "no_tool_calls" if exchange.ask.request.tools and not calls else "success"
-    return failed_outcome(failed, exchange.report, exchange.status)
-
-
-def failed_outcome(failed: ProviderFailed, report: StreamReport, status: int | None) -> str:
-    """One word for how a leg failed: ``status`` is the upstream's, if it answered, and ``report`` has what broke."""
-    error = report.error
-    named = next((name for kind, name in OUTCOMES.items() if isinstance(error, kind)), None)
-    if named is not None:
-        return named
-    if status is None:
-        return "refused" if error is not None else UNFIT
-    if status != 200:
-        return f"http_{status}"
-    if failed.type == "truncated":
-        return "cut"
-    return "broken" if error is not None else "error_event"
-
-
-#: What broke the reading, as an outcome.
-OUTCOMES: Final = {
-    ConnectTimeout: "connect_timeout",
-    FirstByteTimeout: "first_byte_timeout",
-    IdleTimeout: "idle_timeout",
-    TotalTimeout: "total_timeout",
-    NotThisDialect: "not_this_dialect",
-    Interrupted: "shut_down",
-}
 
 
 @define

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from aiohttp import ClientSession, web
 
 from streamkit.events import ProviderFailed
-from streamkit.gateway.attempts import failed_outcome
+from streamkit.gateway.outcomes import failed_outcome
 from streamkit.gateway.record import LegOutcome, Record
 from streamkit.gateway.routing import Leg, Route
 from streamkit.web.counts import Count, count_response
