@@ -8,6 +8,8 @@ from typing import Any, Final
 from benchmarks.gateway.findings import FINDINGS, TITLES, Finding
 from benchmarks.gateway.measures import Seen
 
+#: The load average of a machine that has nothing else to do.
+QUIET: Final = 0.5
 HEAD: Final = """\
 <!-- Written by `make bench-gateway`. -->
 # What the gateway costs, adds and bears
@@ -48,6 +50,8 @@ def page(facts: Mapping[str, Any], seen: Mapping[str, Seen]) -> str:
         f"{facts['cores']} cores ({facts['processor']}), {facts['python']}, aiohttp {facts['packages']['aiohttp']}; "
         f"load average before it {facts['load_1_min']:.1f}."
     )
+    if facts["load_1_min"] > QUIET:
+        told += "\n**Others were at work on it meanwhile, so that these figures are provisional.**"
     text = HEAD.format(machine=told)
     for name, lines in FINDINGS.items():
         if name in seen:

@@ -4,7 +4,7 @@ It reads, translates, counts, times and bounds nothing. What the gateway costs m
 its port.
 
 asyncio asks for 256 KiB for each read. glibc maps and unmaps them each time, until the process has freed a larger block: an
-eighth of what this relay costs. ``warm``: it has freed one.
+eighth to a quarter of what this relay costs. ``warm``: it has freed one.
 """
 
 from __future__ import annotations

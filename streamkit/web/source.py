@@ -45,7 +45,7 @@ DEFAULT_TIMEOUTS = Timeouts()
 DRAIN_S: Final = 1.0
 #: What is read of an upstream at once. Each stage has what it made of a read until the client took it, so that 100 clients
 #: that read slowly take 140 MiB, 100 of which is unsent; with asyncio's own 256 KiB they take 340, and a flood of small
-#: events twice the CPU. Less than 128 KiB, glibc maps no memory for each read, which costs a plain relay an eighth.
+#: events twice the CPU. Below 128 KiB, glibc maps no memory for each read, which takes an eighth of a plain relay's CPU.
 READ_BYTES: Final = 32 * 1024
 #: The longest whole answer: images and long reasoning pass 1 MiB.
 ANSWER_BYTES: Final = 64 * 1024 * 1024
