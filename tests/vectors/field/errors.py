@@ -60,7 +60,7 @@ CASES = (
         forms=(
             chat(
                 RAW, name="nothing but the error", stop=None, fault="NotThisDialect",
-                to={"anthropic": failed(error=f"not an event stream: found a JSON body ({RAW.decode()!r}) (at byte 0)", losses=DETAIL)},
+                to={"anthropic": failed(error="not an event stream: found a JSON body", losses=DETAIL)},
             ),
             chat(
                 sse(said("Hi")) + RAW + b"\n", name="behind text", text="Hi", stop=None, provider_error="too long", repairs={"sse_bare_json": 1},
@@ -127,7 +127,7 @@ CASES = (
         forms=(
             chat(
                 said("Hi"), b'{"choices":[{', STOP, DONE, text="Hi", stop=None, fault="BrokenFrame",
-                to={"anthropic": failed(Text("Hi"), error="""no JSON: '{"choices":[{' (at byte 165)""", losses=DETAIL)},
+                to={"anthropic": failed(Text("Hi"), error="no JSON", losses=DETAIL)},
             ),
         ),
     ),
