@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.vectors.field.case import OUTSIDE, WAITS, Elsewhere
+from tests.vectors.field.case import OUTSIDE, Elsewhere
 
 CASES = (
     Elsewhere(
@@ -26,7 +26,7 @@ CASES = (
     Elsewhere(
         number=69, refs="traceloop/openllmetry#4394",
         cause="the end of the HTTP body is left unread behind `[DONE]`, and the connection can't be used again",
-        does="Reading goes on to the end of the body, and the connection is used again.",
+        does="Reading goes on to the end of the body, and the connection is used again; a body that stays open is left a second later.",
         covered_by="tests/gateway/test_connections.py::test_a_connection_is_used_again_after_a_stream",
     ),
     Elsewhere(
@@ -86,8 +86,8 @@ CASES = (
     Elsewhere(
         number=123, refs="dstack#4269; c8s#140",
         cause="a hop that collects events: late first bytes, then clumps",
-        does="A measure of clumping beside the time to the first byte.",
-        covered_by=WAITS + "benchmarks",
+        does="Each read is written on at once. The gateway's benchmark has a clumping index beside the time to the first byte.",
+        covered_by="tests/gateway/test_keep_alive.py::test_nginx_holds_nothing_back",
     ),
     Elsewhere(
         number=124, refs="starlette#2753",
