@@ -1,8 +1,9 @@
 """Content blocks for dialects whose readers want one open at a time: what waits, what may be closed, in which order.
 
 Blocks stand in a queue in the order they were first mentioned. The first is open and written as it grows; what belongs to
-the others is held back. When another block waits, the open one is closed as soon as it may be: text and thinking at once, a
-call when it has ended or when its text is one complete object other than ``{}`` (which may be a prefix).
+the others is held back, and of a call leaves as one delta when its block opens, since all of it leaves then. When another
+block waits, the open one is closed as soon as it may be: text and thinking at once, a call when it has ended or when its text
+is one complete object other than ``{}`` (which may be a prefix).
 
 How a start, a delta and a stop look is the dialect's; so is the index that a block gets when it opens.
 
@@ -19,7 +20,7 @@ from attrs import define, field
 
 from streamkit.errors import HeldTooLong
 from streamkit.limits import Limits
-from streamkit.tool_calls.text_buffer import LazyScanner
+from streamkit.tool_calls.text_buffer import LazyScanner, TextBuffer
 
 #: Characters of a call's arguments that tell ``{}`` from a larger object.
 BEGINNING = 16
@@ -48,6 +49,7 @@ class Block:
     ended: bool = False  #: nothing more will come
     closed: bool = False
     held: list[bytes] = field(factory=list)  #: deltas, as JSON, that wait for the block to open
+    waiting: TextBuffer | None = None  #: a call's arguments that do
     #: Written whole, right before the stop, where the dialect has signatures.
     signature: list[str] = field(factory=list)
     signer: str = ""  #: the vendor of the signature, if it is another's
@@ -133,14 +135,27 @@ class BlockQueue:
 
     def arguments(self, block: Block, fragment: str) -> None:
         """A fragment of a call's arguments."""
+        if block is not self._open:  # of four interleaved calls three wait: their fragments cost a third of the others
+            self.hold(len(fragment))
+            self._wait(block, fragment)
+            return
+        self._write_arguments(block, fragment)
+        if self._queue and fragment[-1:] in OBJECT_ENDS:
+            self._advance()
+
+    def _wait(self, block: Block, text: str) -> None:
+        if block.waiting is None:
+            block.waiting = TextBuffer()
+        block.waiting.append(text)
+
+    def _write_arguments(self, block: Block, text: str) -> None:
+        """Arguments of the open block."""
         if block.scanner is None:
             block.scanner = LazyScanner(self.limits.json_depth)
-        block.scanner.append(fragment)
+        block.scanner.append(text)
         if len(block.beginning) < BEGINNING:
-            block.beginning += fragment[:BEGINNING]
-        self.delta(block, self.arguments_delta(fragment))
-        if block is self._open and self._queue and fragment[-1:] in OBJECT_ENDS:
-            self._advance()
+            block.beginning += text[:BEGINNING]
+        self.write_delta(block, self.arguments_delta(text))
 
     def is_alone(self, block: Block | None) -> bool:
         """Whether a block is open and none waits."""
@@ -152,28 +167,30 @@ class BlockQueue:
         It does if the open block may close in between, or if too much is held. The rest goes a whole call at a time, in a
         third of the time.
         """
-        held, whole = 0, {call: "".join(texts) for call, (_, texts) in of_calls.items()}
-        deltas: list[tuple[Block, list[bytes], str]] = []
-        for call, (block, texts) in of_calls.items():
-            if block.closed or block.scanner is None or len(block.beginning) < BEGINNING or not self.arguments_template:
-                return False
-            written = deltas_of(self.arguments_template, texts)
-            if block is not self._open:
-                held += sum(map(len, written))
-            deltas.append((block, written, whole[call]))
+        if not self.arguments_template or any(block.closed for block, _ in of_calls.values()):
+            return False
+        waiting = [(block, "".join(texts)) for block, texts in of_calls.values() if block is not self._open]
+        held = sum(len(text) for _, text in waiting)
         if held + self._held_chars > self.limits.held_chars:
             return False
-        for block, _, text in deltas:
-            if block is self._open and self._queue and block.scanner is not None and not block.scanner.grows_open(text):
+        for block, texts in of_calls.values():
+            if block is self._open and not self._write_run(block, texts):
                 return False
         self._held_chars += held
-        for block, written, text in deltas:
-            if block.scanner is not None and not (block is self._open and self._queue):
-                block.scanner.append(text)
-            if block is self._open:
-                self.write_deltas(block, written)
-            else:
-                block.held += written
+        for block, text in waiting:
+            self._wait(block, text)
+        return True
+
+    def _write_run(self, block: Block, texts: list[str]) -> bool:
+        """Fragments of the open call; False, and nothing is done, if it may close in between."""
+        if block.scanner is None or len(block.beginning) < BEGINNING:
+            return False
+        text = "".join(texts)
+        if not self._queue:
+            block.scanner.append(text)
+        elif not block.scanner.grows_open(text):
+            return False
+        self.write_deltas(block, deltas_of(self.arguments_template, texts))
         return True
 
     def delta(self, block: Block, delta: bytes) -> None:
@@ -235,6 +252,10 @@ class BlockQueue:
             self._held_chars -= len(delta)
             self.write_delta(block, delta)
         block.held.clear()
+        if block.waiting is not None:
+            text, block.waiting = block.waiting.take(), None
+            self._held_chars -= len(text)
+            self._write_arguments(block, text)
 
     def _close(self) -> None:
         block, self._open = self._open, None

@@ -225,16 +225,22 @@ class SSEParser:
         Many streams are nothing else. It agrees with ``_read``; with it an event costs a quarter less.
         """
         at, last_id = self._at, self._id
-        count = 0
-        for line, blank in zip(lines[::2], lines[1::2]):  # noqa: B905 - a last line alone is left to ``_read``
-            if blank or line[:6] != b"data: " or len(line) > self._cap:
+        first = len(frames)
+        blanks = lines[1::2]
+        whole = lines[: 2 * len(blanks) : 2]  # a last line alone is left to ``_read``
+        if any(blanks):  # asked of all at once: one by one takes a sixth more
+            whole = whole[: next(number for number, line in enumerate(blanks) if line)]
+        if not whole or max(map(len, whole)) > self._cap:
+            return lines
+        for line in whole:
+            if line[:6] != b"data: ":
                 break
             frames.append(Frame(line[6:], at, "message", last_id))
             at += len(line) + 2 * width
-            count += 2
+        count = len(frames) - first
         if count:
             self._at = self.boundary = at
-        return lines[count:]
+        return lines[2 * count :]
 
     def _read(self, lines: list[bytes], width: int, frames: list[Frame]) -> None:
         """Whole lines whose line ends are ``width`` bytes long (§9.2.6)."""

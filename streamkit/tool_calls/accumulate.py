@@ -103,8 +103,14 @@ class ToolCallAccumulator:
     def feed(self, events: Sequence[WireEvent | DeltaRun], /) -> list[Event]:
         out: list[Any] = []
         self._out = out
-        if len(events) == 1 and type(events[0]) is ToolCallDelta and self._grown(events[0]):
-            return out
+        if len(events) == 1:  # as nearly always at one event a read: half of the time
+            event = events[0]
+            kind = type(event)
+            if kind is ToolCallDelta:
+                if self._grown(cast("ToolCallDelta", event)):
+                    return out
+            elif (kind is TextDelta or kind is ReasoningDelta) and self.report.spoken and not self._failed:
+                return cast("list[Event]", events)
         if len(events) > FEW:
             run = whole_run(events)
             if run is not None and not self._failed and self._grow_together(run):
