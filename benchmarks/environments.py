@@ -84,15 +84,15 @@ def install(environment: Environment) -> None:
         if npm is None:
             raise CannotInstall("npm is not installed")
         (environment.folder / "package.json").write_text('{"private": true, "type": "module"}\n', "utf-8")
-        _run([npm, "install", "--no-audit", "--no-fund", "--save-exact", *environment.requirements], environment.folder)
+        run([npm, "install", "--no-audit", "--no-fund", "--save-exact", *environment.requirements], environment.folder)
     else:
-        _run([sys.executable, "-m", "venv", str(environment.folder)], FOLDER)
+        run([sys.executable, "-m", "venv", str(environment.folder)], FOLDER)
         pip = [str(environment.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        _run([*pip, *environment.requirements], FOLDER)
+        run([*pip, *environment.requirements], FOLDER)
     environment.done.write_text(json.dumps(environment.requirements), "utf-8")
 
 
-def _run(command: list[str], folder: Path) -> None:
+def run(command: list[str], folder: Path) -> None:
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:

@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamkit import collect, transcode
+from streamkit import collect, replay, transcode
 from streamkit.bodies import decode_request, encode_request
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.base import Encoding
 from streamkit.events import ToolCallArguments, ToolCallFinished, ToolCallStarted
 from streamkit.identifiers import portable_name
 from streamkit.messages import Choice, Response, Tool, ToolCall
@@ -140,27 +142,9 @@ async def test_the_recipe_restores_what_the_request_had_to_rewrite():
 
 def anthropic(calls):
     """A stream of those calls, as the API writes it."""
-    start = {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "model": "m",
-        "content": [],
-        "stop_reason": None,
-        "stop_sequence": None,
-        "usage": {"input_tokens": 1, "output_tokens": 1},
-    }
-    events = [("message_start", {"message": start})]
-    for index, (name, arguments) in enumerate(calls):
-        block = {"type": "tool_use", "id": f"toolu_{index}", "name": name, "input": {}}
-        events.append(("content_block_start", {"index": index, "content_block": block}))
-        delta = {"type": "input_json_delta", "partial_json": arguments}
-        events.append(("content_block_delta", {"index": index, "delta": delta}))
-        events.append(("content_block_stop", {"index": index}))
-    events.append(
-        ("message_delta", {"delta": {"stop_reason": "tool_use", "stop_sequence": None}, "usage": {"output_tokens": 9}})
+    parts = [ToolCall(index, f"toolu_{index}", *call) for index, call in enumerate(calls)]
+    said = Response(
+        "anthropic", id="msg_1", model="m", choices=[Choice(parts=parts, stop_reason="tool_calls")], clean=True
     )
-    events.append(("message_stop", {}))
-    return b"".join(
-        b"event: %b\ndata: %b\n\n" % (kind.encode(), orjson.dumps({"type": kind, **data})) for kind, data in events
-    )
+    encoder = DIALECTS["anthropic"].encoder(Encoding(), StreamReport())
+    return encoder.feed(list(replay(said))) + encoder.finish()

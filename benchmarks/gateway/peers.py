@@ -20,7 +20,7 @@ from typing import Any, Final, Literal
 
 from attrs import field, frozen
 
-from benchmarks.environments import FOLDER, CannotInstall, Environment, _run, install
+from benchmarks.environments import FOLDER, CannotInstall, Environment, install, run
 from benchmarks.gateway.process import Server, running
 
 START_S: Final = 120.0
@@ -124,7 +124,7 @@ def make(environment: Environment) -> None:
     environment.folder.mkdir(parents=True)
     package = {"private": True, "type": "module", "overrides": OVERRIDES[environment.name]}
     (environment.folder / "package.json").write_text(json.dumps(package), "utf-8")
-    _run([npm, "install", "--no-audit", "--no-fund", "--save-exact", *environment.requirements], environment.folder)
+    run([npm, "install", "--no-audit", "--no-fund", "--save-exact", *environment.requirements], environment.folder)
     environment.done.write_text(json.dumps(environment.requirements), "utf-8")
 
 

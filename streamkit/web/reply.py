@@ -30,6 +30,7 @@ from streamkit.dialects.base import Encoding
 from streamkit.dialects.encoding import failure_from
 from streamkit.events import ProviderFailed, StreamEnded
 from streamkit.http_errors import encode_error
+from streamkit.limits import MIB
 from streamkit.pipeline import Pipe
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
@@ -40,7 +41,6 @@ from streamkit.web.upstream.hiding import Cut, without_keys
 from streamkit.web.watch import Gone, Watch, bound_unsent
 
 log = logging.getLogger("streamkit.web")
-MIB: Final = 1024 * 1024
 #: What is held of a stream in which the model says nothing; behind it the client gets it after all.
 HELD_BYTES: Final = 64 * 1024
 
