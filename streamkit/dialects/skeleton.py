@@ -6,8 +6,9 @@ the framing included::
     data: {"id":"c1","choices":[{"index":0,"delta":{"content":|" the"|},"finish_reason":null}]}\n\n
 
 Bytes that are skeleton, JSON string, skeleton are the same document with another string in it: JSON is deterministic, so the
-match proves it. The holes of a read are parsed together, as one array. A tab stands between its items: raw in a string it is
-no JSON, so that no hole can reach into the next, and there must be as many items as holes.
+match proves it. The holes of a read are parsed together, as one array. A **mark** of white space stands between its items, and
+another in the place of each part between two holes of an event: raw in a string it is no JSON, so that no hole can reach into
+the next. The marks must be there in the order of the parts, and as many items as holes, each a string or a number.
 
 What a document means is not said here: a skeleton is proved, and forgotten, where the decoder is (``run_reader.py``).
 
@@ -26,6 +27,9 @@ STRINGS: frozenset[Kind] = frozenset({"text", "pad"})
 #: From so many events in a text on, the way of cutting that is made for many pays.
 _MANY = 4
 _QUOTE = b'"'
+#: The mark between two events. Those between holes end with CR; none of them begins another.
+_MARK = b"\t"
+_NO_MARKS = bytes(set(range(256)) - set(b"\t\r\n"))
 
 
 class Skeleton:
@@ -34,7 +38,9 @@ class Skeleton:
     The last part has a line end.
     """
 
-    __slots__ = ("_at", "_between", "_break", "_ends", "_head", "_hole", "_kinds", "_mids", "_size", "_steps", "_tail")
+    __slots__ = (
+        "_at", "_between", "_break", "_ends", "_head", "_hole", "_kinds", "_marked", "_marks", "_mids", "_size", "_steps", "_tail",
+    )  # fmt: skip
 
     def __init__(self, parts: list[bytes], kinds: list[Kind]) -> None:
         self._head, *self._mids, self._tail = parts
@@ -43,6 +49,9 @@ class Skeleton:
         #: What ends each hole but the last, and what the hole is.
         self._steps = list(zip([*self._mids, b""], kinds, strict=True))
         self._between = self._tail + self._head
+        #: The mark of each part between holes, and all marks of an event in their order.
+        self._marked = [(mid, b"," + b"\n" * number + b"\r") for number, mid in enumerate(self._mids)]
+        self._marks = b"".join(mark[1:] for _, mark in self._marked) + _MARK
         #: The first line end behind the holes: an offset in the tail.
         self._break = self._tail.index(b"\n")
         # An event in lines: how many they are, which of them has the holes, and where.
@@ -107,17 +116,27 @@ class Skeleton:
         return columns or [[] for _ in self._kinds], size, bool(holes)
 
     def _columns(self, holes: list[bytes]) -> list[list[Any]] | None:
-        """The values in each of the holes of these events; None if one of them has another kind of value, or none."""
+        """The values in each of the holes of these events; None if one of them has another kind of value, or none.
+
+        There is no LF in ``holes``.
+        """
         if not holes:
             return None
-        columns = []
+        flat = (b"," + _MARK).join(holes)
+        if b"\r" in flat:  # white space for JSON, and a line end for an event stream
+            return None
+        if self._marked:  # all at once: a sixth of the time of cutting one hole after the other
+            for mid, mark in self._marked:
+                flat = flat.replace(mid, mark)
+            if flat.translate(None, _NO_MARKS) + _MARK != self._marks * len(holes):
+                return None
         try:
-            for mid in self._mids:
-                pairs = [hole.split(mid, 1) for hole in holes]
-                columns.append([before for before, _ in pairs])
-                holes = [after for _, after in pairs]
-            columns.append(holes)
-            return list(map(_values, columns, self._kinds))
+            values = orjson.loads(b"[%b]" % flat)
+            width = len(self._kinds)
+            if len(values) != width * len(holes):
+                return None
+            columns = [values[number::width] for number in range(width)]
+            return columns if all(map(_are, columns, self._kinds)) else None
         except (ValueError, TypeError):
             return None
 
@@ -135,32 +154,21 @@ class Skeleton:
         return found, ends
 
     def _cut_many(self, text: bytes) -> tuple[list[bytes], int] | None:
-        """The same in two passes over the bytes, a third of the time; None if there is anything else between the events.
+        """The same in a few passes over the bytes, a quarter of the time; None if there is anything else between the events.
 
-        Between two events stand all line ends of one. So if there are as many of these places as events but one, and no line
-        end beyond theirs, there is none in a hole, and nothing else between.
+        Lines are cut as if all were well, and put together again: if that gives the text, all was well.
         """
         size = text.rfind(self._tail) + len(self._tail)
         text = text[:size]
         lines = text.split(b"\n")
-        count, more = divmod(len(lines) - 1, self._ends)
-        if more or not count or text.count(self._between) != count - 1:
-            return None
-        return [line[self._hole] for line in lines[self._at : -1 : self._ends]], size
+        holes = [line[self._hole] for line in lines[self._at : -1 : self._ends]]
+        whole = self._head + self._between.join(holes) + self._tail
+        return (holes, size) if whole == text else None
 
 
-def _values(holes: list[bytes], kind: Kind) -> list[Any]:
-    """The JSON values in ``holes``. Raises ValueError or TypeError if one is empty, or none of its kind."""
-    joined = b",\t".join(holes)
-    if b"\r" in joined:  # white space for JSON, and a line end for an event stream
-        raise ValueError("a line end in a hole")
-    values: list[Any] = orjson.loads(b"[%b]" % joined)
-    if len(values) != len(holes):
-        raise ValueError("another number of values than of holes")
+def _are(values: list[Any], kind: Kind) -> bool:
+    """Whether all ``values`` are of this kind. Raises TypeError for some that are not."""
     if kind in STRINGS:
-        "".join(values)  # raises TypeError
-        if "" in values:
-            raise ValueError("an empty string, which decoders take for none")
-    elif set(map(type, values)) != {int}:
-        raise TypeError("a number that is no whole one")
-    return values
+        "".join(values)
+        return "" not in values  # decoders take it for none
+    return set(map(type, values)) == {int}

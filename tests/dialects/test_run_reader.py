@@ -188,6 +188,16 @@ def test_a_string_that_begins_in_one_hole_and_ends_in_the_next_is_no_string():
         check("openai-chat", sse(*good, *[text(hole) for hole in holes], *good, *LAST), ways=6)
 
 
+@pytest.mark.parametrize("wrong", [(0, 2), (2, 0), (0, 0), (0, 1, 2), (3, 0, 0)])
+@pytest.mark.usefixtures("eager")
+def test_a_part_between_holes_stands_once_in_each_event(wrong):
+    """As many parts as events, and as many strings as holes, but not in the right places."""
+    part = b'},"finish_reason":null}],"obfuscation":'
+    good = [text(b'"ab%d"' % number, b',"obfuscation":"p"') for number in range(4)]
+    odd = [HEAD + b'{"content":' + part.join([b'"x"', b'"y"', b'"z"', b'"w"'][: times + 1]) + b"}" for times in wrong]
+    check("openai-chat", sse(*good, *odd, *good, *LAST), ways=6)
+
+
 @pytest.mark.parametrize("index", INDICES)
 @pytest.mark.usefixtures("eager")
 def test_whatever_stands_for_an_index_is_read_as_by_frames(index):
