@@ -28,10 +28,10 @@ from streamkit.report import StreamReport
 from streamkit.tool_calls.delta_run import Delta, DeltaRun, delta_like
 
 #: How many bytes are decoded frame by frame before the next attempt to find a skeleton, at least and at most.
-LEAST_BYTES: Final = 2048
+LEAST_BYTES: Final = 512
 MOST_BYTES: Final = 1024 * 1024
 #: A skeleton that was good for fewer was not worth its proof.
-WORTH_BYTES: Final = 16 * 1024
+WORTH_BYTES: Final = 4 * 1024
 #: If an event that only the decoder can read comes after fewer, the skeleton was not worth it either.
 ODD_BYTES: Final = 4096
 #: Longer reads are read in pieces, so that what is looked at again after a failure is bounded.
@@ -74,7 +74,7 @@ class Proved:
     model: Delta
     text: int  #: which hole has the text
     index: int | None  #: which hole has the index of the call
-    state: dict[str, Any]  #: of the decoder
+    state: bytes  #: of the decoder
 
 
 class RunReader:
@@ -221,7 +221,7 @@ class RunReader:
         self._due -= len(piece)
         out += self._plain.feed(piece)
         self.fault = self._plain.fault
-        if self._proved is not None and self._decoder.snapshot() != self._proved.state:
+        if self._proved is not None and self._decoder.state() != self._proved.state:
             self._proved = None
         if self._due <= 0 and self.fault is None:
             self._due = self._next_wait()

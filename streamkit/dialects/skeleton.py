@@ -39,7 +39,8 @@ class Skeleton:
     """
 
     __slots__ = (
-        "_at", "_between", "_break", "_ends", "_head", "_hole", "_kinds", "_marked", "_marks", "_mids", "_size", "_steps", "_tail",
+        "_at", "_between", "_break", "_ends", "_head", "_hole", "_kinds", "_marked", "_marks", "_mids", "_size", "_steps",
+        "_tail",
     )  # fmt: skip
 
     def __init__(self, parts: list[bytes], kinds: list[Kind]) -> None:

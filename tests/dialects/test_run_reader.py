@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import pytest
-from attrs import asdict, evolve
+from attrs import asdict, evolve, fields, has
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,6 +42,15 @@ def reader_of(dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMIT
     return stage.make_with(Stage("parse", lambda report: named.parser(limits, report)), report)
 
 
+def plain(value: Any) -> Any:
+    """What a value says, for classes that are equal to themselves alone."""
+    if has(type(value)):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(type(value))}
+    if isinstance(value, dict):
+        return [(plain(key), plain(member)) for key, member in value.items()]
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 def told(machine: Any, parser: Any, decoder: Any, report: StreamReport, reads: list[bytes]):
     """All that reading gives and leaves behind."""
     events = []
@@ -56,7 +65,11 @@ def told(machine: Any, parser: Any, decoder: Any, report: StreamReport, reads: l
     if fault is not None:  # the parser may have read on, and counted
         facts = {}
     else:
-        facts |= {"boundary": parser.boundary, "id": getattr(parser, "last_event_id", ""), "state": decoder.snapshot()}
+        facts |= {
+            "boundary": parser.boundary,
+            "id": getattr(parser, "last_event_id", ""),
+            "state": plain(decoder.snapshot()),
+        }
     return events, (type(fault), str(fault), getattr(fault, "offset", None)), facts
 
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
-from attrs import define, field, fields, frozen
+from attrs import define, field, frozen
 
 from streamkit.dialects.decoding import FrameDecoder, said
 from streamkit.dialects.opaque import unseal
@@ -76,7 +76,6 @@ DELTA_FIELDS: Final = frozenset(
 @define(eq=False)
 class Part:
     block: int
-    chars: int = 0  #: of its text, so far
     annotations: int = 0  #: how many came
     logprobs: bool = False  #: some came
     differs: bool = False  #: counted once
@@ -105,9 +104,6 @@ HOLES: Final = re.compile(
 )
 
 
-ITEM_FIELDS: Final = [field.name for field in fields(Item)]
-
-
 class TextReader(FrameDecoder):
     """The part of the decoder that reads the parts of items."""
 
@@ -119,19 +115,15 @@ class TextReader(FrameDecoder):
         self._labels = 0
         self._text = 0  # the block of the latest text
         self.signature: Opaque | None = None  #: of the next call: it stands before it
-        self._grown: Part | None = None  # the part that grew last by a run
+        self._chars: dict[int, int] = {}  # of the text so far, by block
 
     def snapshot(self) -> dict[str, Any]:
-        """Items by what they say, since an item is equal to itself alone; how long their texts are decides nothing."""
-        numbers: dict[int, int] = {}
-        return {name: _told(value, numbers) for name, value in super().snapshot().items() if name != "_grown"}
+        """How long the texts are decides nothing about a delta."""
+        return {name: value for name, value in super().snapshot().items() if name != "_chars"}
 
     def ran(self, model: Any, chars: int) -> None:
         if isinstance(model, TextDelta | ReasoningDelta | RefusalDelta):
-            if self._grown is None or self._grown.block != model.block:
-                parts = (part for item in self.items_at.values() for part in item.parts.values())
-                self._grown = next(part for part in parts if part.block == model.block)
-            self._grown.chars += chars
+            self._chars[model.block] = self._chars.get(model.block, 0) + chars
 
     def find(self, document: dict[str, Any], kind: str) -> Item:
         """The item that an event names; one is opened if there is none."""
@@ -228,7 +220,7 @@ class TextReader(FrameDecoder):
             self.out.append(Aside(VENDOR, "unknown_event", f"content.{kind}", found, block=block))
 
     def _say(self, part: Part, speech: Speech, text: str) -> None:
-        part.chars += len(text)
+        self._chars[part.block] = self._chars.get(part.block, 0) + len(text)
         self.out.append(speech.event(text, part.block))
 
     def _rest(self, part: Part, speech: Speech, found: dict[str, Any]) -> None:
@@ -240,9 +232,10 @@ class TextReader(FrameDecoder):
 
     def _whole_text(self, part: Part, speech: Speech, text: str) -> None:
         """The whole text of a part: said if nothing of it was; else it can only be compared."""
-        if text and not part.chars:
+        came = self._chars.get(part.block, 0)
+        if text and not came:
             self._say(part, speech, text)
-        elif text and len(text) != part.chars and not part.differs:
+        elif text and len(text) != came and not part.differs:
             part.differs = True
             self.report.repair("whole_differs")
 
@@ -265,7 +258,7 @@ class TextReader(FrameDecoder):
         if sealed is not None and sealed.kind == "text":
             self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, self._text, "text"))
             return
-        own = next((part.block for part in reversed(item.parts.values()) if part.chars), None)
+        own = next((part.block for part in reversed(item.parts.values()) if self._chars.get(part.block)), None)
         block = self.block_of(item) if own is None else own
         if sealed is None:
             kind = ReasoningOpaque if own is None else ReasoningSignature
@@ -276,20 +269,6 @@ class TextReader(FrameDecoder):
             self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, block))
         else:
             self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, block, "text"))
-
-
-def _told(value: Any, numbers: dict[int, int]) -> Any:
-    """What a value of the decoder's says, to be compared: an item by its number and, at first, by what is known of it."""
-    if isinstance(value, Item):
-        if id(value) in numbers:
-            return numbers[id(value)]
-        number = numbers[id(value)] = len(numbers)
-        return number, [_told(getattr(value, name), numbers) for name in ITEM_FIELDS]
-    if isinstance(value, Part):
-        return value.block, value.annotations, value.logprobs, value.differs
-    if isinstance(value, dict):
-        return [(_told(key, numbers), _told(member, numbers)) for key, member in value.items()]
-    return value
 
 
 def placeless(document: dict[str, Any]) -> dict[str, Any]:
