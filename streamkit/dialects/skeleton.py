@@ -10,7 +10,7 @@ match proves it. The holes of a read are parsed together, as one array. A **mark
 another in the place of each part between two holes of an event: raw in a string it is no JSON, so that no hole can reach into
 the next. The marks must be there in the order of the parts, and as many items as holes, each a string or a number.
 
-What a document means is not said here: a skeleton is proved, and forgotten, where the decoder is (``run_reader.py``).
+What a document means is not said here: a skeleton is proved, and forgotten, where the decoder is (``proof.py``).
 
 Source: design.md §9; RFC 8259 §2, §7.
 """
@@ -35,7 +35,7 @@ _NO_MARKS = bytes(set(range(256)) - set(b"\t\r\n"))
 class Skeleton:
     """The bytes of one event around its holes: of ``parts`` there is one more than of ``kinds``, which name the holes.
 
-    The last part has a line end.
+    Only if the last part has a line end, events can be cut out of text.
     """
 
     __slots__ = (
@@ -54,7 +54,7 @@ class Skeleton:
         self._marked = [(mid, b"," + b"\n" * number + b"\r") for number, mid in enumerate(self._mids)]
         self._marks = b"".join(mark[1:] for _, mark in self._marked) + _MARK
         #: The first line end behind the holes: an offset in the tail.
-        self._break = self._tail.index(b"\n")
+        self._break = self._tail.find(b"\n")
         # An event in lines: how many they are, which of them has the holes, and where.
         self._ends = self._between.count(b"\n")
         self._at = self._head.count(b"\n")
@@ -103,7 +103,20 @@ class Skeleton:
         if not text.startswith(self._head):
             return None
         found = self._cut_many(text) if len(text) > _MANY * len(self._between) else None
-        holes, size = found or self._cut(text)
+        return self._values(*(found or self._cut(text)))
+
+    def read_payloads(self, payloads: list[bytes]) -> tuple[list[list[Any]], int, bool] | None:
+        """The same of the payloads of frames: those that the list begins with, and their size."""
+        head, tail, least = self._head, self._tail, len(self._between)
+        holes = []
+        for payload in payloads:
+            if len(payload) < least or not (payload.startswith(head) and payload.endswith(tail)):
+                break
+            holes.append(payload[len(head) : len(payload) - len(tail)])
+        return self._values(holes, sum(map(len, holes)) + len(holes) * least) if holes else None
+
+    def _values(self, holes: list[bytes], size: int) -> tuple[list[list[Any]], int, bool]:
+        """What is in ``holes``, as far as it is good; events of so many bytes have them."""
         if (columns := self._columns(holes)) is not None:
             return columns, size, False
         good, bad = 0, len(holes)  # so many from the first are good, so many are not
@@ -117,14 +130,11 @@ class Skeleton:
         return columns or [[] for _ in self._kinds], size, bool(holes)
 
     def _columns(self, holes: list[bytes]) -> list[list[Any]] | None:
-        """The values in each of the holes of these events; None if one of them has another kind of value, or none.
-
-        There is no LF in ``holes``.
-        """
+        """The values in each of the holes of these events; None if one of them has another kind of value, or none."""
         if not holes:
             return None
         flat = (b"," + _MARK).join(holes)
-        if b"\r" in flat:  # white space for JSON, and a line end for an event stream
+        if b"\r" in flat or b"\n" in flat:  # white space for JSON; here a mark, and for an event stream a line end
             return None
         if self._marked:  # all at once: a sixth of the time of cutting one hole after the other
             for mid, mark in self._marked:

@@ -10,9 +10,11 @@ from attrs import asdict, evolve, fields, has
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamkit.dialects import DIALECTS, decode, run_reader
+from streamkit.dialects import DIALECTS, decode, proof
 from streamkit.dialects.base import Encoding
-from streamkit.dialects.run_reader import DecodeStage, RunReader
+from streamkit.dialects.decoding import FrameDecoder
+from streamkit.dialects.proof import Prover
+from streamkit.dialects.run_reader import DecodeStage
 from streamkit.events import ChoiceStarted, ReasoningDelta, ResponseFinished, ResponseStarted, StreamEnded, TextDelta
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Chain, Stage, pipe
@@ -32,8 +34,8 @@ READ = [
 @pytest.fixture
 def eager(monkeypatch):
     """A proof after each event, so that short streams are read by skeletons too."""
-    monkeypatch.setattr(run_reader, "LEAST_BYTES", 1)
-    monkeypatch.setattr(run_reader, "MOST_BYTES", 1)
+    monkeypatch.setattr(proof, "LEAST_BYTES", 1)
+    monkeypatch.setattr(proof, "MOST_BYTES", 1)
 
 
 def reader_of(dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMITS) -> Any:
@@ -44,6 +46,8 @@ def reader_of(dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMIT
 
 def plain(value: Any) -> Any:
     """What a value says, for classes that are equal to themselves alone."""
+    if isinstance(value, FrameDecoder):
+        return plain(value.snapshot())
     if has(type(value)):
         return {field.name: plain(getattr(value, field.name)) for field in fields(type(value))}
     if isinstance(value, dict):
@@ -255,8 +259,8 @@ def test_any_mixture_of_chunks_is_read_as_by_frames(pace, blocks, data):
     places = data.draw(st.lists(st.integers(0, len(body)), max_size=6).map(sorted))
     reads = cut_at(body, places)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run_reader, "LEAST_BYTES", pace)
-        patch.setattr(run_reader, "MOST_BYTES", pace)
+        patch.setattr(proof, "LEAST_BYTES", pace)
+        patch.setattr(proof, "MOST_BYTES", pace)
         assert by_runs("openai-chat", reads) == by_frames("openai-chat", reads)
 
 
@@ -316,8 +320,8 @@ def test_an_event_longer_than_the_pace_is_read_once():
 
 def test_frames_that_no_skeleton_fits_are_tried_ever_less_often(monkeypatch):
     tried = []
-    prove = RunReader._prove
-    monkeypatch.setattr(RunReader, "_prove", lambda self, *a: tried.append(1) or prove(self, *a))
+    prove = Prover.prove
+    monkeypatch.setattr(Prover, "prove", lambda self, *a: tried.append(1) or prove(self, *a))
     body = sse(*[text(b'"a"', b',"usage":{"prompt_tokens":1,"completion_tokens":%d}' % n) for n in range(5000)])
     by_runs("openai-chat", cut_at(body, list(range(0, len(body), 65536))[1:]))
     assert 3 < len(tried) < 16
@@ -325,8 +329,8 @@ def test_frames_that_no_skeleton_fits_are_tried_ever_less_often(monkeypatch):
 
 def test_a_bad_hole_in_every_tenth_frame_does_not_cost_a_proof_each(monkeypatch):
     tried = []
-    prove = RunReader._prove
-    monkeypatch.setattr(RunReader, "_prove", lambda self, *a: tried.append(1) or prove(self, *a))
+    prove = Prover.prove
+    monkeypatch.setattr(Prover, "prove", lambda self, *a: tried.append(1) or prove(self, *a))
     body = sse(*[text(b'""' if n % 10 == 0 else b'"a"') for n in range(5000)])
     check("openai-chat", body)
     tried.clear()

@@ -9,6 +9,7 @@ Source: dialects.md §6.1.
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, Final
@@ -57,11 +58,16 @@ class Block:
     server: bool = False  #: a tool's of the provider, where only this vendor understands it
 
 
+#: Where deltas differ (``skeleton.py``); ``p`` is padding.
+HOLES: Final = re.compile(rb'"(?:text|input)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"p"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")')
+
+
 class ContentReader(FrameDecoder):
     """The part of the decoder that reads content blocks."""
 
     dialect = "bedrock"
     vendor = VENDOR
+    holes = HOLES
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
