@@ -52,6 +52,8 @@ OVERHEAD: Final = PRELUDE.size + CHECKSUM.size
 _INTEGERS: Final = {2: Struct("!b"), 3: Struct("!h"), 4: Struct("!i"), 5: Struct("!q")}
 TRUE, FALSE, BYTES, STRING, TIMESTAMP, UUID_BYTES = 0, 1, 6, 7, 8, 9
 _NAME_BYTES: Final = 255
+#: A shorter message is copied for its checksum, in two thirds of the time of a view.
+_COPIED: Final = 4096
 _VALUE_BYTES: Final = 0xFFFF
 
 
@@ -121,12 +123,12 @@ class EventStreamParser:
 
     def _read(self, chunk: bytes, frames: list[Frame]) -> int:
         """Cut whole messages out of ``chunk``; gives the place of the one that is not whole."""
-        view = memoryview(chunk)
         at, size = 0, len(chunk)
+        most_headers, most_payload = self._limits.headers_bytes, self._limits.event_bytes
         self._needed = PRELUDE.size
         while size - at >= PRELUDE.size:
             length, head, checksum = PRELUDE.unpack_from(chunk, at)
-            if crc32(view[at : at + 8]) != checksum:
+            if crc32(chunk[at : at + 8]) != checksum:
                 if not self.boundary:
                     return at  # what it is instead is told once enough of it is there
                 raise self._broken("a message whose first checksum is wrong", chunk[at : at + PRELUDE.size])
@@ -134,30 +136,28 @@ class EventStreamParser:
                 raise self._broken(
                     f"a message of {length} bytes, {head} of them headers", chunk[at : at + PRELUDE.size]
                 )
-            self._check_limits(head, length - head - OVERHEAD)
+            if head > most_headers:
+                raise HeadersTooLong(most_headers, offset=self.boundary)
+            if length - head - OVERHEAD > most_payload:
+                raise EventTooLong(most_payload, offset=self.boundary)
             end = at + length
             if end > size:
                 self._needed = length
                 break
             begin = at + PRELUDE.size + head
-            if crc32(view[at : end - 4]) != CHECKSUM.unpack_from(chunk, end - 4)[0]:
+            rest = chunk[at + 8 : end - 4] if length < _COPIED else memoryview(chunk)[at + 8 : end - 4]
+            if crc32(rest, checksum) != CHECKSUM.unpack_from(chunk, end - 4)[0]:  # that of the first 8 bytes goes on
                 raise self._broken("a message whose checksum is wrong", chunk[begin : end - 4])
             headers = chunk[at + PRELUDE.size : begin]
             if headers != self._raw_headers:
                 self._take_headers(headers)
-            frames.append(Frame(chunk[begin : end - 4], self.boundary, self._event, headers=self._headers))
+            frames.append(Frame(chunk[begin : end - 4], self.boundary, self._event, "", True, self._headers))
             at = end
             self.boundary += length
         return at
 
     def _broken(self, reason: str, what: bytes) -> BrokenFrame:
         return BrokenFrame(reason, what, offset=self.boundary)
-
-    def _check_limits(self, headers: int, payload: int) -> None:
-        if headers > self._limits.headers_bytes:
-            raise HeadersTooLong(self._limits.headers_bytes, offset=self.boundary)
-        if payload > self._limits.event_bytes:
-            raise EventTooLong(self._limits.event_bytes, offset=self.boundary)
 
     def _take_headers(self, raw: bytes) -> None:
         try:
