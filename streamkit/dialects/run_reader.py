@@ -44,8 +44,8 @@ class RunParser(Protocol):
     def may_pass(self, size: int, /) -> bool:
         """Whether an event may begin here, and ``size`` bytes can't break a limit. ``boundary`` is then where it begins."""
 
-    def pass_over(self, size: int, frames: int, /) -> None:
-        """So many bytes were read by somebody else: whole events."""
+    def pass_over(self, size: int, frames: int, /) -> bool:
+        """So many bytes were read by somebody else: whole events. False, and nothing is done, if they may not pass."""
 
     def is_event(self, raw: bytes, /) -> bool:
         """Whether these bytes are one event and nothing beside that the parser would remember."""
@@ -73,8 +73,14 @@ class RunReader:
         if self._held:
             chunk, self._held = self._held + chunk, b""
         proved = self._prover.proved
-        if proved is not None and (event := self._one(chunk, proved)) is not None:
-            return [event]
+        if proved is not None:
+            try:
+                event = proved.one(chunk)
+            except ValueError:
+                event = None
+            if event is not None and self._parser.pass_over(len(chunk), 1):
+                self._prover.ran_one(event)
+                return [event]
         out: list[Any] = []
         if len(chunk) <= PIECE_BYTES:
             self._read(chunk, out)
@@ -148,18 +154,6 @@ class RunReader:
         self._prover.ran(run)
         self._parser.pass_over(size, len(run.texts))
         return text[size:]
-
-    def _one(self, text: bytes, proved: Proved) -> Any:
-        """What ``text`` says if it is one like event and no more; else None, and nothing is done."""
-        try:
-            values = proved.skeleton.read_one(text)
-        except ValueError:
-            return None
-        if values is None or not self._parser.may_pass(len(text)) or (event := proved.delta(values)) is None:
-            return None
-        self._parser.pass_over(len(text), 1)
-        self._prover.ran_one(proved.model, values[proved.text])
-        return event
 
     def _settle(self) -> int:
         """Tell the prover what its skeleton has read; gives where the next piece begins."""

@@ -82,14 +82,17 @@ class NDJSONParser:
         return text.find(b"\n", start) + 1 or -1
 
     def may_pass(self, size: int) -> bool:
-        """Whether a line begins here, and ``size`` bytes can't break a limit."""
+        """Whether a line begins here, and ``size`` bytes can't break a limit. It begins at ``boundary``."""
         return not self._partial and self._object_seen and size <= self._cap and not self._beginning.open
 
-    def pass_over(self, size: int, frames: int) -> None:
-        """``size`` bytes were read by somebody else: ``frames`` whole lines."""
+    def pass_over(self, size: int, frames: int) -> bool:
+        """``size`` bytes were read by somebody else: ``frames`` whole lines. False, and nothing done, if they may not."""
+        if not self.may_pass(size):
+            return False
         self._report.bytes_in += size
         self._report.frames += frames
         self._at = self.boundary = self._at + size
+        return True
 
     @staticmethod
     def is_event(raw: bytes) -> bool:

@@ -146,17 +146,20 @@ class SSEParser:
         return end + 3 if end >= 0 else -1
 
     def may_pass(self, size: int) -> bool:
-        """Whether an event may begin here, and ``size`` bytes can't break a limit."""
+        """Whether an event may begin here, and ``size`` bytes can't break a limit. It begins at ``boundary``."""
         if self._partial or self._begin != _NONE or self._after_cr:
             return False
         return size <= self._cap and not self._beginning.open
 
-    def pass_over(self, size: int, frames: int) -> None:
-        """``size`` bytes were read by somebody else: ``frames`` whole events."""
-        self._report.bytes_in += size
-        self._report.frames += frames
-        self._at += size
-        self.boundary = self._at
+    def pass_over(self, size: int, frames: int) -> bool:
+        """``size`` bytes were read by somebody else: ``frames`` whole events. False, and nothing done, if they may not."""
+        if self._partial or self._begin != _NONE or self._after_cr or size > self._cap or self._beginning.open:
+            return False  # as ``may_pass``, without a call for each event
+        report = self._report
+        report.bytes_in += size
+        report.frames += frames
+        self._at = self.boundary = self._at + size
+        return True
 
     @staticmethod
     def is_event(raw: bytes) -> bool:

@@ -67,9 +67,8 @@ class GeminiParser:
     def may_pass(self, size: int) -> bool:
         return isinstance(self._parser, SSEParser) and self._parser.may_pass(size)
 
-    def pass_over(self, size: int, frames: int) -> None:
-        if isinstance(self._parser, SSEParser):
-            self._parser.pass_over(size, frames)
+    def pass_over(self, size: int, frames: int) -> bool:
+        return isinstance(self._parser, SSEParser) and self._parser.pass_over(size, frames)
 
     def is_event(self, raw: bytes) -> bool:
         return isinstance(self._parser, SSEParser) and self._parser.is_event(raw)

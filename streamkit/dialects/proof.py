@@ -1,0 +1,179 @@
+"""When a skeleton of a stream's frames is looked for, and what proves it.
+
+Theory: a frame says what it says by its bytes and by the decoder's state. A skeleton (``skeleton.py``) is **proved** by
+decoding one frame with probes in its holes: out comes one delta with the probe for its text, nothing is repaired, and the
+decoder's state is what it was. Frames that only differ in the holes then mean the same, and leave the state as it is, so that
+it holds for the next as well. As soon as the state is another, the skeleton is **forgotten**: after a reused index of
+Anthropic's the same bytes belong to another block.
+
+Where frames are not alike, what is tried in vain is bounded: after each failure twice the bytes pass before the next attempt.
+
+Source: design.md §9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, cast
+
+import orjson
+
+from streamkit.dialects.decoding import FrameDecoder
+from streamkit.dialects.single import Reader, single_reader
+from streamkit.dialects.skeleton import STRINGS, Kind, Skeleton
+from streamkit.events import ReasoningDelta, RefusalDelta, TextDelta, ToolCallDelta, WireEvent
+from streamkit.framing.frame import Frame
+from streamkit.report import StreamReport
+from streamkit.tool_calls.delta_run import Delta, DeltaRun, delta_like
+
+#: How many bytes are decoded frame by frame before the next attempt to find a skeleton, at least and at most. A proof takes
+#: as long as decoding ten frames.
+LEAST_BYTES: Final = 512
+MOST_BYTES: Final = 1024 * 1024
+#: A skeleton that was good for fewer was not worth its proof.
+WORTH_BYTES: Final = 4 * 1024
+#: Text that no field of a frame has by chance, and a number in its place.
+PROBE: Final = "\x02probe %d\x03"
+PROBE_NUMBER: Final = 60_000
+#: A frame as raw bytes to the frames that a parser makes of it; None if they are not one.
+Framer: TypeAlias = Callable[[bytes, StreamReport], list[Frame] | None]
+
+
+class Proved:
+    """A skeleton, and what its frames mean."""
+
+    def __init__(
+        self,
+        skeleton: Skeleton,
+        model: Delta,
+        text: int,
+        index: int | None,
+        most: int,
+        state: bytes,
+        one: Reader | None,
+    ) -> None:
+        self.skeleton = skeleton
+        self.model = model
+        self.state = state  #: of the decoder
+        self._text = text  # which hole has the text
+        self._index = index  # which hole has the index of the call
+        self._most = most  # the greatest index
+        #: The delta of a like event alone; None if it is none. Raises ValueError where a hole has no JSON.
+        self.one = one or self._one
+
+    def run(self, columns: list[list[Any]]) -> DeltaRun | None:
+        """The deltas that the values in the holes make; None if an index is none."""
+        texts = columns[self._text]
+        if self._index is None:
+            return DeltaRun(self.model, texts)
+        indices = columns[self._index]
+        if not 0 <= min(indices) <= max(indices) <= self._most:
+            return None
+        if indices.count(indices[0]) == len(indices):
+            return DeltaRun(delta_like(self.model, "", indices[0]), texts)
+        return DeltaRun(self.model, texts, indices)
+
+    def _one(self, event: bytes) -> Any:
+        values = self.skeleton.read_one(event)
+        if values is None:
+            return None
+        index = None if self._index is None else values[self._index]
+        return delta_like(self.model, values[self._text], index) if 0 <= (index or 0) <= self._most else None
+
+
+class Prover:
+    """Keeps the skeleton of a stream, if it has one, and the pace of looking for it."""
+
+    def __init__(self, decoder: FrameDecoder) -> None:
+        self.proved: Proved | None = None
+        self._decoder = decoder
+        self._counts = type(decoder).ran is not FrameDecoder.ran
+        #: Bytes to read plainly before the next proof is tried; how many they were the last time; what a proof was good for.
+        self._due = self._wait = LEAST_BYTES
+        self._served = WORTH_BYTES
+
+    def pace(self) -> int:
+        """How many bytes to decode plainly, at least, where the skeleton reads no further."""
+        return LEAST_BYTES if self.proved is not None else max(self._due, LEAST_BYTES)
+
+    def served(self, size: int) -> None:
+        """The skeleton read so many bytes."""
+        self._served += size
+        self._due = self._wait
+
+    def ran(self, run: DeltaRun) -> None:
+        """It read these deltas."""
+        if self._counts:
+            self._decoder.ran(run.model, sum(map(len, run.texts)))
+
+    def ran_one(self, delta: Any) -> None:
+        """It read this delta."""
+        if self._counts:
+            self._decoder.ran(delta, len((delta.arguments if isinstance(delta, ToolCallDelta) else delta.text) or ""))
+
+    def wants(self, size: int) -> bool:
+        """So many bytes were decoded plainly; whether it is time for a proof. A skeleton that holds no more is forgotten."""
+        self._due -= size
+        if self.proved is not None and self._decoder.state() != self.proved.state:
+            self.proved = None
+        if self._due > 0 or self._decoder.fault is not None:
+            return False
+        self._due = self._next_wait()
+        return True
+
+    def give_up(self) -> None:
+        """The skeleton is not worth the search for it."""
+        self.proved, self._due = None, self._next_wait()
+
+    def _next_wait(self) -> int:
+        self._wait = LEAST_BYTES if self._served >= WORTH_BYTES else min(2 * self._wait, MOST_BYTES)
+        self._served = 0
+        return self._wait
+
+    def prove(self, before: bytes, payload: bytes, behind: bytes, framed: Framer) -> None:
+        """Try to prove the skeleton of a frame: ``payload`` with the bytes of its framing around it."""
+        if self._decoder.holes is None:
+            return
+        parts, kinds, end = [], [], 0
+        for hole in self._decoder.holes.finditer(payload):
+            kind = cast("Kind", hole.lastgroup)
+            parts.append(payload[end : hole.start(kind)])
+            kinds.append(kind)
+            end = hole.end(kind)
+        if "text" in kinds:
+            parts[0] = before + parts[0]
+            self.proved = self._probed([*parts, payload[end:] + behind], kinds, framed) or self.proved
+
+    def _probed(self, parts: list[bytes], kinds: list[Kind], framed: Framer) -> Proved | None:
+        """Decode the frame with probes in its holes."""
+        probes = [PROBE % n if kind in STRINGS else PROBE_NUMBER + n for n, kind in enumerate(kinds)]
+        raw = parts[0] + b"".join(orjson.dumps(probe) + part for probe, part in zip(probes, parts[1:], strict=True))
+        report = StreamReport()
+        frames = framed(raw, report)
+        events = None if frames is None else self._decoder.tried(frames, report)
+        if events is None or len(events) != 1 or report.repairs:
+            return None
+        (event,) = events
+        text, index = _places(event, probes)
+        if text is None or kinds[text] != "text":
+            return None
+        like, most, state = cast("Delta", event), self._decoder.limits.index, self._decoder.state()
+        one = single_reader(parts, kinds, like, most)
+        return Proved(Skeleton(parts, kinds), like, text, index, most, state, one)
+
+
+def _places(event: WireEvent, probes: list[str | int]) -> tuple[int | None, int | None]:
+    """Which probes are the text and the index of a delta; no text if it is none, or has anything else to say."""
+    if isinstance(event, TextDelta | RefusalDelta | ReasoningDelta):
+        return _place(event.text, probes), None
+    if not isinstance(event, ToolCallDelta) or event.arguments is None:
+        return None, None
+    if event.index is None or event != ToolCallDelta(
+        event.index, None, None, event.arguments, event.choice, event.kind
+    ):
+        return None, None
+    return _place(event.arguments, probes), _place(event.index, probes)
+
+
+def _place(value: str | int, probes: list[str | int]) -> int | None:
+    return probes.index(value) if value in probes else None
