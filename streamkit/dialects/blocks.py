@@ -136,8 +136,13 @@ class BlockQueue:
     def arguments(self, block: Block, fragment: str) -> None:
         """A fragment of a call's arguments."""
         if block is not self._open:  # of four interleaved calls three wait: their fragments cost a third of the others
-            self.hold(len(fragment))
-            self._wait(block, fragment)
+            waiting = block.waiting
+            if waiting is None:
+                waiting = block.waiting = TextBuffer()
+            self._held_chars += len(fragment)
+            if self._held_chars > self.limits.held_chars:
+                raise HeldTooLong(self.limits.held_chars)
+            waiting.append(fragment)
             return
         self._write_arguments(block, fragment)
         if self._queue and fragment[-1:] in OBJECT_ENDS:

@@ -148,7 +148,7 @@ class EventEncoder:
                 if type(event) in self._handlers:
                     raise
                 raise TypeError(f"encode takes the events of accumulate_tool_calls, not {event!r}") from None
-        return self._take_parts()
+        return self._take_parts() if self._parts else b""
 
     def finish(self) -> bytes:
         if not self.ended:  # a stage dropped StreamEnded: without it nobody said that the stream was whole
@@ -181,10 +181,11 @@ class EventEncoder:
         return escape_separators(b"".join(parts))
 
     def _take_parts(self) -> bytes:
-        if not self._parts:
+        parts = self._parts
+        if not parts:
             return b""
-        output = self.joined(self._parts)
-        self._parts.clear()
+        output = self.joined(parts)
+        parts.clear()
         return output
 
     def failed(self, event: ProviderFailed) -> None:

@@ -87,7 +87,8 @@ class Prover:
     def __init__(self, decoder: FrameDecoder) -> None:
         self.proved: Proved | None = None
         self._decoder = decoder
-        self._counts = type(decoder).ran is not FrameDecoder.ran
+        #: Whether the decoder is to hear of what the skeleton read.
+        self.counts = type(decoder).ran is not FrameDecoder.ran
         #: Bytes to read plainly before the next proof is tried; how many they were the last time; what a proof was good for.
         self._due = self._wait = LEAST_BYTES
         self._served = WORTH_BYTES
@@ -102,13 +103,13 @@ class Prover:
         self._due = self._wait
 
     def ran(self, run: DeltaRun) -> None:
-        """It read these deltas."""
-        if self._counts:
+        """The skeleton read these deltas."""
+        if self.counts:
             self._decoder.ran(run.model, sum(map(len, run.texts)))
 
     def ran_one(self, delta: Any) -> None:
         """It read this delta."""
-        if self._counts:
+        if self.counts:
             self._decoder.ran(delta, len((delta.arguments if isinstance(delta, ToolCallDelta) else delta.text) or ""))
 
     def wants(self, size: int) -> bool:

@@ -66,6 +66,7 @@ class RunReader:
         self._make_parser = make_parser
         self._plain = Chain(parser, decoder)
         self._prover = Prover(decoder)
+        self._counts = self._prover.counts
         self._at = 0  # where the last plain piece ended: what the parser passed over since then, the skeleton read
         self._held = b""  # the beginning of a like event
 
@@ -79,7 +80,8 @@ class RunReader:
             except ValueError:
                 event = None
             if event is not None and self._parser.pass_over(len(chunk), 1):
-                self._prover.ran_one(event)
+                if self._counts:
+                    self._prover.ran_one(event)
                 return [event]
         out: list[Any] = []
         if len(chunk) <= PIECE_BYTES:

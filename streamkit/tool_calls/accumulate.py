@@ -103,12 +103,13 @@ class ToolCallAccumulator:
     def feed(self, events: Sequence[WireEvent | DeltaRun], /) -> list[Event]:
         if len(events) == 1:  # as nearly always at one event a read: half of the time
             event = events[0]
-            kind = type(event)
-            if kind is ToolCallDelta:
-                if (grown := self._grown(cast("ToolCallDelta", event))) is not None:
+            if type(event) is ToolCallDelta:
+                if (grown := self._grown(event)) is not None:
                     return [grown]
-            elif (kind is TextDelta or kind is ReasoningDelta) and self.report.spoken and not self._failed:
-                return cast("list[Event]", events)
+            elif (
+                (type(event) is TextDelta or type(event) is ReasoningDelta) and self.report.spoken and not self._failed
+            ):
+                return [event]
         out: list[Any] = []
         self._out = out
         if len(events) > FEW:
@@ -332,13 +333,21 @@ class ToolCallAccumulator:
         if settled is None or delta.id is not None or delta.name is not None or not fragment or delta.snapshot:
             return None
         choice, call = settled
-        size = len(fragment)
-        if delta.choice != call.choice or not self._grows(choice, call, size):
+        ordinal, size, chars, limits = call.ordinal, len(fragment), call.text.chars, self.limits
+        if (
+            ordinal is None
+            or delta.choice != call.choice
+            or size == chars
+            or chars + size > limits.arguments_chars
+            or self._chars + size > limits.stream_arguments_chars
+        ):
             return None
         choice.last = call
         self._chars += size
-        call.grow(fragment)
-        return ToolCallArguments(cast("int", call.ordinal), fragment, call.choice)
+        call.text.append(fragment)  # as ``Call.grow``, a call less
+        if call.scanner is not None:
+            call.scanner.append(fragment)
+        return ToolCallArguments(ordinal, fragment, call.choice)
 
     # -- one delta -------------------------------------------------------------------------------------------------
 
@@ -346,8 +355,8 @@ class ToolCallAccumulator:
         choice = self._choice(delta.choice)
         if delta.arguments and delta.index is not None and delta.id is None and delta.name is None:
             found = choice.by_index.get(delta.index)
-            if found is not None:
-                self._settled[delta.index] = choice, found
+            if found is not None and self._grows(choice, found, len(delta.arguments)):
+                self._settled[delta.index] = choice, found  # until anything but a fragment comes
                 if (arguments := self._grown(delta)) is not None:
                     self._out.append(arguments)
                     return

@@ -21,11 +21,12 @@ class TextBuffer:
         self.chars = len(text)
 
     def append(self, fragment: str) -> None:
-        self._tail.append(fragment)
+        tail = self._tail
+        tail.append(fragment)
         self.chars += len(fragment)
-        if len(self._tail) >= JOIN_EVERY:
-            self._parts.append("".join(self._tail))
-            self._tail.clear()
+        if len(tail) >= JOIN_EVERY:
+            self._parts.append("".join(tail))
+            tail.clear()
 
     def whole(self) -> str:
         return "".join(self._parts + self._tail)
