@@ -121,18 +121,13 @@ class BlockEncoder(OneChoiceEncoder):
         """Write fragments a whole call at a time; False, and nothing is done, if one of them is no plain case."""
         if like.choice != self._choice:
             return True
-        of_calls: dict[int, tuple[Block, list[str]]] = {}
-        for call in dict.fromkeys(run.indices or [like.call]):
+        of_blocks: list[tuple[Block, list[str]]] = []
+        for call, texts in run.by_call().items():
             block = self._calls.get(call)
             if block is None or call in self._custom:
                 return False
-            of_calls[call] = block, []
-        if run.indices is None:
-            of_calls[like.call][1].extend(run.texts)
-        else:
-            for call, text in zip(run.indices, run.texts, strict=True):
-                of_calls[call][1].append(text)
-        return self._blocks.arguments_run(of_calls)
+            of_blocks.append((block, texts))
+        return self._blocks.arguments_run(of_blocks)
 
     def refusal(self, event: RefusalDelta) -> None:
         if self._is_ours(event.choice):

@@ -12,7 +12,7 @@ Source: design.md §5, quirks.md R9 and §8.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
 import orjson
@@ -166,19 +166,19 @@ class BlockQueue:
         """Whether a block is open and none waits."""
         return block is not None and block is self._open and not self._queue
 
-    def arguments_run(self, of_calls: Mapping[int, tuple[Block, list[str]]]) -> bool:
+    def arguments_run(self, of_blocks: Sequence[tuple[Block, list[str]]]) -> bool:
         """Fragments of several calls, by call; False, and nothing is done, if what is written could depend on their order.
 
         It does if the open block may close in between, or if too much is held. The rest goes a whole call at a time, in a
         third of the time.
         """
-        if not self.arguments_template or any(block.closed for block, _ in of_calls.values()):
+        if not self.arguments_template or any(block.closed for block, _ in of_blocks):
             return False
-        waiting = [(block, "".join(texts)) for block, texts in of_calls.values() if block is not self._open]
+        waiting = [(block, "".join(texts)) for block, texts in of_blocks if block is not self._open]
         held = sum(len(text) for _, text in waiting)
         if held + self._held_chars > self.limits.held_chars:
             return False
-        for block, texts in of_calls.values():
+        for block, texts in of_blocks:
             if block is self._open and not self._write_run(block, texts):
                 return False
         self._held_chars += held

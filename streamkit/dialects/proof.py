@@ -66,12 +66,11 @@ class Proved:
         texts = columns[self._text]
         if self._index is None:
             return DeltaRun(self.model, texts)
-        indices = columns[self._index]
-        if not 0 <= min(indices) <= max(indices) <= self._most:
+        run = DeltaRun(self.model, texts, columns[self._index])
+        labels = list(run.by_call())
+        if not 0 <= min(labels) <= max(labels) <= self._most:
             return None
-        if indices.count(indices[0]) == len(indices):
-            return DeltaRun(delta_like(self.model, "", indices[0]), texts)
-        return DeltaRun(self.model, texts, indices)
+        return run if len(labels) > 1 else DeltaRun(delta_like(self.model, "", labels[0]), texts)
 
     def _one(self, event: bytes) -> Any:
         values = self.skeleton.read_one(event)

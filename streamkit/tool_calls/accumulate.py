@@ -284,14 +284,8 @@ class ToolCallAccumulator:
         choice = self._choices.get(run.model.choice)
         if choice is None:
             return False
-        indices = run.indices or [cast("int", cast("ToolCallDelta", run.model).index)]
-        of_calls: dict[int, list[str]] = {index: [] for index in dict.fromkeys(indices)}
-        if len(of_calls) == 1:
-            of_calls[indices[0]] = run.texts
-        else:
-            for index, text in zip(indices, run.texts, strict=True):
-                of_calls[index].append(text)
-        texts = {index: "".join(fragments) for index, fragments in of_calls.items()}
+        by_call = run.by_call()
+        texts = {index: "".join(fragments) for index, fragments in by_call.items()}
         total = sum(map(len, texts.values()))
         calls = [choice.by_index.get(index) for index in texts]
         for call in calls:
@@ -307,11 +301,13 @@ class ToolCallAccumulator:
             if self.join:
                 self._out.append(ToolCallArguments(ordinals[index], texts[index], call.choice))
         self._chars += total
-        choice.last = choice.by_index[indices[-1]]
+        first = next(iter(ordinals))
+        choice.last = choice.by_index[first if run.indices is None else run.indices[-1]]
         if not self.join:
-            like = ToolCallArguments(ordinals[indices[0]], "", choice.last.choice)
-            whose = None if len(ordinals) == 1 else [ordinals[index] for index in indices]
-            self._hand_on_run(DeltaRun(like, run.texts, whose))
+            like = ToolCallArguments(ordinals[first], "", choice.last.choice)
+            whose = None if run.indices is None else [ordinals[index] for index in run.indices]
+            of_ordinals = {ordinals[index]: fragments for index, fragments in by_call.items()}
+            self._hand_on_run(DeltaRun(like, run.texts, whose, of_ordinals))
         return True
 
     def _grows(self, choice: Choice, call: Call, size: int) -> bool:

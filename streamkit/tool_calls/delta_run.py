@@ -79,12 +79,33 @@ class DeltaRun:
     of a ``ToolCallDelta``, the ordinal of ``ToolCallArguments``.
     """
 
-    __slots__ = ("indices", "model", "texts")
+    __slots__ = ("_by_call", "indices", "model", "texts")
 
-    def __init__(self, model: Delta, texts: list[str], indices: list[int] | None = None) -> None:
+    def __init__(
+        self,
+        model: Delta,
+        texts: list[str],
+        indices: list[int] | None = None,
+        by_call: dict[int, list[str]] | None = None,
+    ) -> None:
         self.model = model
         self.texts = texts
         self.indices = indices
+        self._by_call = by_call
+
+    def by_call(self) -> dict[int, list[str]]:
+        """The texts of each call, by what ``indices`` say, in the order of first mention. Only for fragments of calls."""
+        if self._by_call is None:
+            if self.indices is None:
+                like = cast("ToolCallDelta | ToolCallArguments", self.model)
+                label = like.call if isinstance(like, ToolCallArguments) else cast("int", like.index)
+                self._by_call = {label: self.texts}
+            else:
+                self._by_call = {index: [] for index in dict.fromkeys(self.indices)}
+                append = {index: texts.append for index, texts in self._by_call.items()}
+                for index, text in zip(self.indices, self.texts, strict=True):
+                    append[index](text)
+        return self._by_call
 
     def deltas(self) -> list[Any]:
         """They, one by one."""
