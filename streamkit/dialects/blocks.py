@@ -97,6 +97,10 @@ class BlockQueue:
         """A fragment of a call's arguments as ``write_delta`` takes it."""
         return self.arguments_template % orjson.dumps(fragment)
 
+    def write_fragment(self, block: Block, fragment: str) -> None:
+        """Write a fragment of the open call's arguments."""
+        self.write_delta(block, self.arguments_delta(fragment))
+
     def around(self, block: Block) -> tuple[bytes, bytes] | None:  # noqa: ARG002 - for those that override it
         """What is written before and behind a delta of the open block; None where more than that depends on the delta."""
         return None
@@ -160,7 +164,7 @@ class BlockQueue:
         block.scanner.append(text)
         if len(block.beginning) < BEGINNING:
             block.beginning += text[:BEGINNING]
-        self.write_delta(block, self.arguments_delta(text))
+        self.write_fragment(block, text)
 
     def is_alone(self, block: Block | None) -> bool:
         """Whether a block is open and none waits."""

@@ -32,6 +32,9 @@ LEAST_BYTES: Final = 512
 MOST_BYTES: Final = 1024 * 1024
 #: A skeleton that was good for fewer was not worth its proof.
 WORTH_BYTES: Final = 4 * 1024
+#: Of fewer events in one read each is read by itself: of text, and of fragments of calls that may differ in their index.
+FEW: Final = 6
+FEW_CALLS: Final = 10
 #: Text that no field of a frame has by chance, and a number in its place.
 PROBE: Final = "\x02probe %d\x03"
 PROBE_NUMBER: Final = 60_000
@@ -58,6 +61,8 @@ class Proved:
         self._text = text  # which hole has the text
         self._index = index  # which hole has the index of the call
         self._most = most  # the greatest index
+        #: No more bytes are two events at most; fewer are few events.
+        self.two, self.few = 2 * skeleton.size, (FEW if index is None else FEW_CALLS) * skeleton.size
         #: The delta of a like event alone; None if it is none. Raises ValueError where a hole has no JSON.
         self.one = one or self._one
 

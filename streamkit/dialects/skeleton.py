@@ -39,22 +39,24 @@ class Skeleton:
     """
 
     __slots__ = (
-        "_at", "_between", "_break", "_ends", "_head", "_hole", "_kinds", "_marked", "_marks", "_mids", "_size", "_steps",
-        "_tail",
+        "_at", "_between", "_break", "_ends", "_head", "_hole", "_kinds", "_last", "_marked", "_marks", "_mids", "_steps",
+        "_tail", "size",
     )  # fmt: skip
 
     def __init__(self, parts: list[bytes], kinds: list[Kind]) -> None:
         self._head, *self._mids, self._tail = parts
         self._kinds = kinds
-        self._size = len(self._head)
         #: What ends each hole but the last, and what the hole is.
         self._steps = list(zip([*self._mids, b""], kinds, strict=True))
         self._between = self._tail + self._head
+        #: Bytes of an event without what is in its holes.
+        self.size = sum(map(len, parts))
         #: The mark of each part between holes, and all marks of an event in their order.
         self._marked = [(mid, b"," + b"\n" * number + b"\r") for number, mid in enumerate(self._mids)]
         self._marks = b"".join(mark[1:] for _, mark in self._marked) + _MARK
         #: The first line end behind the holes: an offset in the tail.
         self._break = self._tail.find(b"\n")
+        self._last = len(self._tail) - self._break
         # An event in lines: how many they are, which of them has the holes, and where.
         self._ends = self._between.count(b"\n")
         self._at = self._head.count(b"\n")
@@ -63,6 +65,11 @@ class Skeleton:
     def begins(self, text: bytes) -> bool:
         """Whether ``text`` may be the beginning of such an event."""
         return text.startswith(self._head) or self._head.startswith(text)
+
+    def end(self, text: bytes, start: int) -> int:
+        """Where an event that begins at ``start`` would end; nothing of it is looked at but its line end. 0 if it has none."""
+        line_end = text.find(b"\n", start + len(self._head))
+        return line_end + self._last if line_end >= 0 else 0
 
     def read_one(self, text: bytes) -> list[Any] | None:
         """The values in the holes of ``text``, if it is one whole event and no more; else None. Raises ValueError for no JSON.
@@ -73,7 +80,7 @@ class Skeleton:
         """
         if not (text.startswith(self._head) and text.endswith(self._tail)):
             return None
-        hole = text[self._size : -len(self._tail)]
+        hole = text[len(self._head) : -len(self._tail)]
         if not self._mids:  # as below, for text alone
             if hole[:1] != _QUOTE or hole[-1:] != _QUOTE or len(hole) < 3:
                 return None

@@ -112,7 +112,10 @@ class ToolCallAccumulator:
                 return [event]
         out: list[Any] = []
         self._out = out
-        if len(events) > FEW:
+        if len(events) <= FEW:
+            if events and type(events[0]) is ToolCallDelta:
+                events = self._grow_few(events)
+        else:
             run = whole_run(events)
             if run is not None and not self._failed and self._grow_together(run):
                 return out
@@ -193,7 +196,7 @@ class ToolCallAccumulator:
     # -- events ----------------------------------------------------------------------------------------------------
 
     def _take(self, event: WireEvent | DeltaRun) -> None:
-        if self._settled and type(event) is not ToolCallDelta:
+        if self._settled and type(event) is not ToolCallDelta and type(event) is not DeltaRun:
             self._settled.clear()
         if isinstance(event, DeltaRun):
             self._run(event)
@@ -344,6 +347,15 @@ class ToolCallAccumulator:
         if call.scanner is not None:
             call.scanner.append(fragment)
         return ToolCallArguments(ordinal, fragment, call.choice)
+
+    def _grow_few(self, events: Sequence[WireEvent | DeltaRun]) -> Sequence[WireEvent | DeltaRun]:
+        """Fragments alone, as long as there are any; gives the rest of the events. Gain: half of the time of few fragments."""
+        for number, event in enumerate(events):
+            grown = self._grown(event) if type(event) is ToolCallDelta else None
+            if grown is None:
+                return events[number:]
+            self._out.append(grown)
+        return ()
 
     # -- one delta -------------------------------------------------------------------------------------------------
 

@@ -15,9 +15,8 @@ from collections.abc import Callable, Hashable
 from operator import attrgetter
 from typing import Any, cast
 
-from attrs import evolve
-
 from streamkit.events import Event, ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments
+from streamkit.tool_calls.delta_run import delta_like
 
 #: What must agree for deltas to be joined.
 KEYS: dict[type, Callable[[Any], Hashable]] = {
@@ -56,4 +55,4 @@ def _joined(deltas: list[Any]) -> Event:
         return cast("Event", first)
     if type(first) is ToolCallArguments:
         return ToolCallArguments(first.call, "".join([delta.fragment for delta in deltas]), first.choice)
-    return cast("Event", evolve(first, text="".join([delta.text for delta in deltas])))
+    return cast("Event", delta_like(first, "".join([delta.text for delta in deltas]), None))

@@ -21,6 +21,7 @@ from streamkit.pipeline import Chain, Stage, pipe
 from streamkit.recipes import parse
 from streamkit.report import StreamReport
 from streamkit.testing import cut_at, source_of
+from streamkit.tool_calls.delta_run import DeltaRun
 from tests.laws.running import CLOCK, every_stream, maker
 
 #: Dialects whose frames are read by skeleton.
@@ -83,10 +84,12 @@ def by_frames(dialect: str, reads: list[bytes], limits: Limits = DEFAULT_LIMITS)
     return told(Chain(parser, decoder), parser, decoder, report, reads)
 
 
-def by_runs(dialect: str, reads: list[bytes], limits: Limits = DEFAULT_LIMITS):
+def by_runs(dialect: str, reads: list[bytes], limits: Limits = DEFAULT_LIMITS, *, gives_runs: bool = False):
     report = StreamReport()
     machine = reader_of(dialect, report, limits)
-    return told(machine, machine._parser, machine._decoder, report, reads)
+    machine.gives_runs = gives_runs
+    events, fault, facts = told(machine, machine._parser, machine._decoder, report, reads)
+    return [one for event in events for one in (event.deltas() if type(event) is DeltaRun else [event])], fault, facts
 
 
 def check(dialect: str, body: bytes, limits: Limits = DEFAULT_LIMITS, seed: int = 0, ways: int = 3):
@@ -96,7 +99,10 @@ def check(dialect: str, body: bytes, limits: Limits = DEFAULT_LIMITS, seed: int 
     places += [sorted(rng.choices(range(size + 1), k=rng.randint(1, 9))) for _ in range(ways)]
     for cuts in places:
         reads = cut_at(body, sorted(set(cuts)))
-        assert by_runs(dialect, reads, limits) == by_frames(dialect, reads, limits), [len(read) for read in reads]
+        expected = by_frames(dialect, reads, limits)
+        for gives_runs in (False, True):
+            found = by_runs(dialect, reads, limits, gives_runs=gives_runs)
+            assert found == expected, [len(read) for read in reads]
 
 
 @pytest.mark.parametrize("stream", every_stream())
@@ -110,6 +116,25 @@ def test_every_stream_says_the_same_by_runs_and_by_frames(stream):
 def test_every_recording_says_the_same_at_the_usual_pace(stream):
     if stream.dialect in READ:
         check(stream.dialect, stream.body, seed=len(stream.body), ways=1)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 9])
+@pytest.mark.parametrize("odd", [None, b'"\\ud800"', b'""', b"1"])
+@pytest.mark.usefixtures("eager")
+def test_a_few_events_a_read_are_read_as_by_frames(count, odd):
+    texts = [text(b'"ab%d"' % number) for number in range(40)]
+    calls = [call(b"%d" % (number % 3), b'"x%d"' % number) for number in range(40)]
+    padded = [text(b'"ab%d"' % number, b',"obfuscation":"p%d"' % number) for number in range(40)]
+    if odd is not None:
+        texts[21], calls[21], padded[21] = text(odd), call(b"1", odd), text(odd, b',"obfuscation":"p"')
+    for frames in (texts, [begun(0), begun(1), begun(2), *calls], padded):
+        events = [sse(frame) for frame in (*frames, *LAST)]
+        for inside in (0, 7):  # in which the next event begins
+            body = b"".join(events)
+            places = [len(b"".join(events[:at])) + inside for at in range(count, len(events), count)]
+            reads = cut_at(body, places)
+            expected = by_frames("openai-chat", reads)
+            assert by_runs("openai-chat", reads, gives_runs=True) == by_runs("openai-chat", reads) == expected
 
 
 @pytest.mark.parametrize("dialect", READ)

@@ -514,6 +514,29 @@ def test_calls_keep_the_order_of_first_mention(indices, data):
 MIB = 1024 * 1024
 
 
+PIECES = st.one_of(
+    st.builds(lambda index, text: d(index, None, None, text), st.integers(0, 2), st.sampled_from(["a", "bc", '{"k":1}', "}", ""])),
+    st.sampled_from([TextDelta("t"), END(0), END(1), d(2, "c", "h", "x"), d(0, "z", "f", "y"), d(1, None, None, "s", choice=1)]),
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=40), st.lists(st.integers(0, 12), max_size=20))
+def test_batches_mean_nothing(events, sizes):
+    """Fragments that come a few at a time, or many, are what they are one by one; an empty batch says nothing."""
+    start = [d(index, f"i{index}", "f", '{"') for index in (0, 1)]
+    batches, rest = [], events
+    for size in sizes:
+        batches.append(rest[:size])
+        rest = rest[size:]
+    said = []
+    for way in ([*batches, rest], [[event] for event in events]):
+        report = StreamReport()
+        machine = ToolCallAccumulator(report=report, make_id=lambda _: MADE)
+        out = [event for batch in ([ChoiceStarted(), *start], *way) for event in machine.feed(batch)]
+        said.append((out + machine.finish(), report.repairs))
+    assert said[0] == said[1]
+
+
 def test_small_fragments_cost_at_most_four_times_their_text():
     """A list of 14-character strings would take ten times the text."""
     size = 14

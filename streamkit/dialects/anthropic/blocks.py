@@ -16,6 +16,9 @@ from streamkit.limits import Limits
 
 #: Before a delta of a block, by its index.
 DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":'
+ARGUMENTS = b'{"type":"input_json_delta","partial_json":%b}'
+#: A whole event.
+FRAGMENT = DELTA + ARGUMENTS + b"}\n\n"
 #: An unsigned thinking block still needs the member; a client replays it as it is.
 STARTS: Mapping[str, bytes] = {
     "text": b'{"type":"text","text":""}',
@@ -29,7 +32,7 @@ class BlockWriter(BlockQueue):
 
     starts: ClassVar = STARTS
 
-    arguments_template: ClassVar = b'{"type":"input_json_delta","partial_json":%b}'
+    arguments_template: ClassVar = ARGUMENTS
 
     def __init__(self, event: Callable[[bytes, bytes], None], write: Callable[[bytes], None], limits: Limits) -> None:
         super().__init__(limits)
@@ -47,6 +50,9 @@ class BlockWriter(BlockQueue):
 
     def around(self, block: Block) -> tuple[bytes, bytes]:
         return DELTA % block.index, b"}\n\n"
+
+    def write_fragment(self, block: Block, fragment: str) -> None:
+        self._write(FRAGMENT % (block.index, orjson.dumps(fragment)))  # in half of the time of three templates
 
     def write_delta(self, block: Block, delta: bytes) -> None:
         self._write(b"%b%b}\n\n" % (DELTA % block.index, delta))
