@@ -24,6 +24,7 @@ Reader: TypeAlias = Callable[[bytes], Any]
 #: A greater index is left to others.
 MOST_INDEX: Final = 31
 _QUOTE: Final = ord('"')
+_ZERO: Final = ord("0")
 loads = orjson.loads
 
 
@@ -32,47 +33,35 @@ def single_reader(parts: list[bytes], kinds: list[Kind], like: Delta, most: int)
 
     ``most`` is the greatest index that is read.
     """
-    if isinstance(like, ToolCallDelta):
-        return _fragment(parts, like, most) if kinds == ["index", "text"] else None
-    if kinds == ["text"] and isinstance(like, TextDelta | ReasoningDelta):
-        return _text(parts, like)
-    if kinds == ["text", "pad"] and isinstance(like, TextDelta | ReasoningDelta):
-        return _padded_text(parts, like)
-    return None
+    if not isinstance(like, TextDelta | ReasoningDelta | ToolCallDelta) or kinds.count("text") != 1:
+        return None
+    if kinds == ["text"]:
+        return _text(parts, _maker(like))
+    if kinds == ["index", "text"] and isinstance(like, ToolCallDelta):
+        return _fragment(parts, like, most)
+    return _text_among_others(parts, kinds, _maker(like), most)
 
 
-def _maker(like: TextDelta | ReasoningDelta) -> Callable[[str, int, int], Any]:
+def _maker(like: TextDelta | ReasoningDelta | ToolCallDelta) -> Callable[[str, int | None], Any]:
+    choice = like.choice
     if isinstance(like, TextDelta):
-        return TextDelta
-    kind = like.kind
-    return lambda text, choice, block: ReasoningDelta(text, choice, block, kind)
+        block = like.block
+        return lambda text, _index: TextDelta(text, choice, block)
+    if isinstance(like, ReasoningDelta):
+        return lambda text, _index: ReasoningDelta(text, choice, like.block, like.kind)
+    kind, label = like.kind, like.index
+    return lambda text, index: ToolCallDelta(label if index is None else index, None, None, text, choice, kind)
 
 
-def _text(parts: list[bytes], like: TextDelta | ReasoningDelta) -> Reader:
+def _text(parts: list[bytes], make: Callable[[str, int | None], Any]) -> Reader:
     head, tail = parts
-    around, make, choice, block = len(head) + len(tail), _maker(like), like.choice, like.block
+    around = len(head) + len(tail)
 
     def read(event: bytes) -> Any:
         hole = event.removeprefix(head).removesuffix(tail)  # half of the time of asking and cutting
         size = len(hole)
         if size > 2 and size == len(event) - around and hole[0] == _QUOTE == hole[-1]:
-            return make(loads(hole), choice, block)
-        return None
-
-    return read
-
-
-def _padded_text(parts: list[bytes], like: TextDelta | ReasoningDelta) -> Reader:
-    head, middle, tail = parts[0], b'"' + parts[1] + b'"', b'"' + parts[2]
-    around, make, choice, block = len(head) + len(tail), _maker(like), like.choice, like.block
-
-    def read(event: bytes) -> Any:
-        holes = event.removeprefix(head).removesuffix(tail)
-        if len(holes) != len(event) - around:
-            return None
-        text, _, padding = holes.partition(middle)
-        if padding.isalnum() and len(text) > 1 and text[0] == _QUOTE:  # other padding would have to be parsed
-            return make(loads(text + b'"'), choice, block)
+            return make(loads(hole), None)
         return None
 
     return read
@@ -80,8 +69,7 @@ def _padded_text(parts: list[bytes], like: TextDelta | ReasoningDelta) -> Reader
 
 def _fragment(parts: list[bytes], like: ToolCallDelta, most: int) -> Reader:
     head, middle, tail = parts
-    around, choice, kind = len(head) + len(tail), like.choice, like.kind
-    indices = {b"%d" % index: index for index in range(min(most, MOST_INDEX) + 1)}
+    around, choice, kind, indices = len(head) + len(tail), like.choice, like.kind, _indices(most)
 
     def read(event: bytes) -> Any:
         holes = event.removeprefix(head).removesuffix(tail)
@@ -94,3 +82,42 @@ def _fragment(parts: list[bytes], like: ToolCallDelta, most: int) -> Reader:
         return None
 
     return read
+
+
+def _text_among_others(
+    parts: list[bytes], kinds: list[Kind], make: Callable[[str, int | None], Any], most: int
+) -> Reader:
+    """Beside an index and padding: strings of letters and digits, and numbers. Other padding would have to be parsed."""
+    parts = list(parts)
+    for number, kind in enumerate(kinds):
+        if kind == "pad":  # its quotes belong to what surrounds it
+            parts[number] += b'"'
+            parts[number + 1] = b'"' + parts[number + 1]
+    head, *behind = parts
+    holes = list(zip(behind, kinds, strict=True))
+    indices = _indices(most)
+
+    def read(event: bytes) -> Any:
+        rest = event.removeprefix(head)
+        if len(rest) == len(event):
+            return None
+        text = found = b""
+        index = None
+        for part, kind in holes:
+            item, found, rest = rest.partition(part)
+            if kind == "text":
+                text = item
+            elif kind == "index":
+                if (index := indices.get(item)) is None:
+                    return None
+            elif not item.isalnum() or (kind == "number" and (item[0] == _ZERO or not item.isdigit())):
+                return None
+        if found and not rest and len(text) > 2 and text[0] == _QUOTE == text[-1]:
+            return make(loads(text), index)
+        return None
+
+    return read
+
+
+def _indices(most: int) -> dict[bytes, int]:
+    return {b"%d" % index: index for index in range(min(most, MOST_INDEX) + 1)}
