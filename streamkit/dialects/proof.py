@@ -53,7 +53,7 @@ class Proved:
         index: int | None,
         most: int,
         state: bytes,
-        one: Reader | None,
+        one: Reader,
     ) -> None:
         self.skeleton = skeleton
         self.model = model
@@ -63,8 +63,8 @@ class Proved:
         self._most = most  # the greatest index
         #: No more bytes are two events at most; fewer are few events.
         self.two, self.few = 2 * skeleton.size, (FEW if index is None else FEW_CALLS) * skeleton.size
-        #: The delta of a like event alone; None if it is none. Raises ValueError where a hole has no JSON.
-        self.one = one or self._one
+        #: The delta of a like event alone; None if it is none, or of a shape that it can't read.
+        self.one = one
 
     def run(self, columns: list[list[Any]]) -> DeltaRun | None:
         """The deltas that the values in the holes make; None if an index is none."""
@@ -76,13 +76,6 @@ class Proved:
         if not 0 <= min(labels) <= max(labels) <= self._most:
             return None
         return run if len(labels) > 1 else DeltaRun(delta_like(self.model, "", labels[0]), texts)
-
-    def _one(self, event: bytes) -> Any:
-        values = self.skeleton.read_one(event)
-        if values is None:
-            return None
-        index = None if self._index is None else values[self._index]
-        return delta_like(self.model, values[self._text], index) if 0 <= (index or 0) <= self._most else None
 
 
 class Prover:

@@ -28,13 +28,13 @@ _ZERO: Final = ord("0")
 loads = orjson.loads
 
 
-def single_reader(parts: list[bytes], kinds: list[Kind], like: Delta, most: int) -> Reader | None:
-    """The reader of events with these ``parts`` around their holes, which mean deltas like ``like``; None for other shapes.
+def single_reader(parts: list[bytes], kinds: list[Kind], like: Delta, most: int) -> Reader:
+    """The reader of events with these ``parts`` around their holes, which mean deltas like ``like``.
 
     ``most`` is the greatest index that is read.
     """
     if not isinstance(like, TextDelta | ReasoningDelta | ToolCallDelta) or kinds.count("text") != 1:
-        return None
+        return lambda _event: None
     if kinds == ["text"]:
         return _text(parts, _maker(like))
     if kinds == ["index", "text"] and isinstance(like, ToolCallDelta):

@@ -26,7 +26,6 @@ Kind: TypeAlias = Literal["text", "index", "pad", "number"]
 STRINGS: frozenset[Kind] = frozenset({"text", "pad"})
 #: From so many events in a text on, the way of cutting that is made for many pays.
 _MANY = 4
-_QUOTE = b'"'
 #: The mark between two events. Those between holes end with CR; none of them begins another.
 _MARK = b"\t"
 _NO_MARKS = bytes(set(range(256)) - set(b"\t\r\n"))
@@ -39,15 +38,13 @@ class Skeleton:
     """
 
     __slots__ = (
-        "_at", "_between", "_break", "_ends", "_head", "_hole", "_kinds", "_last", "_marked", "_marks", "_mids", "_steps",
-        "_tail", "size",
+        "_at", "_between", "_break", "_ends", "_head", "_hole", "_kinds", "_last", "_marked", "_marks", "_mids", "_tail",
+        "size",
     )  # fmt: skip
 
     def __init__(self, parts: list[bytes], kinds: list[Kind]) -> None:
         self._head, *self._mids, self._tail = parts
         self._kinds = kinds
-        #: What ends each hole but the last, and what the hole is.
-        self._steps = list(zip([*self._mids, b""], kinds, strict=True))
         self._between = self._tail + self._head
         #: Bytes of an event without what is in its holes.
         self.size = sum(map(len, parts))
@@ -70,36 +67,6 @@ class Skeleton:
         """Where an event that begins at ``start`` would end; nothing of it is looked at but its line end. 0 if it has none."""
         line_end = text.find(b"\n", start + len(self._head))
         return line_end + self._last if line_end >= 0 else 0
-
-    def read_one(self, text: bytes) -> list[Any] | None:
-        """The values in the holes of ``text``, if it is one whole event and no more; else None. Raises ValueError for no JSON.
-
-        Padding of nothing but letters and digits is not parsed.
-
-        Gain: a fifth of the whole recipe at one event a read.
-        """
-        if not (text.startswith(self._head) and text.endswith(self._tail)):
-            return None
-        hole = text[len(self._head) : -len(self._tail)]
-        if not self._mids:  # as below, for text alone
-            if hole[:1] != _QUOTE or hole[-1:] != _QUOTE or len(hole) < 3:
-                return None
-            return [orjson.loads(hole)]
-        values: list[Any] = []
-        for mid, kind in self._steps:
-            if mid:
-                item, _, hole = hole.partition(mid)
-            else:
-                item = hole
-            if kind in STRINGS:  # a string that ends where its hole does has no line end about it
-                if item[:1] != _QUOTE or item[-1:] != _QUOTE or len(item) < 3:
-                    return None
-                values.append("" if kind == "pad" and item[1:-1].isalnum() else orjson.loads(item))
-            elif item.isdigit():
-                values.append(orjson.loads(item))
-            else:
-                return None
-        return values
 
     def read(self, text: bytes) -> tuple[list[list[Any]], int, bool] | None:
         """The whole events that ``text`` begins with: the values in their holes, a list for each hole; the size of all; and
