@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import pickle
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, ClassVar, NoReturn
+from pickle import HIGHEST_PROTOCOL, dumps, loads
+from typing import Any, NoReturn
 
 import orjson
 
@@ -23,7 +23,9 @@ DONE = b"[DONE]"
 DEPTH = 200
 
 
-PROTOCOL = pickle.HIGHEST_PROTOCOL
+PROTOCOL = HIGHEST_PROTOCOL
+#: A longer state (arguments that are held) is not looked at again and again.
+STATE_BYTES = 16 * 1024
 #: What a decoder has beside its state: how it was made, and what only the frame at hand decides.
 PASSING = frozenset({"limits", "report", "fault", "out", "frame", "_strange", "_by_type", "_by_event"})
 
@@ -35,7 +37,7 @@ class FrameDecoder:
     dialect: str
     vendor: str
     #: Where in a payload stand the strings that differ from delta to delta, by kinds of ``skeleton.py``; None: nowhere.
-    holes: ClassVar[re.Pattern[bytes] | None] = None
+    holes: re.Pattern[bytes] | None = None
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         self.limits = limits
@@ -77,26 +79,31 @@ class FrameDecoder:
         """All that decides what a frame means, beside the frame: the decoder's own values, as they are."""
         return {name: value for name, value in vars(self).items() if name not in PASSING}
 
-    def state(self) -> bytes:
-        """``snapshot`` as bytes, to be compared and kept, in a tenth of the time of a deep copy.
+    def state(self) -> bytes | None:
+        """``snapshot`` as bytes, to be compared and kept, in a tenth of the time of a deep copy; None if it has no such form,
+        or a long one.
 
         Equal bytes are equal values. Others may be equal too, where one object stands in two places.
         """
-        return pickle.dumps(self.snapshot(), PROTOCOL)
+        return _pickled(self.snapshot())
 
     def tried(self, frames: list[Frame], report: StreamReport) -> list[WireEvent] | None:
-        """What ``frames`` would say now, told to ``report``; None if they would be a fault or change the state.
+        """What ``frames`` would say now, told to ``report``; None if they would be a fault or change the state, or if there is
+        no telling, since the state has no form as bytes.
 
         The decoder is as it was before.
         """
         own = vars(self)
         passing = {name: own[name] for name in PASSING if name in own}
-        kept = pickle.dumps({name: value for name, value in own.items() if name not in PASSING}, PROTOCOL)
+        kept = _pickled({name: value for name, value in own.items() if name not in PASSING})
         state, self.report = self.state(), report
+        if kept is None or state is None:
+            own.update(passing)
+            return None
         events = self.feed(frames)
         changed = self.fault is not None or self.state() != state
         own.update(passing)
-        own.update(pickle.loads(kept))  # noqa: S301 - written here a moment ago
+        own.update(loads(kept))  # noqa: S301 - written here a moment ago
         return None if changed else events
 
     def ran(self, model: Any, chars: int) -> None:
@@ -227,6 +234,14 @@ class FrameDecoder:
             raise IndexTooLarge(self.limits.index, offset=self.frame.offset)
         self.report.repair("index_invalid")
         return None
+
+
+def _pickled(values: dict[str, Any]) -> bytes | None:
+    try:
+        raw = dumps(values, PROTOCOL)
+    except Exception:  # noqa: BLE001 - what pickle raises is up to the class that it can't write
+        return None
+    return raw if len(raw) <= STATE_BYTES else None
 
 
 def read_body(decoder: FrameDecoder, body: bytes) -> list[WireEvent]:

@@ -153,9 +153,10 @@ class Prover:
             return None
         (event,) = events
         text, index = _places(event, probes)
-        if text is None or kinds[text] != "text":
+        state = self._decoder.state()
+        if text is None or kinds[text] != "text" or state is None:
             return None
-        like, most, state = cast("Delta", event), self._decoder.limits.index, self._decoder.state()
+        like, most = cast("Delta", event), self._decoder.limits.index
         one = single_reader(parts, kinds, like, most)
         return Proved(Skeleton(parts, kinds), like, text, index, most, state, one)
 

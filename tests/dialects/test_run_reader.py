@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from typing import Any
 
+import orjson
 import pytest
 from attrs import asdict, evolve, fields, has
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamkit.dialects import DIALECTS, decode, proof
+from streamkit.dialects import DIALECTS, decode, decoding, proof
 from streamkit.dialects.base import Encoding
 from streamkit.dialects.decoding import FrameDecoder
 from streamkit.dialects.proof import Prover
@@ -22,7 +24,9 @@ from streamkit.recipes import parse
 from streamkit.report import StreamReport
 from streamkit.testing import cut_at, source_of
 from streamkit.tool_calls.delta_run import DeltaRun
+from tests.framing.binary import chunks, events
 from tests.laws.running import CLOCK, every_stream, maker
+from tests.vectors import anthropic as am
 
 #: Dialects whose frames are read by skeleton.
 READ = [
@@ -334,6 +338,52 @@ def test_the_same_bytes_mean_another_block_once_an_index_is_used_again():
     events, _, facts = by_runs("anthropic", [body])
     assert [event.block for event in events if type(event) is TextDelta] == [0] * 5 + [1] * 5 + [2] * 5
     assert facts["repairs"]["index_reused"] == 2
+
+
+@pytest.mark.usefixtures("eager")
+def test_what_another_decoder_reads_on_is_counted_in_the_one_report():
+    """A decoder that is tried is put back as a copy: what it had handed the report to must not count in a copy of it."""
+    deltas = [("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": f"t{number}"}}) for number in range(4)]
+    broken = {"type": "content_block_stop", "index": 7}
+    body = chunks(am.START, *am.block(0, "Hi")) + events(*deltas) + chunks(broken, broken) + events(*deltas)
+    check("bedrock", body, ways=6)
+    assert by_runs("bedrock", [body])[2]["repairs"]
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_decoder_whose_state_has_no_form_as_bytes_is_read_by_frames():
+    """An author's own decoder may remember anything."""
+    report = StreamReport()
+    chat = DIALECTS["openai-chat"]
+    decoder: Any = chat.decoder(DEFAULT_LIMITS, report)
+    decoder.remembered = lambda: None
+    stage = DecodeStage("decode", lambda _: decoder)
+    machine = stage.make_with(Stage("parse", lambda report: chat.parser(DEFAULT_LIMITS, report)), report)
+    texts = [text(b'"ab%d"' % number) for number in range(9)]
+    events = [event for payload in texts for event in machine.feed(sse(payload))]
+    assert [event.text for event in events if type(event) is TextDelta] == [f"ab{number}" for number in range(9)]
+    assert machine.fault is None
+
+
+def test_a_large_state_is_not_looked_at_again_and_again(monkeypatch):
+    """Arguments that are held, while text and what is odd take turns."""
+    use = am.begin(1, "tool_use", id="i", name="f", input={"k": "x" * 300_000})
+    turn = [*[am.delta(0, "text_delta", text="word")] * 40, am.PING]
+    body = b"".join(
+        b"event: %b\ndata: %b\n\n" % (payload["type"].encode(), orjson.dumps(payload))
+        for payload in [am.START, am.begin(0, "text", text=""), use, *turn * 60]
+    )
+    check("anthropic", body, ways=0)
+    sizes = []
+
+    def counted(values, protocol):
+        raw = pickle.dumps(values, protocol)
+        sizes.append(len(raw))
+        return raw
+
+    monkeypatch.setattr(decoding, "dumps", counted)
+    by_runs("anthropic", [body])
+    assert 0 < sum(size > 300_000 for size in sizes) < 30
 
 
 def test_an_event_longer_than_the_pace_is_read_once():

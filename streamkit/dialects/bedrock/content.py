@@ -67,7 +67,7 @@ class ContentReader(FrameDecoder):
 
     dialect = "bedrock"
     vendor = VENDOR
-    holes = HOLES
+    holes: re.Pattern[bytes] | None = HOLES
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
