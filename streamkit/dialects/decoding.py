@@ -109,6 +109,10 @@ class FrameDecoder:
     def ran(self, model: Any, chars: int) -> None:
         """Deltas like ``model`` with ``chars`` characters were read without the decoder. Overridden where it counts them."""
 
+    def usage(self, raw: dict[str, Any]) -> WireEvent | None:  # noqa: ARG002 - for those that override it
+        """What token counts in a hole say behind the delta of their frame; None where ``holes`` has none."""
+        return None
+
     def _other_dialect(self) -> NotThisDialect | None:
         """Frames came and none was the dialect's: the input is another one."""
         if self._strange is None or self.recognised:

@@ -35,9 +35,12 @@ WORTH_BYTES: Final = 4 * 1024
 #: Of fewer events in one read each is read by itself: of text, and of fragments of calls that may differ in their index.
 FEW: Final = 6
 FEW_CALLS: Final = 10
+#: Of fewer bytes each event is read by itself where it says its usage, too.
+USAGE_BYTES: Final = 64 * 1024
 #: Text that no field of a frame has by chance, and a number in its place.
 PROBE: Final = "\x02probe %d\x03"
 PROBE_NUMBER: Final = 60_000
+Probe: TypeAlias = str | int | dict[str, int]
 #: A frame as raw bytes to the frames that a parser makes of it; None if they are not one.
 Framer: TypeAlias = Callable[[bytes, StreamReport], list[Frame] | None]
 
@@ -54,6 +57,8 @@ class Proved:
         most: int,
         state: bytes,
         one: Reader,
+        *,
+        usage: bool,
     ) -> None:
         self.skeleton = skeleton
         self.model = model
@@ -61,9 +66,12 @@ class Proved:
         self._text = text  # which hole has the text
         self._index = index  # which hole has the index of the call
         self._most = most  # the greatest index
+        self.usage = usage  #: whether a frame has token counts in a hole, so that it says two events
         #: No more bytes are two events at most; fewer are few events.
         self.two, self.few = 2 * skeleton.size, (FEW if index is None else FEW_CALLS) * skeleton.size
-        #: The delta of a like event alone; None if it is none, or of a shape that it can't read.
+        if usage:
+            self.few = USAGE_BYTES
+        #: The events of a like frame alone; None if it is none, or of a shape that it can't read.
         self.one = one
 
     def run(self, columns: list[list[Any]]) -> DeltaRun | None:
@@ -144,24 +152,33 @@ class Prover:
 
     def _probed(self, parts: list[bytes], kinds: list[Kind], framed: Framer) -> Proved | None:
         """Decode the frame with probes in its holes."""
-        probes = [PROBE % n if kind in STRINGS else PROBE_NUMBER + n for n, kind in enumerate(kinds)]
+        probes = [_probe(kind, number) for number, kind in enumerate(kinds)]
         raw = parts[0] + b"".join(orjson.dumps(probe) + part for probe, part in zip(probes, parts[1:], strict=True))
         report = StreamReport()
         frames = framed(raw, report)
         events = None if frames is None else self._decoder.tried(frames, report)
-        if events is None or len(events) != 1 or report.repairs:
+        if not events or report.repairs:
             return None
-        (event,) = events
+        event, *others = events
+        counts = [probe for probe in probes if isinstance(probe, dict)]
+        if len(counts) > 1 or others != list(map(self._decoder.usage, counts)):
+            return None
         text, index = _places(event, probes)
         state = self._decoder.state()
         if text is None or kinds[text] != "text" or state is None:
             return None
         like, most = cast("Delta", event), self._decoder.limits.index
-        one = single_reader(parts, kinds, like, most)
-        return Proved(Skeleton(parts, kinds), like, text, index, most, state, one)
+        one = single_reader(parts, kinds, like, most, self._decoder.usage)
+        return Proved(Skeleton(parts, kinds), like, text, index, most, state, one, usage=bool(counts))
 
 
-def _places(event: WireEvent, probes: list[str | int]) -> tuple[int | None, int | None]:
+def _probe(kind: Kind, number: int) -> Probe:
+    if kind == "usage":
+        return {PROBE % number: PROBE_NUMBER}
+    return PROBE % number if kind in STRINGS else PROBE_NUMBER + number
+
+
+def _places(event: WireEvent, probes: list[Probe]) -> tuple[int | None, int | None]:
     """Which probes are the text and the index of a delta; no text if it is none, or has anything else to say."""
     if isinstance(event, TextDelta | RefusalDelta | ReasoningDelta):
         return _place(event.text, probes), None
@@ -174,5 +191,5 @@ def _places(event: WireEvent, probes: list[str | int]) -> tuple[int | None, int 
     return _place(event.arguments, probes), _place(event.index, probes)
 
 
-def _place(value: str | int, probes: list[str | int]) -> int | None:
+def _place(value: str | int, probes: list[Probe]) -> int | None:
     return probes.index(value) if value in probes else None

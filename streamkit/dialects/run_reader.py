@@ -79,13 +79,13 @@ class RunReader:
         if proved is not None and len(chunk) < proved.few:
             if len(chunk) <= proved.two:  # it is one event, as nearly always, or none: ``_few`` for it alone
                 try:
-                    event = proved.one(chunk)
+                    events = proved.one(chunk)
                 except ValueError:
-                    event = None
-                if event is not None and self._parser.pass_over(len(chunk), 1):
+                    events = None
+                if events is not None and self._parser.pass_over(len(chunk), 1):
                     if self._counts:
-                        self._prover.ran_one(event)
-                    return [event]
+                        self._prover.ran_one(events[0])
+                    return events
             else:
                 chunk = self._few(chunk, proved, out)
                 if not chunk:
@@ -101,20 +101,21 @@ class RunReader:
 
     def _few(self, text: bytes, proved: Proved, out: list[Any]) -> bytes:
         """Read the like events that ``text`` begins with one by one, which is faster for few; gives what is left of it."""
-        events = []
-        skeleton, size = proved.skeleton, 0
+        events: list[Any] = []
+        skeleton, size, frames = proved.skeleton, 0, 0
         try:
-            while (end := skeleton.end(text, size)) and (event := proved.one(text[size:end])) is not None:
-                events.append(event)
+            while (end := skeleton.end(text, size)) and (said := proved.one(text[size:end])) is not None:
+                events += said
                 size = end
+                frames += 1
         except ValueError:  # no JSON in the hole of the next one
             pass
-        if not events or not self._parser.pass_over(size, len(events)):
+        if not frames or not self._parser.pass_over(size, frames):
             return text
         if self._counts:
             for event in events:
                 self._prover.ran_one(event)
-        if self.gives_runs and len(events) > 1 and not isinstance(proved.model, ToolCallDelta):
+        if self.gives_runs and frames > 1 and not (proved.usage or isinstance(proved.model, ToolCallDelta)):
             out.append(DeltaRun(proved.model, [event.text for event in events]))
         else:
             out += events
@@ -143,7 +144,7 @@ class RunReader:
         while self.fault is None:
             proved = self._prover.proved
             if proved is not None and self._parser.may_pass(len(text)):
-                text = self._by_skeleton(text, proved, out)
+                text = self._few(text, proved, out) if proved.usage else self._by_skeleton(text, proved, out)
                 if self._begins(text, proved):
                     self._held = text
                     return
@@ -236,13 +237,13 @@ class FrameRunReader:
         if proved is not None and len(frames) == 1 and self._parser.fault is None and self._alike(frames):
             frame = frames[0]
             try:
-                event = proved.one(frame.data)
+                events = proved.one(frame.data)
             except ValueError:
-                event = None
-            if event is not None:
+                events = None
+            if events is not None:
                 self._prover.served(len(frame.data))
-                self._prover.ran_one(event)
-                return [event]
+                self._prover.ran_one(events[0])
+                return events
         return self._read(frames)
 
     def finish(self) -> list[Any]:

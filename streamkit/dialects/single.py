@@ -1,4 +1,4 @@
-"""One like event alone, as nearly every read brings it: from its bytes to its delta without anything between.
+"""One like event alone, as nearly every read brings it: from its bytes to what it says without anything between.
 
 It says what ``Skeleton.read`` and ``Proved.run`` say of many, in the shapes that most streams have; another shape, or anything
 odd in a hole, is left to them. The quotes of a string belong to what surrounds it: nothing of a line end can stand about it.
@@ -19,8 +19,11 @@ from streamkit.dialects.skeleton import Kind
 from streamkit.events import ReasoningDelta, TextDelta, ToolCallDelta
 from streamkit.tool_calls.delta_run import Delta
 
-#: The delta of an event; None if it is not one like event and no more. Raises ValueError where a hole has no JSON.
-Reader: TypeAlias = Callable[[bytes], Any]
+#: What an event says: a delta, and its usage if there is a hole with token counts. None if it is not one like event and no
+#: more. Raises ValueError where a hole has no JSON.
+Reader: TypeAlias = Callable[[bytes], list[Any] | None]
+#: A delta of its text, and the index of its call if there is a hole with it.
+Maker: TypeAlias = Callable[[str, int | None], Any]
 #: A greater index is left to others.
 MOST_INDEX: Final = 31
 _QUOTE: Final = ord('"')
@@ -28,10 +31,12 @@ _ZERO: Final = ord("0")
 loads = orjson.loads
 
 
-def single_reader(parts: list[bytes], kinds: list[Kind], like: Delta, most: int) -> Reader:
+def single_reader(
+    parts: list[bytes], kinds: list[Kind], like: Delta, most: int, usage: Callable[[dict[str, Any]], Any]
+) -> Reader:
     """The reader of events with these ``parts`` around their holes, which mean deltas like ``like``.
 
-    ``most`` is the greatest index that is read.
+    ``most`` is the greatest index that is read, ``usage`` says what token counts mean.
     """
     if not isinstance(like, TextDelta | ReasoningDelta | ToolCallDelta) or kinds.count("text") != 1:
         return lambda _event: None
@@ -39,10 +44,10 @@ def single_reader(parts: list[bytes], kinds: list[Kind], like: Delta, most: int)
         return _text(parts, _maker(like))
     if kinds == ["index", "text"] and isinstance(like, ToolCallDelta):
         return _fragment(parts, like, most)
-    return _text_among_others(parts, kinds, _maker(like), most)
+    return _text_among_others(parts, kinds, _maker(like), most, usage)
 
 
-def _maker(like: TextDelta | ReasoningDelta | ToolCallDelta) -> Callable[[str, int | None], Any]:
+def _maker(like: TextDelta | ReasoningDelta | ToolCallDelta) -> Maker:
     choice = like.choice
     if isinstance(like, TextDelta):
         block = like.block
@@ -53,15 +58,15 @@ def _maker(like: TextDelta | ReasoningDelta | ToolCallDelta) -> Callable[[str, i
     return lambda text, index: ToolCallDelta(label if index is None else index, None, None, text, choice, kind)
 
 
-def _text(parts: list[bytes], make: Callable[[str, int | None], Any]) -> Reader:
+def _text(parts: list[bytes], make: Maker) -> Reader:
     head, tail = parts
     around = len(head) + len(tail)
 
-    def read(event: bytes) -> Any:
+    def read(event: bytes) -> list[Any] | None:
         hole = event.removeprefix(head).removesuffix(tail)  # half of the time of asking and cutting
         size = len(hole)
         if size > 2 and size == len(event) - around and hole[0] == _QUOTE == hole[-1]:
-            return make(loads(hole), None)
+            return [make(loads(hole), None)]
         return None
 
     return read
@@ -71,23 +76,25 @@ def _fragment(parts: list[bytes], like: ToolCallDelta, most: int) -> Reader:
     head, middle, tail = parts
     around, choice, kind, indices = len(head) + len(tail), like.choice, like.kind, _indices(most)
 
-    def read(event: bytes) -> Any:
+    def read(event: bytes) -> list[Any] | None:
         holes = event.removeprefix(head).removesuffix(tail)
         if len(holes) != len(event) - around:
             return None
         label, _, text = holes.partition(middle)
         index = indices.get(label)
         if index is not None and len(text) > 2 and text[0] == _QUOTE == text[-1]:
-            return ToolCallDelta(index, None, None, loads(text), choice, kind)
+            return [ToolCallDelta(index, None, None, loads(text), choice, kind)]
         return None
 
     return read
 
 
 def _text_among_others(
-    parts: list[bytes], kinds: list[Kind], make: Callable[[str, int | None], Any], most: int
+    parts: list[bytes], kinds: list[Kind], make: Maker, most: int, usage: Callable[[dict[str, Any]], Any]
 ) -> Reader:
-    """Beside an index and padding: strings of letters and digits, and numbers. Other padding would have to be parsed."""
+    """Beside an index, token counts and padding: strings of letters and digits, and numbers. Other padding would have to be
+    parsed.
+    """
     parts = list(parts)
     for number, kind in enumerate(kinds):
         if kind == "pad":  # its quotes belong to what surrounds it
@@ -95,26 +102,35 @@ def _text_among_others(
             parts[number + 1] = b'"' + parts[number + 1]
     head, *behind = parts
     holes = list(zip(behind, kinds, strict=True))
+    has_counts = "usage" in kinds
     indices = _indices(most)
 
-    def read(event: bytes) -> Any:
+    def read(event: bytes) -> list[Any] | None:
         rest = event.removeprefix(head)
         if len(rest) == len(event):
             return None
-        text = found = b""
+        text = counts = found = b""
         index = None
         for part, kind in holes:
             item, found, rest = rest.partition(part)
             if kind == "text":
                 text = item
+            elif kind == "usage":
+                counts = item
             elif kind == "index":
                 if (index := indices.get(item)) is None:
                     return None
             elif not item.isalnum() or (kind == "number" and (item[0] == _ZERO or not item.isdigit())):
                 return None
-        if found and not rest and len(text) > 2 and text[0] == _QUOTE == text[-1]:
-            return make(loads(text), index)
-        return None
+        if not found or rest or len(text) < 3 or not text[0] == _QUOTE == text[-1]:
+            return None
+        delta = make(loads(text), index)
+        if not has_counts:
+            return [delta]
+        if b"\n" in counts or b"\r" in counts:  # white space for JSON, and a line end for an event stream
+            return None
+        raw = loads(counts)
+        return [delta, usage(raw)] if type(raw) is dict and raw else None
 
     return read
 

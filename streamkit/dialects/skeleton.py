@@ -21,8 +21,9 @@ from typing import Any, Literal, TypeAlias
 
 import orjson
 
-#: What stands in a hole: text of the delta; the index of a call; padding that means nothing, a string or a whole number.
-Kind: TypeAlias = Literal["text", "index", "pad", "number"]
+#: What stands in a hole: text of the delta; the index of a call; padding that means nothing, a string or a whole number; an
+#: object of token counts, which is read one by one (``single.py``).
+Kind: TypeAlias = Literal["text", "index", "pad", "number", "usage"]
 STRINGS: frozenset[Kind] = frozenset({"text", "pad"})
 #: From so many events in a text on, the way of cutting that is made for many pays.
 _MANY = 4

@@ -17,7 +17,15 @@ from streamkit.dialects.base import Encoding
 from streamkit.dialects.decoding import FrameDecoder
 from streamkit.dialects.proof import Prover
 from streamkit.dialects.run_reader import DecodeStage
-from streamkit.events import ChoiceStarted, ReasoningDelta, ResponseFinished, ResponseStarted, StreamEnded, TextDelta
+from streamkit.events import (
+    ChoiceStarted,
+    ReasoningDelta,
+    ResponseFinished,
+    ResponseStarted,
+    StreamEnded,
+    TextDelta,
+    UsageReported,
+)
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Chain, Stage, pipe
 from streamkit.recipes import parse
@@ -234,6 +242,45 @@ def test_a_string_that_begins_in_one_hole_and_ends_in_the_next_is_no_string():
         check("openai-chat", sse(*good, *[text(hole) for hole in holes], *good, *LAST), ways=6)
 
 
+COUNTS = [
+    b'{"prompt_tokens":1,"completion_tokens":7,"total_tokens":8}', b'{"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":3}}',
+    b'{"a":{"b":{"c":1}}}', b'{"a":"}"}', b'{"a":"{"}', b'{"a":"\\""}', b'{"completion_tokens":-1}', b'{"completion_tokens":1E400}',
+    b'{"completion_tokens":12345678901234567890}', b'{"prompt_tokens":1,"completion_tokens":2,"total_tokens":9,"completion_tokens_details":{"reasoning_tokens":6}}',
+    b'{"a":"\\ud800"}', b'{"a":"\xff"}', b'{"a":1,"a":2}', b"{}", b"[]", b"null", b"1", b'"x"', b'{"a":1', b'{"a":1,}', b'{"a":1}}',
+    b'{"a":1}\r', b'{"a":\r1}', b'{"a":\n1}', b' {"a": 1} ', b'{"a":1},"usage":{"b":2}', b'{"a":1},"choices":[]', b'{"a":1},"x_groq":{"usage":{"b":2}}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("counts", COUNTS)
+@pytest.mark.parametrize("more", [b"", b',"obfuscation":"abc"'])
+@pytest.mark.usefixtures("eager")
+def test_whatever_stands_for_token_counts_is_read_as_by_frames(counts, more):
+    good = [
+        text(b'"ab%d"' % number, b',"usage":{"prompt_tokens":1,"completion_tokens":%d}' % number + more)
+        for number in range(4)
+    ]
+    body = sse(*good, text(b'"x"', b',"usage":' + counts + more), *good, *LAST)
+    check("openai-chat", body, ways=6)
+    check("openai-chat", sse(*good, text(b'"\\ud800"', b',"usage":' + counts + more), *good, *LAST))
+    fragments = [call(b"0", b'"x%d"' % number)[:-1] + b',"usage":{"n":%d}}' % number for number in range(4)]
+    odd = call(b"0", b'"y"')[:-1] + b',"usage":' + counts + b"}"
+    check("openai-chat", sse(begun(0), *fragments, odd, *fragments, *LAST))
+
+
+@pytest.mark.usefixtures("eager")
+def test_token_counts_in_each_chunk_are_read_with_its_text(monkeypatch):
+    taken = []
+    decoder = type(DIALECTS["openai-chat"].decoder(DEFAULT_LIMITS, StreamReport()))
+    take = decoder.take
+    monkeypatch.setattr(decoder, "take", lambda self, frame: taken.append(frame) or take(self, frame))
+    chunks_of = [text(b'"ab%d"' % n, b',"usage":{"prompt_tokens":1,"completion_tokens":%d}' % n) for n in range(500)]
+    for reads in ([sse(*chunks_of, *LAST)], [sse(one) for one in (*chunks_of, *LAST)]):
+        taken.clear()
+        events, _, _ = by_runs("openai-chat", reads, gives_runs=True)
+        assert [e.output_total for e in events if type(e) is UsageReported] == list(range(500))
+        assert len(taken) < 20
+
+
 @pytest.mark.parametrize("wrong", [(0, 2), (2, 0), (0, 0), (0, 1, 2), (3, 0, 0)])
 @pytest.mark.usefixtures("eager")
 def test_a_part_between_holes_stands_once_in_each_event(wrong):
@@ -397,7 +444,7 @@ def test_frames_that_no_skeleton_fits_are_tried_ever_less_often(monkeypatch):
     tried = []
     prove = Prover.prove
     monkeypatch.setattr(Prover, "prove", lambda self, *a: tried.append(1) or prove(self, *a))
-    body = sse(*[text(b'"a"', b',"usage":{"prompt_tokens":1,"completion_tokens":%d}' % n) for n in range(5000)])
+    body = sse(*[text(b'"a"', b',"extra":%d' % n) for n in range(5000)])
     by_runs("openai-chat", cut_at(body, list(range(0, len(body), 65536))[1:]))
     assert 3 < len(tried) < 16
 

@@ -23,6 +23,7 @@ from streamkit.events import (
     ResponseStarted,
     StopReasonSeen,
     TerminatorSeen,
+    WireEvent,
 )
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
@@ -71,6 +72,9 @@ class ChatDecoder(DeltaReader):
         if self._done and frame.data:
             self.report.repair("after_end")
         super().take(frame)
+
+    def usage(self, raw: dict[str, Any]) -> WireEvent:
+        return decode_usage(raw, self.vendor)
 
     def done(self) -> None:
         self.recognised = self._done = True
