@@ -302,6 +302,8 @@ def said(value: object) -> bool:
 def count_of(raw: Mapping[str, Any], name: str) -> int | None:
     """A token count; None if there is none, or what can't be one."""
     value = raw.get(name)
+    if value is None:  # most details, in usage that comes with each chunk
+        return None
     if type(value) is float and value.is_integer():
         value = int(value)
     return value if type(value) is int and 0 <= value < 2**53 else None
