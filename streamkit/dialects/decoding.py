@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copyreg
 import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from pickle import HIGHEST_PROTOCOL, dumps, loads
-from typing import Any, NoReturn
+from io import BytesIO
+from pickle import HIGHEST_PROTOCOL, Pickler, loads
+from typing import Any, ClassVar, NoReturn
+from weakref import WeakValueDictionary
 
 import orjson
 
@@ -23,7 +26,6 @@ DONE = b"[DONE]"
 DEPTH = 200
 
 
-PROTOCOL = HIGHEST_PROTOCOL
 #: A longer state (arguments that are held) is not looked at again and again.
 STATE_BYTES = 16 * 1024
 #: What a decoder has beside its state: how it was made, and what only the frame at hand decides.
@@ -37,7 +39,7 @@ class FrameDecoder:
     dialect: str
     vendor: str
     #: Where in a payload stand the strings that differ from delta to delta, by kinds of ``skeleton.py``; None: nowhere.
-    holes: re.Pattern[bytes] | None = None
+    holes: ClassVar[re.Pattern[bytes] | None] = None
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         self.limits = limits
@@ -95,15 +97,19 @@ class FrameDecoder:
         """
         own = vars(self)
         passing = {name: own[name] for name in PASSING if name in own}
-        kept = _pickled({name: value for name, value in own.items() if name not in PASSING})
-        state, self.report = self.state(), report
+        kept, state = _pickled({name: value for name, value in own.items() if name not in PASSING}), self.state()
         if kept is None or state is None:
-            own.update(passing)
             return None
+        try:
+            before = loads(kept)  # noqa: S301 - written here a moment ago
+        except Exception:  # noqa: BLE001 - what can be written can't always be read
+            return None
+        self.report = report
         events = self.feed(frames)
         changed = self.fault is not None or self.state() != state
+        own.clear()
         own.update(passing)
-        own.update(loads(kept))  # noqa: S301 - written here a moment ago
+        own.update(before)
         return None if changed else events
 
     def ran(self, model: Any, chars: int) -> None:
@@ -241,11 +247,29 @@ class FrameDecoder:
 
 
 def _pickled(values: dict[str, Any]) -> bytes | None:
+    out = BytesIO()
+    pickler = Pickler(out, HIGHEST_PROTOCOL)
+    pickler.dispatch_table = BY_REFERENCE
     try:
-        raw = dumps(values, PROTOCOL)
+        pickler.dump(values)
     except Exception:  # noqa: BLE001 - what pickle raises is up to the class that it can't write
         return None
+    raw = out.getvalue()
     return raw if len(raw) <= STATE_BYTES else None
+
+
+def _shared(key: int) -> StreamReport:
+    return REPORTS[key]
+
+
+def _reference(report: StreamReport) -> tuple[Any, ...]:
+    REPORTS[id(report)] = report
+    return _shared, (id(report),)
+
+
+#: The report is the stream's: what is put back counts in it, and not in a copy.
+REPORTS: WeakValueDictionary[int, StreamReport] = WeakValueDictionary()
+BY_REFERENCE = {**copyreg.dispatch_table, StreamReport: _reference}
 
 
 def read_body(decoder: FrameDecoder, body: bytes) -> list[WireEvent]:

@@ -1,12 +1,13 @@
 """When a skeleton of a stream's frames is looked for, and what proves it.
 
 Theory: a frame says what it says by its bytes and by the decoder's state. A skeleton (``skeleton.py``) is **proved** by
-decoding one frame with probes in its holes: out comes one delta with the probe for its text, nothing is repaired, and the
-decoder's state is what it was. Frames that only differ in the holes then mean the same, and leave the state as it is, so that
-it holds for the next as well. As soon as the state is another, the skeleton is **forgotten**: after a reused index of
-Anthropic's the same bytes belong to another block.
+decoding one frame with probes in its holes, other values than it has: out comes one delta with the probe for its text, where
+the frame itself had its own, nothing is repaired, and the decoder's state is what it was. Frames that only differ in the holes
+then mean the same, and leave the state as it is, so that it holds for the next as well. As soon as the state is another, the
+skeleton is **forgotten**: after a reused index of Anthropic's the same bytes belong to another block.
 
-Where frames are not alike, what is tried in vain is bounded: after each failure twice the bytes pass before the next attempt.
+What is tried in vain is bounded: after each failure twice the bytes pass before the next attempt, and a skeleton is given up
+where more bytes are decoded beside it than it reads.
 
 Source: design.md §9.
 """
@@ -30,17 +31,17 @@ from streamkit.tool_calls.delta_run import Delta, DeltaRun, delta_like
 #: as long as decoding ten frames.
 LEAST_BYTES: Final = 512
 MOST_BYTES: Final = 1024 * 1024
+MOST_BALANCE: Final = 64 * 1024
 #: A skeleton that was good for fewer was not worth its proof.
 WORTH_BYTES: Final = 4 * 1024
 #: Of fewer events in one read each is read by itself: of text, and of fragments of calls that may differ in their index.
-FEW: Final = 6
+FEW_TEXTS: Final = 6
 FEW_CALLS: Final = 10
 #: Of fewer bytes each event is read by itself where it says its usage, too.
 USAGE_BYTES: Final = 64 * 1024
-#: Text that no field of a frame has by chance, and a number in its place.
+#: What a probe adds to the text that the frame has.
 PROBE: Final = "\x02probe %d\x03"
-PROBE_NUMBER: Final = 60_000
-Probe: TypeAlias = str | int | dict[str, int]
+Probe: TypeAlias = str | int | dict[str, Any]
 #: A frame as raw bytes to the frames that a parser makes of it; None if they are not one.
 Framer: TypeAlias = Callable[[bytes, StreamReport], list[Frame] | None]
 
@@ -67,8 +68,8 @@ class Proved:
         self._index = index  # which hole has the index of the call
         self._most = most  # the greatest index
         self.usage = usage  #: whether a frame has token counts in a hole, so that it says two events
-        #: No more bytes are two events at most; fewer are few events.
-        self.two, self.few = 2 * skeleton.size, (FEW if index is None else FEW_CALLS) * skeleton.size
+        #: No more bytes are one whole event at most; fewer are few events.
+        self.two, self.few = 2 * skeleton.size, (FEW_TEXTS if index is None else FEW_CALLS) * skeleton.size
         if usage:
             self.few = USAGE_BYTES
         #: The events of a like frame alone; None if it is none, or of a shape that it can't read.
@@ -97,6 +98,8 @@ class Prover:
         #: Bytes to read plainly before the next proof is tried; how many they were the last time; what a proof was good for.
         self._due = self._wait = LEAST_BYTES
         self._served = WORTH_BYTES
+        #: Of the skeleton: bytes that it read, less twice those that were decoded beside it.
+        self._balance = 0
 
     def pace(self) -> int:
         """How many bytes to decode plainly, at least, where the skeleton reads no further."""
@@ -105,91 +108,115 @@ class Prover:
     def served(self, size: int) -> None:
         """The skeleton read so many bytes."""
         self._served += size
+        self._balance = min(self._balance + size, MOST_BALANCE)
         self._due = self._wait
 
     def ran(self, run: DeltaRun) -> None:
-        """The skeleton read these deltas."""
+        """The skeleton read these deltas. Only needed where the decoder ``counts``."""
         if self.counts:
             self._decoder.ran(run.model, sum(map(len, run.texts)))
 
     def ran_one(self, delta: Any) -> None:
-        """It read this delta."""
-        if self.counts:
-            self._decoder.ran(delta, len((delta.arguments if isinstance(delta, ToolCallDelta) else delta.text) or ""))
+        """It read this delta. Only needed where the decoder ``counts``."""
+        self._decoder.ran(delta, len((delta.arguments if isinstance(delta, ToolCallDelta) else delta.text) or ""))
 
     def wants(self, size: int) -> bool:
         """So many bytes were decoded plainly; whether it is time for a proof. A skeleton that holds no more is forgotten."""
         self._due -= size
-        if self.proved is not None and self._decoder.state() != self.proved.state:
-            self.proved = None
+        if self.proved is not None:
+            self._balance -= 2 * size
+            if self._balance < 0:
+                self.proved, self._served = None, 0
+                self._due = self._next_wait()
+                return False
+            if self._decoder.state() != self.proved.state:
+                self.proved = None
         if self._due > 0 or self._decoder.fault is not None:
             return False
         self._due = self._next_wait()
         return True
-
-    def give_up(self) -> None:
-        """The skeleton is not worth the search for it."""
-        self.proved, self._due = None, self._next_wait()
 
     def _next_wait(self) -> int:
         self._wait = LEAST_BYTES if self._served >= WORTH_BYTES else min(2 * self._wait, MOST_BYTES)
         self._served = 0
         return self._wait
 
-    def prove(self, before: bytes, payload: bytes, behind: bytes, framed: Framer) -> None:
-        """Try to prove the skeleton of a frame: ``payload`` with the bytes of its framing around it."""
+    def prove(self, before: bytes, payload: bytes, behind: bytes, framed: Framer) -> bool:
+        """Try to prove the skeleton of the frame that was decoded last: its payload, with the bytes of its framing around."""
         if self._decoder.holes is None:
-            return
-        parts, kinds, end = [], [], 0
+            return False
+        parts, kinds, values, end = [], [], [], 0
         for hole in self._decoder.holes.finditer(payload):
             kind = cast("Kind", hole.lastgroup)
             parts.append(payload[end : hole.start(kind)])
             kinds.append(kind)
+            values.append(hole[kind])
             end = hole.end(kind)
-        if "text" in kinds:
-            parts[0] = before + parts[0]
-            self.proved = self._probed([*parts, payload[end:] + behind], kinds, framed) or self.proved
+        if "text" not in kinds:
+            return False
+        parts[0] = before + parts[0]
+        try:
+            found = list(map(orjson.loads, values))
+        except ValueError:
+            return False
+        proved = self._probed([*parts, payload[end:] + behind], kinds, found, framed)
+        if proved is not None:
+            self.proved, self._balance = proved, WORTH_BYTES
+        return proved is not None
 
-    def _probed(self, parts: list[bytes], kinds: list[Kind], framed: Framer) -> Proved | None:
-        """Decode the frame with probes in its holes."""
-        probes = [_probe(kind, number) for number, kind in enumerate(kinds)]
+    def _probed(self, parts: list[bytes], kinds: list[Kind], values: list[Any], framed: Framer) -> Proved | None:
+        """Decode the frame with probes in its holes, in the place of ``values``."""
+        most = self._decoder.limits.index
+        probes = [
+            _probe(kind, number, value, most) for number, (kind, value) in enumerate(zip(kinds, values, strict=True))
+        ]
         raw = parts[0] + b"".join(orjson.dumps(probe) + part for probe, part in zip(probes, parts[1:], strict=True))
         report = StreamReport()
-        frames = framed(raw, report)
+        said, frames = self._decoder.out, framed(raw, report)
         events = None if frames is None else self._decoder.tried(frames, report)
         if not events or report.repairs:
             return None
         event, *others = events
-        counts = [probe for probe in probes if isinstance(probe, dict)]
-        if len(counts) > 1 or others != list(map(self._decoder.usage, counts)):
-            return None
-        text, index = _places(event, probes)
+        text, index = _places(event, kinds, probes)
         state = self._decoder.state()
-        if text is None or kinds[text] != "text" or state is None:
+        if text is None or state is None:
             return None
-        like, most = cast("Delta", event), self._decoder.limits.index
+        like = cast("Delta", event)
+        expected = [delta_like(like, values[text], None if index is None else values[index])]
+        for probe, value, kind in zip(probes, values, kinds, strict=True):
+            if kind == "usage":
+                expected.append(self._decoder.usage(value))
+                if others != [self._decoder.usage(cast("dict[str, Any]", probe))]:
+                    return None
+        if len(expected) != len(events) or said[-len(expected) :] != expected:
+            return None
         one = single_reader(parts, kinds, like, most, self._decoder.usage)
-        return Proved(Skeleton(parts, kinds), like, text, index, most, state, one, usage=bool(counts))
+        return Proved(Skeleton(parts, kinds), like, text, index, most, state, one, usage=bool(others))
 
 
-def _probe(kind: Kind, number: int) -> Probe:
+def _probe(kind: Kind, number: int, value: Any, most: int) -> Any:
+    """Another value than the frame has, so that nothing that stays the same is taken for what is in the hole."""
     if kind == "usage":
-        return {PROBE % number: PROBE_NUMBER}
-    return PROBE % number if kind in STRINGS else PROBE_NUMBER + number
+        return {PROBE % number: number}
+    if kind in STRINGS:
+        return f"{value}{PROBE % number}"
+    return value + 1 if value < most else max(value - 1, 0)
 
 
-def _places(event: WireEvent, probes: list[Probe]) -> tuple[int | None, int | None]:
-    """Which probes are the text and the index of a delta; no text if it is none, or has anything else to say."""
+def _places(event: WireEvent, kinds: list[Kind], probes: list[Probe]) -> tuple[int | None, int | None]:
+    """Which holes have the text and the index of a delta; no text if it is none, or has anything else to say."""
+    texts = [number for number, kind in enumerate(kinds) if kind == "text"]
+    indices = [number for number, kind in enumerate(kinds) if kind == "index"]
     if isinstance(event, TextDelta | RefusalDelta | ReasoningDelta):
-        return _place(event.text, probes), None
-    if not isinstance(event, ToolCallDelta) or event.arguments is None:
+        return (None if indices else _place(event.text, texts, probes)), None
+    if not isinstance(event, ToolCallDelta) or event.arguments is None or event.index is None:
         return None, None
-    if event.index is None or event != ToolCallDelta(
-        event.index, None, None, event.arguments, event.choice, event.kind
-    ):
+    if event != ToolCallDelta(event.index, None, None, event.arguments, event.choice, event.kind) or len(indices) > 1:
         return None, None
-    return _place(event.arguments, probes), _place(event.index, probes)
+    index = _place(event.index, indices, probes)
+    return (None if index is None and indices else _place(event.arguments, texts, probes)), index
 
 
-def _place(value: str | int, probes: list[Probe]) -> int | None:
-    return probes.index(value) if value in probes else None
+def _place(value: str | int, holes: list[int], probes: list[Probe]) -> int | None:
+    """Which of ``holes`` has the probe."""
+    return next((hole for hole in holes if probes[hole] == value), None)

@@ -8,7 +8,7 @@ Source: design.md §9.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final, Protocol, cast
 
 from attrs import evolve
@@ -21,10 +21,10 @@ from streamkit.pipeline import Chain, Machine, Stage
 from streamkit.report import StreamReport
 from streamkit.tool_calls.delta_run import DeltaRun
 
-#: If an event that only the decoder can read comes after fewer bytes, the skeleton was not worth it.
-ODD_BYTES: Final = 4096
 #: Longer reads are read in pieces, so that what is looked at again after a failure is bounded.
 PIECE_BYTES: Final = 64 * 1024
+#: How much of a piece is looked at, at first, and after something else stood between the like events.
+WINDOW_BYTES: Final = 4096
 #: The beginning of an event that may be held until more comes. Of a longer one nothing is copied again.
 HELD_BYTES: Final = 4096
 
@@ -70,6 +70,7 @@ class RunReader:
         self._counts = self._prover.counts
         self._at = 0  # where the last plain piece ended: what the parser passed over since then, the skeleton read
         self._held = b""  # the beginning of a like event
+        self._window = WINDOW_BYTES  # so much is looked at: twice as much as it read before, up to a piece
 
     def feed(self, chunk: bytes, /) -> list[Any]:
         if self._held:
@@ -168,22 +169,27 @@ class RunReader:
 
     def _by_skeleton(self, text: bytes, proved: Proved, out: list[Any]) -> bytes:
         """Read the like events that ``text`` begins with; gives what is left of it."""
-        found = proved.skeleton.read(text)
-        if found is None:
-            return text
-        columns, size, is_odd = found
-        if is_odd and size < ODD_BYTES:  # often what only the decoder can say, and count: not worth the search for it
-            self._settle()
-            self._prover.give_up()
-        if not size or (run := proved.run(columns)) is None:
-            return text
-        if self.gives_runs:
-            out.append(run)
-        else:
-            out += run.deltas()
-        self._prover.ran(run)
-        self._parser.pass_over(size, len(run.texts))
-        return text[size:]
+        begin, stopped = 0, False
+        while begin < len(text) and not stopped:
+            piece = text[begin : begin + self._window]
+            is_last = begin + len(piece) == len(text)
+            columns, size = proved.skeleton.read(piece)
+            run = proved.run(columns) if size else None
+            if run is not None:
+                if self.gives_runs:
+                    out.append(run)
+                else:
+                    out += run.deltas()
+                self._prover.ran(run)
+                self._parser.pass_over(size, len(run.texts))
+                begin += size
+            is_odd = (size > 0 and run is None) or proved.skeleton.end(
+                piece, size
+            ) > 0  # or the window cut a longer event
+            stopped = is_odd or is_last
+            self._window = max(2 * begin, WINDOW_BYTES) if is_odd else 2 * self._window
+            self._window = min(self._window, PIECE_BYTES)
+        return text[begin:]
 
     def _settle(self) -> int:
         """Tell the prover what its skeleton has read; gives where the next piece begins."""
@@ -234,15 +240,16 @@ class FrameRunReader:
     def feed(self, chunk: bytes, /) -> list[Any]:
         frames = self._parser.feed(chunk)
         proved = self._prover.proved
-        if proved is not None and len(frames) == 1 and self._parser.fault is None and self._alike(frames):
-            frame = frames[0]
+        if proved is not None and len(frames) == 1 and self._parser.fault is None and self._is_like(frames[0]):
+            data = frames[0].data
             try:
-                events = proved.one(frame.data)
+                events = proved.one(data)
             except ValueError:
                 events = None
             if events is not None:
-                self._prover.served(len(frame.data))
-                self._prover.ran_one(events[0])
+                self._prover.served(len(data))
+                if self._prover.counts:
+                    self._prover.ran_one(events[0])
                 return events
         return self._read(frames)
 
@@ -260,60 +267,59 @@ class FrameRunReader:
     def _read(self, frames: list[Frame]) -> list[Any]:
         """By the skeleton as far as it goes, then at least ``LEAST_BYTES`` plainly, and again."""
         out: list[Any] = []
-        while frames and self.fault is None:
+        at = 0
+        while at < len(frames) and self.fault is None:
             proved = self._prover.proved
             if proved is not None:
-                frames = frames[self._by_skeleton(frames, proved, out) :]
-            size = count = 0
-            least = self._prover.pace()
-            while count < len(frames) and size < least:
-                size += len(frames[count].data)
-                count += 1
-            if count:
-                self._plainly(frames[:count], size, out)
-                frames = frames[count:]
+                at += self._by_skeleton(frames, at, proved, out)
+            size, begin, least = 0, at, self._prover.pace()
+            while at < len(frames) and size < least:
+                size += len(frames[at].data)
+                at += 1
+            if size or begin < at:
+                self._plainly(frames[begin:at], size, out)
         if self.fault is None:
             self.fault = self._parser.fault
         return out
 
-    def _by_skeleton(self, frames: list[Frame], proved: Proved, out: list[Any]) -> int:
-        """Read the like frames that ``frames`` begins with; gives how many they are."""
-        found = proved.skeleton.read_payloads(self._alike(frames))
-        if found is None:
+    def _by_skeleton(self, frames: list[Frame], at: int, proved: Proved, out: list[Any]) -> int:
+        """Read the like frames from number ``at`` on; gives how many they are."""
+        columns, size = proved.skeleton.read_payloads(self._payloads(frames, at))
+        run = proved.run(columns) if size else None
+        if run is None:
             return 0
-        columns, size, is_odd = found
         self._prover.served(size)
-        if is_odd and size < ODD_BYTES:
-            self._prover.give_up()
-        if not size or (run := proved.run(columns)) is None:
-            return 0
-        if self.gives_runs and len(run.texts) > 1:
+        if self.gives_runs:
             out.append(run)
         else:
             out += run.deltas()
         self._prover.ran(run)
         return len(run.texts)
 
-    def _alike(self, frames: list[Frame]) -> list[bytes]:
-        """The payloads of the first frames that have the headers of the one that was proved."""
-        payloads = []
-        headers, event = self._like.headers, self._like.event
-        for frame in frames:
-            if frame.headers is not headers:
-                if frame.headers != headers:
-                    break
-                headers = frame.headers
-            if not frame.terminated or frame.event != event:
-                break
-            payloads.append(frame.data)
-        return payloads
+    def _payloads(self, frames: list[Frame], at: int) -> Iterator[bytes]:
+        """The payloads of the frames from number ``at`` on that are like the one that was proved but for their payload."""
+        for number in range(at, len(frames)):
+            if not self._is_like(frames[number]):
+                return
+            yield frames[number].data
+
+    def _is_like(self, frame: Frame) -> bool:
+        like = self._like
+        if frame.headers is not like.headers and frame.headers != like.headers:
+            return False
+        return frame.terminated and frame.event == like.event
 
     def _plainly(self, frames: list[Frame], size: int, out: list[Any]) -> None:
         out += self._decoder.feed(frames)
         self.fault = self._decoder.fault
-        if self._prover.wants(size) and self.fault is None and frames[-1].terminated:
-            self._like = frames[-1]
-            self._prover.prove(b"", self._like.data, b"", lambda raw, _report: [evolve(self._like, data=raw)])
+        last = frames[-1]
+        if self._prover.wants(size) and self.fault is None and last.terminated:
+
+            def framed(raw: bytes, _report: StreamReport) -> list[Frame]:
+                return [evolve(last, data=raw)]
+
+            if self._prover.prove(b"", last.data, b"", framed):
+                self._like = last
 
 
 class DecodeStage(Stage[list[Frame], list[WireEvent]]):

@@ -17,6 +17,7 @@ Source: design.md §9; RFC 8259 §2, §7.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
 import orjson
@@ -69,31 +70,30 @@ class Skeleton:
         line_end = text.find(b"\n", start + len(self._head))
         return line_end + self._last if line_end >= 0 else 0
 
-    def read(self, text: bytes) -> tuple[list[list[Any]], int, bool] | None:
-        """The whole events that ``text`` begins with: the values in their holes, a list for each hole; the size of all; and
-        whether the next is like them but for what is in a hole: no JSON, or of another kind.
+    def read(self, text: bytes) -> tuple[list[list[Any]], int]:
+        """The whole events that ``text`` begins with: the values in their holes, a list for each hole, and the size of all.
 
-        None if it begins with none.
+        The size is 0 if it begins with none.
         """
         if not text.startswith(self._head):
-            return None
+            return [], 0
         found = self._cut_many(text) if len(text) > _MANY * len(self._between) else None
         return self._values(*(found or self._cut(text)))
 
-    def read_payloads(self, payloads: list[bytes]) -> tuple[list[list[Any]], int, bool] | None:
-        """The same of the payloads of frames: those that the list begins with, and their size."""
+    def read_payloads(self, payloads: Iterable[bytes]) -> tuple[list[list[Any]], int]:
+        """The same of the payloads of frames. None is taken behind the first that is another."""
         head, tail, least = self._head, self._tail, len(self._between)
         holes = []
         for payload in payloads:
             if len(payload) < least or not (payload.startswith(head) and payload.endswith(tail)):
                 break
             holes.append(payload[len(head) : len(payload) - len(tail)])
-        return self._values(holes, sum(map(len, holes)) + len(holes) * least) if holes else None
+        return self._values(holes, sum(map(len, holes)) + len(holes) * least)
 
-    def _values(self, holes: list[bytes], size: int) -> tuple[list[list[Any]], int, bool]:
+    def _values(self, holes: list[bytes], size: int) -> tuple[list[list[Any]], int]:
         """What is in ``holes``, as far as it is good; events of so many bytes have them."""
         if (columns := self._columns(holes)) is not None:
-            return columns, size, False
+            return columns, size
         good, bad = 0, len(holes)  # so many from the first are good, so many are not
         while bad - good > 1:
             middle = (good + bad) // 2
@@ -101,8 +101,7 @@ class Skeleton:
                 bad = middle
             else:
                 good, columns = middle, some
-        size = sum(map(len, holes[:good])) + good * len(self._between)
-        return columns or [[] for _ in self._kinds], size, bool(holes)
+        return columns or [], sum(map(len, holes[:good])) + good * len(self._between)
 
     def _columns(self, holes: list[bytes]) -> list[list[Any]] | None:
         """The values in each of the holes of these events; None if one of them has another kind of value, or none."""

@@ -165,6 +165,8 @@ class SSEParser:
     def is_event(raw: bytes) -> bool:
         """Whether these bytes are one event of a name and data only: an id, or a reconnection time, is remembered."""
         lines = raw.split(b"\n")
+        if raw.count(b"\r") != raw.count(b"\r\n"):  # a CR alone ends a line, too
+            return False
         return all(line[:5] == b"data:" or line[:6] == b"event:" for line in lines[:-2]) and lines[-2:] in (
             [b"", b""],
             [b"\r", b""],

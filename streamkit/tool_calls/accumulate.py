@@ -95,7 +95,9 @@ class ToolCallAccumulator:
         self._failed = False
         self._abandoned = False
         self._terminator: TerminatorSeen | None = None
-        self._settled: dict[int | None, tuple[Choice, Call]] = {}  # calls that may grow, by index
+        #: Calls by index, at whose fragments no vote and no wait can happen: ``_grows`` was true, and nothing but fragments,
+        #: text and runs came since then.
+        self._settled: dict[int | None, tuple[Choice, Call]] = {}
         self._debug = log.isEnabledFor(logging.DEBUG)
         #: Whether each fragment is to be looked at by itself.
         self._careful = self._debug or policy.two_objects == "split"
@@ -291,6 +293,8 @@ class ToolCallAccumulator:
         texts = {index: "".join(fragments) for index, fragments in by_call.items()}
         total = sum(map(len, texts.values()))
         calls = [choice.by_index.get(index) for index in texts]
+        if len(set(map(id, calls))) != len(calls):  # one call at two indices: its fragments must stay in their order
+            return False
         for call in calls:
             if call is None or not self._grows(choice, call, total):
                 return False

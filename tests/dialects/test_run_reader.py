@@ -16,7 +16,9 @@ from streamkit.dialects import DIALECTS, decode, decoding, proof
 from streamkit.dialects.base import Encoding
 from streamkit.dialects.decoding import FrameDecoder
 from streamkit.dialects.proof import Prover
-from streamkit.dialects.run_reader import DecodeStage
+from streamkit.dialects.run_reader import DecodeStage, FrameRunReader
+from streamkit.dialects.skeleton import Skeleton
+from streamkit.errors import IndexTooLarge
 from streamkit.events import (
     ChoiceStarted,
     ReasoningDelta,
@@ -107,7 +109,8 @@ def by_runs(dialect: str, reads: list[bytes], limits: Limits = DEFAULT_LIMITS, *
 def check(dialect: str, body: bytes, limits: Limits = DEFAULT_LIMITS, seed: int = 0, ways: int = 3):
     rng = random.Random(seed)
     size = len(body)
-    places = [[], [body.find(b"\n\n", at) + 2 for at in range(0, max(size - 2, 1), 40)]]
+    frames = DIALECTS[dialect].parser(limits, StreamReport()).feed(body)
+    places = [[], [frame.offset for frame in frames]]
     places += [sorted(rng.choices(range(size + 1), k=rng.randint(1, 9))) for _ in range(ways)]
     for cuts in places:
         reads = cut_at(body, sorted(set(cuts)))
@@ -398,18 +401,95 @@ def test_what_another_decoder_reads_on_is_counted_in_the_one_report():
 
 
 @pytest.mark.usefixtures("eager")
-def test_a_decoder_whose_state_has_no_form_as_bytes_is_read_by_frames():
+@pytest.mark.parametrize("remembered", [lambda: None, IndexTooLarge(5, offset=3)])
+def test_a_decoder_whose_state_has_no_form_as_bytes_is_read_by_frames(remembered):
     """An author's own decoder may remember anything."""
     report = StreamReport()
     chat = DIALECTS["openai-chat"]
     decoder: Any = chat.decoder(DEFAULT_LIMITS, report)
-    decoder.remembered = lambda: None
+    decoder.remembered = remembered
     stage = DecodeStage("decode", lambda _: decoder)
     machine = stage.make_with(Stage("parse", lambda report: chat.parser(DEFAULT_LIMITS, report)), report)
     texts = [text(b'"ab%d"' % number) for number in range(9)]
     events = [event for payload in texts for event in machine.feed(sse(payload))]
     assert [event.text for event in events if type(event) is TextDelta] == [f"ab{number}" for number in range(9)]
     assert machine.fault is None
+
+
+def of_gemini(choice: int, part: Any) -> bytes:
+    content = {"index": choice, "content": {"role": "model", "parts": [part]}}
+    return b"data: %b\r\n\r\n" % orjson.dumps({"candidates": [content]})
+
+
+def of_call(path: str, text: str, *, more: bool = True, **start: str) -> Any:
+    arguments = [{"jsonPath": path, "stringValue": text}]
+    return {"functionCall": {**start, "partialArgs": arguments, "willContinue": more}}
+
+
+def deltas_of_bedrock(name: str, count: int) -> list[tuple[str, Any]]:
+    return [(name, {"contentBlockIndex": 0, "delta": {"text": f"{name}{number}"}}) for number in range(count)]
+
+
+LABELLED = HEAD + b'{"tool_calls":[{"index":%d,"function":{"arguments":"x%d"}}]}'
+#: What a reader could take for a frame that is alike, and is not.
+MISLEADING = {
+    "frames of another kind with the same payload": ("bedrock", events(
+        ("messageStart", {"role": "assistant"}), *deltas_of_bedrock("contentBlockDelta", 40), *deltas_of_bedrock("somethingNew", 40),
+        *deltas_of_bedrock("contentBlockDelta", 40),
+    )),
+    "an index that comes twice": ("openai-chat", sse(begun(0), *[
+        chunk(b'{"tool_calls":[{"index":%d,"index":5,"function":{"arguments":"x%d"}}]}' % (n % 3, n)) for n in range(30)
+    ])),
+    "an index that the probe could be": ("openai-chat", sse(begun(0), *[
+        chunk(b'{"tool_calls":[{"index":%d,"index":%d,"function":{"arguments":"x%d"}}]}' % (n % 3, same, n))
+        for same in (0, 1, 2, 3, 4, 60_000) for n in range(9)
+    ])),
+    "an index beside the delta": ("openai-chat", sse(begun(0), begun(1), begun(2), *[
+        LABELLED % (n % 3, n) + b',"message":{"tool_calls":[{"index":%d}]},"finish_reason":null}]}' % ((n + 1) % 3) for n in range(30)
+    ])),
+    "text that the probe could be": ("openai-chat", sse(*[
+        chunk(b'{"content":"a%d","c\\u006fntent":"%b\\u0002probe 0\\u0003"}' % (n, own)) for own in (b"", b"a0", b"a1") for n in range(9)
+    ])),
+    "an id behind a lone CR": ("openai-chat", b"".join(
+        b"data: " + text(b'"a%d"' % n) + b"\r" + field + b"\r\n\r\n" for field in (b"id: 7", b"id: 9", b"retry: 5", b"id: 7") for n in range(4)
+    )),
+    "a repair that counts beside text of another choice": ("gemini", b"".join([
+        of_gemini(0, of_call("$.a", "x", name="f", id="i")), *[of_gemini(1, {"text": f"t{n}"}) for n in range(4)],
+        of_gemini(0, of_call("$.b[3]", "y")), of_gemini(0, of_call("$.a", "z", more=False)),
+        *[of_gemini(1, {"text": f"t{n}"}) for n in range(4)],
+    ])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISLEADING)
+@pytest.mark.parametrize("pace", [1, 512])
+def test_what_looks_alike_and_is_not_is_read_as_by_frames(name, pace, monkeypatch):
+    monkeypatch.setattr(proof, "LEAST_BYTES", pace)
+    check(*MISLEADING[name], ways=6)
+
+
+@pytest.mark.usefixtures("eager")
+def test_blocks_that_take_turns_are_read_in_linear_time(monkeypatch):
+    """Frames without lines: none is looked at again for those before it."""
+    looked = []
+    is_like = FrameRunReader._is_like
+    monkeypatch.setattr(FrameRunReader, "_is_like", lambda self, frame: looked.append(1) or is_like(self, frame))
+    turns = [delta for number in range(400) for delta in deltas_of_bedrock("contentBlockDelta", 3) * 2]
+    for number, (_, payload) in enumerate(turns):
+        turns[number] = ("contentBlockDelta", {**payload, "contentBlockIndex": number // 6 % 2})
+    by_runs("bedrock", [events(("messageStart", {"role": "assistant"}), *turns)])
+    assert len(looked) < 3 * len(turns)
+
+
+@pytest.mark.parametrize("every", [1, 2, 6, 40])
+def test_where_something_else_stands_between_like_events_little_is_looked_at_twice(every, monkeypatch):
+    looked = []
+    cut = Skeleton.read
+    monkeypatch.setattr(Skeleton, "read", lambda self, text: looked.append(len(text)) or cut(self, text))
+    odd = text(b'"a"', b',"x":1')
+    body = sse(*[one for n in range(4000 // every) for one in (*[text(b'"a%d"' % n)] * every, odd)])
+    by_runs("openai-chat", cut_at(body, list(range(0, len(body), 65536))[1:]))
+    assert sum(looked) < 4 * len(body)
 
 
 def test_a_large_state_is_not_looked_at_again_and_again(monkeypatch):
@@ -423,12 +503,16 @@ def test_a_large_state_is_not_looked_at_again_and_again(monkeypatch):
     check("anthropic", body, ways=0)
     sizes = []
 
-    def counted(values, protocol):
-        raw = pickle.dumps(values, protocol)
-        sizes.append(len(raw))
-        return raw
+    class Counted(pickle.Pickler):
+        def __init__(self, out, protocol):
+            super().__init__(out, protocol)
+            self.out = out
 
-    monkeypatch.setattr(decoding, "dumps", counted)
+        def dump(self, values):
+            super().dump(values)
+            sizes.append(self.out.tell())
+
+    monkeypatch.setattr(decoding, "Pickler", Counted)
     by_runs("anthropic", [body])
     assert 0 < sum(size > 300_000 for size in sizes) < 30
 

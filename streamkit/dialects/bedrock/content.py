@@ -67,7 +67,7 @@ class ContentReader(FrameDecoder):
 
     dialect = "bedrock"
     vendor = VENDOR
-    holes: re.Pattern[bytes] | None = HOLES
+    holes = HOLES
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)

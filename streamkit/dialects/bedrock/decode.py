@@ -180,7 +180,6 @@ class BedrockDecoder(ContentReader):
             raise BrokenFrame("a chunk without bytes in base64", frame.data, offset=frame.offset) from error
         if self._native is None:
             self._native = NativeDecoder(self.limits, self.report)
-            self.holes = None  # it counts in this report, and a decoder that is tried is put back as a copy
         self.out += self._native.feed([Frame(data, frame.offset, CHUNK)])
         if self._native.fault is not None:
             raise self._native.fault
