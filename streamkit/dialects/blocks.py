@@ -139,7 +139,7 @@ class BlockQueue:
 
     def arguments(self, block: Block, fragment: str) -> None:
         """A fragment of a call's arguments."""
-        if block is not self._open:  # of four interleaved calls three wait: their fragments cost a third of the others
+        if block is not self._open:  # of four interleaved calls three wait; as ``hold`` and ``_wait``, two calls less
             waiting = block.waiting
             if waiting is None:
                 waiting = block.waiting = TextBuffer()

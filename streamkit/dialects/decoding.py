@@ -89,9 +89,9 @@ class FrameDecoder:
         """
         return _pickled(self.snapshot())
 
-    def tried(self, frames: list[Frame], report: StreamReport) -> list[WireEvent] | None:
-        """What ``frames`` would say now, told to ``report``; None if they would be a fault or change the state, or if there is
-        no telling, since the state has no form as bytes.
+    def tried(self, frames: list[Frame], report: StreamReport) -> tuple[list[WireEvent], bytes] | None:
+        """What ``frames`` would say now, told to ``report``, and the state; None if they would be a fault or change the state,
+        or if there is no telling, since the state has no form as bytes.
 
         The decoder is as it was before.
         """
@@ -110,7 +110,7 @@ class FrameDecoder:
         own.clear()
         own.update(passing)
         own.update(before)
-        return None if changed else events
+        return None if changed else (events, state)
 
     def ran(self, model: Any, chars: int) -> None:
         """Deltas like ``model`` with ``chars`` characters were read without the decoder. Overridden where it counts them."""

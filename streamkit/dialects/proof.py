@@ -173,13 +173,13 @@ class Prover:
         raw = parts[0] + b"".join(orjson.dumps(probe) + part for probe, part in zip(probes, parts[1:], strict=True))
         report = StreamReport()
         said, frames = self._decoder.out, framed(raw, report)
-        events = None if frames is None else self._decoder.tried(frames, report)
-        if not events or report.repairs:
+        tried = None if frames is None else self._decoder.tried(frames, report)
+        if tried is None or not tried[0] or report.repairs:
             return None
+        events, state = tried
         event, *others = events
         text, index = _places(event, kinds, probes)
-        state = self._decoder.state()
-        if text is None or state is None:
+        if text is None:
             return None
         like = cast("Delta", event)
         expected = [delta_like(like, values[text], None if index is None else values[index])]

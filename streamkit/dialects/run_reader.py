@@ -24,7 +24,7 @@ from streamkit.tool_calls.delta_run import DeltaRun
 #: Longer reads are read in pieces, so that what is looked at again after a failure is bounded.
 PIECE_BYTES: Final = 64 * 1024
 #: How much of a piece is looked at, at first, and after something else stood between the like events.
-WINDOW_BYTES: Final = 4096
+WINDOW_BYTES: Final = 4 * 1024
 #: The beginning of an event that may be held until more comes. Of a longer one nothing is copied again.
 HELD_BYTES: Final = 4096
 
@@ -225,7 +225,7 @@ class RunReader:
 class FrameRunReader:
     """The same for frames without lines: what a skeleton is made of is the payload, and frames must have like headers.
 
-    Gain: half of the time of decoding and encoding Bedrock's deltas.
+    Gain: a third of the whole recipe from Bedrock, at 64 KiB reads.
     """
 
     gives_runs = False

@@ -331,7 +331,10 @@ class ToolCallAccumulator:
         )
 
     def _grown(self, delta: ToolCallDelta) -> ToolCallArguments | None:
-        """What a fragment becomes, of a call at which no vote and no wait can happen: nearly all, in a quarter of the time."""
+        """What a fragment becomes, of a call at which no vote and no wait can happen: nearly all, in a quarter of the time.
+
+        Of what ``_grows`` asks, only what a fragment can change is asked again.
+        """
         settled, fragment = self._settled.get(delta.index), delta.arguments
         if settled is None or delta.id is not None or delta.name is not None or not fragment or delta.snapshot:
             return None
