@@ -10,7 +10,8 @@ Source: design.md §9.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import orjson
@@ -135,5 +136,6 @@ def _text_among_others(
     return read
 
 
-def _indices(most: int) -> dict[bytes, int]:
+@lru_cache(maxsize=8)  # one for all streams: it takes 3 KiB
+def _indices(most: int) -> Mapping[bytes, int]:
     return {b"%d" % index: index for index in range(min(most, MOST_INDEX) + 1)}
