@@ -235,13 +235,15 @@ class SSEParser:
         whole = lines[: 2 * len(blanks) : 2]  # a last line alone is left to ``_read``
         if any(blanks):  # asked of all at once: one by one takes a sixth more
             whole = whole[: next(number for number, line in enumerate(blanks) if line)]
-        if not whole or max(map(len, whole)) > self._cap:
+        sizes = list(map(len, whole))
+        if not whole or max(sizes) > self._cap:
             return lines
-        for line in whole:
-            if line[:6] != b"data: ":
+        for line, size in zip(whole, sizes, strict=True):
+            data = line.removeprefix(b"data: ")
+            if len(data) == size:  # it had no such prefix
                 break
-            frames.append(Frame(line[6:], at, "message", last_id))
-            at += len(line) + 2 * width
+            frames.append(Frame(data, at, "message", last_id))
+            at += size + 2 * width
         count = len(frames) - first
         if count:
             self._at = self.boundary = at
