@@ -204,7 +204,8 @@ class SSEParser:
     def _cut(self, chunk: bytes, frames: list[Frame]) -> None:
         runs, rest = cut_lines(chunk)
         if runs and self._partial:
-            runs[0][0][0] = self._take() + runs[0][0][0]
+            self._partial += runs[0][0][0]
+            runs[0][0][0] = self._take()
         for lines, width in runs:
             if self._begin == _NONE and len(lines) >= _MANY:
                 lines = self._read_data_only(lines, width, frames)  # noqa: PLW2901 - what it left
