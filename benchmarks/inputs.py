@@ -107,7 +107,7 @@ def _chunk(
 
 
 def _padding(dice: random.Random) -> str:
-    return f',"obfuscation":"{"".join(dice.choices(PADDING, k=dice.randint(1, 16)))}"'
+    return f',"obfuscation":"{"".join(dice.choices(PADDING, k=dice.randint(0, 16)))}"'
 
 
 def _usage(tokens: int) -> str:

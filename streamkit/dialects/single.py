@@ -121,7 +121,7 @@ def _text_among_others(
             elif kind == "index":
                 if (index := indices.get(item)) is None:
                     return None
-            elif not item.isalnum() or (kind == "number" and (item[0] == _ZERO or not item.isdigit())):
+            elif (item and not item.isalnum()) or (kind == "number" and (not item.isdigit() or item[0] == _ZERO)):
                 return None
         if not found or rest or len(text) < 3 or not text[0] == _QUOTE == text[-1]:
             return None

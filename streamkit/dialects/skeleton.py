@@ -155,5 +155,5 @@ def _are(values: list[Any], kind: Kind) -> bool:
     """Whether all ``values`` are of this kind. Raises TypeError for some that are not."""
     if kind in STRINGS:
         "".join(values)
-        return "" not in values  # decoders take it for none
+        return kind == "pad" or "" not in values  # decoders take empty text for none
     return set(map(type, values)) == {int}

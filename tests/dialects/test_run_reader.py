@@ -271,6 +271,21 @@ def test_whatever_stands_for_token_counts_is_read_as_by_frames(counts, more):
 
 
 @pytest.mark.usefixtures("eager")
+def test_padding_may_be_empty(monkeypatch):
+    """OpenAI's is of none to some sixteen letters and digits."""
+    taken = []
+    decoder = type(DIALECTS["openai-chat"].decoder(DEFAULT_LIMITS, StreamReport()))
+    take = decoder.take
+    monkeypatch.setattr(decoder, "take", lambda self, frame: taken.append(frame) or take(self, frame))
+    padded = [text(b'"ab%d"' % n, b',"obfuscation":"%b"' % (b"x" * (n % 3))) for n in range(500)]
+    for reads in ([sse(*padded, *LAST)], [sse(one) for one in (*padded, *LAST)]):
+        taken.clear()
+        events, _, _ = by_runs("openai-chat", reads, gives_runs=True)
+        assert [event.text for event in events if type(event) is TextDelta] == [f"ab{n}" for n in range(500)]
+        assert len(taken) < 20
+
+
+@pytest.mark.usefixtures("eager")
 def test_token_counts_in_each_chunk_are_read_with_its_text(monkeypatch):
     taken = []
     decoder = type(DIALECTS["openai-chat"].decoder(DEFAULT_LIMITS, StreamReport()))
