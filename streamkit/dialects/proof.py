@@ -31,6 +31,7 @@ from streamkit.tool_calls.delta_run import Delta, DeltaRun, delta_like
 #: as long as decoding ten frames.
 LEAST_BYTES: Final = 512
 MOST_BYTES: Final = 1024 * 1024
+#: What a skeleton read long ago does not keep it for ever.
 MOST_BALANCE: Final = 64 * 1024
 #: A skeleton that was good for fewer was not worth its proof.
 WORTH_BYTES: Final = 4 * 1024

@@ -114,7 +114,7 @@ class RunReader:
         if not frames or not self._parser.pass_over(size, frames):
             return text
         if self._counts:
-            for event in events:
+            for event in events[:: 2 if proved.usage else 1]:
                 self._prover.ran_one(event)
         if self.gives_runs and frames > 1 and not (proved.usage or isinstance(proved.model, ToolCallDelta)):
             out.append(DeltaRun(proved.model, [event.text for event in events]))
@@ -183,9 +183,8 @@ class RunReader:
                 self._prover.ran(run)
                 self._parser.pass_over(size, len(run.texts))
                 begin += size
-            is_odd = (size > 0 and run is None) or proved.skeleton.end(
-                piece, size
-            ) > 0  # or the window cut a longer event
+            # no more like events, though one ends here; else the window cut one
+            is_odd = (size > 0 and run is None) or proved.skeleton.end(piece, size) > 0
             stopped = is_odd or is_last
             self._window = max(2 * begin, WINDOW_BYTES) if is_odd else 2 * self._window
             self._window = min(self._window, PIECE_BYTES)
@@ -276,7 +275,7 @@ class FrameRunReader:
             while at < len(frames) and size < least:
                 size += len(frames[at].data)
                 at += 1
-            if size or begin < at:
+            if begin < at:
                 self._plainly(frames[begin:at], size, out)
         if self.fault is None:
             self.fault = self._parser.fault

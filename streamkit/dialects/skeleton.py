@@ -55,7 +55,7 @@ class Skeleton:
         self._marks = b"".join(mark[1:] for _, mark in self._marked) + _MARK
         #: The first line end behind the holes: an offset in the tail.
         self._break = self._tail.find(b"\n")
-        self._last = len(self._tail) - self._break
+        self._last = len(self._tail) - self._break  # bytes from there to the end
         # An event in lines: how many they are, which of them has the holes, and where.
         self._ends = self._between.count(b"\n")
         self._at = self._head.count(b"\n")

@@ -52,9 +52,9 @@ OVERHEAD: Final = PRELUDE.size + CHECKSUM.size
 _INTEGERS: Final = {2: Struct("!b"), 3: Struct("!h"), 4: Struct("!i"), 5: Struct("!q")}
 TRUE, FALSE, BYTES, STRING, TIMESTAMP, UUID_BYTES = 0, 1, 6, 7, 8, 9
 _NAME_BYTES: Final = 255
+_VALUE_BYTES: Final = 0xFFFF
 #: A shorter message is copied for its checksum, in two thirds of the time of a view.
 _COPIED: Final = 4096
-_VALUE_BYTES: Final = 0xFFFF
 
 
 @frozen

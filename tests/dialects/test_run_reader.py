@@ -120,6 +120,15 @@ def check(dialect: str, body: bytes, limits: Limits = DEFAULT_LIMITS, seed: int 
             assert found == expected, [len(read) for read in reads]
 
 
+def frames_taken(monkeypatch, dialect: str) -> list[Any]:
+    """The frames that the decoder is given from now on."""
+    taken: list[Any] = []
+    decoder = type(DIALECTS[dialect].decoder(DEFAULT_LIMITS, StreamReport()))
+    take = decoder.take
+    monkeypatch.setattr(decoder, "take", lambda self, frame: taken.append(frame) or take(self, frame))
+    return taken
+
+
 @pytest.mark.parametrize("stream", every_stream())
 @pytest.mark.usefixtures("eager")
 def test_every_stream_says_the_same_by_runs_and_by_frames(stream):
@@ -160,10 +169,7 @@ def test_long_runs_are_read_at_once_and_deltas_alone_as_they_come(dialect, size,
     deltas = [TextDelta(f"word {number}, ") for number in range(600)]
     events = [ResponseStarted("r", "m", 1), ChoiceStarted(), *deltas, ResponseFinished("stop"), StreamEnded(clean=True)]
     frames = [encoder.feed([event]) for event in events]
-    taken = []
-    decoder = type(DIALECTS[dialect].decoder(DEFAULT_LIMITS, StreamReport()))
-    take = decoder.take
-    monkeypatch.setattr(decoder, "take", lambda self, frame: taken.append(frame) or take(self, frame))
+    taken = frames_taken(monkeypatch, dialect)
     body = b"".join(frames)
     reads = [one for one in frames if one] if size is None else cut_at(body, list(range(0, len(body), size))[1:])
     found, _, _ = by_runs(dialect, reads)
@@ -273,10 +279,7 @@ def test_whatever_stands_for_token_counts_is_read_as_by_frames(counts, more):
 @pytest.mark.usefixtures("eager")
 def test_padding_may_be_empty(monkeypatch):
     """OpenAI's is of none to some sixteen letters and digits."""
-    taken = []
-    decoder = type(DIALECTS["openai-chat"].decoder(DEFAULT_LIMITS, StreamReport()))
-    take = decoder.take
-    monkeypatch.setattr(decoder, "take", lambda self, frame: taken.append(frame) or take(self, frame))
+    taken = frames_taken(monkeypatch, "openai-chat")
     padded = [text(b'"ab%d"' % n, b',"obfuscation":"%b"' % (b"x" * (n % 3))) for n in range(500)]
     for reads in ([sse(*padded, *LAST)], [sse(one) for one in (*padded, *LAST)]):
         taken.clear()
@@ -287,10 +290,7 @@ def test_padding_may_be_empty(monkeypatch):
 
 @pytest.mark.usefixtures("eager")
 def test_token_counts_in_each_chunk_are_read_with_its_text(monkeypatch):
-    taken = []
-    decoder = type(DIALECTS["openai-chat"].decoder(DEFAULT_LIMITS, StreamReport()))
-    take = decoder.take
-    monkeypatch.setattr(decoder, "take", lambda self, frame: taken.append(frame) or take(self, frame))
+    taken = frames_taken(monkeypatch, "openai-chat")
     chunks_of = [text(b'"ab%d"' % n, b',"usage":{"prompt_tokens":1,"completion_tokens":%d}' % n) for n in range(500)]
     for reads in ([sse(*chunks_of, *LAST)], [sse(one) for one in (*chunks_of, *LAST)]):
         taken.clear()
