@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import copyreg
 import json
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from io import BytesIO
-from pickle import HIGHEST_PROTOCOL, Pickler, loads
+from pickle import loads
 from typing import Any, ClassVar, NoReturn
-from weakref import WeakValueDictionary
 
 import orjson
 
+from streamkit.dialects.decoder_state import pickled
 from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, StreamError
 from streamkit.events import Aside, ErrorType, LastFrameBroken, ProviderFailed, WireEvent
 from streamkit.framing.frame import Frame
@@ -26,8 +24,6 @@ DONE = b"[DONE]"
 DEPTH = 200
 
 
-#: A longer state (arguments that are held) is not looked at again and again.
-STATE_BYTES = 16 * 1024
 #: What a decoder has beside its state: how it was made, and what only the frame at hand decides.
 PASSING = frozenset({"limits", "report", "fault", "out", "frame", "_strange", "_by_type", "_by_event"})
 
@@ -87,7 +83,7 @@ class FrameDecoder:
 
         Equal bytes are equal values. Others may be equal too, where one object stands in two places.
         """
-        return _pickled(self.snapshot())
+        return pickled(self.snapshot())
 
     def tried(self, frames: list[Frame], report: StreamReport) -> tuple[list[WireEvent], bytes] | None:
         """What ``frames`` would say now, told to ``report``, and the state; None if they would be a fault or change the state,
@@ -97,11 +93,11 @@ class FrameDecoder:
         """
         own = vars(self)
         passing = {name: own[name] for name in PASSING if name in own}
-        kept, state = _pickled({name: value for name, value in own.items() if name not in PASSING}), self.state()
+        kept, state = pickled({name: value for name, value in own.items() if name not in PASSING}), self.state()
         if kept is None or state is None:
             return None
         try:
-            before = loads(kept)  # noqa: S301 - written here a moment ago
+            before = loads(kept)  # noqa: S301 - written a moment ago
         except Exception:  # noqa: BLE001 - what can be written can't always be read
             return None
         self.report = report
@@ -244,32 +240,6 @@ class FrameDecoder:
             raise IndexTooLarge(self.limits.index, offset=self.frame.offset)
         self.report.repair("index_invalid")
         return None
-
-
-def _pickled(values: dict[str, Any]) -> bytes | None:
-    out = BytesIO()
-    pickler = Pickler(out, HIGHEST_PROTOCOL)
-    pickler.dispatch_table = BY_REFERENCE
-    try:
-        pickler.dump(values)
-    except Exception:  # noqa: BLE001 - what pickle raises is up to the class that it can't write
-        return None
-    raw = out.getvalue()
-    return raw if len(raw) <= STATE_BYTES else None
-
-
-def _shared(key: int) -> StreamReport:
-    return REPORTS[key]
-
-
-def _reference(report: StreamReport) -> tuple[Any, ...]:
-    REPORTS[id(report)] = report
-    return _shared, (id(report),)
-
-
-#: The report is the stream's: what is put back counts in it, and not in a copy.
-REPORTS: WeakValueDictionary[int, StreamReport] = WeakValueDictionary()
-BY_REFERENCE = {**copyreg.dispatch_table, StreamReport: _reference}
 
 
 def read_body(decoder: FrameDecoder, body: bytes) -> list[WireEvent]:

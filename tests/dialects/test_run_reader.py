@@ -12,7 +12,7 @@ from attrs import asdict, evolve, fields, has
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamkit.dialects import DIALECTS, decode, decoding, proof
+from streamkit.dialects import DIALECTS, decode, decoder_state, proof
 from streamkit.dialects.base import Encoding
 from streamkit.dialects.decoding import FrameDecoder
 from streamkit.dialects.proof import Prover
@@ -527,7 +527,7 @@ def test_a_large_state_is_not_looked_at_again_and_again(monkeypatch):
             super().dump(values)
             sizes.append(self.out.tell())
 
-    monkeypatch.setattr(decoding, "Pickler", Counted)
+    monkeypatch.setattr(decoder_state, "Pickler", Counted)
     by_runs("anthropic", [body])
     assert 0 < sum(size > 300_000 for size in sizes) < 30
 
