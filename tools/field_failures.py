@@ -24,13 +24,13 @@ TEST = "tests/test_field_failures.py"
 INTRODUCTION = f"""\
 Failures that people reported of other software that streams model output: the cause on the wire, and what streamkit does
 with it.
-Reports are named as `repository#number` on GitHub.
+Reports are named as `repository#number` on GitHub; without a number, the failure was seen by running that software.
 
 Each stream is our own, a few hundred bytes that show the cause.
 It is read whole, byte by byte and at seeded cuts, and translated into at least one other dialect; every repair and every loss
 is counted.
 The streams of case 9 are run by `pytest {TEST} -k case-9-`."""
-#: The last case of each section.
+#: The last number that a section may use; the later ones have room for more.
 SECTIONS = {
     8: "Index of a call missing",
     22: "Index constant, reused or duplicated",
@@ -46,6 +46,13 @@ SECTIONS = {
     121: "Clients that leave, leaks",
     129: "Latency, time-outs, other attempts",
     136: "Other",
+    156: "The whole answer said again",
+    176: "Shapes, words and halves of characters",
+    196: "Failed turns, members that nobody read",
+    206: "Tools of requests",
+    226: "History and content of requests",
+    236: "Thinking and calls inside of text",
+    256: "HTTP, and what clients of 2026 ask for",
 }
 
 
@@ -109,7 +116,8 @@ def page() -> str:
     ]
     first = 1
     for last, title in SECTIONS.items():
-        parts += [f"## {title}", table(row(case) for case in every_case() if first <= case.number <= last)]
+        if rows := [row(case) for case in every_case() if first <= case.number <= last]:
+            parts += [f"## {title}", table(rows)]
         first = last + 1
     return "\n\n".join(parts) + "\n"
 

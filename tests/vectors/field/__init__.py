@@ -1,4 +1,4 @@
-"""The catalogue of field failures: 136 reports of other software, and what streamkit does with each cause.
+"""The catalogue of field failures: reports of other software, and what streamkit does with each cause.
 
 A module for each section. The wire bytes are our own and as few as show the cause; references name the reports.
 """
@@ -27,5 +27,5 @@ SECTIONS = (
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)
 ELSEWHERE: tuple[Elsewhere, ...] = elsewhere.CASES
-#: Every number of the catalogue.
-NUMBERS = range(1, 137)
+#: Every number of the first catalogue. Later sections have numbers of their own (``tools/field_failures.py``).
+FIRST_NUMBERS = range(1, 137)
