@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol
 
 from streamkit.dialects.base import Encoding
-from streamkit.dialects.encoding import object_arguments
+from streamkit.dialects.encoding import object_arguments, only_choice
 from streamkit.dialects.opaque import Kind, seal
 from streamkit.events import Aside, Opaque, StopReason
 from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
@@ -69,11 +69,9 @@ class BlockResponseWriter:
 
     def choice(self) -> Choice:
         """The choice that is written, the first."""
-        for _ in self.response.choices[1:]:
-            self.report.lose("extra_choice")
         if self.response.extras and not self.own:
             self.report.lose("response_fields")
-        return self.response.choices[0] if self.response.choices else Choice(stop_reason="stop")
+        return only_choice(self.response, self.report)
 
     def stop(self, choice: Choice) -> StopReason:
         """The stop reason. Where every call was withheld, the client must not wait for one."""

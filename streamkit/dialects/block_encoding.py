@@ -82,10 +82,10 @@ class BlockEncoder(OneChoiceEncoder):
 
     def text(self, event: TextDelta) -> None:
         into = self._written
-        fits = into is not None and event.block == into.label and event.choice == self._choice
+        fits = into is not None and event.block == into.label
         if fits and into is not None and self._blocks.is_alone(into.block):  # as nearly always: a third of the time
             self._parts.append(into.before + dumps(event.text) + into.behind)
-        elif self._is_ours(event.choice):
+        else:
             self.block_text(event)
             self._written = self._into(event.block)
 
@@ -104,12 +104,12 @@ class BlockEncoder(OneChoiceEncoder):
     def run(self, run: DeltaRun) -> None:
         like = run.model
         if isinstance(like, ToolCallArguments):
-            if not self._arguments_run(run, like):
+            if not self._arguments_run(run):
                 super().run(run)
         elif isinstance(like, TextDelta | ReasoningDelta):
             self._handlers[type(like)](self, delta_like(like, run.texts[0], None))  # opens the block
             block, rest = self._blocks.last, run.texts[1:]
-            if rest and like.choice == self._choice and block is not None and self._blocks.is_alone(block):
+            if rest and block is not None and self._blocks.is_alone(block):
                 template = self.text_delta if isinstance(like, TextDelta) else self.thinking_delta
                 self._blocks.write_deltas(block, deltas_of(template, rest))
             elif rest:
@@ -117,10 +117,8 @@ class BlockEncoder(OneChoiceEncoder):
         else:
             super().run(run)
 
-    def _arguments_run(self, run: DeltaRun, like: ToolCallArguments) -> bool:
+    def _arguments_run(self, run: DeltaRun) -> bool:
         """Write fragments a whole call at a time; False, and nothing is done, if one of them is no plain case."""
-        if like.choice != self._choice:
-            return True
         of_blocks: list[tuple[Block, list[str]]] = []
         for call, texts in run.by_call().items():
             block = self._calls.get(call)
@@ -130,20 +128,16 @@ class BlockEncoder(OneChoiceEncoder):
         return self._blocks.arguments_run(of_blocks)
 
     def refusal(self, event: RefusalDelta) -> None:
-        if self._is_ours(event.choice):
-            if not self._refused:
-                self.lose("refusal_as_text")
-            self._refused = True
-            self._blocks.text(("refusal", event.block), self.text_delta % dumps(event.text))
+        if not self._refused:
+            self.lose("refusal_as_text")
+        self._refused = True
+        self._blocks.text(("refusal", event.block), self.text_delta % dumps(event.text))
 
     def reasoning(self, event: ReasoningDelta) -> None:
-        if self._is_ours(event.choice):
-            self._thought.add(event.block)
-            self._blocks.text(("thinking", event.block), self.thinking_delta % dumps(event.text))
+        self._thought.add(event.block)
+        self._blocks.text(("thinking", event.block), self.thinking_delta % dumps(event.text))
 
     def signature(self, event: ReasoningSignature) -> None:
-        if not self._is_ours(event.choice):
-            return
         if event.on == "text":
             last = self._blocks.last
             kind: Kind = "text" if last is not None and last.key == ("text", event.block) else "part"
@@ -163,14 +157,13 @@ class BlockEncoder(OneChoiceEncoder):
         block.signer = signer
 
     def opaque(self, event: ReasoningOpaque) -> None:
-        if self._is_ours(event.choice):
-            data = event.blob if event.vendor == self.vendor else seal("opaque", event.vendor, event.blob)
-            self.redacted(data, event.block)
+        data = event.blob if event.vendor == self.vendor else seal("opaque", event.vendor, event.blob)
+        self.redacted(data, event.block)
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
-        if self._is_ours(event.choice) and event.name:
+        if event.name:
             start = self.call_start(event)
             if event.signature is not None:  # these dialects sign no calls: it stands before the call, sealed
                 self.redacted(seal("call", event.signature.vendor, event.signature.blob), event.call)
@@ -179,7 +172,7 @@ class BlockEncoder(OneChoiceEncoder):
                 self._custom.add(event.call)
 
     def call_arguments(self, event: ToolCallArguments) -> None:
-        if event.choice != self._choice or event.call in self._custom:
+        if event.call in self._custom:
             return
         block = self._calls.get(event.call)
         if block is None:
@@ -190,8 +183,6 @@ class BlockEncoder(OneChoiceEncoder):
             self._blocks.arguments(block, event.fragment)
 
     def call_finished(self, event: ToolCallFinished) -> None:
-        if event.choice != self._choice:
-            return
         block = self._calls.get(event.call)
         if block is None or (event.call in self._custom and not event.ended):
             self.withhold("call_withheld", event.id, event.name or None, event.arguments)
@@ -206,8 +197,7 @@ class BlockEncoder(OneChoiceEncoder):
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def finished(self, event: ResponseFinished) -> None:
-        if self._is_ours(event.choice):
-            self._stop = event
+        self._stop = event
 
     def stop(self) -> ResponseFinished:
         """The stop reason to write. Where every call was withheld, the client must not wait for one."""

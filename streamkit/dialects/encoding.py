@@ -31,7 +31,7 @@ from streamkit.events import (
 )
 from streamkit.framing.frame import Frame, escape_separators
 from streamkit.limits import Limits
-from streamkit.messages import Response, ToolCall
+from streamkit.messages import Choice, Response, ToolCall
 from streamkit.report import StreamReport, Withheld
 from streamkit.tool_calls.check import check_arguments
 from streamkit.tool_calls.delta_run import DeltaRun
@@ -141,14 +141,19 @@ class EventEncoder:
                 break
             try:
                 self._handlers[type(event)](self, event)
-            except StreamError as error:
-                self.fault = error
+            except (StreamError, KeyError) as error:
+                self._stop_at(event, error)
                 break
-            except KeyError:
-                if type(event) in self._handlers:
-                    raise
-                raise TypeError(f"encode takes the events of accumulate_tool_calls, not {event!r}") from None
         return self._take_parts() if self._parts else b""
+
+    def _stop_at(self, event: Event, error: StreamError | KeyError) -> None:
+        """Keep what failed as the fault; raise what is no fault of the stream."""
+        if isinstance(error, StreamError):
+            self.fault = error
+        elif type(event) in self._handlers:
+            raise error
+        else:
+            raise TypeError(f"encode takes the events of accumulate_tool_calls, not {event!r}") from None
 
     def finish(self) -> bytes:
         if not self.ended:  # a stage dropped StreamEnded: without it nobody said that the stream was whole
@@ -268,24 +273,69 @@ def failure_of(response: Response, report: StreamReport) -> ProviderFailed | Non
     return ProviderFailed("truncated", "the response was cut before its end", code="stream_truncated")
 
 
+#: Events that begin a choice if nothing of it came before.
+BEGINNING = frozenset(
+    {
+        ChoiceStarted,
+        TextDelta,
+        RefusalDelta,
+        ReasoningDelta,
+        ReasoningSignature,
+        ReasoningOpaque,
+        ToolCallStarted,
+        ToolCallArguments,
+        ToolCallDoomed,
+        ToolCallFinished,
+        ResponseFinished,
+        DeltaRun,
+    }
+)
+
+
 class OneChoiceEncoder(EventEncoder):
-    """An encoder of a dialect with one choice: the first that comes is written."""
+    """An encoder of a dialect with one choice: the first that comes is written, and no method is handed another's events."""
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._choice: int | None = None
         self._dropped: set[int] = set()
 
-    def _is_ours(self, choice: int) -> bool:
-        """Whether a choice is the one that is written; the loss of another is counted once."""
+    def feed(self, events: list[Event], /) -> bytes:
+        for event in events:
+            if self.ended:
+                break
+            kind = type(event)
+            if kind in BEGINNING:
+                if event.choice != self._choice and not self._begins(event.choice):  # type: ignore[union-attr] # above
+                    continue
+            elif kind is Aside and event.choice in self._dropped:  # type: ignore[union-attr] # it has one
+                continue
+            try:
+                self._handlers[kind](self, event)
+            except (StreamError, KeyError) as error:
+                self._stop_at(event, error)
+                break
+        return self._take_parts() if self._parts else b""
+
+    def choice_started(self, event: ChoiceStarted) -> None:
+        """Nothing is written of it."""
+
+    def _begins(self, choice: int) -> bool:
+        """Whether a choice that did not come before is the one that is written; the loss of another is counted once."""
         if self._choice is None:
             self._choice = choice
-        if choice == self._choice:
             return True
         if choice not in self._dropped:
             self._dropped.add(choice)
             self.lose("extra_choice")
         return False
+
+
+def only_choice(response: Response, report: StreamReport) -> Choice:
+    """The choice of a whole response that a dialect with one choice writes; the loss of each other is counted."""
+    if len(response.choices) > 1:
+        report.lose("extra_choice", len(response.choices) - 1)
+    return response.choices[0] if response.choices else Choice(stop_reason="stop")
 
 
 RAW_ARGUMENTS = "_raw_arguments"

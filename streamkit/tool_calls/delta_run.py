@@ -93,6 +93,11 @@ class DeltaRun:
         self.indices = indices
         self._by_call = by_call
 
+    @property
+    def choice(self) -> int:
+        """The choice of all of them."""
+        return self.model.choice
+
     def by_call(self) -> dict[int, list[str]]:
         """The texts of each call, by what ``indices`` say, in the order of first mention. Only for fragments of calls."""
         if self._by_call is None:

@@ -28,7 +28,6 @@ from streamkit.dialects.block_encoding import BlockEncoder
 from streamkit.dialects.blocks import BlockQueue, Key
 from streamkit.events import (
     Aside,
-    ChoiceStarted,
     ProviderFailed,
     ResponseStarted,
     TextDelta,
@@ -93,9 +92,6 @@ class AnthropicEncoder(BlockEncoder):
             else:
                 self.lose("response_fields")
         self._event(b"message_start", b'{"type":"message_start","message":%b}' % dumps(message))
-
-    def choice_started(self, event: ChoiceStarted) -> None:
-        self._is_ours(event.choice)
 
     # -- blocks ----------------------------------------------------------------------------------------------------
 

@@ -41,7 +41,6 @@ from streamkit.dialects.blocks import BlockQueue
 from streamkit.dialects.decoding import count_of
 from streamkit.events import (
     Aside,
-    ChoiceStarted,
     ProviderFailed,
     ResponseFinished,
     ResponseStarted,
@@ -97,9 +96,6 @@ class BedrockEncoder(BlockEncoder):
         elif event.extras:
             self.lose("response_fields")
         self._event(HEADERS["messageStart"], dumps(start))
-
-    def choice_started(self, event: ChoiceStarted) -> None:
-        self._is_ours(event.choice)
 
     # -- blocks ----------------------------------------------------------------------------------------------------
 

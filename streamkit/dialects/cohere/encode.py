@@ -20,7 +20,6 @@ from streamkit.dialects.cohere.decode import EVENTS
 from streamkit.dialects.cohere.wire import VENDOR, encode_usage, finish_reason, less_counted, less_detailed
 from streamkit.events import (
     Aside,
-    ChoiceStarted,
     ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
@@ -88,40 +87,34 @@ class CohereEncoder(BlockEncoder):
         start = {"id": event.id or self.encoding.make_id("msg_"), **extras, "delta": {"message": message}}
         self._event(b"message-start", dumps(start)[1:-1])
 
-    def choice_started(self, event: ChoiceStarted) -> None:
-        self._is_ours(event.choice)
-
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
     def text(self, event: TextDelta) -> None:
-        self._place(event.choice)
+        self._place()
         super().text(event)
 
     def refusal(self, event: RefusalDelta) -> None:
-        self._place(event.choice)
+        self._place()
         super().refusal(event)
 
     def reasoning(self, event: ReasoningDelta) -> None:
         """The tool plan is this vendor's summary; what others call one is thinking here."""
-        self._place(event.choice)
+        self._place()
         if event.kind == "summary" and self._vendor == VENDOR:
-            if self._is_ours(event.choice):
-                self._blocks.text(("plan", event.block), b'"delta":{"message":{"tool_plan":%b}}' % dumps(event.text))
+            self._blocks.text(("plan", event.block), b'"delta":{"message":{"tool_plan":%b}}' % dumps(event.text))
         else:
             super().reasoning(event)
 
-    def _place(self, choice: int) -> None:
-        if self._behind_call and choice == self._choice:
+    def _place(self) -> None:
+        if self._behind_call:
             self._behind_call = False
             self.lose("block_order")
 
-    def signature(self, event: ReasoningSignature) -> None:
-        if self._is_ours(event.choice):
-            self.lose("reasoning_signature")
+    def signature(self, _event: ReasoningSignature) -> None:
+        self.lose("reasoning_signature")
 
-    def opaque(self, event: ReasoningOpaque) -> None:
-        if self._is_ours(event.choice):
-            self.lose("reasoning_opaque")
+    def opaque(self, _event: ReasoningOpaque) -> None:
+        self.lose("reasoning_opaque")
 
     def redacted(self, _data: str, _number: int) -> None:
         """The signature of a call has no place."""

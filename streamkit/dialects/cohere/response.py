@@ -26,7 +26,7 @@ from streamkit.dialects.cohere.wire import (
     less_detailed,
 )
 from streamkit.dialects.decoding import provider_failed, read_body, said, text_of
-from streamkit.dialects.encoding import failure_of, wrapped_input
+from streamkit.dialects.encoding import failure_of, only_choice, wrapped_input
 from streamkit.dialects.writing import merged
 from streamkit.events import Aside, ProviderFailed, TextDelta, WireEvent
 from streamkit.limits import Limits
@@ -109,9 +109,7 @@ class CohereResponseWriter:
         failure = failure_of(response, report)
         if failure is not None:
             return self._error(failure)
-        if len(response.choices) > 1:
-            report.lose("extra_choice", len(response.choices) - 1)
-        choice = response.choices[0] if response.choices else Choice()
+        choice = only_choice(response, report)
         message = self.message(choice)
         body: dict[str, Any] = {"id": response.id or self.encoding.make_id("msg_"), "message": message}
         for aside in choice.asides:

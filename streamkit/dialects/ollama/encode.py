@@ -18,7 +18,6 @@ from streamkit.dialects.encoding import OneChoiceEncoder, encode_time
 from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage, less_detailed
 from streamkit.events import (
     Aside,
-    ChoiceStarted,
     ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
@@ -66,27 +65,21 @@ class OllamaEncoder(OneChoiceEncoder):
             self.response_started(ResponseStarted())
         self.write(b'%b,"message":{"role":"assistant",%b},%b}\n' % (self._head, message, rest))
 
-    def choice_started(self, event: ChoiceStarted) -> None:
-        self._is_ours(event.choice)
-
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
     def text(self, event: TextDelta) -> None:
-        if self._is_ours(event.choice):
-            self._place(event)
-            self._line(b'"content":%b' % dumps(event.text))
+        self._place(event)
+        self._line(b'"content":%b' % dumps(event.text))
 
     def refusal(self, event: RefusalDelta) -> None:
-        if self._is_ours(event.choice):
-            if not self._refused:
-                self.lose("refusal_as_text")
-            self._refused = True
-            self._line(b'"content":%b' % dumps(event.text))
+        if not self._refused:
+            self.lose("refusal_as_text")
+        self._refused = True
+        self._line(b'"content":%b' % dumps(event.text))
 
     def reasoning(self, event: ReasoningDelta) -> None:
-        if self._is_ours(event.choice):
-            self._place(event)
-            self._line(b'"content":"","thinking":%b' % dumps(event.text))
+        self._place(event)
+        self._line(b'"content":"","thinking":%b' % dumps(event.text))
 
     def _place(self, event: TextDelta | ReasoningDelta) -> None:
         """Ollama has one text and one reasoning stream: the boundary between two blocks of a kind is lost."""
@@ -105,22 +98,19 @@ class OllamaEncoder(OneChoiceEncoder):
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
-        if self._is_ours(event.choice):
-            self._order.append(event.call)
-            if not event.id_made:
-                self._with_id.add(event.call)
-            if event.signature is not None:
-                self.lose("reasoning_signature")
-            if event.extras:  # strict readers allow one key in a call (dialects.md §0)
-                self.lose("metadata")
+        self._order.append(event.call)
+        if not event.id_made:
+            self._with_id.add(event.call)
+        if event.signature is not None:
+            self.lose("reasoning_signature")
+        if event.extras:  # strict readers allow one key in a call (dialects.md §0)
+            self.lose("metadata")
 
     def call_arguments(self, _event: ToolCallArguments) -> None:
         """Held: the finished call has the whole text."""
 
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write it once the calls mentioned before it are written."""
-        if event.choice != self._choice:
-            return
         self._waiting[event.call] = event
         while self._order and self._order[0] in self._waiting:
             self._write_call(self._waiting.pop(self._order.pop(0)))
@@ -156,8 +146,7 @@ class OllamaEncoder(OneChoiceEncoder):
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def finished(self, event: ResponseFinished) -> None:
-        if self._is_ours(event.choice):
-            self._stop = event
+        self._stop = event
 
     def terminate(self) -> None:
         stop = self._stop or ResponseFinished("stop")

@@ -15,7 +15,7 @@ import orjson
 
 from streamkit.dialects.base import Encoding
 from streamkit.dialects.decoding import read_body
-from streamkit.dialects.encoding import encode_time, failure_of, object_arguments
+from streamkit.dialects.encoding import encode_time, failure_of, object_arguments, only_choice
 from streamkit.dialects.ollama.decode import OllamaDecoder
 from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage, less_detailed
 from streamkit.events import Aside, WireEvent
@@ -52,9 +52,7 @@ class OllamaResponseWriter:
             return {"error": failure.message}
         if response.extras:
             report.lose("response_fields")
-        if len(response.choices) > 1:
-            report.lose("extra_choice", len(response.choices) - 1)
-        choice = response.choices[0] if response.choices else Choice()
+        choice = only_choice(response, report)
         seconds = response.created if response.created is not None else self.encoding.clock()
         message = self.message(choice)
         body = {"model": response.model or "", "created_at": encode_time(seconds), "message": message}

@@ -32,7 +32,6 @@ from streamkit.dialects.openai_responses.wire import (
 from streamkit.dialects.openai_responses.writer import FreeText, ItemWriter, Label
 from streamkit.events import (
     Aside,
-    ChoiceStarted,
     ProviderFailed,
     ReasoningDelta,
     RefusalDelta,
@@ -133,23 +132,18 @@ class ResponsesEncoder(BlockEncoder):
     def follow(self, start: ResponseStarted | None, last: Frame) -> None:
         self._passed = start, last
 
-    def choice_started(self, event: ChoiceStarted) -> None:
-        self._is_ours(event.choice)
-
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
     def refusal(self, event: RefusalDelta) -> None:
-        if self._is_ours(event.choice):
-            self._refused = True
-            self._blocks.text(("refusal", event.block), dumps(event.text))
+        self._refused = True
+        self._blocks.text(("refusal", event.block), dumps(event.text))
 
     def reasoning(self, event: ReasoningDelta) -> None:
-        if self._is_ours(event.choice):
-            self._thought.add(event.block)
-            key, last = ("thinking", event.block), self._blocks.last
-            if last is None or last.key != key or last.start != event.kind.encode():
-                last = self._blocks.add(key, event.kind.encode())
-            self._blocks.delta(last, dumps(event.text))
+        self._thought.add(event.block)
+        key, last = ("thinking", event.block), self._blocks.last
+        if last is None or last.key != key or last.start != event.kind.encode():
+            last = self._blocks.add(key, event.kind.encode())
+        self._blocks.delta(last, dumps(event.text))
 
     def redacted(self, data: str, number: int) -> None:
         self._blocks.hold(len(data))
@@ -160,7 +154,7 @@ class ResponsesEncoder(BlockEncoder):
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
-        if not self._is_ours(event.choice) or not event.name:
+        if not event.name:
             return
         identity: dict[str, Any] = {"call_id": event.id, "name": event.name}
         if event.extras and self._vendor == VENDOR:
@@ -176,7 +170,7 @@ class ResponsesEncoder(BlockEncoder):
 
     def call_finished(self, event: ToolCallFinished) -> None:
         block = self._calls.get(event.call)
-        if event.choice == self._choice and block is not None and event.ended and not block.closed:
+        if block is not None and event.ended and not block.closed:
             if event.kind == "function" and not event.arguments.strip():
                 self._blocks.arguments(block, "{}")  # clients parse the text: "" is no JSON (quirks.md 42)
             verdict = event.verdict

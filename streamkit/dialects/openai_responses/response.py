@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from streamkit.dialects.base import Encoding
 from streamkit.dialects.decoding import read_body
-from streamkit.dialects.encoding import failure_of
+from streamkit.dialects.encoding import failure_of, only_choice
 from streamkit.dialects.opaque import Kind, seal
 from streamkit.dialects.openai_responses.decode import STATUSES, ResponsesDecoder
 from streamkit.dialects.openai_responses.encode import DEFAULTS
@@ -116,9 +116,7 @@ class ResponsesBodyWriter:
         failure = failure_of(response, self.report)
         if failure is not None:
             return {"error": encode_error(failure, self.report)}
-        for _ in response.choices[1:]:
-            self.report.lose("extra_choice")
-        choice = response.choices[0] if response.choices else Choice(stop_reason="stop")
+        choice = only_choice(response, self.report)
         output = self._output(choice)
         body: dict[str, Any] = {
             "id": response.id or self.encoding.make_id("resp_"),

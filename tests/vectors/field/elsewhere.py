@@ -143,4 +143,10 @@ CASES = (
         does="Streams are not stored; one that ends too early ends in an error.",
         covered_by=OUTSIDE + "streamkit stores no streams",
     ),
+    Elsewhere(
+        number=177, refs="ai-dial-adapter-bedrock#191; openai-cookbook#749",
+        cause="two choices written into a dialect that has one: their texts and calls interleave in one message",
+        does="The first choice that comes is written, each other is one counted loss; the base of encoders sees to it, a plug-in's too.",
+        covered_by="tests/dialects/test_one_choice.py::test_an_encoder_that_looks_at_no_choice_is_handed_one",
+    ),
 )  # fmt: skip
