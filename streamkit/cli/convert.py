@@ -43,7 +43,11 @@ def add_to(commands: Any, statuses: str) -> None:
         "--to", dest="target", required=True, type=client, metavar="DIALECT", help="the dialect that goes out"
     )
     command.add_argument("--reencode", action="store_true", help="decode and encode even within one dialect")
-    command.add_argument("--no-usage", action="store_true", help="openai-chat: leave the usage chunk out")
+    command.add_argument(
+        "--no-usage",
+        action="store_true",
+        help="openai-chat: leave the usage chunk out, as for a client that did not ask for it",
+    )
     command.add_argument(
         "--call-ids", action="store_true", help="ollama: write ids beside calls (strict readers refuse)"
     )

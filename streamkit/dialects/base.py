@@ -36,17 +36,22 @@ class Profile:
     reasoning_fields: tuple[str, ...] = ("reasoning_content",)
     #: openai-chat: whether signed and encrypted reasoning is written as OpenRouter's ``reasoning_details``.
     reasoning_details: bool = True
-    #: openai-chat: whether a usage chunk is written before ``[DONE]``.
+    #: openai-chat: whether the usage is written. Serve it to clients that asked for it (``stream_options.include_usage``): its
+    #: chunk has no choices, and programs that never asked for one read the first of them.
     include_usage: bool = True
+    #: openai-chat: whether the usage stands in the last chunk that has choices, as Mistral writes it, not in one of its own.
+    usage_with_stop: bool = False
     #: ollama: whether an ``id`` stands beside ``function``; strict readers (Zed, late 2025) refuse it.
     call_ids: bool = False
+    #: What this client asked for: said where the provider names no model, since clients' types demand one.
+    model: str = ""
     #: What it is sent while the provider is silent, where a policy does not say otherwise.
     keep_alive: KeepAliveForm = "dialect"
 
     @property
     def changes(self) -> dict[str, Any]:
-        """What differs from the defaults."""
-        names = [field.name for field in fields(Profile) if field.name not in {"name", "title"}]
+        """What differs from the defaults, whatever was asked for."""
+        names = [field.name for field in fields(Profile) if field.name not in {"name", "title", "model"}]
         return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(DEFAULT_PROFILE, name)}
 
 

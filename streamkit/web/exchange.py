@@ -12,7 +12,9 @@ Source: design.md §6; issue texts of S1, S3 in seeds.md.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from typing import Final
 
 from aiohttp import ClientResponse, ClientSession
 from attrs import define, evolve, field
@@ -36,6 +38,9 @@ from streamkit.web.source import iter_upstream, whole_body
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, hidden
 from streamkit.web.upstream.hiding import Cut
+
+#: How Mistral's packages name themselves, the AI SDK's included: ``mistral-client-python/1.9``, ``ai-sdk/mistral/2.0``.
+_MISTRAL: Final = re.compile("mistral", re.IGNORECASE)
 
 
 @define
@@ -71,7 +76,7 @@ class Exchange:
             limits=self.limits,
             policy=self.policy,
             report=self.report,
-            profile=self._profile(),
+            profile=None if self._within else self._profile(),
             offered=self.ask.request.tools,
         )
         pipe = as_array(pipe, limits=self.limits) if self.ask.as_array else pipe
@@ -96,7 +101,8 @@ class Exchange:
             return hidden(failure_from(error), self._cut)
         if not answer.clean:
             return hidden(answer.error or failure_in(self.report), self._cut)
-        if self._within and not self.report.repairs:
+        named = answer.model or self.upstream.wire.name == "gemini"  # which need not name it
+        if self._within and named and not self.report.repairs:
             self.raw = body
         elif not self._within:
             restore_response(answer, self.ask.request.tools, limits=self.limits)
@@ -108,7 +114,9 @@ class Exchange:
         if self.raw is not None:
             await self.reply.whole(self.raw)
             return None
-        await self.reply.whole(encode_response(answer, self.reply.client, limits=self.limits, report=self.report))
+        profile = self._profile()
+        body = encode_response(answer, self.reply.client, profile=profile, limits=self.limits, report=self.report)
+        await self.reply.whole(body)
         return None
 
     # -- asking ----------------------------------------------------------------------------------------------------
@@ -125,11 +133,16 @@ class Exchange:
             request.stream_usage = True  # other dialects always tell their clients how many tokens there were
         return request
 
-    def _profile(self) -> Profile | None:
-        """How the client's dialect is written: Chat's clients get token counts if they asked for them."""
-        if self._within:
-            return None
-        return evolve(client_named(self.reply.client)[1], include_usage=self.ask.request.stream_usage is not False)
+    def _profile(self) -> Profile:
+        """How the client's dialect is written: Chat's clients get a usage chunk if they asked for one.
+
+        Mistral's have no way to ask, and read the usage beside the stop reason.
+        """
+        dialect, profile = client_named(self.reply.client)
+        asked = self.ask.request.stream_usage
+        if asked is None and _MISTRAL.search(self.client_headers.get("User-Agent", "")):
+            profile = next((client for client in dialect.clients if client.usage_with_stop), profile)
+        return evolve(profile, include_usage=asked is True or profile.usage_with_stop, model=self.ask.model)
 
     async def _open(self, *, stream: bool) -> ClientResponse | ProviderFailed:
         """The upstream's answer with status 200, its body unread; else what is wrong."""

@@ -80,7 +80,7 @@ class AnthropicEncoder(BlockEncoder):
             "id": event.id or self.encoding.make_id("msg_"),
             "type": "message",
             "role": "assistant",
-            "model": event.model or "",
+            "model": event.model or self.encoding.profile.model,
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,

@@ -115,7 +115,7 @@ class AnthropicResponseWriter(BlockResponseWriter):
             "id": response.id or self.encoding.make_id("msg_"),
             "type": "message",
             "role": "assistant",
-            "model": response.model or "",
+            "model": response.model or self.encoding.profile.model,
             "content": content,
             "stop_reason": STOP_NAMES[self.stop(choice)],
             "stop_sequence": choice.stop_sequence,

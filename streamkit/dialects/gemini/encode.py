@@ -58,7 +58,7 @@ class _Choice:
 class GeminiEncoder(EventEncoder):
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
-        self._tail = b""
+        self._tail = b',"modelVersion":%b' % dumps(encoding.profile.model) if encoding.profile.model else b""
         self._vendor = ""
         self._choices: dict[int, _Choice] = {}
         self._text: TextDelta | ReasoningDelta | None = None  #: to be written once it is known whether it is signed
@@ -78,8 +78,8 @@ class GeminiEncoder(EventEncoder):
     def response_started(self, event: ResponseStarted) -> None:
         self._vendor = event.vendor
         tail: dict[str, Any] = {}
-        if event.model is not None:
-            tail["modelVersion"] = event.model
+        if model := event.model or self.encoding.profile.model:
+            tail["modelVersion"] = model
         if event.created is not None:
             tail["createTime"] = encode_time(event.created)
         if event.id is not None:

@@ -89,7 +89,7 @@ class GeminiResponseWriter:
         body = given(
             candidates=[candidate for candidate in written if candidate] or None,
             usageMetadata=None if usage is None else encode_usage(usage),
-            modelVersion=response.model,
+            modelVersion=response.model or self.encoding.profile.model or None,
             createTime=None if response.created is None else encode_time(response.created),
             responseId=response.id,
         )

@@ -55,7 +55,9 @@ class OllamaEncoder(OneChoiceEncoder):
     def response_started(self, event: ResponseStarted) -> None:
         seconds = event.created if event.created is not None else self.encoding.clock()
         self._vendor = event.vendor
-        self._head = dumps({"model": event.model or "", "created_at": encode_time(seconds)})[:-1]
+        self._head = dumps({"model": event.model or self.encoding.profile.model, "created_at": encode_time(seconds)})[
+            :-1
+        ]
         if event.extras:
             self.lose("response_fields")
 

@@ -55,7 +55,11 @@ class OllamaResponseWriter:
         choice = only_choice(response, report)
         seconds = response.created if response.created is not None else self.encoding.clock()
         message = self.message(choice)
-        body = {"model": response.model or "", "created_at": encode_time(seconds), "message": message}
+        body = {
+            "model": response.model or self.encoding.profile.model,
+            "created_at": encode_time(seconds),
+            "message": message,
+        }
         for aside in choice.asides:
             self.aside(aside, body, message)
         return {**body, "done": True, "done_reason": self.done_reason(choice), **self.counts()}

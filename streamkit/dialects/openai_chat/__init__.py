@@ -39,5 +39,8 @@ DIALECT = Dialect(
     errors=ERRORS,
     tools=TOOLS,
     providers=PROVIDERS,
-    clients=(Profile(name="openai-python", title="the openai package, and programs like it"),),
+    clients=(
+        Profile(name="openai-python", title="the openai package, and programs like it"),
+        Profile(name="mistral-sdk", title="Mistral's own packages, and the AI SDK's for it", usage_with_stop=True),
+    ),
 )

@@ -76,7 +76,7 @@ class ChatEncoder(EventEncoder):
         self._vendor = ""
         self._choices: dict[int, _Choice] = {}
         self._usage: UsageReported | None = None
-        self._stops: list[ResponseFinished] = []
+        self._stop = b""  #: the last chunk with a stop reason, where the usage is to stand in it
 
     # -- the response ----------------------------------------------------------------------------------------------
 
@@ -87,7 +87,7 @@ class ChatEncoder(EventEncoder):
             "id": event.id or self.encoding.make_id("chatcmpl-"),
             "object": "chat.completion.chunk",
             "created": created,
-            "model": event.model or "",
+            "model": event.model or self.encoding.profile.model,
         }
         if event.extras:
             if event.vendor == self.vendor:
@@ -281,11 +281,27 @@ class ChatEncoder(EventEncoder):
         if not choice.role_written:
             choice.role_written = True
             self._choice_chunk(event.choice, b'{"role":"assistant","content":""}')
-        self._chunk(b'"choices":[{"index":%d,"delta":{},"finish_reason":"%b"}]' % (event.choice, reason.encode()))
+        stop = b'"choices":[{"index":%d,"delta":{},"finish_reason":"%b"}]' % (event.choice, reason.encode())
+        if self.encoding.profile.usage_with_stop:
+            self._write_stop()
+            self._stop = stop
+        else:
+            self._chunk(stop)
+
+    def _write_stop(self, rest: bytes = b"") -> None:
+        """Write the chunk with a stop reason that is still held, and ``rest`` behind its choices."""
+        if self._stop:
+            self._chunk(self._stop + rest)
+            self._stop = b""
 
     def terminate(self) -> None:
+        usage = b""
         if self._usage is not None and self.encoding.profile.include_usage:
-            self._chunk(b'"choices":[],"usage":' + dumps(encode_usage(self._usage, self.vendor)))
+            usage = b'"usage":' + dumps(encode_usage(self._usage, self.vendor))
+        if self._stop:
+            self._write_stop(b"," + usage if usage else b"")
+        elif usage:
+            self._chunk(b'"choices":[],' + usage)
         self.write(b"data: [DONE]\n\n")
 
     def error(self, event: ProviderFailed) -> None:

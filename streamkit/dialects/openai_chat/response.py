@@ -74,7 +74,7 @@ class ChatResponseWriter:
             "id": response.id or self.encoding.make_id("chatcmpl-"),
             "object": "chat.completion",
             "created": response.created if response.created is not None else int(self.encoding.clock()),
-            "model": response.model or "",
+            "model": response.model or self.encoding.profile.model,
             "choices": [],
         }
         body["choices"] = [self.choice(choice, body) for choice in response.choices]

@@ -109,7 +109,7 @@ class ResponsesEncoder(BlockEncoder):
             "id": event.id or self.encoding.make_id("resp_"),
             "object": "response",
             "created_at": created,
-            "model": event.model or "",
+            "model": event.model or self.encoding.profile.model,
             **DEFAULTS,
         }
         if event.extras:

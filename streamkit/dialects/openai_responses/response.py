@@ -122,7 +122,7 @@ class ResponsesBodyWriter:
             "id": response.id or self.encoding.make_id("resp_"),
             "object": "response",
             "created_at": response.created if response.created is not None else int(self.encoding.clock()),
-            "model": response.model or "",
+            "model": response.model or self.encoding.profile.model,
             **self._status(choice),
             "error": None,
             "output": output,

@@ -149,4 +149,16 @@ CASES = (
         does="The first choice that comes is written, each other is one counted loss; the base of encoders sees to it, a plug-in's too.",
         covered_by="tests/dialects/test_one_choice.py::test_an_encoder_that_looks_at_no_choice_is_handed_one",
     ),
+    Elsewhere(
+        number=237, refs="BerriAI/litellm#8450; nguyenphutrong/quotio#460; headroomlabs-ai/headroom#2026; TheR1D/shell_gpt#741; @ai-sdk/mistral",
+        cause="a usage chunk without choices for a client of Chat that never asked for one and reads `choices[0]`",
+        does="The chunk is for clients that asked for it; Mistral's packages, which can't ask, get the usage beside the stop reason.",
+        covered_by="tests/web/test_exchange.py::test_a_client_of_chat_that_asked_for_no_usage_gets_no_chunk_without_choices",
+    ),
+    Elsewhere(
+        number=238, refs="llm-comply; Cohere and Bedrock behind any client",
+        cause='the upstream names no model, and the client gets `"model": ""`',
+        does="The model is the upstream's, else the one that was asked for, streamed and whole.",
+        covered_by="tests/web/test_exchange.py::test_the_model_is_the_one_asked_for_where_the_upstream_names_none",
+    ),
 )  # fmt: skip
