@@ -73,6 +73,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     # the end
     "stop_with_calls": "a natural stop with tool calls became `tool_calls`",
     "calls_without_call": "`tool_calls` without any call became `stop`",
+    "stop_reason_foreign": "a stop reason in the words of another dialect, or in other letters, was read by its meaning",
     "stop_conflict": "several stop reasons were given; the strongest was taken",
     "finish_derived": "no stop reason came, but the terminator and complete calls: `tool_calls`",
     "after_error": "content after the provider's error was passed over",

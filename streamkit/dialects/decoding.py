@@ -12,8 +12,9 @@ from typing import Any, ClassVar, NoReturn
 import orjson
 
 from streamkit.dialects.decoder_state import pickled
+from streamkit.dialects.stop_words import meaning
 from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, StreamError
-from streamkit.events import Aside, ErrorType, LastFrameBroken, ProviderFailed, WireEvent
+from streamkit.events import Aside, ErrorType, LastFrameBroken, ProviderFailed, StopReason, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
 from streamkit.report import REPAIRS, StreamReport
@@ -224,6 +225,13 @@ class FrameDecoder:
         if value is not None:
             self.odd(value)
         return ""
+
+    def stop_reason(self, native: str, own: Mapping[str, StopReason]) -> StopReason:
+        """What a stop reason means: by the dialect's ``own`` words, else by the others'; ``other`` if nobody has it."""
+        reason = own.get(native)
+        if reason is None and (reason := meaning(native)) is not None:
+            self.report.repair("stop_reason_foreign")
+        return reason or "other"
 
     def odd(self, value: Any) -> None:
         """Keep what has a type that the dialect does not know."""

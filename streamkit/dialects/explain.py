@@ -85,6 +85,7 @@ CASES: Final[Mapping[int, str]] = {
     131: "streams of Responses without some of their events",
     132: "deltas of Responses that do not name their call",
     133: "choices without `delta`, which bring results of a content filter",
+    157: "a stop reason in the words of another dialect: `tool_use` in Chat, `tool_calls` in Anthropic",
 }  # fmt: skip
 
 #: The case that a repair resembles, whatever rule is broken; None where the catalogue has none like it.
@@ -139,6 +140,7 @@ REPAIR_CASES: Final[Mapping[str, int | None]] = {
     "arguments_out_of_order": None,
     "stop_with_calls": 52,
     "calls_without_call": 54,
+    "stop_reason_foreign": 157,
     "stop_conflict": 58,
     "finish_derived": 61,
     "after_error": None,

@@ -174,6 +174,7 @@ REPAIRED = [
     called("an empty object in front", calls(call(0, "a", "f", "{}")), calls(call(0, arguments='{"x"')), calls(call(0, arguments=":1}")), calls=(Call("f", '{"x":1}'),), repairs={"empty_object_prefix": 1}),
     vector("stop with calls", ROLE, calls(call(0, "a", "f", "{}")), STOP, DONE, calls=(Call("f", "{}"),), stop="tool_calls", repairs={"stop_with_calls": 1}),
     called("tool_calls without calls", said("Hi"), text="Hi", stop="stop", repairs={"calls_without_call": 1}),
+    vector("a stop reason of Anthropic's", ROLE, said("Hi"), chunk(finish="max_tokens"), DONE, text="Hi", stop="length", repairs={"stop_reason_foreign": 1}),
     vector("two stop reasons", ROLE, said("Hi"), STOP, chunk(finish="length"), DONE, text="Hi", stop="length", repairs={"stop_conflict": 1}),
     vector("one stop reason twice", ROLE, said("Hi"), STOP, STOP, DONE, text="Hi"),
     vector("no stop reason but complete calls", ROLE, calls(call(0, "a", "f", '{"x":1}')), DONE, calls=(Call("f", '{"x":1}'),), stop="tool_calls", repairs={"finish_derived": 1}),

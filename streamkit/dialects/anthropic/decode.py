@@ -125,7 +125,7 @@ class AnthropicDecoder(ContentReader):
                     self._usage[name] = value
             self.out.append(decode_usage(dict(self._usage)))
         if native := text_of(delta.get("stop_reason")):
-            reason = STOP_REASONS.get(native, "other")
+            reason = self.stop_reason(native, STOP_REASONS)
             self.out.append(StopReasonSeen(reason, native, 0, text_of(delta.get("stop_sequence"))))
         for name, value in delta.items():
             if name not in {"stop_reason", "stop_sequence"} and value is not None:

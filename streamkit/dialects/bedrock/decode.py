@@ -154,7 +154,7 @@ class BedrockDecoder(ContentReader):
         delta = fields.get("delta")
         sequence = text_of(delta.get("stop_sequence")) if type(delta) is dict else None
         if native := text_of(document.get("stopReason")):
-            self.out.append(StopReasonSeen(STOP_REASONS.get(native, "other"), native, 0, sequence))
+            self.out.append(StopReasonSeen(self.stop_reason(native, STOP_REASONS), native, 0, sequence))
         if fields and not (fields.keys() == {"delta"} and type(delta) is dict and delta.keys() <= {"stop_sequence"}):
             self.out.append(Aside(VENDOR, "metadata", EXTRA_FIELDS, fields))
         self.out.append(TerminatorSeen())

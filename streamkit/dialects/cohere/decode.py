@@ -132,7 +132,7 @@ class CohereDecoder(ContentReader):
             return
         self.close_all()
         if native is not None:
-            self.out.append(StopReasonSeen(STOP_REASONS.get(native, "other"), native))
+            self.out.append(StopReasonSeen(self.stop_reason(native, STOP_REASONS), native))
         self.out.append(TerminatorSeen())
 
     def _usage(self, usage: dict[str, Any]) -> None:

@@ -146,7 +146,7 @@ class GeminiDecoder(PartReader):
                     self.out.append(Aside(VENDOR, kind, f"candidates.{name}", value, index, max(of.block, 0)))
         native = text_of(candidate.get("finishReason"))
         if native is not None and native not in UNSPECIFIED:
-            self.out.append(StopReasonSeen(STOP_REASONS.get(native, "other"), native, index, covers_calls=True))
+            self.out.append(StopReasonSeen(self.stop_reason(native, STOP_REASONS), native, index, covers_calls=True))
 
     def _count(self, usage: dict[str, Any]) -> None:
         if counts := decode_usage(usage):

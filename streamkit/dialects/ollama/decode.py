@@ -179,6 +179,6 @@ class OllamaDecoder(FrameDecoder):
     def _end(self, line: dict[str, Any]) -> None:
         self._done = True
         if native := text_of(line.get("done_reason")):
-            reason = STOP_REASONS.get(native, "other")
+            reason = self.stop_reason(native, STOP_REASONS)
             self.out.append(StopReasonSeen(reason, native, covers_calls=True))
         self.out.append(TerminatorSeen())

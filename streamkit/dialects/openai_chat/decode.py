@@ -197,9 +197,9 @@ class ChatDecoder(DeltaReader):
         native = text_of(native)
         if native is None:
             return
-        reason = STOP_REASONS.get(native, "other")
+        reason = self.stop_reason(native, STOP_REASONS)
         matched = choice.get("stop_reason") or choice.get("matched_stop")  # vLLM, SGLang: text, or a token's number
-        if reason == "stop" and isinstance(matched, str):
+        if reason in {"stop", "stop_sequence"} and isinstance(matched, str):
             self.out.append(StopReasonSeen("stop_sequence", native, index, matched))
         else:
             self.out.append(StopReasonSeen(reason, native, index))

@@ -16,11 +16,13 @@ from streamkit.dialects.decoding import details_of, provider_failed, said, text_
 from streamkit.dialects.openai_responses.items import ItemReader
 from streamkit.dialects.openai_responses.texts import REFUSAL, SUMMARY, TEXT, THOUGHT, placeless
 from streamkit.dialects.openai_responses.wire import ASIDES, ERROR_TYPES, INCOMPLETE_REASONS, VENDOR, decode_usage
+from streamkit.dialects.stop_words import meaning
 from streamkit.events import (
     Aside,
     ChoiceStarted,
     ReasoningOpaque,
     ResponseStarted,
+    StopReason,
     StopReasonSeen,
     TerminatorSeen,
 )
@@ -40,6 +42,13 @@ TERMINALS: Final[Mapping[str, str]] = {
 }
 #: The worse news counts where an event and its response disagree.
 STATUSES: Final = ("completed", "incomplete", "cancelled", "failed")
+#: The status that another dialect's stop reason stands for; of all others ``incomplete``.
+STATUS_OF: Final[Mapping[StopReason, str]] = {
+    "stop": "completed",
+    "stop_sequence": "completed",
+    "tool_calls": "completed",
+    "error": "cancelled",
+}
 
 
 def recognises(event: str, document: Any) -> bool:
@@ -50,6 +59,16 @@ def recognises(event: str, document: Any) -> bool:
     if isinstance(kind, str) and kind.startswith("response."):
         return True
     return kind == "error" and ("sequence_number" in document or (event != "error" and "error" in document))
+
+
+def known_status(word: object) -> str | None:
+    """The status of an end that a response has, in any dialect's words; None for what is none (``queued``)."""
+    if not isinstance(word, str):
+        return None
+    if word in STATUSES:
+        return word
+    reason = meaning(word)
+    return None if reason is None else STATUS_OF.get(reason, "incomplete")
 
 
 class ResponsesDecoder(ItemReader):
@@ -152,7 +171,7 @@ class ResponsesDecoder(ItemReader):
         response = self.fields(document.get("response"))
         if not self._started:
             self._start(response)
-        status = self._status(TERMINALS[document["type"]], response.get("status"))
+        status = self._status(TERMINALS[document["type"]], response)
         self.whole_output(self.items(response.get("output")), ended=status in {"completed", "incomplete"})
         if self.signature is not None:  # sealed for a call that did not come
             self.out.append(ReasoningOpaque(self.signature.blob, self.signature.vendor, 0, self.label()))
@@ -168,15 +187,28 @@ class ResponsesDecoder(ItemReader):
         self._terminal = True
         if status == "cancelled":
             self.out.append(StopReasonSeen("error", status))
-        elif status == "incomplete":
-            native = text_of(details_of(response, "incomplete_details").get("reason")) or status
-            self.out.append(StopReasonSeen(INCOMPLETE_REASONS.get(native, "other"), native))
         else:
-            self.out.append(StopReasonSeen("stop", status, covers_calls=True))
+            self._stopped(status, response)
         self.out.append(TerminatorSeen())
 
-    def _status(self, of_event: str, of_response: object) -> str:
-        if not isinstance(of_response, str) or of_response not in STATUSES or of_response == of_event:
+    def _stopped(self, status: str, response: dict[str, Any]) -> None:
+        """Why a response ended that did not fail. One that was cut may say that it is complete."""
+        if status == "completed":
+            self.out.append(StopReasonSeen("stop", status, covers_calls=True))
+        word = response.get("status")
+        if native := text_of(details_of(response, "incomplete_details").get("reason")):
+            self.out.append(StopReasonSeen(self.stop_reason(native, INCOMPLETE_REASONS), native))
+        elif status == "incomplete":
+            native = word if isinstance(word, str) and word not in STATUSES else ""
+            reason = meaning(native)
+            self.out.append(StopReasonSeen(reason or "other", native if reason else status))
+
+    def _status(self, of_event: str, response: dict[str, Any]) -> str:
+        word = response.get("status")
+        of_response = known_status(word)
+        if of_response is not None and of_response != word:
+            self.report.repair("stop_reason_foreign")
+        if of_response is None or of_response == of_event:
             return of_event
         self.report.repair("stop_conflict")
         return max(of_event, of_response, key=STATUSES.index)

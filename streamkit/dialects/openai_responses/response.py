@@ -17,7 +17,7 @@ from streamkit.dialects.base import Encoding
 from streamkit.dialects.decoding import read_body
 from streamkit.dialects.encoding import failure_of, only_choice
 from streamkit.dialects.opaque import Kind, seal
-from streamkit.dialects.openai_responses.decode import STATUSES, ResponsesDecoder
+from streamkit.dialects.openai_responses.decode import ResponsesDecoder, known_status
 from streamkit.dialects.openai_responses.encode import DEFAULTS
 from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, reasoning_item, thoughts
 from streamkit.dialects.openai_responses.wire import (
@@ -78,8 +78,7 @@ class ResponsesBodyDecoder(ResponsesDecoder):
         self._start({name: value for name, value in response.items() if name not in LAST})
         for place, found in enumerate(self.items(response.get("output"))):
             self._item(place, self.fields(found))
-        status = response.get("status")
-        if status in STATUSES:
+        if status := known_status(response.get("status")):
             self._ended({"type": f"response.{status}", "response": {**response, "output": None}})
         elif response.get("error"):
             self._fail(response["error"], "response")

@@ -18,12 +18,14 @@ from tests.vectors.field import (
     other,
     reasoning,
     reuse,
+    shapes_2026,
     usage,
 )
 from tests.vectors.field.case import Case, Elsewhere
 
 SECTIONS = (
     index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
+    shapes_2026,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)
 ELSEWHERE: tuple[Elsewhere, ...] = elsewhere.CASES

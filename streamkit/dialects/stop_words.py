@@ -1,0 +1,63 @@
+"""The words of all dialects for why a model stopped, by meaning.
+
+Proxies pass a reason on in the words of the dialect that they had it from: ``tool_use`` in a Chat chunk, ``MAX_TOKENS`` in an
+Anthropic message. A dialect reads its own words first and these behind them, which is a counted repair. A word that nobody
+here knows means ``other``.
+
+Source: dialects.md §7.1; the enumerations of the eight dialects, and words of clones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from streamkit.events import StopReason
+
+_BY_REASON: Final[Mapping[StopReason, str]] = {
+    "stop": """
+        stop stopped eos eos_token eot end_turn end_of_turn end_of_text end complete completed done finish finished
+    """,
+    "stop_sequence": "stop_sequence stop_sequences stop_word stop_string",
+    "length": """
+        length max_tokens max_token max_output_tokens max_completion_tokens max_new_tokens max_length max_len limit token_limit
+        tokens_exceeded incomplete truncated
+    """,
+    "context_full": """
+        model_length model_context_window_exceeded context_window_exceeded context_length_exceeded context_length max_context
+        context_full error_limit
+    """,
+    "tool_calls": "tool_calls tool_call tool_use tool_uses tools tool function_call function_calls requires_action",
+    "content_filter": """
+        content_filter content_filtered sensitive safety recitation blocklist blocked prohibited_content spii model_armor
+        escalation guardrail_intervened image_safety image_prohibited_content image_recitation moderation flagged
+        error_toxic content_policy_violation
+    """,
+    "refusal": "refusal refused",
+    "pause": "pause_turn pause paused continuation steered",
+    "compaction": "compaction compacted",
+    "malformed_tool": """
+        malformed_function_call malformed_tool_use malformed_tool_call malformed_model_output unexpected_tool_call
+        missing_thought_signature invalid_tool_call
+    """,
+    "error": """
+        error errored failed failure abort aborted cancel cancelled canceled user_cancel network_error server_error
+        internal_error insufficient_system_resource malformed_response timeout interrupted
+    """,
+}
+#: Letter case and what stands between the parts of a word differ (``tool-calls``, ``maxTokens``, ``FinishReason.STOP``).
+_BETWEEN: Final = re.compile(r"[\s_\-.]+")
+_PREFIX: Final = re.compile(r"^(?:finish|stop)reason(?=.)")
+_MEANINGS: Final[Mapping[str, StopReason]] = {
+    word.replace("_", ""): reason for reason, words in _BY_REASON.items() for word in words.split()
+}
+#: Longer words are nobody's.
+WORD_CHARS: Final = 64
+
+
+def meaning(word: str) -> StopReason | None:
+    """What a stop reason means in whichever dialect's words it is; None for a word of none."""
+    if len(word) > WORD_CHARS:
+        return None
+    return _MEANINGS.get(_PREFIX.sub("", _BETWEEN.sub("", word).lower()))

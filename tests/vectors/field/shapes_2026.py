@@ -1,0 +1,105 @@
+"""Cases 157 to 176: words of other dialects, one thing in two members, halves of characters, values of another shape."""
+
+from __future__ import annotations
+
+from tests.vectors import anthropic as am
+from tests.vectors import bedrock as br
+from tests.vectors import cohere as co
+from tests.vectors import gemini as gm
+from tests.vectors import mistral as mi
+from tests.vectors import ollama as ol
+from tests.vectors import openai_responses as rs
+from tests.vectors.field.case import Case, Text, Use
+from tests.vectors.field.shapes import (
+    anthropic,
+    bedrock,
+    chat,
+    cohere,
+    gemini,
+    message,
+    messages,
+    mistral,
+    ollama,
+    responses_turn,
+    written,
+)
+from tests.vectors.openai_chat import DONE, call, calls, chunk, said
+from tests.vectors.vector import Call
+
+A = Call("f", '{"x":1}', id="a")
+CUT = Call("f", '{"x":', "truncated", id="a")
+WHOLE = calls(call(0, "a", "f", '{"x":1}'))
+OPEN = calls(call(0, "a", "f", '{"x":'))
+USED = {"anthropic": messages(Use("a", "f", '{"x":1}'), stop="tool_use")}
+FOREIGN = {"stop_reason_foreign": 1}
+#: Usage of the vectors that Anthropic's clients get as well.
+COUNTED = {"input_tokens": 9, "output_tokens": 4}
+
+CASES = (
+    Case(
+        number=157, refs="pgEdge/pgedge-postgres-mcp#217; QwenLM/qwen-code#9884",
+        cause="a stop reason in the words of another dialect: `tool_use` in Chat, `tool_calls` in Anthropic",
+        does="Every dialect knows the words of all: the call is run, and the client reads its own word.",
+        forms=(
+            chat(WHOLE, chunk(finish="tool_use"), DONE, name="tool_use in Chat", calls=(A,), stop="tool_calls", repairs=FOREIGN, to={**USED, "openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")}),
+            chat(WHOLE, chunk(finish="TOOL_CALLS"), DONE, name="capitals in Chat", calls=(A,), stop="tool_calls", repairs=FOREIGN, to=USED),
+            message(
+                *am.tool(0, "a", "f", '{"x":1}'), name="tool_calls in Anthropic", reason="tool_calls", calls=(A,), stop="tool_calls", repairs=FOREIGN,
+                to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls"), "anthropic": messages(Use("a", "f", '{"x":1}'), stop="tool_use", usage=COUNTED)},
+            ),
+            bedrock(
+                br.START, *br.tool(0, "a", "f", '{"x":1}'), br.finish("tool_calls"), br.counts(), name="tool_calls in Bedrock", calls=(A,), stop="tool_calls", repairs=FOREIGN,
+                to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls", losses={"metadata": 1}), "bedrock": written(Use("a", "f", '{"x":1}'), stop="tool_use")},
+            ),
+            cohere(*co.tool(0, "a", "f", '{"x":1}'), name="tool_calls in Cohere", reason="tool_calls", calls=(A,), stop="tool_calls", repairs=FOREIGN, to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")}),
+            ollama(
+                ol.line(tool_calls=[ol.call("f", {"x": 1}, id="a")]), ol.end("tool_use"), name="tool_use in Ollama", calls=(A,), stop="tool_calls", repairs=FOREIGN,
+                to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls"), "ollama": written(Use(None, "f", '{"x":1}'), losses={"call_id": 1})},
+            ),
+            gemini(
+                gm.chunk(gm.call("f", {"x": 1}, id="a"), finish="tool_calls"), name="tool_calls in Gemini", calls=(A,), stop="tool_calls", repairs=FOREIGN,
+                to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls"), "gemini": written(Use("a", "f", '{"x":1}'), stop="STOP")},
+            ),
+            mistral(mi.calls(mi.call("a", "f", '{"x":1}')), name="tool_use in Mistral", reason="tool_use", calls=(A,), stop="tool_calls", repairs=FOREIGN, to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")}),
+        ),
+    ),
+    Case(
+        number=158, refs="QwenLM/qwen-code#9884; BerriAI/litellm#40040",
+        cause="the token limit in the words of another dialect: `max_tokens`, `MAX_TOKENS`, `length`, also behind `completed`",
+        does="It stays the token limit: a cut answer is not taken for whole, nor a cut call for a finished one.",
+        forms=(
+            chat(said("Hi"), chunk(finish="MAX_TOKENS"), DONE, name="MAX_TOKENS in Chat", text="Hi", stop="length", repairs=FOREIGN, to={"anthropic": messages(Text("Hi"), stop="max_tokens"), "openai-chat": written(Text("Hi"), stop="length")}),
+            chat(OPEN, chunk(finish="max_tokens"), DONE, name="a call cut by max_tokens in Chat", calls=(CUT,), stop="length", repairs=FOREIGN, to={"anthropic": messages(Use("a", "f", '{"x":'), stop="max_tokens")}),
+            message(*am.block(0, "Hi"), name="length in Anthropic", reason="length", text="Hi", stop="length", repairs=FOREIGN, to={"openai-chat": written(Text("Hi"), stop="length")}),
+            bedrock(br.START, *br.block(0, "Hi"), br.finish("length"), br.counts(), name="length in Bedrock", text="Hi", stop="length", repairs=FOREIGN, to={"openai-chat": written(Text("Hi"), stop="length", losses={"metadata": 1})}),
+            cohere(*co.block(0, "Hi"), name="length in Cohere", reason="length", text="Hi", stop="length", repairs=FOREIGN, to={"openai-chat": written(Text("Hi"), stop="length")}),
+            ollama(ol.line("Hi"), ol.end("max_tokens"), name="max_tokens in Ollama", text="Hi", stop="length", repairs=FOREIGN, to={"openai-chat": written(Text("Hi"), stop="length")}),
+            gemini(gm.chunk(gm.text("Hi"), finish="length"), name="length in Gemini", text="Hi", stop="length", repairs=FOREIGN, to={"openai-chat": written(Text("Hi"), stop="length")}),
+            mistral(mi.said("Hi"), name="max_tokens in Mistral", reason="max_tokens", text="Hi", stop="length", repairs=FOREIGN, to={"openai-chat": written(Text("Hi"), stop="length")}),
+            responses_turn(
+                *rs.HI, end=rs.cut_off("max_tokens", rs.HI[-1]), name="max_tokens in Responses", text="Hello", stop="length", repairs=FOREIGN, to={"openai-chat": written(Text("Hello"), stop="length")},
+            ),
+            responses_turn(
+                *rs.HI, end=rs.last("completed", rs.HI[-1], incomplete_details={"reason": "max_output_tokens"}), name="completed and cut in Responses", text="Hello", stop="length",
+                repairs={"stop_conflict": 1}, to={"openai-chat": written(Text("Hello"), stop="length")},
+            ),
+        ),
+    ),
+    Case(
+        number=159, refs="QwenLM/qwen-code#9884; vespa-engine/vespa#33327",
+        cause="a natural end, a filter, a stop sequence or a failure in the words of another dialect: `end_turn`, `STOP`, `SAFETY`, `COMPLETE`, `error`",
+        does="Each is read by its meaning; what nobody knows stays `other`, and a failure is no success.",
+        forms=(
+            chat(said("Hi"), chunk(finish="end_turn"), DONE, name="end_turn in Chat", text="Hi", repairs=FOREIGN, to={"anthropic": messages(Text("Hi"))}),
+            chat(said("Hi"), chunk(finish="FinishReason.STOP"), DONE, name="an enumeration's name in Chat", text="Hi", repairs=FOREIGN, to={"anthropic": messages(Text("Hi"))}),
+            chat(said("Hi"), chunk(finish="SAFETY"), DONE, name="SAFETY in Chat", text="Hi", stop="content_filter", repairs=FOREIGN, to={"anthropic": messages(Text("Hi"), stop="refusal", losses={"stop_reason": 1})}),
+            chat(said("Hi"), chunk(finish="stop_sequence"), DONE, name="stop_sequence in Chat", text="Hi", stop="stop_sequence", repairs=FOREIGN, to={"anthropic": messages(Text("Hi"), stop="stop_sequence")}),
+            chat(said("Hi"), chunk(finish="llama"), DONE, name="a word of nobody", text="Hi", stop="other", to={"anthropic": messages(Text("Hi"), losses={"stop_reason": 1})}),
+            anthropic(am.START, *am.block(0, "Hi"), am.finish("STOP"), am.STOP, name="STOP in Anthropic", text="Hi", repairs=FOREIGN, to={"openai-chat": written(Text("Hi"))}),
+            anthropic(am.START, *am.block(0, "Hi"), am.finish("sensitive"), am.STOP, name="sensitive in Anthropic", text="Hi", stop="content_filter", repairs=FOREIGN, to={"openai-chat": written(Text("Hi"), stop="content_filter")}),
+            cohere(*co.block(0, "Hi"), name="end_turn in Cohere", reason="end_turn", text="Hi", repairs=FOREIGN, to={"openai-chat": written(Text("Hi"))}),
+            gemini(gm.chunk(gm.text("Hi"), finish="stop"), name="small letters in Gemini", text="Hi", repairs=FOREIGN, to={"openai-chat": written(Text("Hi")), "gemini": written(Text("Hi"), stop="STOP")}),
+            ollama(ol.line("Hi"), ol.end("COMPLETE"), name="COMPLETE in Ollama", text="Hi", repairs=FOREIGN, to={"openai-chat": written(Text("Hi"))}),
+        ),
+    ),
+)  # fmt: skip
