@@ -24,7 +24,7 @@ from streamkit.identifiers import random_id
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.messages import Request, Response
 from streamkit.pairing import check_pairing, repair_pairing
-from streamkit.policy import TOLERANT, Policy
+from streamkit.policy import TOLERANT, AssistantFirst, Policy
 from streamkit.redact import redacted
 from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
@@ -48,6 +48,7 @@ def encode_request(
     repair: bool = False,
     max_tokens: int = DEFAULT_MAX_TOKENS,
     emulate: bool = False,
+    assistant_first: AssistantFirst = "bridge",
     report: StreamReport | None = None,
 ) -> bytes:
     """Write a request for ``dialect``, or for a provider that speaks it, which then gets what it wants beside its dialect.
@@ -55,7 +56,8 @@ def encode_request(
     Calls and results must be paired: if not, it is an error that names the turn and the id, or with ``repair`` a counted
     repair. Tools of another dialect whose definitions this one would refuse are an error that names them all (``check_tools``
     names them within a dialect). ``max_tokens`` is written where a dialect demands a bound and the request has none;
-    ``emulate`` imitates what the dialect lacks instead of refusing it.
+    ``emulate`` imitates what the dialect lacks instead of refusing it. Where a dialect refuses a history that begins with the
+    assistant, ``assistant_first`` puts a short turn of the user in front, or refuses it here.
     What the dialect can't say is a counted loss. Raises BadRequest and UsageError.
     """
     named, provider = source_named(dialect)
@@ -67,7 +69,7 @@ def encode_request(
         check_pairing(request)
     if request.dialect != named.name:  # within one dialect it is for the provider to judge what its own clients define
         refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in MENDED])
-    target = Target(provider=provider, max_tokens=max_tokens, emulate=emulate)
+    target = Target(provider=provider, max_tokens=max_tokens, emulate=emulate, assistant_first=assistant_first)
     return orjson.dumps(bodies.encode_request(request, target, report))
 
 

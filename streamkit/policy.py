@@ -15,6 +15,8 @@ from attrs import frozen
 
 #: ``dialect``: the form that the dialect's clients read best. ``comment``: an SSE comment. ``event``: a real event or chunk.
 KeepAliveForm: TypeAlias = Literal["dialect", "comment", "event"]
+#: ``bridge``: a short turn of the user is put in front, and counted. ``refuse``: the request is an error.
+AssistantFirst: TypeAlias = Literal["bridge", "refuse"]
 PolicyName: TypeAlias = Literal["strict", "tolerant", "lenient"]
 
 

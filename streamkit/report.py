@@ -116,7 +116,7 @@ REQUEST_REPAIRS: Final[Mapping[str, str]] = {
     "result_orphaned": "a result without its call was dropped",
     "result_moved": "a result stood elsewhere than the dialect wants it",
     "turns_joined": "neighbouring turns of one role became one",
-    "turn_added": "a short turn of the assistant was put between results and the user, as the dialect demands",
+    "turn_added": "a short turn was put between results and the user, or before the assistant's first, as the dialect demands",
     "turn_empty": "a turn or part without any content was dropped",
     "id_rewritten": "an id that the dialect does not allow was rewritten, alike in call and result",
     "properties_added": "an object schema without `properties`, which the dialect refuses, was given none in it",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, get_args
 
 from streamkit.bodies import decode_request, encode_request
 from streamkit.cli.bodies import add_body, body_of, refuse, title_of, write_body
@@ -12,6 +12,7 @@ from streamkit.cli.options import client, source
 from streamkit.dialects.base import DEFAULT_MAX_TOKENS
 from streamkit.errors import BadRequest
 from streamkit.messages import Request
+from streamkit.policy import AssistantFirst
 from streamkit.report import Status, StreamReport
 
 HELP = "translate one request body for a provider of another dialect"
@@ -59,6 +60,13 @@ def add_to(commands: Any, statuses: str) -> None:
     command.add_argument(
         "--emulate", action="store_true", help="imitate what the dialect lacks, where possible, instead of refusing"
     )
+    command.add_argument(
+        "--assistant-first",
+        choices=get_args(AssistantFirst),
+        default="bridge",
+        help="a history that begins with the assistant, for a dialect that refuses one: a short turn of the user in front, "
+        "or an error (default: bridge)",
+    )
     add_body(command)
     command.set_defaults(run=run)
 
@@ -81,6 +89,7 @@ async def run(options: argparse.Namespace) -> Status:
             repair=options.repair,
             max_tokens=options.max_tokens,
             emulate=options.emulate,
+            assistant_first=options.assistant_first,
             report=report,
         )
     except BadRequest as error:

@@ -19,7 +19,7 @@ from streamkit.identifiers import random_id
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.messages import Request, Response
 from streamkit.pipeline import Machine
-from streamkit.policy import KeepAliveForm, Policy
+from streamkit.policy import AssistantFirst, KeepAliveForm, Policy
 from streamkit.report import StreamReport
 from streamkit.tool_definitions import PORTABLE_TOOLS, ToolRules
 
@@ -166,6 +166,8 @@ class Target:
     max_tokens: int = DEFAULT_MAX_TOKENS
     #: Imitate what a dialect lacks (a required tool in Ollama) where that is possible, and count it, instead of refusing.
     emulate: bool = False
+    #: A history that begins with the assistant, for a dialect that refuses one.
+    assistant_first: AssistantFirst = "bridge"
 
 
 @frozen(kw_only=True)

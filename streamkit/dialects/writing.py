@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from operator import is_
+from typing import Any, ClassVar, Final, TypeGuard, TypeVar
 
 import orjson
 from attrs import evolve, fields
@@ -21,9 +22,22 @@ from attrs import evolve, fields
 from streamkit.dialects.base import Target
 from streamkit.dialects.decoding import said
 from streamkit.dialects.encoding import wrapped_arguments, wrapped_input
+from streamkit.errors import BadRequest
 from streamkit.events import Aside
 from streamkit.identifiers import portable_id, portable_name
-from streamkit.messages import Extras, Media, Options, Part, Request, Text, Tool, ToolCall
+from streamkit.messages import (
+    Extras,
+    Media,
+    Options,
+    Part,
+    Refusal,
+    Request,
+    Text,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
 from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments
 
@@ -35,8 +49,11 @@ _BEGINNINGS: Final[Mapping[str, str]] = {
     "UklGR": "image/webp",
     "JVBERi0": "application/pdf",
 }
+P = TypeVar("P", bound=Part)
 #: How the names of ``Options`` are told apart from what stands beside them: these say how an option was written.
 _NOT_OPTIONS: Final = frozenset({"native_max_tokens"})
+#: What the user says in front of an assistant who speaks first, where a dialect wants the user to: something is demanded.
+OPENING: Final = "(The assistant speaks first.)"
 #: What stands before the text of a tool's result that is an error, where nothing else can say so.
 ERROR: Final = "Error: "
 #: The one parameter of a function that stands for a custom tool (dialects.md §1.8).
@@ -63,6 +80,10 @@ class RequestWriter:
         self.report = report
         #: Whether the request was read in this dialect, so that what only this dialect knows is written again.
         self.own = request.dialect == self.dialect
+        if not self.own:
+            self.request = evolve(
+                request, turns=[turn for each in request.turns for turn in self._without_blanks(each)]
+            )
         self._rewritten: set[tuple[str, str]] = set()
 
     def lose(self, kind: str, what: str = "") -> None:
@@ -103,6 +124,57 @@ class RequestWriter:
             else:
                 self.lose("parameter", name)
         return written
+
+    # -- blank texts -----------------------------------------------------------------------------------------------
+
+    def _without_blanks(self, turn: Turn) -> list[Turn]:
+        """The turn without blank texts that say nothing beside its calls, its media, its results; none of a blank system's."""
+        parts = self._telling([self._telling_result(part) for part in turn.parts], all_blank=turn.role != "system")
+        if turn.parts and not parts:
+            return []
+        return [
+            turn if all(map(is_, parts, turn.parts)) and len(parts) == len(turn.parts) else evolve(turn, parts=parts)
+        ]
+
+    def _telling_result(self, part: Part) -> Part:
+        """A part, without the blank texts in it if it is a result."""
+        if not isinstance(part, ToolResult) or not any(map(is_blank, part.parts)):
+            return part
+        return evolve(part, parts=self._telling(part.parts))
+
+    def _telling(self, parts: Sequence[P], *, all_blank: bool = True) -> list[P]:
+        """The parts without blank texts, each of which is counted, where there is anything else; else all, if ``all_blank``.
+
+        Beside other text one with white space stays: it may be the space between two words of a model.
+        """
+        words = any(has_words(part) for part in parts)
+        kept = [part for part in parts if not is_blank(part) or (words and part.text)]
+        if not kept and all_blank:
+            return list(parts)
+        for part in parts:
+            if is_blank(part) and not (words and part.text):
+                self.report.repair("turn_empty")
+                self._unmarked(part)
+        return kept
+
+    def _unmarked(self, part: Text | Refusal) -> None:
+        """Count the mark of a part that is left out."""
+        if isinstance(part, Text) and part.cache is not None:
+            self.lose("cache_mark", part.cache)
+
+    # -- who speaks first ------------------------------------------------------------------------------------------
+
+    def opening(self, first: str | None, path: str) -> str | None:
+        """What the user shall say in front of an assistant who speaks ``first``, for a dialect that wants the user to.
+
+        None where nothing is missing. Raises BadRequest if the target wants such a history refused.
+        """
+        if self.own or first not in {"assistant", "model"}:
+            return None
+        if self.target.assistant_first == "refuse":
+            raise BadRequest(path, "the user must speak first; assistant_first = 'bridge' puts a turn in front")
+        self.report.repair("turn_added")
+        return OPENING
 
     # -- ids and names ---------------------------------------------------------------------------------------------
 
@@ -168,6 +240,15 @@ class RequestWriter:
         """A custom tool for a dialect without them: a function that takes its input as text."""
         self.lose("custom_tool_wrapped", tool.name)
         return Tool(tool.name, tool.description, INPUT_SCHEMA, cache=tool.cache)
+
+
+def has_words(part: Part) -> bool:
+    return isinstance(part, Text | Refusal) and bool(part.text.strip())
+
+
+def is_blank(part: Part) -> TypeGuard[Text | Refusal]:
+    """Whether a part is a text of nothing but white space, if anything, that nobody signed."""
+    return isinstance(part, Text | Refusal) and not part.text.strip() and getattr(part, "signature", None) is None
 
 
 def merged(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:

@@ -61,7 +61,12 @@ async def open_answer(
     model = request.model or ""
     try:
         body = encode_request(
-            request, upstream.dialect, max_tokens=upstream.max_tokens, emulate=upstream.emulate, report=asked
+            request,
+            upstream.dialect,
+            max_tokens=upstream.max_tokens,
+            emulate=upstream.emulate,
+            assistant_first=upstream.assistant_first,
+            report=asked,
         )
         response = await send(
             session,

@@ -439,7 +439,7 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[
         ],
         [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}],
         {"metadata": 3, "server_tool": 2, "citation": 1, "cache_mark": 1},
-        {},
+        {"turn_empty": 1},
     ),
 }  # fmt: skip
 

@@ -806,7 +806,7 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], list[tuple[str, str]]
     "a refusal": (
         [USER, Turn("assistant", [Refusal("no"), Refusal("")])],
         [HI, model({"text": "no"})],
-        [("refusal_as_text", ""), ("refusal_as_text", "")],
+        [("refusal_as_text", "")],
         {"turn_empty": 1},
     ),
     "media": (

@@ -495,7 +495,7 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[
         [Turn("assistant", [Reasoning("hm", "summary", Opaque("anthropic", "S")), Reasoning("so", signature=Opaque("mistral", "M")), Text(""), Text("a")]), Turn("user", [Text("b")])],
         [{"role": "assistant", "content": [thinking("hm"), thinking("so", signature="M"), text("a")]}, {"role": "user", "content": "b"}],
         {"reasoning_signature": 1},
-        {},
+        {"turn_empty": 1},
     ),
     "what stands behind a call, and what signs it": (
         [Turn("assistant", [ToolCall(0, NINE, "look", '{"q":1.0}', signature=Opaque("google", "S"), cache="short"), Text("so", Opaque("google", "T"))]), Turn("user", [ToolResult(NINE, [Text("done")], cache="short")])],

@@ -305,7 +305,7 @@ CALLED = {"id": "a", "function": {"name": "look", "arguments": {"q": 1.0}}}
     [
         pytest.param([USER], [{"role": "user", "content": "Hi"}], [], id="plain text"),
         pytest.param(
-            [Turn("user", [Text("a"), Text(""), Text("b")])],
+            [Turn("user", [Text("a"), Text("b")])],
             [{"role": "user", "content": "a\n\nb"}], ["block_boundary"], id="texts of the user",
         ),
         pytest.param(

@@ -1,7 +1,8 @@
 """Turns to Anthropic's messages.
 
-Each turn is put into blocks first, and arranged then. Results come first in the one message behind their calls. An empty text
-is refused by the server, so it is left out (quirks.md 81). Content of one plain text is a string.
+Each turn is put into blocks first, and arranged then. Results come first in the one message behind their calls. The server
+refuses an empty text (quirks.md 81), and one of white space where a message has nothing else, so both are left out. Content of
+one plain text is a string.
 
 Requests read in this dialect keep their messages: the server joins neighbours of one role by itself, and a system's message
 stays at its place. Of other dialects, neighbours are joined, because servers that imitate this one want the roles to
@@ -26,7 +27,7 @@ from attrs import define, field
 
 from streamkit.dialects.anthropic.asides import BlockList
 from streamkit.dialects.anthropic.wire import CACHE_CONTROLS, IMAGE_TYPES, VENDOR
-from streamkit.dialects.writing import RequestWriter, given, media_type_of, merged
+from streamkit.dialects.writing import RequestWriter, given, is_blank, media_type_of, merged
 from streamkit.events import Aside
 from streamkit.messages import (
     CacheMark,
@@ -126,10 +127,12 @@ class MessageWriter(RequestWriter):
 
     def _blocks(self, parts: Iterable[Part], role: str) -> list[Block]:
         blocks = BlockList(self.report)
+        parts = list(parts)
+        alone = all(map(is_blank, parts))
         for part in parts:
             match part:
                 case Text() | Refusal():
-                    self._text(part, blocks)
+                    self._text(part, blocks, alone=alone)
                 case Aside():
                     if self.aside(part):
                         blocks.aside(part)
@@ -150,17 +153,20 @@ class MessageWriter(RequestWriter):
             case _:
                 return self._result(part)
 
-    def _text(self, part: Text | Refusal, blocks: BlockList) -> None:
+    def _text(self, part: Text | Refusal, blocks: BlockList, *, alone: bool) -> None:
+        """Add a text; ``alone``: whether there is nothing but white space in the message."""
         block = {"type": "text", "text": part.text}
         if isinstance(part, Refusal):
             self.lose("refusal_as_text")
-        else:
-            block |= self.cache(part.cache)
-            if part.signature is not None:
-                self.lose("reasoning_signature", part.signature.vendor)
-        if part.text:
-            blocks.text(merged(block, self.extras(part.extras)), part.block)
-        elif isinstance(part, Refusal) or part.signature is None:
+        elif part.signature is not None:
+            self.lose("reasoning_signature", part.signature.vendor)
+        if part.text and not alone:
+            cache = self.cache(part.cache) if isinstance(part, Text) else {}
+            blocks.text(merged(block | cache, self.extras(part.extras)), part.block)
+            return
+        if isinstance(part, Text) and part.cache is not None:
+            self.lose("cache_mark", part.cache)
+        if isinstance(part, Refusal) or part.signature is None:
             self.report.repair("turn_empty")
 
     def _thought(self, part: Reasoning | RedactedReasoning) -> Block | None:

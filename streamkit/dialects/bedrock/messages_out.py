@@ -2,7 +2,8 @@
 
 The roles of user and assistant must alternate, so neighbours of one role are joined, and the results of calls come first in
 the one message behind them. What the system says in the middle goes to the top: only some models take it elsewhere, so only a
-request that was read in this dialect keeps it there. A blank text is refused by the server, so it is left out.
+request that was read in this dialect keeps it there. A blank text is refused by the server, so it is left out. Most models
+want the user to speak first.
 
 Documents must have names, each its own, of few characters. Media at a URL are taken from S3 alone.
 
@@ -93,7 +94,10 @@ class MessageWriter(RequestWriter):
                     system += message.said
             messages = [message for message in messages if message.role != "system"]
         runs = groupby(messages, key=lambda message: message.role)
-        return system, [self._joined(run) for _, run in runs]
+        joined = [self._joined(run) for _, run in runs]
+        if (text := self.opening(joined[0].role if joined else None, "messages")) is not None:
+            joined.insert(0, Message("user", said=[{"text": text}]))
+        return system, joined
 
     def _joined(self, run: Iterator[Message]) -> Message:
         """Neighbours of one role as one. Results and what follows them are two turns in some dialects, which is no repair."""

@@ -2,7 +2,7 @@
 
 A turn is one content, and each part of it a part. All results of the calls of a turn stand first in the one content behind it.
 What the system says, wherever it does, is one instruction. Neighbours of one role are joined, but requests read in this
-dialect keep those of the user as they came.
+dialect keep those of the user as they came. The server wants the user to speak first.
 
 A signature stands on the very part that it came with; one that is not Google's is left out, and none is made up. Thoughts of
 other models are left out, too.
@@ -90,6 +90,8 @@ class MessageWriter(RequestWriter):
             elif content.parts:
                 contents.append(content)
         arranged = [content.body() for content in self._arranged(contents)]
+        if (text := self.opening(arranged[0]["role"] if arranged else None, "contents")) is not None:
+            arranged.insert(0, {"role": "user", "parts": [{"text": text}]})
         return (instruction if instruction["parts"] else None), arranged
 
     def _content(self, turn: Turn) -> Content:

@@ -19,6 +19,7 @@ from yarl import URL
 from streamkit.dialects import source_named
 from streamkit.dialects.base import DEFAULT_MAX_TOKENS, Dialect, Provider
 from streamkit.errors import UsageError
+from streamkit.policy import AssistantFirst
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
 from streamkit.web.upstream.secret import Secret
 
@@ -114,6 +115,9 @@ class Upstream:
     max_tokens: int = DEFAULT_MAX_TOKENS
     #: Imitate what the dialect lacks instead of refusing it.
     emulate: bool = True
+    #: What becomes of a history that begins with the assistant, for a dialect that refuses one: a short turn of the user in
+    #: front of it (``bridge``), or an error (``refuse``).
+    assistant_first: AssistantFirst = "bridge"
 
     def __attrs_post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

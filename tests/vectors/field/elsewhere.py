@@ -150,6 +150,18 @@ CASES = (
         covered_by="tests/dialects/test_one_choice.py::test_an_encoder_that_looks_at_no_choice_is_handed_one",
     ),
     Elsewhere(
+        number=207, refs="claude-code#23440; opencode#31259, #46335; goose#7343; hermes-agent#67978; langchainjs#8618; CLIProxyAPI#1292; litellm#42186",
+        cause="a history with an empty text, or one of white space: beside calls and images, alone, in a tool's result, of the system",
+        does="Beside anything else it is left out of requests of another dialect, alone where the server refuses it; each is counted (`turn_empty`).",
+        covered_by="tests/requests/test_blank_texts.py::test_a_blank_text_beside_calls_media_and_results_is_left_out_and_counted",
+    ),
+    Elsewhere(
+        number=208, refs="kibana#246393; Roo-Code#4150; pydantic-ai#6255; hermes-agent#55427; archestra#6258; Antigravity-Manager#3396",
+        cause="a history that begins with the assistant, for a server that wants the user to speak first (Bedrock, Gemini)",
+        does="A short turn of the user is put in front and counted (`turn_added`), or the request is refused, as `assistant_first` says.",
+        covered_by="tests/requests/test_blank_texts.py::test_before_an_assistant_who_speaks_first_a_turn_of_the_user_is_put_and_counted",
+    ),
+    Elsewhere(
         number=237, refs="BerriAI/litellm#8450; nguyenphutrong/quotio#460; headroomlabs-ai/headroom#2026; TheR1D/shell_gpt#741; @ai-sdk/mistral",
         cause="a usage chunk without choices for a client of Chat that never asked for one and reads `choices[0]`",
         does="The chunk is for clients that asked for it; Mistral's packages, which can't ask, get the usage beside the stop reason.",
