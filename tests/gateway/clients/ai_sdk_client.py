@@ -6,17 +6,14 @@ and stay there. Without Node, npm or a registry the tests that ask are skipped w
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
+from tests import npm
 
 FOLDER: Final = Path(__file__).parent / "ai_sdk"
 #: Below the time that a test has.
@@ -26,39 +23,12 @@ RUN_S: Final = 60
 
 def run(scenarios: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What came of each scenario: its ``steps`` and its ``errors``."""
-    command = [installed(), str(FOLDER / "client.mjs"), json.dumps(scenarios)]
+    npm.installed(FOLDER, "the AI SDK", within_s=INSTALL_S)
+    command = ["node", str(FOLDER / "client.mjs"), json.dumps(scenarios)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=RUN_S, check=False, env=environment())
     assert done.returncode == 0, done.stderr
     found: list[dict[str, Any]] = json.loads(done.stdout)
     return found
-
-
-@cache
-def installed() -> str:
-    """Where Node is, once the packages are there; skips the test that asks where they can't be."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
-        pytest.skip("the AI SDK needs node and npm")
-    modules, wanted = FOLDER / "node_modules", (FOLDER / "package.json").read_text("utf-8")
-    modules.mkdir(exist_ok=True)
-    with (modules / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # tests run in several processes
-        there = modules / ".installed"
-        if not there.exists() or there.read_text("utf-8") != wanted:
-            install(npm)
-            there.write_text(wanted, "utf-8")
-    return node
-
-
-def install(npm: str) -> None:
-    command = [npm, "install", "--prefix", str(FOLDER), "--no-package-lock", "--ignore-scripts", "--fetch-retries=0"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_S, check=False)
-    except subprocess.TimeoutExpired:
-        pytest.skip(f"the AI SDK could not be installed within {INSTALL_S} s")
-    if done.returncode:
-        said = [line for line in done.stderr.splitlines() if line.startswith("npm error")]
-        pytest.skip(f"the AI SDK could not be installed: {(said or ['npm does not say why'])[0]}")
 
 
 def environment() -> dict[str, str]:
