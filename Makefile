@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 2
 PORT ?= 8080
-.PHONY: run demo test test-all coverage lint docs bench bench-gateway bench-peers bench-check clean
+.PHONY: run demo test test-all test-agents coverage lint docs bench bench-gateway bench-peers bench-check clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -20,6 +20,9 @@ test: $(VENV)/.test lint  ## every check, the laws in a seeded sample
 
 test-all: $(VENV)/.test lint  ## the laws in full: every cut of every recording
 	$(BIN)/python -m pytest -n $(WORKERS) --timeout 3600 -q
+
+test-agents: $(VENV)/.test  ## coding agents from npm (1.2 GB, once) through the gateway: two minutes
+	$(BIN)/python -m pytest -n $(WORKERS) -m agents -q -rs tests/gateway/agents
 
 coverage: $(VENV)/.test  ## which lines the tests run; tracing them takes four times as long
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not exhaustive" -q --timeout 600 --cov --cov-report=term:skip-covered
