@@ -76,6 +76,8 @@ class PassThrough:
             self.fault = HeldTooLong(self._limit)
         if self._error is not None:
             output += self._framed(self._encoder.feed([self._error]))
+        elif self._report.terminated and self._stop_at is None and self._report.failure is None:
+            self._report.completed = True
         return output
 
     def finish(self) -> bytes:

@@ -194,6 +194,8 @@ class StreamReport:
     spoken: bool = False
     #: Whether the wire's own terminator came. Not all dialects have one, and what ended well may lack it.
     terminated: bool = False
+    #: Whether the output says that the answer is whole: its success terminator was written, or passed.
+    completed: bool = False
 
     #: Raise NeedsRepair at the first repair; later ones are only counted, since the stream is over.
     refuse_repairs: bool = False

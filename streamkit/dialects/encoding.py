@@ -212,6 +212,7 @@ class EventEncoder:
         self.ended = True
         if event.clean:
             self.terminate()
+            self.report.completed = True
         else:
             reason = event.reason or "the stream ended before its completion point"
             self.error(ProviderFailed("truncated", f"stream truncated: {reason}", code="stream_truncated"))

@@ -160,7 +160,7 @@ class Attempts:
             outcome = outcome_of(exchange, told, exchange.report.verdicts.total())
             detail = told.message if told is not None else ""
         except (asyncio.CancelledError, ClientLeftError):
-            outcome = self._cut_short()
+            outcome = self._cut_short(exchange)
             raise
         except Exception as error:
             detail = type(error).__name__  # its words may be the request's; the log has them
@@ -174,8 +174,10 @@ class Attempts:
             self._remember(leg, failed, loop.time())
         return failed
 
-    def _cut_short(self) -> str:
+    def _cut_short(self, exchange: Exchange) -> str:
         """Why a leg ended that nobody let end."""
+        if self.reply.ending == "whole":  # the client had all of it
+            return outcome_of(exchange, None, exchange.report.verdicts.total())
         if self.reply.interrupted is not None:
             return "shut_down"
         return "client_stalled" if self.reply.ending == "client stalled" else "client_left"

@@ -27,7 +27,7 @@ def outcome_of(exchange: Exchange, failed: ProviderFailed | None, calls: int) ->
         choice = exchange.ask.request.tool_choice
         if choice is not None and choice.mode == "required" and not calls:
             return "tool_choice_ignored"
-        return "no_tool_calls" if exchange.ask.request.tools and not calls else "success"
+        return "answered" if exchange.ask.request.tools and not calls else "success"
     return failed_outcome(failed, exchange.report, exchange.status)
 
 

@@ -36,7 +36,7 @@ from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
 from streamkit.web.json_array import array_error
 from streamkit.web.live import LIVE
-from streamkit.web.source import TimedSource
+from streamkit.web.source import DRAIN_S, TimedSource
 from streamkit.web.upstream.hiding import Cut, without_keys
 from streamkit.web.watch import Gone, Watch, bound_unsent
 
@@ -153,6 +153,8 @@ class Reply:
             if live is not None:
                 live.discard(self)
             watch.stop()
+            if self._is_told:  # the upstream's last bytes are read, and its connection used again
+                await asyncio.wait({self._work}, timeout=DRAIN_S)
             self._work.cancel()
             await asyncio.wait({self._work})
         return self._response or web.Response(status=499, reason="Client Closed Request")
@@ -208,13 +210,18 @@ class Reply:
         if self.ending is None:
             self.ending = "whole"
 
+    @property
+    def _is_told(self) -> bool:
+        """Whether the client has all of a whole answer. Some leave at its terminator, and do not wait for the body's end."""
+        return self._watch is not None and self._watch.all_taken
+
     def _leave(self, ending: Ending) -> None:
         if self.ending is None or self.ending == "whole":
-            self.ending = ending
+            self.ending = "whole" if self._is_told else ending
 
     def _gone(self, why: Gone) -> None:
         self._leave(why)
-        if self._work is not None:
+        if self._work is not None and not self._is_told:
             self._work.cancel()
 
     # -- the work's side -------------------------------------------------------------------------------------------
@@ -246,29 +253,45 @@ class Reply:
             async for made in pipe:
                 chunk = without_keys(made, cut, pipe.report)
                 if self.begun:
-                    await self._write(chunk)
+                    await (self._write_last(chunk) if pipe.report.completed else self._write(chunk))
                     continue
                 held.append(chunk)
                 held_bytes += len(chunk)
                 if pipe.report.spoken or held_bytes > HELD_BYTES:
                     self.begun = True
-                    await self._write(b"".join(held))
+                    whole = b"".join(held)
+                    await (self._write_last(whole) if pipe.report.completed else self._write(whole))
                     held.clear()
         failure = None if pipe.report.clean else failure_in(pipe.report)
         if not self.begun:
             if failure is not None:
                 return failure
             self.begun = True
-            await self._write(b"".join(held))
+            await self._write_last(b"".join(held))
         self.ending = "broken" if failure is not None else "whole"
         self.failure = failure
         return None
+
+    async def _write_last(self, chunk: bytes) -> None:
+        """Write what says that the answer is whole, or comes behind that: from then on the client may leave."""
+        try:
+            await self._write(chunk)
+        except ClientLeftError:
+            if not self._is_told:
+                raise
+        else:
+            self._written_last()
 
     async def whole(self, body: bytes) -> None:
         """Write a whole answer."""
         self.begun = True
         await self._write(body, length=len(body))
         self.ending = "whole"
+        self._written_last()
+
+    def _written_last(self) -> None:
+        if self._watch is not None:
+            self._watch.written_last()
 
     async def fail(self, failed: ProviderFailed) -> None:
         """Tell the client that there is no answer: by an HTTP status, or by the dialect's error frame behind keep-alives."""

@@ -58,6 +58,9 @@ class Watch:
         self._stall_s = stall_s
         self._taken = 0
         self._took_at = loop.time()
+        self._is_last = False  # nothing follows what was written
+        #: Whether the client's system had all of an answer while the client was still there.
+        self.all_taken = False
         transport = request.transport
         #: Whether the client has left.
         self.closing: Callable[[], bool] = transport.is_closing if transport is not None else lambda: True
@@ -72,18 +75,37 @@ class Watch:
         """Bytes that were given to the transport: headers and what is around chunks too, as in what waits."""
         return 0 if self.writer is None else self.writer.output_size
 
+    def written_last(self) -> None:
+        """The answer's last byte is written: from now on it is looked whether all was taken, more often than else."""
+        self._is_last = True
+        self._look_at_rest()
+
+    def _look_at_rest(self) -> None:
+        transport = self._request.transport
+        if transport is not None and not transport.is_closing() and not transport.get_write_buffer_size():
+            self.all_taken = True
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether each round is to look at what waits."""
+        return self.closing() or (self._is_last and not self.all_taken)
+
     async def taken(self) -> None:
         """Wait until every byte is with the client's system, or the client is gone."""
         transport, wait_s = self._request.transport, 0.001  # a client that is not slow has its next request soon
         while transport is not None and transport.get_write_buffer_size() and not transport.is_closing():
             await asyncio.sleep(wait_s)
             transport, wait_s = self._request.transport, min(2 * wait_s, LOOK_S)
+        if self._is_last:
+            self._look_at_rest()
 
     def look(self, now: float) -> None:
         transport = self._request.transport
         if transport is None or transport.is_closing():
             self._end("client left")
             return
+        if self._is_last:
+            self._look_at_rest()
         waiting = transport.get_write_buffer_size()
         taken = self.written - waiting
         if taken > self._taken or not waiting:
@@ -122,7 +144,7 @@ class Rounds:
         self._number += 1
         now, whole = self._loop.time(), self._number % WHOLE_LOOKS == 0
         for watch in list(self._watches):
-            if whole or watch.closing():
+            if whole or watch.is_urgent:
                 watch.look(now)
 
 

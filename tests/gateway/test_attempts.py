@@ -258,7 +258,7 @@ async def test_five_models_two_calls_two_texts_a_404_and_a_429_are_each_counted(
         assert [answer.status for answer in answers] == [200, 200, 200, 200, 404, 429]
         assert {outcome: times for (_, outcome), times in (await running.outcomes()).items()} == {
             "success": 2,
-            "no_tool_calls": 2,
+            "answered": 2,
             "http_404": 1,
             "http_429": 1,
         }

@@ -1,10 +1,12 @@
 """A client that leaves is heard of by its upstream, in every window, and nothing is left behind (limits.md C8)."""
 
 import asyncio
+import logging
 
 import orjson
 import pytest
 
+from streamkit.dialects import DIALECTS
 from streamkit.web.source import Timeouts
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream, Hang, Script, Send
@@ -93,3 +95,74 @@ async def test_it_is_so_for_clients_of_every_dialect(client):
 @pytest.mark.parametrize(("window", "stream"), CASES)
 async def test_two_hundred_times(window, stream, how):
     assert len(await trials(window, "anthropic", how, 200, stream=stream)) == 200
+
+
+# -- a client that has all of it ---------------------------------------------------------------------------------------
+
+#: What the last event of a whole answer has in it, in each dialect.
+TERMINATORS = {
+    "openai-chat": b"[DONE]",
+    "openai-responses": b'"response.completed"',
+    "anthropic": b"message_stop",
+    "ollama": b'"done":true',
+    "gemini": b'"finishReason"',
+}
+
+
+def left_open(upstream: str) -> Script:
+    """A sound stream whose body stays open, as some servers leave it."""
+    start = head(200, {"Content-Type": DIALECTS[upstream].media_type, "Transfer-Encoding": "chunked"})
+    return Script((Send(start), *(Send(chunk(part)) for part in speech(upstream)), Hang()))
+
+
+@pytest.mark.parametrize("how", ["fin", "rst"])
+@pytest.mark.parametrize("upstream", ["openai-chat", "openai-responses", "anthropic", "ollama"])
+@pytest.mark.parametrize("client", TERMINATORS)
+async def test_a_client_that_leaves_at_the_terminator_had_a_whole_answer(client, upstream, how, caplog):
+    """Codex does, at ``response.completed``, while the upstream's body may still be open."""
+    caplog.set_level(logging.INFO)
+    async with EvilUpstream(left_open(upstream)) as evil, gateway(config_of([upstream_at(evil, upstream)])) as running:
+        path, body = asking(client, tools=True)
+        async with RawClient(running.url) as leaver:
+            await leaver.send("POST", path, body=orjson.dumps(body))
+            await leaver.read_until(TERMINATORS[client])
+            leaver.leave(how)
+            assert await running.outcomes() == {("one", "success"): 1}
+        assert running.counted("requests_total", ending="whole", status="200") == 1
+    [line] = [record.fields for record in caplog.records if record.name == "streamkit.gateway"]
+    assert (line["ending"], line["status"], line["legs"][0]["outcome"]) == ("whole", 200, "success")
+
+
+async def test_a_client_that_leaves_before_the_terminator_had_none():
+    """Though its upstream had said all that there was to say."""
+    *spoken, last = speech(DIALECT)
+    assert b"[DONE]" in last
+    start = head(200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"})
+    script = Script((Send(start), *(Send(chunk(part)) for part in spoken), Hang()))
+    async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, DIALECT)])) as running:
+        path, body = asking(DIALECT)
+        async with RawClient(running.url) as leaver:
+            await leaver.send("POST", path, body=orjson.dumps(body))
+            await leaver.read_until(b'"finish_reason":"tool_calls"')
+            leaver.leave("fin")
+            assert await running.outcomes() == {("one", "client_left"): 1}
+
+
+async def test_a_terminator_that_came_too_early_is_not_passed_and_makes_no_answer_whole():
+    start = head(200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"})
+    early = Script(
+        (
+            Send(start),
+            Send(chunk(speech(DIALECT)[0])),
+            Send(chunk(speech(DIALECT)[1])),
+            Send(chunk(b"data: [DONE]\n\n")),
+            Hang(),
+        )
+    )
+    async with EvilUpstream(early) as evil, gateway(config_of([upstream_at(evil, DIALECT)])) as running:
+        path, body = asking(DIALECT)
+        async with RawClient(running.url) as leaver:
+            await leaver.send("POST", path, body=orjson.dumps(body))
+            await leaver.read_until(b'"content"')
+            leaver.leave("rst")
+            assert await running.outcomes() == {("one", "client_left"): 1}

@@ -173,4 +173,16 @@ CASES = (
         does="The model is the upstream's, else the one that was asked for, streamed and whole.",
         covered_by="tests/web/test_exchange.py::test_the_model_is_the_one_asked_for_where_the_upstream_names_none",
     ),
+    Elsewhere(
+        number=239, refs="Codex 0.169",
+        cause="the client closes at the terminator, while the body is still open, and is logged as one that gave up",
+        does="Who had all of a whole answer had a whole answer, in the log, in metrics and for the upstream's try.",
+        covered_by="tests/gateway/test_cancel.py::test_a_client_that_leaves_at_the_terminator_had_a_whole_answer",
+    ),
+    Elsewhere(
+        number=240, refs="streamkit's own gateway",
+        cause="an agent's last turn, in words alone, is logged as `no_tool_calls` and taken for a fault",
+        does="The outcome is `answered`; only a demanded call that is missing is `tool_choice_ignored`.",
+        covered_by="tests/gateway/test_attempts.py::test_five_models_two_calls_two_texts_a_404_and_a_429_are_each_counted",
+    ),
 )  # fmt: skip
