@@ -81,6 +81,7 @@ class Collector:
             case ToolCallStarted():
                 call = ToolCall(event.call, event.id, event.name, "", event.kind)
                 call.signature, call.extras, call.id_made = event.signature, event.extras, event.id_made
+                call.qualified = event.qualified
                 self._calls[event.choice, event.call] = call
                 self._choice(event.choice).parts.append(call)
             case ToolCallFinished():

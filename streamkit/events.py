@@ -126,6 +126,14 @@ class Opaque:
     blob: str
 
 
+@frozen
+class QualifiedName:
+    """What a tool is called inside of a namespace, which only OpenAI Responses has."""
+
+    namespace: str
+    name: str
+
+
 @define
 class ToolCallDelta:
     """What one frame said of a call. Absent is None; ``""`` is what the wire said."""
@@ -174,6 +182,7 @@ class ToolCallStarted:
     extras: Mapping[str, Any] | None = None  #: the vendor's own fields, as known when the call was announced
     signature: Opaque | None = None
     id_made: bool = False  #: the wire gave no id
+    qualified: QualifiedName | None = None  #: how the client knows ``name``, if its tool is in a namespace
 
 
 @define

@@ -73,6 +73,15 @@ def portable_name(name: str, fits: re.Pattern[str] = PORTABLE_NAMES) -> str:
     return f"{kept[: _NAME_CHARS - _NAME_HASH - 1]}_{hashed(name, _NAME_HASH)}"
 
 
+def flat_name(namespace: str, name: str) -> str:
+    """The name of a tool of a namespace where there are none: ``mcp__files`` and ``read`` are ``mcp__files__read``.
+
+    Underscores at the seam are not doubled (``mcp__files__``), nor is a namespace that the name has in front already.
+    """
+    stem = namespace.removesuffix("__")
+    return name if not stem or name.startswith(f"{stem}__") else f"{stem}__{name}"
+
+
 def hashed(text: str, characters: int) -> str:
     """So many base-62 characters that depend on ``text`` alone; 22 hold all 128 bits there are."""
     number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16])

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import define, field
 
-from streamkit.events import Aside, Opaque, ProviderFailed, StopReason, ToolKind, UsageReported, Verdict
+from streamkit.events import Aside, Opaque, ProviderFailed, QualifiedName, StopReason, ToolKind, UsageReported, Verdict
 from streamkit.report import StreamReport
 
 Extras: TypeAlias = Mapping[str, Any]
@@ -96,6 +96,7 @@ class ToolCall:
     signature: Opaque | None = None
     cache: CacheMark | None = None
     extras: Extras | None = None
+    qualified: QualifiedName | None = None  #: how the client knows ``name``, if its tool is in a namespace
 
 
 @define
@@ -138,8 +139,20 @@ class Turn:
 
 
 @define
+class Namespace:
+    """A group of tools: of an MCP server, of sub-agents. Only OpenAI Responses has it; its tools stand side by side."""
+
+    name: str
+    description: str | None = None
+    extras: Extras | None = None
+
+
+@define
 class Tool:
-    """A definition. ``parameters`` is the JSON schema as it came; None where none was given."""
+    """A definition. ``parameters`` is the JSON schema as it came; None where none was given.
+
+    No other tool of the request has its ``name``: that of a tool in a namespace has the namespace in front.
+    """
 
     name: str
     description: str | None = None
@@ -151,6 +164,9 @@ class Tool:
     cache: CacheMark | None = None
     extras: Extras | None = None
     raw: Extras | None = None  #: all of it, for a tool that the provider runs itself (kind ``server``)
+    namespace: Namespace | None = None  #: the group that it came in
+    qualified: QualifiedName | None = None  #: how the client knows it there
+    loaded: bool = False  #: an item of the conversation brought it, which its own dialect repeats
     #: The schema as it came, where the dialect has another form beside JSON schema (Gemini's ``parameters``).
     native_parameters: Extras | None = field(default=None, eq=False)
 
@@ -163,6 +179,8 @@ class ToolChoice:
     names: tuple[str, ...] = ()
     parallel: bool | None = None
     extras: Extras | None = None
+    #: All of it as it came, where it names more than functions: tools in a namespace, or that the provider runs.
+    native: Extras | None = field(default=None, eq=False)
 
 
 @define

@@ -65,7 +65,15 @@ def _events_of(part: Part, choice: int) -> Iterator[Event]:
             yield ReasoningOpaque(part.opaque.blob, part.opaque.vendor, choice, part.block)
         case ToolCall():
             yield ToolCallStarted(
-                part.index, part.id, part.name, choice, part.kind, part.extras, part.signature, part.id_made
+                part.index,
+                part.id,
+                part.name,
+                choice,
+                part.kind,
+                part.extras,
+                part.signature,
+                part.id_made,
+                part.qualified,
             )
             if part.arguments:
                 yield ToolCallArguments(part.index, part.arguments, choice)

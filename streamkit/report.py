@@ -133,6 +133,7 @@ REQUEST_LOSSES: Final[Mapping[str, str]] = {
     "result_error": "that a tool result is an error: its text says so instead",
     "tool_choice": "the exact choice of tools",
     "tool_strict": "that a tool's arguments must match its schema",
+    "tool_namespace": "that tools stand in a namespace, and its description: its name stands in front of theirs",
     "tool_definition": "a tool that the dialect can't define (a custom grammar, one that a provider runs itself)",
     "schema_keyword": "a keyword of a schema that the dialect does not take",
     "answer_withheld": "what the model had said before it failed: a whole response is an answer or an error",

@@ -2,8 +2,8 @@
 
 A request that goes to another dialect may have to name a tool otherwise (``files.read`` is no name everywhere), and to offer a
 custom tool, which takes free text, as a function with one string. What the model then calls is restored on the way back:
-the client's own name, and the free text. A name is looked for only if no tool of the request has it by itself, so that what
-was not rewritten stays.
+the client's own name, the namespace that its tool stands in, and the free text. A name is looked for only if no tool of the
+request has it by itself, so that what was not rewritten stays.
 
 Free text is handed on while it is written. Text that is no object with that one string, of a model that did not care, is
 handed on as it is (repair ``custom_input_bare``).
@@ -19,7 +19,7 @@ from typing import Final
 
 from attrs import define, evolve, field, frozen
 
-from streamkit.events import Event, ToolCallArguments, ToolCallFinished, ToolCallStarted, Verdict
+from streamkit.events import Event, QualifiedName, ToolCallArguments, ToolCallFinished, ToolCallStarted, Verdict
 from streamkit.identifiers import portable_name
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.messages import Response, Tool, ToolCall
@@ -40,6 +40,7 @@ class ToolNames:
 
     _rewritten: dict[str, str]
     custom: frozenset[str]  #: by the client's names
+    qualified: dict[str, QualifiedName]  #: of those in a namespace, by the same
 
     @classmethod
     def of(cls, tools: Sequence[Tool]) -> ToolNames:
@@ -47,11 +48,12 @@ class ToolNames:
         return cls(
             {new: name for name in own if (new := portable_name(name)) not in own},
             frozenset(tool.name for tool in tools if tool.kind == "custom"),
+            {tool.name: tool.qualified for tool in tools if tool.qualified is not None},
         )
 
     def __bool__(self) -> bool:
         """Whether anything may have to be restored."""
-        return bool(self._rewritten or self.custom)
+        return bool(self._rewritten or self.custom or self.qualified)
 
     def client_name(self, name: str) -> str:
         return self._rewritten.get(name, name)
@@ -143,10 +145,11 @@ class ToolRestorer:
 
     def _started(self, event: ToolCallStarted) -> ToolCallStarted:
         name = self._names.client_name(event.name)
+        qualified = self._names.qualified.get(name)
         if event.kind == "function" and name in self._names.custom:
             self._free[event.choice, event.call] = _FreeText(PartialJSON(depth=self._limits.json_depth))
-            return evolve(event, name=name, kind="custom")
-        return event if name == event.name else evolve(event, name=name)
+            return evolve(event, name=name, kind="custom", qualified=qualified)
+        return event if name == event.name and qualified is None else evolve(event, name=name, qualified=qualified)
 
     def _finished(self, event: ToolCallFinished) -> list[Event]:
         name = self._names.client_name(event.name)
@@ -174,6 +177,7 @@ def restore_response(response: Response, tools: Sequence[Tool], *, limits: Limit
     for choice in response.choices:
         for call in choice.tool_calls:
             call.name = names.client_name(call.name)
+            call.qualified = names.qualified.get(call.name)
             if call.kind == "function" and call.name in names.custom:
                 free = _FreeText(PartialJSON(depth=limits.json_depth))
                 free.feed(call.arguments)

@@ -140,6 +140,48 @@ async def test_the_recipe_restores_what_the_request_had_to_rewrite():
     ]
 
 
+CODEX_TOOLS = [
+    {"type": "namespace", "name": "mcp__files", "description": "d", "tools": [
+        {"type": "function", "name": "files.read", "parameters": {"type": "object", "properties": {}}, "strict": False},
+        {"type": "custom", "name": "apply_patch", "description": "d"},
+    ]},
+    {"type": "namespace", "name": "mcp__" + "w" * 60, "description": "d", "tools": [
+        {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}, "strict": False},
+    ]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("upstream", sorted(set(DIALECTS.built_in) - {"openai-responses"}))
+async def test_streamed_calls_of_tools_in_namespaces_are_the_clients_again(upstream):
+    body = {"model": "m", "input": "?", "tools": CODEX_TOOLS}
+    request = decode_request(orjson.dumps(body), "openai-responses")
+    offered = decode_request(encode_request(request, upstream, max_tokens=100), upstream).tools
+    texts = ["{}", '{"input":"x"}' if offered[1].kind == "function" else "x", "{}"]
+    said = stream_of(upstream, offered, texts)
+    async with transcode(source_of([said]), upstream, "openai-responses", offered=request.tools) as pipe:
+        out = b"".join([data async for data in pipe])
+    read = await collect(source_of([out]), "openai-responses")
+    assert read.clean
+    calls = [(call.kind, call.name, (call.extras or {}).get("namespace"), call.arguments) for call in read.tool_calls]
+    assert calls == [
+        ("function", "files.read", "mcp__files", "{}"),
+        ("custom", "apply_patch", "mcp__files", "x"),
+        ("function", "look", "mcp__" + "w" * 60, "{}"),
+    ]
+    done = [orjson.loads(line[6:]) for line in out.split(b"\n") if line.startswith(b"data: ")]
+    begun = [event["item"]["namespace"] for event in done if event["type"] == "response.output_item.added"]
+    assert begun == ["mcp__files", "mcp__files", "mcp__" + "w" * 60]  # from its first event on
+
+
+def stream_of(dialect, tools, arguments):
+    """A stream of calls of those tools, as the dialect writes it."""
+    pairs = enumerate(zip(tools, arguments, strict=True))
+    parts = [ToolCall(number, f"call_0000{number}", tool.name, text, tool.kind) for number, (tool, text) in pairs]
+    said = Response(dialect, id="r", model="m", choices=[Choice(parts=parts, stop_reason="tool_calls")], clean=True)
+    encoder = DIALECTS[dialect].encoder(Encoding(), StreamReport())
+    return encoder.feed(list(replay(said))) + encoder.finish()
+
+
 def anthropic(calls):
     """A stream of those calls, as the API writes it."""
     parts = [ToolCall(index, f"toolu_{index}", *call) for index, call in enumerate(calls)]

@@ -85,6 +85,10 @@ class RequestWriter:
                 request, turns=[turn for each in request.turns for turn in self._without_blanks(each)]
             )
         self._rewritten: set[tuple[str, str]] = set()
+        for name in (
+            {} if self.own else dict.fromkeys(t.namespace.name for t in request.tools if t.namespace is not None)
+        ):
+            self.lose("tool_namespace", name)
 
     def lose(self, kind: str, what: str = "") -> None:
         self.report.lose(kind, what=what)

@@ -10,16 +10,18 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from attrs import evolve
 
 from streamkit.bodies import decode_request, decode_response, encode_request
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.base import Target
 from streamkit.dialects.opaque import seal
 from streamkit.errors import BadRequest
-from streamkit.events import Aside, Opaque
+from streamkit.events import Aside, Opaque, QualifiedName
 from streamkit.identifiers import portable_id, portable_name
 from streamkit.messages import (
     Media,
+    Namespace,
     Options,
     OutputFormat,
     Reasoning,
@@ -226,7 +228,7 @@ ITEMS: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
             thought("h", "m", id="rs_1", encrypted_content="E"),
             {"role": "assistant", "content": "wait"},
             called(id="fc_1"),
-            called("call_2", "{}", namespace="n", status="incomplete"),
+            called("call_2", "{}", caller={"type": "direct"}, status="incomplete"),
             answer("call_2", "b"),
             answer(),
             {"role": "user", "content": "go on"},
@@ -239,7 +241,7 @@ ITEMS: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
                     Reasoning("m", "summary", Opaque("openai", "E"), {"item": {"id": "rs_1"}}),
                     Text("wait"),
                     ToolCall(0, "call_1", "look", '{"q":1.0}', extras={"id": "fc_1"}),
-                    ToolCall(1, "call_2", "look", "{}", extras={"namespace": "n", "status": "incomplete"}),
+                    ToolCall(1, "call_2", "look", "{}", extras={"caller": {"type": "direct"}, "status": "incomplete"}),
                 ],
             ),
             Turn("user", [ToolResult("call_2", [Text("b")]), ToolResult("call_1", [Text("done")])]),
@@ -253,6 +255,16 @@ ITEMS: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
             ANSWERED,
             Turn("assistant", [ToolCall(0, "call_2", "look", '{"q":1.0}')]),
             Turn("user", [ToolResult("call_2", [Text("done")])]),
+        ],
+    ),
+    "a call of a tool in a namespace": (
+        [called(namespace="mcp__w"), answer()],
+        [
+            Turn(
+                "assistant",
+                [ToolCall(0, "call_1", "mcp__w__look", '{"q":1.0}', qualified=QualifiedName("mcp__w", "look"))],
+            ),
+            ANSWERED,
         ],
     ),
     "a custom call": (
@@ -477,8 +489,18 @@ ALLOWED = [{"type": "function", "name": "look"}, {"type": "custom", "name": "run
 HOSTED = [
     {"type": "web_search", "search_context_size": "low"},
     {"type": "mcp", "server_label": "s", "server_url": "https://x.test"},
-    {"type": "namespace", "name": "crm", "description": "d", "tools": [{"type": "function", "name": "a"}]},
+    {"type": "namespace", "name": "crm", "description": "d", "tools": []},
 ]
+
+GROUP = {"type": "namespace", "name": "mcp__w", "description": "g", "tools": [TOOLS[0]]}
+G = Namespace("mcp__w", "g")
+W = Namespace("mcp__w", "d")
+
+
+def in_namespace(tool: Tool, namespace: Namespace) -> Tool:
+    qualified = QualifiedName(namespace.name, tool.name)
+    return evolve(tool, name=f"{namespace.name}__{tool.name}", namespace=namespace, qualified=qualified)
+
 
 #: What other members say, both ways.
 MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
@@ -548,6 +570,37 @@ MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"tools": HOSTED},
         {"tools": [Tool(name, kind="server", raw=raw) for name, raw in zip(["web_search", "mcp", "crm"], HOSTED, strict=True)]},
     ),
+    "namespaces": (
+        {
+            "tools": [
+                TOOLS[0],
+                {"type": "namespace", "name": "mcp__w", "description": "d", "tools": [TOOLS[0], TOOLS[2]]},
+                {"type": "namespace", "name": "agents_v1", "description": "e", "tools": [TOOLS[1]]},
+                TOOLS[3],
+            ]
+        },
+        {
+            "tools": [
+                NEUTRAL_TOOLS[0],
+                in_namespace(NEUTRAL_TOOLS[0], W),
+                in_namespace(NEUTRAL_TOOLS[2], W),
+                in_namespace(NEUTRAL_TOOLS[1], Namespace("agents_v1", "e")),
+                NEUTRAL_TOOLS[3],
+            ]
+        },
+    ),
+    "choice of one in a namespace": (
+        {"tools": [GROUP], "tool_choice": ALLOWED[0]},
+        {"tools": [in_namespace(NEUTRAL_TOOLS[0], G)], "tool_choice": ToolChoice("required", ("mcp__w__look",))},
+    ),
+    "choice of one that says its namespace": (
+        {"tools": [GROUP], "tool_choice": {**ALLOWED[0], "namespace": "mcp__w"}},
+        {"tools": [in_namespace(NEUTRAL_TOOLS[0], G)], "tool_choice": ToolChoice("required", ("mcp__w__look",))},
+    ),
+    "choice of a whole namespace": (
+        {"tools": [GROUP], "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "namespace", "name": "mcp__w"}]}},
+        {"tools": [in_namespace(NEUTRAL_TOOLS[0], G)], "tool_choice": ToolChoice("auto", ("mcp__w__look",))},
+    ),
     "choice auto": ({"tool_choice": "auto"}, {"tool_choice": ToolChoice("auto")}),
     "choice none": ({"tool_choice": "none"}, {"tool_choice": ToolChoice("none")}),
     "choice required": ({"tool_choice": "required"}, {"tool_choice": ToolChoice("required")}),
@@ -569,19 +622,11 @@ MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "choice of what the provider runs": (
         {"tool_choice": {"type": "mcp", "server_label": "s", "name": "f"}},
-        {"extras": {"tool_choice": {"type": "mcp", "server_label": "s", "name": "f"}}},
+        {"tool_choice": ToolChoice("required", ("mcp",))},
     ),
     "choice of some, not all of them the program's": (
         {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [ALLOWED[0], {"type": "image_generation"}]}},
-        {
-            "extras": {
-                "tool_choice": {
-                    "type": "allowed_tools",
-                    "mode": "auto",
-                    "tools": [ALLOWED[0], {"type": "image_generation"}],
-                }
-            }
-        },
+        {"tool_choice": ToolChoice("auto", ("look", "image_generation"))},
     ),
     "one call at a time": ({"parallel_tool_calls": False}, {"tool_choice": ToolChoice(parallel=False)}),
     "a choice, one call at a time": (
@@ -1209,6 +1254,7 @@ def test_every_recorded_request_comes_back():
 
 #: Rows of the tables with something that the client does not let its user write.
 BEYOND_CLIENT = {
+    "choice of one that says its namespace",
     "audio",
     "an unknown part",
     "members nobody knows",

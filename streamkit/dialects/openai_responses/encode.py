@@ -20,6 +20,7 @@ import orjson
 from streamkit.dialects.base import Encoding
 from streamkit.dialects.block_encoding import BlockEncoder
 from streamkit.dialects.opaque import seal
+from streamkit.dialects.openai_responses.output import called
 from streamkit.dialects.openai_responses.wire import (
     EXACT_STOPS,
     INCOMPLETE_NAMES,
@@ -156,7 +157,7 @@ class ResponsesEncoder(BlockEncoder):
     def call_started(self, event: ToolCallStarted) -> None:
         if not event.name:
             return
-        identity: dict[str, Any] = {"call_id": event.id, "name": event.name}
+        identity: dict[str, Any] = {"call_id": event.id, **called(event.name, event.qualified)}
         if event.extras and self._vendor == VENDOR:
             identity |= event.extras
         elif event.extras:

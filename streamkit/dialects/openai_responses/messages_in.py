@@ -18,10 +18,11 @@ from typing import Any, Final, cast
 from streamkit.dialects.opaque import unseal
 from streamkit.dialects.openai_responses.content_in import ContentReader
 from streamkit.dialects.openai_responses.items import SERVER_ITEMS
+from streamkit.dialects.openai_responses.tools_in import ToolReader
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, ITEM, OPAQUE_VENDOR, OUTPUTS, VENDOR
 from streamkit.dialects.reading import Fields
 from streamkit.dialects.writing import given
-from streamkit.events import Aside, Opaque
+from streamkit.events import Aside, Opaque, QualifiedName
 from streamkit.messages import (
     Extras,
     Media,
@@ -48,12 +49,14 @@ PROGRAMS: Final = frozenset(
         "shell_call_output",
     }
 )
+#: Items that bring tools which the request does not define elsewhere.
+LOADING: Final = frozenset({"additional_tools", "tool_search_output"})
 #: Parts that have a word of ours: of a message of the assistant's, and of reasoning by the list that they stand in.
 SAID: Final = frozenset({"output_text", "input_text", "refusal"})
 THOUGHTS: Final = {"summary": "summary_text", "content": "reasoning_text"}
 
 
-class MessageReader(ContentReader):
+class MessageReader(ToolReader, ContentReader):
     """The part of the reader of requests that reads the input."""
 
     def __init__(self) -> None:
@@ -88,7 +91,10 @@ class MessageReader(ContentReader):
                 self._result(item, kind)
             case _:
                 self.stored = self.stored or kind == "item_reference"
-                self._aside(kind, {"type": kind, **item.rest()})
+                raw = {"type": kind, **item.rest()}
+                if kind in LOADING:
+                    self.load(Fields(raw, item.path, item.body))
+                self._aside(kind, raw)
 
     # -- turns -----------------------------------------------------------------------------------------------------
 
@@ -190,8 +196,11 @@ class MessageReader(ContentReader):
     def _call(self, item: Fields, kind: str) -> None:
         said = self._assistants()
         number = sum(isinstance(part, ToolCall) for part in said)
-        call_id, name = item.string("call_id") or "", item.needed("name")
+        call_id, name, namespace = item.string("call_id") or "", item.needed("name"), item.string("namespace")
+        qualified = None if namespace is None else QualifiedName(namespace, name)
+        name = name if qualified is None else self.names.flat(qualified)
         call = ToolCall(number, call_id, name, item.string(CALL_INPUTS[kind]) or "", place=item.place)
+        call.qualified = qualified
         call.kind = "custom" if kind == "custom_tool_call" else "function"
         call.signature, self._signature = self._signature, None
         call.extras = members(item)

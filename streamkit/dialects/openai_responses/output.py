@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, CONTENT, ITEM
-from streamkit.events import Aside
+from streamkit.events import Aside, QualifiedName
 from streamkit.messages import Extras, Part, Reasoning, ToolCall
 from streamkit.report import StreamReport
 
@@ -165,8 +165,13 @@ def reasoning_item(run: list[Reasoning]) -> Item:
     return {"type": "reasoning", **lists}
 
 
+def called(name: str, qualified: QualifiedName | None) -> Item:
+    """What is called: a tool by its name, or by its namespace and its name there."""
+    return {"name": name} if qualified is None else {"name": qualified.name, "namespace": qualified.namespace}
+
+
 def call_item(call: ToolCall, call_id: str, name: str) -> Item:
     """A call. Readers parse the arguments of a function, and "" is no JSON (quirks.md 42)."""
     kind = "custom_tool_call" if call.kind == "custom" else "function_call"
     text = call.arguments if call.kind == "custom" or call.arguments.strip() else "{}"
-    return {"type": kind, "call_id": call_id, "name": name, CALL_INPUTS[kind]: text}
+    return {"type": kind, "call_id": call_id, **called(name, call.qualified), CALL_INPUTS[kind]: text}

@@ -9,14 +9,14 @@ Source: dialects.md §2.3, §7.3, §7.4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal
 
 from streamkit.dialects.openai_responses.messages_in import MessageReader
 from streamkit.dialects.openai_responses.wire import LOGPROBS
 from streamkit.dialects.reading import Fields
 from streamkit.errors import BadRequest
-from streamkit.messages import Options, OutputFormat, Request, Text, Thinking, Tool, ToolChoice, Turn
+from streamkit.messages import Options, OutputFormat, Request, Text, Thinking, ToolChoice, Turn
 from streamkit.report import StreamReport
 
 #: Kinds of ``text.format``, and ours.
@@ -42,11 +42,12 @@ class RequestReader(MessageReader):
     def request(self, fields: Fields) -> Request:
         request = Request(self.dialect, fields.string("model"), stream=fields.boolean("stream"))
         self.stored = any(name in fields for name in STORED)
+        tools = self.tools(fields)
         if instructions := fields.string("instructions"):
             self.turns.append(Turn("system", [Text(instructions)]))
         self.read_input(fields)
         request.turns = self.turns
-        request.tools = [self._tool(tool) for tool in fields.each("tools")]
+        request.tools = tools + self.loaded
         request.tool_choice = self._tool_choice(fields)
         request.options, include = self._options(fields)
         request.stream_usage = request.stream or None  # a stream always says it here
@@ -93,23 +94,7 @@ class RequestReader(MessageReader):
             raise form.wrong("a schema is needed, and there is none", "schema")
         return OutputFormat(kind, schema, form.needed("name"), form.string("description"), form.boolean("strict"))
 
-    # -- tools -----------------------------------------------------------------------------------------------------
-
-    def _tool(self, tool: Fields) -> Tool:
-        kind = tool.needed("type")
-        match kind:
-            case "function":
-                read = Tool(tool.needed("name"), tool.string("description"))
-                read.parameters, read.strict = tool.mapping("parameters"), tool.boolean("strict")
-            case "custom":
-                read = Tool(tool.needed("name"), tool.string("description"), kind="custom")
-                read.format = tool.mapping("format")
-            case _:
-                raw = {"type": kind, **tool.rest()}
-                name = raw.get("name")
-                return Tool(name if isinstance(name, str) else kind, kind="server", raw=raw)
-        read.extras = tool.rest() or None
-        return read
+    # -- the choice among the tools --------------------------------------------------------------------------------
 
     def _tool_choice(self, fields: Fields) -> ToolChoice | None:
         parallel = fields.boolean("parallel_tool_calls")
@@ -124,15 +109,20 @@ class RequestReader(MessageReader):
         given = fields.peek("tool_choice")
         if isinstance(given, str):
             return self._mode(fields.needed("tool_choice"), "tool_choice")
-        if isinstance(given, dict) and not _is_among_ours(given):
-            return None
         choice = fields.fields("tool_choice")
         if choice is None:
             return None
-        if choice.needed("type") != "allowed_tools":
-            return ToolChoice("required", (choice.needed("name"),))
-        found = self._mode(choice.needed("mode"), choice.at("mode"))
-        found.names = tuple(self._allowed(tool) for tool in choice.needed_each("tools"))
+        kind = choice.needed("type")
+        if kind != "allowed_tools":
+            found = ToolChoice("required", self._allowed(choice, kind))
+        else:
+            found = self._mode(choice.needed("mode"), choice.at("mode"))
+            found.names = tuple(
+                name for tool in choice.needed_each("tools") for name in self._allowed(tool, tool.string("type"))
+            )
+        if not _says(given, found.names):
+            choice.rest()
+            found.native = given
         return found
 
     def _mode(self, mode: str, path: str) -> ToolChoice:
@@ -142,15 +132,17 @@ class RequestReader(MessageReader):
             case _:
                 raise BadRequest(path, f"'auto', 'none' or 'required' is needed, not {mode!r}")
 
-    def _allowed(self, tool: Fields) -> str:
-        tool.take("type")
-        return tool.needed("name")
+    def _allowed(self, tool: Fields, kind: str | None) -> tuple[str, ...]:
+        """The tools that a choice names: one of the program's, all of a namespace, or one that the provider runs."""
+        if kind == "namespace":
+            return self.names.within(tool.needed("name"))
+        if kind is None or kind in NAMED:
+            return (self.names.chosen(tool.string("namespace"), tool.needed("name")),)
+        return (kind,)
 
 
-def _is_among_ours(choice: Mapping[str, Any]) -> bool:
-    """Whether a choice names tools of the program only; a mistake in it is for whoever reads it."""
-    kind, tools = choice.get("type"), choice.get("tools")
-    kinds = [kind] if kind != "allowed_tools" else []
-    if not kinds and isinstance(tools, list):
-        kinds = [tool.get("type") for tool in tools if isinstance(tool, dict)]
-    return all(kind in NAMED for kind in kinds if isinstance(kind, str))
+def _says(choice: Mapping[str, Any], names: Sequence[str]) -> bool:
+    """Whether a choice names tools of the program alone, each by the name that it has here."""
+    named = choice["tools"] if choice["type"] == "allowed_tools" else [choice]
+    ours = all(tool.get("type", "function") in NAMED and tool.get("namespace") is None for tool in named)
+    return ours and [tool["name"] for tool in named] == [*names]

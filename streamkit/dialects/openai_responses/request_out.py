@@ -17,7 +17,7 @@ from streamkit.dialects.openai_responses.messages_out import MessageWriter
 from streamkit.dialects.openai_responses.wire import LEAST_TOKENS, LOGPROBS, OPTIONS, SERVICE_TIERS
 from streamkit.dialects.writing import given, merged
 from streamkit.errors import BadRequest
-from streamkit.messages import OutputFormat, Request, Thinking, Tool, ToolChoice
+from streamkit.messages import Namespace, OutputFormat, Request, Thinking, Tool, ToolChoice
 from streamkit.report import StreamReport
 
 #: Options that are written by methods of their own.
@@ -40,7 +40,7 @@ class RequestBodyWriter(MessageWriter):
         if options.choices is not None and options.choices > 1:
             raise BadRequest("n", f"Responses gives one choice, and {options.choices} are asked for")
         instructions, items = self.conversation()
-        tools = [written for tool in request.tools if (written := self._tool(tool)) is not None]
+        tools = self._tools()
         body = given(
             model=request.model,
             instructions=instructions,
@@ -97,6 +97,25 @@ class RequestBodyWriter(MessageWriter):
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
+    def _tools(self) -> list[dict[str, Any]]:
+        """The definitions. Within the dialect, neighbours of one namespace stand in it again."""
+        written: list[dict[str, Any]] = []
+        last: Namespace | None = None
+        for tool in self.request.tools:
+            if tool.loaded and self.own:
+                continue  # the item that brought it says so
+            definition = self._tool(tool)
+            if definition is None:
+                continue
+            if tool.namespace is None or not self.own:
+                written.append(definition)
+            elif last is not None and tool.namespace == last:
+                written[-1]["tools"].append(definition)
+            else:
+                written.append(_namespace(tool.namespace, definition))
+            last = tool.namespace
+        return written
+
     def _tool(self, tool: Tool) -> dict[str, Any] | None:
         """A definition; None for a tool that another dialect's provider runs itself."""
         if tool.cache is not None:
@@ -105,12 +124,12 @@ class RequestBodyWriter(MessageWriter):
             case "function":
                 nothing = not self.own and tool.parameters in NOTHING
                 written = {
-                    **given(type="function", name=self.tool_name(tool.name), description=tool.description),
+                    **given(type="function", name=self._defined_name(tool), description=tool.description),
                     "parameters": dict(NO_PARAMETERS) if nothing else self.with_properties(tool.parameters),
                     "strict": tool.strict if self.own else bool(tool.strict),
                 }
             case "custom":
-                name, form = self.tool_name(tool.name), tool.format
+                name, form = self._defined_name(tool), tool.format
                 written = given(type="custom", name=name, description=tool.description, format=form)
             case "server":
                 if self.own and tool.raw is not None:
@@ -119,12 +138,17 @@ class RequestBodyWriter(MessageWriter):
                 return None
         return merged(written, self.extras(tool.extras))
 
+    def _defined_name(self, tool: Tool) -> str:
+        return tool.qualified.name if self.own and tool.qualified is not None else self.tool_name(tool.name)
+
     def _tool_choice(self, choice: ToolChoice | None) -> dict[str, Any]:
         """Which tools may or must be called. ``auto``, the default, is not said where only ``parallel`` is."""
         if choice is None:
             return {}
         self.extras(choice.extras, "tool_choice")
         body = given(parallel_tool_calls=choice.parallel)
+        if self.own and choice.native is not None:
+            return {**body, "tool_choice": choice.native}
         if choice.mode == "required" and len(choice.names) == 1:
             body["tool_choice"] = self._named_tool(choice.names[0])
         elif choice.names and choice.mode != "none":
@@ -137,3 +161,9 @@ class RequestBodyWriter(MessageWriter):
     def _named_tool(self, name: str) -> dict[str, Any]:
         custom = any(tool.name == name and tool.kind == "custom" for tool in self.request.tools)
         return {"type": "custom" if custom else "function", "name": self.tool_name(name)}
+
+
+def _namespace(namespace: Namespace, first: dict[str, Any]) -> dict[str, Any]:
+    """A namespace with its first tool."""
+    head = given(type="namespace", name=namespace.name, description=namespace.description)
+    return {**head, **(namespace.extras or {}), "tools": [first]}

@@ -150,6 +150,24 @@ CASES = (
         covered_by="tests/dialects/test_one_choice.py::test_an_encoder_that_looks_at_no_choice_is_handed_one",
     ),
     Elsewhere(
+        number=197, refs="openai/codex#36942; ggml-org/llama.cpp#23229; NVIDIA-NeMo/Switchyard#384; Codex 0.169",
+        cause="tools of MCP servers and sub-agents come in a `namespace`, which nobody but OpenAI knows, and vanish",
+        does="Every dialect is offered them as `mcp__server__tool`, in definitions, history and choices; the namespace is a counted loss.",
+        covered_by="tests/requests/test_namespaces.py::test_every_dialect_gets_the_tools_by_names_that_tell_them_apart",
+    ),
+    Elsewhere(
+        number=198, refs="MetaFARS/codex-relay#6; router-for-me/CLIProxyAPI#4255",
+        cause="a call of such a tool comes back without its namespace, and the client finds no tool of that name",
+        does="Calls have their namespace and their short name again from their first event on, shortened names included.",
+        covered_by="tests/test_restore.py::test_streamed_calls_of_tools_in_namespaces_are_the_clients_again",
+    ),
+    Elsewhere(
+        number=199, refs="BigPizzaV3/CodexPlusPlus#2156",
+        cause="tools that a tool search loads, or `additional_tools` brings, are no tools of the request",
+        does="They are offered once, beside those of the request, where they can't stand in the conversation.",
+        covered_by="tests/requests/test_namespaces.py::test_tools_that_an_item_brings_are_offered_once_elsewhere_and_stay_in_it_here",
+    ),
+    Elsewhere(
         number=207, refs="claude-code#23440; opencode#31259, #46335; goose#7343; hermes-agent#67978; langchainjs#8618; CLIProxyAPI#1292; litellm#42186",
         cause="a history with an empty text, or one of white space: beside calls and images, alone, in a tool's result, of the system",
         does="Beside anything else it is left out of requests of another dialect, alone where the server refuses it; each is counted (`turn_empty`).",

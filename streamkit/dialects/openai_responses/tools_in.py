@@ -1,0 +1,84 @@
+"""Definitions of tools: those of the request, those in namespaces, and those that an item of the input brings.
+
+A namespace is a group; its tools stand side by side here, each with a name of its own (``namespaces.py``). Tools that were
+loaded while the conversation went on (``additional_tools``, the output of a tool search) are tools of the request, too: the
+model may call them, and elsewhere they can't be defined in any other place.
+
+Source: dialects.md §2.2, §2.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import evolve
+
+from streamkit.dialects.openai_responses.namespaces import ToolNames
+from streamkit.dialects.reading import Fields
+from streamkit.events import QualifiedName
+from streamkit.messages import Namespace, Tool
+
+
+class ToolReader:
+    """The part of the reader of requests that reads tools."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names = ToolNames()
+        self.loaded: list[Tool] = []  #: that items of the input brought
+
+    def tools(self, fields: Fields) -> list[Tool]:
+        """The tools of the request."""
+        given = list(fields.each("tools"))
+        for tool in given:
+            if not _is_group(tool) and isinstance(name := tool.peek("name"), str):
+                self.names.take(name)
+        self._defined = [read for tool in given for read in self._read(tool)]
+        return self._defined
+
+    def load(self, item: Fields) -> None:
+        """Add the tools of an item, unless they are there already."""
+        known = {tool.name for tool in (*self._defined, *self.loaded)}
+        for tool in item.each("tools"):
+            for read in self._read(tool):
+                if read.name not in known:
+                    known.add(read.name)
+                    self.loaded.append(evolve(read, loaded=True))
+
+    def _read(self, tool: Fields) -> Iterator[Tool]:
+        if not _is_group(tool):
+            yield self._tool(tool)
+            return
+        tool.take("type")
+        namespace = Namespace(tool.needed("name"), tool.string("description"))
+        members = [self._member(member, namespace) for member in tool.each("tools")]
+        namespace.extras = tool.rest() or None
+        yield from members
+
+    def _member(self, tool: Fields, namespace: Namespace) -> Tool:
+        read = self._tool(tool)
+        qualified = QualifiedName(namespace.name, read.name)
+        return evolve(read, name=self.names.flat(qualified), namespace=namespace, qualified=qualified)
+
+    def _tool(self, tool: Fields) -> Tool:
+        kind = tool.needed("type")
+        match kind:
+            case "function":
+                read = Tool(tool.needed("name"), tool.string("description"))
+                read.parameters, read.strict = tool.mapping("parameters"), tool.boolean("strict")
+            case "custom":
+                read = Tool(tool.needed("name"), tool.string("description"), kind="custom")
+                read.format = tool.mapping("format")
+            case _:
+                raw = {"type": kind, **tool.rest()}
+                name = raw.get("name")
+                return Tool(name if isinstance(name, str) else kind, kind="server", raw=raw)
+        read.extras = tool.rest() or None
+        return read
+
+    _defined: list[Tool]
+
+
+def _is_group(tool: Fields) -> bool:
+    """Whether this is a namespace with tools in it; one without any is for its own server only."""
+    return tool.peek("type") == "namespace" and bool(tool.peek("tools"))
