@@ -164,10 +164,14 @@ class ToolCallWhole:
 
 @define
 class ToolCallEnded:
-    """The wire ended the call at ``index`` (``content_block_stop``, a whole Ollama line)."""
+    """The wire ended the call at ``index`` (``content_block_stop``, a whole Ollama line).
+
+    Not ``whole``: it said that the call is incomplete, so its text is not all there should be, whatever it looks like.
+    """
 
     index: int
     choice: int = 0
+    whole: bool = True
 
 
 @define
@@ -183,6 +187,8 @@ class ToolCallStarted:
     signature: Opaque | None = None
     id_made: bool = False  #: the wire gave no id
     qualified: QualifiedName | None = None  #: how the client knows ``name``, if its tool is in a namespace
+    #: The model was stopped before the first character of its arguments: none come, and the call is not ended.
+    cut: bool = False
 
 
 @define

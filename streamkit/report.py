@@ -76,6 +76,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "stop_reason_foreign": "a stop reason in the words of another dialect, or in other letters, was read by its meaning",
     "stop_conflict": "several stop reasons were given; the strongest was taken",
     "finish_derived": "no stop reason came, but the terminator and complete calls: `tool_calls`",
+    "terminal_renamed": "`response.done` was read as the end of a response, which has another name (`response.completed`)",
     "after_error": "content after the provider's error was passed over",
     "fault_after_end": "the input failed behind the completion point, which takes nothing back",
     "after_end": "frames came after the terminator, and were read all the same",

@@ -163,7 +163,7 @@ class BlockEncoder(OneChoiceEncoder):
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
-        if event.name:
+        if event.name and not event.cut:  # of no arguments, readers make {} (L3)
             start = self.call_start(event)
             if event.signature is not None:  # these dialects sign no calls: it stands before the call, sealed
                 self.redacted(seal("call", event.signature.vendor, event.signature.blob), event.call)

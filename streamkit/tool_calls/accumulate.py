@@ -248,9 +248,13 @@ class ToolCallAccumulator:
     def _ended(self, event: ToolCallEnded) -> None:
         choice = self._choice(event.choice)
         call = choice.by_index.get(event.index)
-        if call is not None and not call.ended:
-            call.ended = True
-            self._hand_on(choice, call)
+        if call is None or call.ended:
+            return
+        if not event.whole:
+            call.incomplete = True
+            return
+        call.ended = True
+        self._hand_on(choice, call)
 
     # -- many deltas -----------------------------------------------------------------------------------------------
 
@@ -466,7 +470,7 @@ class ToolCallAccumulator:
             return True
         return call.name is not None and (call is not choice.last or (call.unsent.chars > 0 and not call.holds))
 
-    def _start(self, choice: Choice, call: Call) -> None:
+    def _start(self, choice: Choice, call: Call, *, cut: bool = False) -> None:
         if call.id is None:
             if not call.anonymous:
                 if self.policy.missing_id == "refuse" and not self._abandoned:
@@ -482,7 +486,7 @@ class ToolCallAccumulator:
         name = call.name or ""
         self._out.append(
             ToolCallStarted(
-                call.ordinal, call.id, name, call.choice, call.kind, call.extras, call.signature, call.id_made
+                call.ordinal, call.id, name, call.choice, call.kind, call.extras, call.signature, call.id_made, cut=cut
             )
         )
         self._send(call)
@@ -514,7 +518,8 @@ class ToolCallAccumulator:
                     self.report.repair("call_ghost")  # quirks.md 33
                     choice.calls.remove(call)
                 else:
-                    self._start(choice, call)
+                    blank = not call.text.whole().strip()
+                    self._start(choice, call, cut=ended and blank and is_cut(choice, call))
             for call in choice.calls:
                 if not call.finished:
                     call.snapshot, call.sent = False, True  # nothing is held any longer

@@ -34,6 +34,7 @@ class Call:
     ordinal: int | None = None  #: set when announced
     snapshot: bool = False  #: the text is one whole value, held until the call ends
     ended: bool = False
+    incomplete: bool = False  #: the wire said that it is: not ended, whatever its text looks like
     finished: bool = False
     scanner: LazyScanner | None = None  #: made by the first question
 

@@ -78,10 +78,12 @@ def strongest(choice: Choice) -> StopReasonSeen:
 
 
 def is_cut(choice: Choice, call: Call) -> bool:
-    """Whether a call that the wire did not end was the one being written when the model was stopped.
+    """Whether a call that the wire did not end was the one being written when the model was stopped, or said to be incomplete.
 
     Asked of text that cannot tell by itself: free text, and none at all, which would otherwise mean ``{}`` (L3).
     """
+    if call.incomplete:
+        return True
     if call is not choice.last or strongest(choice).reason not in CUTTING:
         return False
     return call.kind == "custom" or not call.text.whole().strip()

@@ -23,6 +23,7 @@ from streamkit.policy import STRICT
 from streamkit.recipes import collect
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
+from streamkit.tool_calls.check import NOT_ENDED
 from tests.corpora import recordings
 from tests.vectors.openai_responses import VECTORS
 
@@ -157,7 +158,17 @@ RESPONSES: dict[str, tuple[dict[str, Any], str, list[Any]]] = {
     "a call that the length cut off": (
         whole(called("c1", '{"q": ', status="incomplete"), status="incomplete", reason="max_output_tokens"),
         "length",
-        [ToolCall(0, "c1", "look", '{"q": ', verdict=Verdict("truncated", "the text ends inside the value", 6))],
+        [ToolCall(0, "c1", "look", '{"q": ', verdict=Verdict("truncated", NOT_ENDED, 6), ended=False)],
+    ),
+    "a call that was cut before its arguments": (
+        whole(called("c1", "", status="incomplete"), status="incomplete", reason="max_output_tokens"),
+        "length",
+        [ToolCall(0, "c1", "look", "", verdict=Verdict("truncated", NOT_ENDED, 0), ended=False)],
+    ),
+    "a call that says it is incomplete, though its text is an object": (
+        whole(called("c1", "{}", status="incomplete"), status="incomplete", reason="max_output_tokens"),
+        "length",
+        [ToolCall(0, "c1", "look", "{}", verdict=Verdict("truncated", NOT_ENDED, 2), ended=False)],
     ),
     "reasoning": (
         whole(thought("h", "m", encrypted_content="E"), thought("so", raw=("hm",)), message(text("a"))),
@@ -205,7 +216,8 @@ RESPONSES: dict[str, tuple[dict[str, Any], str, list[Any]]] = {
     ),
     "length": (whole(message(text("a")), status="incomplete", reason="max_output_tokens"), "length", [Text("a")]),
     "filtered": (whole(status="incomplete", reason="content_filter"), "content_filter", []),
-    "a reason of its own": (whole(message(text("a")), status="incomplete", reason="max_messages"), "other", [Text("a")]),
+    "a reason of its own": (whole(message(text("a")), status="incomplete", reason="max_messages"), "length", [Text("a")]),
+    "no reason": (whole(message(text("a")), status="incomplete"), "length", [Text("a")]),
     "what the end adds": (
         whole(message(text("a")), completed_at=2, service_tier="flex", store=True),
         "stop",

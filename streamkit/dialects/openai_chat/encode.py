@@ -198,7 +198,7 @@ class ChatEncoder(EventEncoder):
     def call_started(self, event: ToolCallStarted) -> None:
         choice = self._choice(event.choice)
         choice.order = 2
-        if not event.name:
+        if not event.name or event.cut:
             return  # withheld when it ends
         call = choice.calls[event.call] = _Call(len(choice.calls), event.kind)
         start: dict[str, Any] = {

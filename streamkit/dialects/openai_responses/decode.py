@@ -31,7 +31,18 @@ from streamkit.report import StreamReport
 
 #: What is read of a response; the rest rides in the extras, or in asides if it comes or changes later.
 RESPONSE_FIELDS: Final = frozenset(
-    {"id", "object", "created_at", "status", "error", "incomplete_details", "model", "output", "usage"}
+    {
+        "id",
+        "object",
+        "created_at",
+        "status",
+        "error",
+        "incomplete_details",
+        "model",
+        "output",
+        "usage",
+        "status_details",
+    }
 )
 #: The status that each terminal event has.
 TERMINALS: Final[Mapping[str, str]] = {
@@ -40,6 +51,8 @@ TERMINALS: Final[Mapping[str, str]] = {
     "response.failed": "failed",
     "response.cancelled": "cancelled",
 }
+#: Another name of the last event, of servers that follow OpenAI's Realtime: only its response says how it ended.
+OTHER_TERMINAL: Final = "response.done"
 #: The worse news counts where an event and its response disagree.
 STATUSES: Final = ("completed", "incomplete", "cancelled", "failed")
 #: The status that another dialect's stop reason stands for; of all others ``incomplete``.
@@ -102,6 +115,7 @@ class ResponsesDecoder(ItemReader):
             "response.queued": self._begun,
             "response.in_progress": self._begun,
             **dict.fromkeys(TERMINALS, self._ended),
+            OTHER_TERMINAL: self._done,
             **{name: partial(self.carry_event, kind=kind) for name, kind in ASIDES.items()},
             "error": self._error,
         }
@@ -167,6 +181,19 @@ class ResponsesDecoder(ItemReader):
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
+    def _done(self, document: dict[str, Any]) -> None:
+        """``response.done``: what it repeats behind the terminal event is passed over."""
+        if self._terminal:
+            return
+        self.report.repair("terminal_renamed")
+        response = self.fields(document.get("response"))
+        status = response.get("status")
+        kind = f"response.{known_status(status) or 'completed'}"
+        details = self.fields(response.get("status_details"))  # Realtime's word for them
+        if details and "incomplete_details" not in response:
+            response = {**response, "incomplete_details": {"reason": details.get("reason")}}
+        self._ended({"type": kind, "response": response})
+
     def _ended(self, document: dict[str, Any]) -> None:
         response = self.fields(document.get("response"))
         if not self._started:
@@ -192,16 +219,22 @@ class ResponsesDecoder(ItemReader):
         self.out.append(TerminatorSeen())
 
     def _stopped(self, status: str, response: dict[str, Any]) -> None:
-        """Why a response ended that did not fail. One that was cut may say that it is complete."""
+        """Why a response ended that did not fail. One that was cut may say that it is complete.
+
+        An incomplete one whose reason is not known, or not given, is ``length`` at least.
+        """
         if status == "completed":
             self.out.append(StopReasonSeen("stop", status, covers_calls=True))
         word = response.get("status")
         if native := text_of(details_of(response, "incomplete_details").get("reason")):
-            self.out.append(StopReasonSeen(self.stop_reason(native, INCOMPLETE_REASONS), native))
+            reason = self.stop_reason(native, INCOMPLETE_REASONS)
+            if reason == "other" and status == "incomplete":
+                reason = "length"
+            self.out.append(StopReasonSeen(reason, native))
         elif status == "incomplete":
             native = word if isinstance(word, str) and word not in STATUSES else ""
-            reason = meaning(native)
-            self.out.append(StopReasonSeen(reason or "other", native if reason else status))
+            known = meaning(native)
+            self.out.append(StopReasonSeen(known or "length", native if known else status))
 
     def _status(self, of_event: str, response: dict[str, Any]) -> str:
         word = response.get("status")

@@ -22,10 +22,9 @@ from streamkit.dialects.block_encoding import BlockEncoder
 from streamkit.dialects.opaque import seal
 from streamkit.dialects.openai_responses.output import called
 from streamkit.dialects.openai_responses.wire import (
-    EXACT_STOPS,
-    INCOMPLETE_NAMES,
     OPAQUE_VENDOR,
     VENDOR,
+    encode_end,
     encode_error,
     encode_usage,
     knows_all,
@@ -171,11 +170,11 @@ class ResponsesEncoder(BlockEncoder):
 
     def call_finished(self, event: ToolCallFinished) -> None:
         block = self._calls.get(event.call)
-        if block is not None and event.ended and not block.closed:
-            if event.kind == "function" and not event.arguments.strip():
+        if block is not None and not block.closed:
+            if event.ended and event.kind == "function" and not event.arguments.strip():
                 self._blocks.arguments(block, "{}")  # clients parse the text: "" is no JSON (quirks.md 42)
             verdict = event.verdict
-            if verdict is not None and verdict.kind == "truncated":
+            if not event.ended or (verdict is not None and verdict.kind == "truncated"):
                 self._items.incomplete.add(block.key)
         super().call_finished(event)
 
@@ -226,14 +225,12 @@ class ResponsesEncoder(BlockEncoder):
         if self._usage is not None and not knows_all(self._usage):
             self.lose("usage_unknown")
         stop = self.stop()
-        reason = INCOMPLETE_NAMES.get(stop.reason)
-        if self._vendor == VENDOR and stop.native not in {None, "completed"} and stop.reason == "other":
-            reason = stop.native
-        elif stop.reason not in EXACT_STOPS or (stop.reason == "refusal" and not self._refused):
+        end = encode_end(stop.reason, stop.native if self._vendor == VENDOR else None)
+        if not end.exact or (stop.reason == "refusal" and not self._refused):
             self.lose("stop_reason")
         if stop.stop_sequence is not None:
             self.lose("stop_sequence")
-        self._end_response("completed" if reason is None else "incomplete", self._items.output, reason=reason)
+        self._end_response(end.status, self._items.output, reason=end.reason)
 
     def _end_response(self, status: str, output: list[bytes], **told: Any) -> None:
         response = self._response(status, b"[%b]" % b",".join(output), **told)

@@ -102,7 +102,7 @@ class ItemReader(TextReader):
 
     def find(self, document: dict[str, Any], kind: str) -> Item:
         index, item_id = self.index(document.get("output_index")), document.get("item_id")
-        named = self._by_id.get(item_id) if isinstance(item_id, str) else None
+        named = self._named(item_id) or self._named(document.get("call_id"))
         item = self._last if index is None else self.items_at.get(index)
         if index is None:
             self.report.repair("index_missing")
@@ -115,6 +115,10 @@ class ItemReader(TextReader):
             place = max(self.items_at, default=-1) + 1 if index is None else index
             item = self._begin(place, kind, item_id if isinstance(item_id, str) else "", {})
         return item
+
+    def _named(self, name: Any) -> Item | None:
+        """The item of this id; some servers give that of its call."""
+        return self._by_id.get(name) or self._by_call_id.get(name) if isinstance(name, str) else None
 
     # -- where they end --------------------------------------------------------------------------------------------
 
@@ -146,17 +150,18 @@ class ItemReader(TextReader):
             self._unknown(item, found)
         if item.kind == "reasoning" and (blob := self.string(found.get("encrypted_content"))):
             self.opaque(blob, item)
-        self._end(item, ended=found.get("status") in (None, "completed"))
+        status = found.get("status")
+        self._end(item, ended=status in (None, "completed"), incomplete=status == "incomplete")
 
-    def _end(self, item: Item, *, ended: bool = True) -> None:
+    def _end(self, item: Item, *, ended: bool = True, incomplete: bool = False) -> None:
         """Nothing more comes for an item. The wire has not ended the call of one that says it is incomplete."""
         item.open = False
         self._open.pop(item, None)
         if item.kind in CALL_INPUTS:
             if item.start:
                 self.out.append(ToolCallWhole(item.call, item.start))
-            if ended:
-                self.out.append(ToolCallEnded(item.call))
+            if ended or incomplete:
+                self.out.append(ToolCallEnded(item.call, whole=not incomplete))
 
     def _unknown(self, item: Item, found: dict[str, Any]) -> None:
         """Fields of an item that are the vendor's; those that its start had are not said again."""

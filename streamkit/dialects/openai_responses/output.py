@@ -170,8 +170,8 @@ def called(name: str, qualified: QualifiedName | None) -> Item:
     return {"name": name} if qualified is None else {"name": qualified.name, "namespace": qualified.namespace}
 
 
-def call_item(call: ToolCall, call_id: str, name: str) -> Item:
-    """A call. Readers parse the arguments of a function, and "" is no JSON (quirks.md 42)."""
+def call_item(call: ToolCall, call_id: str, name: str, *, cut: bool = False) -> Item:
+    """A call. Readers parse the arguments of a function, and "" is no JSON (quirks.md 42); of a ``cut`` call nobody may."""
     kind = "custom_tool_call" if call.kind == "custom" else "function_call"
-    text = call.arguments if call.kind == "custom" or call.arguments.strip() else "{}"
+    text = call.arguments if cut or call.kind == "custom" or call.arguments.strip() else "{}"
     return {"type": kind, "call_id": call_id, **called(name, call.qualified), CALL_INPUTS[kind]: text}

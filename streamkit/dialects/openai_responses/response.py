@@ -21,11 +21,10 @@ from streamkit.dialects.openai_responses.decode import ResponsesDecoder, known_s
 from streamkit.dialects.openai_responses.encode import DEFAULTS
 from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, reasoning_item, thoughts
 from streamkit.dialects.openai_responses.wire import (
-    EXACT_STOPS,
-    INCOMPLETE_NAMES,
     OPAQUE_VENDOR,
     OWN_ITEMS,
     VENDOR,
+    encode_end,
     encode_error,
     encode_usage,
     knows_all,
@@ -136,18 +135,14 @@ class ResponsesBodyWriter:
 
     def _status(self, choice: Choice) -> dict[str, Any]:
         stop, native = choice.stop_reason or "other", choice.native_stop_reason
-        reason = INCOMPLETE_NAMES.get(stop)
+        end = encode_end(stop, native if self._own else None)
         # nothing says these two but what the output holds
         unfounded = (stop == "refusal" and not choice.refusal) or (stop == "tool_calls" and not self._calls)
-        if self._own and stop == "other" and native not in {None, "completed"}:
-            reason = native
-        elif stop not in EXACT_STOPS or unfounded:
+        if not end.exact or unfounded:
             self.report.lose("stop_reason")
         if choice.stop_sequence is not None:
             self.report.lose("stop_sequence")
-        if reason is None:
-            return {"status": "completed", "incomplete_details": None}
-        return {"status": "incomplete", "incomplete_details": {"reason": reason}}
+        return {"status": end.status, "incomplete_details": None if end.reason is None else {"reason": end.reason}}
 
     def _usage(self) -> dict[str, Any] | None:
         usage = self.response.usage
@@ -215,7 +210,11 @@ class ResponsesBodyWriter:
             output.add(self._sealed("call", call.signature))
         cut = not call.ended or (call.verdict is not None and call.verdict.kind == "truncated")
         made = self.encoding.make_id("ctc_" if call.kind == "custom" else "fc_")
-        item = {"id": made, "status": "incomplete" if cut else "completed", **call_item(call, call.id, call.name)}
+        item = {
+            "id": made,
+            "status": "incomplete" if cut else "completed",
+            **call_item(call, call.id, call.name, cut=cut),
+        }
         if call.extras and not self._own:
             self.report.lose("metadata")
         self._calls += 1

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from attrs import frozen
+
 from streamkit.dialects.decoding import count_of, details_of
 from streamkit.events import AsideKind, ErrorType, ProviderFailed, StopReason, UsageReported
 from streamkit.messages import CacheMark
@@ -60,12 +62,13 @@ ASIDES: Mapping[str, AsideKind] = {
     "response.web_search_call.completed": "server_tool",
 }
 
-#: ``incomplete_details.reason``. A completed response gives none: what it holds tells (§2.2).
+#: ``incomplete_details.reason``. A completed response gives none: what it holds tells (§2.2). A reason that is not known,
+#: or none, is ``length`` at least: the answer is not whole.
 INCOMPLETE_REASONS: Mapping[str, StopReason] = {
     "max_output_tokens": "length",
     "content_filter": "content_filter",
     "steered": "pause",
-    "max_messages": "other",
+    "max_messages": "length",
 }
 #: Reasons that are written as ``incomplete``; all others as ``completed``.
 INCOMPLETE_NAMES: Mapping[StopReason, str] = {
@@ -76,6 +79,27 @@ INCOMPLETE_NAMES: Mapping[StopReason, str] = {
 }
 #: Reasons that the reader of what is written finds again; ``refusal`` only if there is a refusal to read.
 EXACT_STOPS = frozenset({"stop", "tool_calls", "length", "content_filter", "refusal"})
+
+
+@frozen
+class End:
+    """How a response says that it ended."""
+
+    status: str
+    reason: str | None = None  #: of ``incomplete_details``
+    exact: bool = True  #: its reader finds the stop reason again
+
+
+def encode_end(stop: StopReason, native: str | None) -> End:
+    """The end that says ``stop``; ``native`` is what this dialect's own response gave, if it came from one.
+
+    A response that gave no reason for being incomplete gets none.
+    """
+    name = INCOMPLETE_NAMES.get(stop)
+    if native is not None and native != "completed" and (name is not None or stop == "other"):
+        return End("incomplete", None if native == "incomplete" else native)
+    return End("completed" if name is None else "incomplete", name, stop in EXACT_STOPS)
+
 
 ERROR_TYPES: Mapping[str, ErrorType] = {
     "invalid_request_error": "invalid_request",

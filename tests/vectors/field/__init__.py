@@ -20,12 +20,13 @@ from tests.vectors.field import (
     reuse,
     shapes_2026,
     usage,
+    wholes,
 )
 from tests.vectors.field.case import Case, Elsewhere
 
 SECTIONS = (
     index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
-    shapes_2026,
+    wholes, shapes_2026,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)
 ELSEWHERE: tuple[Elsewhere, ...] = elsewhere.CASES
