@@ -12,6 +12,7 @@ from streamkit.framing.eventstream import parse_eventstream
 from streamkit.framing.json_array import parse_json_array
 from streamkit.framing.ndjson import parse_ndjson
 from streamkit.framing.sse import parse_sse
+from streamkit.in_text.thinking import split_thinking
 from streamkit.limits import Limits
 from streamkit.messages import Choice, Response, ToolCall
 from streamkit.pipeline import Pipe, Stage, pipe
@@ -72,5 +73,6 @@ __all__ = [
     "restore_response",
     "restore_tools",
     "second_leg",
+    "split_thinking",
     "transcode",
 ]

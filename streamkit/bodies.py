@@ -21,9 +21,11 @@ from streamkit.dialects.base import DEFAULT_MAX_TOKENS, Bodies, Dialect, Encodin
 from streamkit.dialects.reading import fields_of
 from streamkit.errors import StreamError, UsageError
 from streamkit.identifiers import random_id
+from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.messages import Request, Response
 from streamkit.pairing import check_pairing, repair_pairing
+from streamkit.pipeline import Chain
 from streamkit.policy import TOLERANT, AssistantFirst, Policy
 from streamkit.redact import redacted
 from streamkit.report import StreamReport
@@ -100,12 +102,13 @@ def decode_response(
     schemas = None if tools is None else compiled(tools, limits)
     accumulator = ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=make_id)
     checker = JSONChecker(limits=limits, report=report, tools=schemas)
+    reading = Chain(*(stage.make(report) for stage in in_text_stages(policy, provider)), accumulator, checker)
     collector = Collector(named.name, report)
     try:
-        for events in accumulator.feed(bodies.decode_response(body, limits, report)), accumulator.finish():
-            if accumulator.fault is not None:
-                raise accumulator.fault
-            collector.feed(checker.feed(events))
+        for events in reading.feed(bodies.decode_response(body, limits, report)), reading.finish():
+            if reading.fault is not None:
+                raise reading.fault
+            collector.feed(events)
     except StreamError as error:
         report.failed(error)
         raise

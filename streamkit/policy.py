@@ -17,6 +17,7 @@ from attrs import frozen
 KeepAliveForm: TypeAlias = Literal["dialect", "comment", "event"]
 #: ``bridge``: a short turn of the user is put in front, and counted. ``refuse``: the request is an error.
 AssistantFirst: TypeAlias = Literal["bridge", "refuse"]
+ThinkTags: TypeAlias = Literal["auto", "on", "opened", "off"]
 PolicyName: TypeAlias = Literal["strict", "tolerant", "lenient"]
 
 
@@ -40,13 +41,27 @@ class Policy:
     #: What is written to a client while the provider is silent (``keep_alive``): clients that take every line for JSON want
     #: an ``event``, others stumble over events that they do not know. Where a dialect has one form only, it is that one.
     keep_alive: KeepAliveForm = "dialect"
+    #: Thinking between tags at the start of the text (``<think>…</think>``), as reasoning. ``auto``: of providers that are
+    #: known to send it so, where the stream goes into another dialect. ``on``: of any. ``opened``: of any, and the text begins
+    #: with thinking though no tag opens it, since the server's template opened it in the prompt. ``off``: it stays text.
+    think_tags: ThinkTags = "auto"
     #: Repair nothing: the first thing that would be repaired ends the stream with ``NeedsRepair``, and what else would
     #: have been is counted in the report.
     refuse_repairs: bool = False
 
+    @property
+    def reads_text(self) -> bool:
+        """Whether text is read for what is no text whoever sent it, so that frames can't pass as they came."""
+        return self.think_tags in {"on", "opened"}
+
 
 STRICT: Final = Policy(
-    end_without_finish="refuse", missing_id="refuse", name_pieces="first", two_objects="report", refuse_repairs=True
+    end_without_finish="refuse",
+    missing_id="refuse",
+    name_pieces="first",
+    two_objects="report",
+    think_tags="off",
+    refuse_repairs=True,
 )
 TOLERANT: Final = Policy()
 LENIENT: Final = Policy(end_without_finish="accept", two_objects="split")

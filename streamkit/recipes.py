@@ -14,6 +14,7 @@ from streamkit.errors import StreamError
 from streamkit.events import Event
 from streamkit.framing.frame import Frame
 from streamkit.identifiers import random_id
+from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.messages import Response, Tool
 from streamkit.pass_through import PassThrough
@@ -38,15 +39,15 @@ def events_of(
     make_id: Callable[[str], str] = random_id,
 ) -> Pipe[list[Event]]:
     """Bytes of a dialect as checked events: the pipe that ``collect`` and ``inspect`` read. ``join`` as in ``transcode``."""
-    report = under(policy, report, source_named(dialect)[1])
-    return pipe(
-        source,
+    provider = source_named(dialect)[1]
+    stages: list[StageFunction[Any, Any]] = [
         parse(dialect, limits=limits),
         decode(dialect, limits=limits),
+        *in_text_stages(policy, provider),
         accumulate_tool_calls(limits=limits, policy=policy, make_id=make_id, join=join),
         check_json(limits=limits, tools=tools),
-        report=report,
-    )
+    ]
+    return Pipe(source, tuple(stages), under(policy, report, provider))
 
 
 def parse(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
@@ -75,7 +76,8 @@ def transcode(
 
     Either name is a dialect's, a provider's (``"deepseek"``) or a client's (``"claude-code"``). Within one dialect the frames
     pass byte for byte while they are watched for the report; ``reencode=True``, or a profile that changes what is written,
-    decodes and encodes them all the same, which mends what the provider broke. What one read brought of one block or call
+    decodes and encodes them all the same, which mends what the provider broke; so does a policy that reads what stands in the
+    text (``think_tags="on"``). What one read brought of one block or call
     leaves as one delta, which costs everybody less and holds nothing back; ``join=False`` keeps the provider's own deltas.
     ``policy`` says what is tolerated, ``profile`` varies what is written and is the client's by default; ``tools`` are the
     request's, for the verdicts in the report (extra ``schema``). ``offered`` are the tools as the client offered them
@@ -87,7 +89,7 @@ def transcode(
     target, client = client_named(to_dialect)
     profile = profile or client
     report = under(policy, report, provider)
-    if dialect is target and not reencode and not profile.changes:
+    if dialect is target and not reencode and not profile.changes and not policy.reads_text:
         schemas = None if tools is None else compiled(tools, limits)
         encoding = Encoding(limits=limits, profile=profile, make_id=make_id, clock=clock)
         return pipe(
@@ -100,6 +102,7 @@ def transcode(
     stages: list[StageFunction[Any, Any]] = [
         parse(from_dialect, limits=limits),
         decode(from_dialect, limits=limits),
+        *in_text_stages(policy, provider),
         accumulate_tool_calls(limits=limits, policy=policy, make_id=make_id, join=join),
         check_json(limits=limits, tools=tools),
     ]

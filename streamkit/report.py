@@ -36,6 +36,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "choice_index_missing": "a choice without an index was taken for choice 0",
     "index_invalid": "an index that is no whole number was taken for absent",
     "delta_missing": "a choice without a delta was passed over",
+    "thinking_in_text": "thinking that stood in the text between tags (`<think>…</think>`) was read as reasoning",
     "content_as_list": "content came as a list of parts instead of text",
     "arguments_not_text": "arguments came as a JSON value instead of text; its own text was taken",
     "arguments_not_object": "arguments came as text instead of an object",

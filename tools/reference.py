@@ -38,6 +38,7 @@ STAGES = {
         streamkit.parse_eventstream,
         streamkit.parse_json_array,
         streamkit.decode,
+        streamkit.split_thinking,
         streamkit.accumulate_tool_calls,
         streamkit.check_schema_early,
         streamkit.check_json,

@@ -7,10 +7,9 @@ from typing import Any
 
 from attrs import evolve
 
-from streamkit.cli.options import add_policy, client, source
+from streamkit.cli.options import add_in_text, add_policy, client, policy_of, source
 from streamkit.cli.streams import STDIN, name_of, read, say, write
 from streamkit.dialects import client_named
-from streamkit.policy import POLICIES
 from streamkit.recipes import transcode
 from streamkit.report import LOSSES, REPAIRS, Status, StreamReport, describe
 
@@ -52,6 +51,7 @@ def add_to(commands: Any, statuses: str) -> None:
         "--call-ids", action="store_true", help="ollama: write ids beside calls (strict readers refuse)"
     )
     add_policy(command)
+    add_in_text(command)
     command.add_argument("--quiet", "-q", action="store_true", help="no report on standard error")
     command.add_argument(
         "file", nargs="?", default=STDIN, metavar="FILE", help="a recording; standard input by default"
@@ -69,7 +69,7 @@ async def run(options: argparse.Namespace) -> Status:
         read(options.file),
         options.source,
         options.target,
-        policy=POLICIES[options.policy],
+        policy=policy_of(options),
         profile=profile,
         reencode=options.reencode,
     ) as stream:

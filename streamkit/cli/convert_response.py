@@ -8,9 +8,8 @@ from typing import Any
 from streamkit.bodies import decode_response, encode_response
 from streamkit.cli.bodies import add_body, body_of, refuse, title_of, write_body
 from streamkit.cli.convert import ending, tell
-from streamkit.cli.options import add_policy, client, source
+from streamkit.cli.options import add_in_text, add_policy, client, policy_of, source
 from streamkit.errors import NotThisDialect, StreamError
-from streamkit.policy import POLICIES
 from streamkit.report import Status
 
 HELP = "translate one whole response body for a client of another dialect"
@@ -46,6 +45,7 @@ def add_to(commands: Any, statuses: str) -> None:
         "--to", dest="target", required=True, type=client, metavar="DIALECT", help="the client's dialect, or the client"
     )
     add_policy(command)
+    add_in_text(command)
     add_body(command)
     command.set_defaults(run=run)
 
@@ -53,7 +53,7 @@ def add_to(commands: Any, statuses: str) -> None:
 async def run(options: argparse.Namespace) -> Status:
     body = await body_of(options.file)
     try:
-        response = decode_response(body, options.source, policy=POLICIES[options.policy])
+        response = decode_response(body, options.source, policy=policy_of(options))
     except StreamError as error:
         refuse(options, error)
         return Status.NOT_THIS_DIALECT if isinstance(error, NotThisDialect) else Status.FAILED

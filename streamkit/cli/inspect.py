@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from streamkit.cli.options import AUTO, add_policy, source_or_auto
+from streamkit.cli.options import AUTO, add_in_text, add_policy, policy_of, source_or_auto
 from streamkit.cli.picture import Palette, Picture
 from streamkit.cli.streams import files_of, name_of, read, say, write
 from streamkit.collector import Collector
@@ -19,7 +19,7 @@ from streamkit.detect import detect
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError, UsageError
 from streamkit.framing.frame import NOTHING
 from streamkit.messages import Choice, Response, ToolCall
-from streamkit.policy import POLICIES, Policy
+from streamkit.policy import Policy
 from streamkit.recipes import events_of
 from streamkit.report import Status, describe
 from streamkit.tool_calls.schema import ToolSchemas
@@ -59,6 +59,7 @@ def add_to(commands: Any, statuses: str) -> None:
         help="the dialect (default: auto)",
     )
     add_policy(command)
+    add_in_text(command)
     command.add_argument("--tools", metavar="TOOLS", help="a JSON file: the request's tools, or the request")
     command.add_argument("--json", action="store_true", help="one JSON object a file")
     command.add_argument(
@@ -70,7 +71,7 @@ def add_to(commands: Any, statuses: str) -> None:
 
 async def run(options: argparse.Namespace) -> Status:
     palette = Palette.wanted(options.color, sys.stdout)
-    policy = POLICIES[options.policy]
+    policy = policy_of(options)
     tools = None if options.tools is None else tools_of(options.tools)
     statuses = [
         await inspect(path, options.source, palette, policy=policy, as_json=options.json, tools=tools)

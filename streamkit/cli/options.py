@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from typing import get_args
+
+from attrs import evolve
 
 from streamkit.dialects import client_named, dialect_named, source_named
 from streamkit.errors import UsageError
-from streamkit.policy import POLICIES
+from streamkit.policy import POLICIES, Policy, ThinkTags
 
 AUTO = "auto"
 
@@ -46,3 +49,19 @@ def add_policy(command: argparse.ArgumentParser) -> None:
         default="tolerant",
         help="what is tolerated: strict repairs nothing, lenient accepts more ends and splits calls (default: tolerant)",
     )
+
+
+def add_in_text(command: argparse.ArgumentParser) -> None:
+    """What stands in the text and is none."""
+    command.add_argument(
+        "--think-tags",
+        choices=get_args(ThinkTags),
+        help="thinking between tags (<think>…</think>) at the start of the text, as reasoning: auto of providers known to send"
+        " it so, on of any, opened where the tag was opened in the prompt (default: auto, off with --policy strict)",
+    )
+
+
+def policy_of(options: argparse.Namespace) -> Policy:
+    """The policy that the options of ``add_policy`` and ``add_in_text`` say."""
+    policy = POLICIES[options.policy]
+    return policy if options.think_tags is None else evolve(policy, think_tags=options.think_tags)

@@ -81,6 +81,8 @@ class Provider:
     signatures: str = ""
     #: openai-chat: whether a part may say ``prompt_cache_breakpoint``.
     takes_cache_marks: bool = False
+    #: Whether its models' thinking stands in the text between tags (``<think>…</think>``): see ``Policy.think_tags``.
+    thinks_in_text: bool = False
     #: anthropic: the version of the API, the newest by default; older ones take a temperature (dialects.md §3.0).
     api_version: str = "2026-10-21"
 

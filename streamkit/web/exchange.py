@@ -74,7 +74,7 @@ class Exchange:
             self.upstream.dialect,
             self.reply.client,
             limits=self.limits,
-            policy=self.policy,
+            policy=self._policy,
             report=self.report,
             profile=None if self._within else self._profile(),
             offered=self.ask.request.tools,
@@ -94,7 +94,7 @@ class Exchange:
             source = iter_upstream(response, timeouts=self.upstream.timeouts, started=self._started)
             body = await whole_body(source)
             answer = decode_response(
-                body, self.upstream.dialect, limits=self.limits, policy=self.policy, report=self.report
+                body, self.upstream.dialect, limits=self.limits, policy=self._policy, report=self.report
             )
         except StreamError as error:
             self.report.failed(error)
@@ -125,6 +125,14 @@ class Exchange:
     def _within(self) -> bool:
         """Whether both sides speak one dialect."""
         return source_named(self.upstream.dialect)[0] is client_named(self.reply.client)[0]
+
+    @property
+    def _policy(self) -> Policy:
+        """What is tolerated of this upstream."""
+        think_tags = self.policy.think_tags if self.upstream.think_tags == "auto" else self.upstream.think_tags
+        if think_tags == "auto" and self._within:
+            think_tags = "off"  # a client of the upstream's own dialect gets what it would get there, in either form
+        return evolve(self.policy, think_tags=think_tags)
 
     def _request(self, *, stream: bool) -> Request:
         """The request as this upstream is to get it."""

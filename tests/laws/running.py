@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from attrs import define, frozen
 
-from streamkit.dialects import DIALECTS, decode
+from streamkit.dialects import DIALECTS, decode, source_named
 from streamkit.dialects.base import Encoding
 from streamkit.errors import StreamError
 from streamkit.events import (
@@ -24,9 +24,10 @@ from streamkit.events import (
     ToolCallFinished,
     UsageReported,
 )
+from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Chain, machines_of
-from streamkit.policy import TOLERANT
+from streamkit.policy import TOLERANT, Policy
 from streamkit.recipes import PassThrough, parse
 from streamkit.report import StreamReport
 from streamkit.testing import joined
@@ -49,21 +50,32 @@ def maker():
     return make_id
 
 
-def machines(dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMITS) -> list[Any]:
-    named = DIALECTS[dialect]
+def machines(
+    dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMITS, *, policy: Policy = TOLERANT
+) -> list[Any]:
+    named, provider = source_named(dialect)
     return [
         named.parser(limits, report),
         named.decoder(limits, report),
+        *(stage.make(report) for stage in in_text_stages(policy, provider)),
         ToolCallAccumulator(limits=limits, report=report, make_id=maker()),
         JSONChecker(limits=limits, report=report),
     ]
 
 
-def chain_of(dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMITS, *, join: bool = False) -> Chain:
+def chain_of(
+    dialect: str,
+    report: StreamReport,
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    join: bool = False,
+    policy: Policy = TOLERANT,
+) -> Chain:
     """The same machines as a pipe makes them, which reads runs of like frames at once."""
     stages = [
         parse(dialect, limits=limits),
         decode(dialect, limits=limits),
+        *in_text_stages(policy, source_named(dialect)[1]),
         accumulate_tool_calls(limits=limits, make_id=maker(), join=join),
         check_json(limits=limits),
     ]
@@ -114,10 +126,10 @@ class Outcome:
         return next((event.message for event in self.events if type(event) is ProviderFailed), None)
 
 
-def read(dialect: str, reads: list[bytes], limits: Limits = DEFAULT_LIMITS) -> Outcome:
+def read(dialect: str, reads: list[bytes], limits: Limits = DEFAULT_LIMITS, *, policy: Policy = TOLERANT) -> Outcome:
     """The checked events of a stream, in normal form."""
     report = StreamReport()
-    chain = chain_of(dialect, report, limits)
+    chain = chain_of(dialect, report, limits, policy=policy)
     events: list[Any] = []
     for chunk in reads:
         events += chain.feed(chunk)

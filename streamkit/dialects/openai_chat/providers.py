@@ -90,8 +90,10 @@ PROVIDERS = (
     Provider(
         name="groq",
         title="Groq",
+        habits={"thinking_in_text": "`<think>…</think>` in the content, unless it is asked for as parsed"},
+        thinks_in_text=True,
         adds={
-            "choices[].delta.reasoning": "reasoning, where it was asked for as parsed",
+            "choices[].delta.reasoning": "reasoning, where it was asked for as parsed; else it stands in the text",
             "x_groq": "the request's id, then usage",
             "choices[].delta.executed_tools": "tools that Groq ran",
         },
@@ -116,7 +118,9 @@ PROVIDERS = (
         habits={
             "id_repeated": "id, type and name in each fragment",
             "name_repeated": "id, type and name in each fragment",
+            "thinking_in_text": "`<think>…</think>` in the content of some models",
         },
+        thinks_in_text=True,
         adds={"usage": "cumulative, in each chunk", "choices[].raw_output": "on demand"},
     ),
     Provider(
@@ -134,6 +138,13 @@ PROVIDERS = (
         },
         reasoning_history="reasoning_content",
         reasoning_history_needed=True,
+    ),
+    Provider(
+        name="minimax",
+        title="MiniMax",
+        habits={"thinking_in_text": "`<think>…</think>` in the content, unless the request says `reasoning_split`"},
+        adds={"choices[].delta.reasoning_details": "reasoning, where the request says `reasoning_split`"},
+        thinks_in_text=True,
     ),
     Provider(
         name="zhipu",

@@ -19,7 +19,7 @@ from yarl import URL
 from streamkit.dialects import source_named
 from streamkit.dialects.base import DEFAULT_MAX_TOKENS, Dialect, Provider
 from streamkit.errors import UsageError
-from streamkit.policy import AssistantFirst
+from streamkit.policy import AssistantFirst, ThinkTags
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
 from streamkit.web.upstream.secret import Secret
 
@@ -118,6 +118,11 @@ class Upstream:
     #: What becomes of a history that begins with the assistant, for a dialect that refuses one: a short turn of the user in
     #: front of it (``bridge``), or an error (``refuse``).
     assistant_first: AssistantFirst = "bridge"
+    #: Thinking that stands in the text between tags (`<think>…</think>`), as reasoning. `auto`: as the policy says, which is
+    #: so for providers that are known to send it, where the client speaks another dialect. `on`: in any case. `opened`: in any
+    #: case, and the text begins with thinking though no tag opens it, since the server's template opened it in the prompt.
+    #: `off`: it stays text.
+    think_tags: ThinkTags = "auto"
 
     def __attrs_post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -130,6 +135,8 @@ class Upstream:
             raise UsageError(f"auth: write one of {', '.join(get_args(Auth))}")
         if (endpoint := _ENDPOINTS.get(dialect.name)) and self.base_url.rstrip("/").endswith(endpoint):
             raise UsageError(f"base_url: leave `{endpoint}` out; it is added to each request")
+        if self.think_tags not in get_args(ThinkTags):
+            raise UsageError(f"think_tags: write one of {', '.join(get_args(ThinkTags))}")
         if self.max_tokens < 1:
             raise UsageError("max_tokens: write a number above 0")
         self._check_key()

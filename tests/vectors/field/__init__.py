@@ -14,6 +14,7 @@ from tests.vectors.field import (
     framing,
     ids,
     index,
+    inside_text,
     names,
     other,
     reasoning,
@@ -27,6 +28,8 @@ from tests.vectors.field.case import Case, Elsewhere
 SECTIONS = (
     index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
     wholes, shapes_2026,
+    shapes_2026,
+    inside_text,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)
 ELSEWHERE: tuple[Elsewhere, ...] = elsewhere.CASES

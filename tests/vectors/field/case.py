@@ -8,6 +8,8 @@ from typing import TypeAlias
 from attrs import field, frozen
 
 from streamkit.dialects.base import DEFAULT_PROFILE, Profile
+from streamkit.messages import Tool
+from streamkit.policy import TOLERANT, Policy
 from tests.vectors.vector import Vector
 
 
@@ -62,6 +64,9 @@ class Form(Vector):
     """One form of a case on the wire. ``to`` names dialects; the stream's own means decoded and written anew."""
 
     to: Mapping[str, Output]
+    provider: str = ""  #: who sent it, where reading depends on that
+    policy: Policy = TOLERANT
+    offered: tuple[Tool, ...] = ()  #: the tools of the request, where reading depends on them
     open: str | None = None  #: why streamkit does not do this yet; the test insists that it fails
 
 

@@ -1,0 +1,19 @@
+"""What models write into their text that is no text: thinking between tags, and calls in the grammar of their training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamkit.dialects.base import Provider
+from streamkit.in_text.thinking import split_thinking
+from streamkit.pipeline import Stage
+from streamkit.policy import Policy
+
+
+def in_text_stages(policy: Policy, provider: Provider | None) -> list[Stage[Any, Any]]:
+    """The stages between ``decode`` and ``accumulate_tool_calls`` that a policy wants for what comes from ``provider``."""
+    stages: list[Stage[Any, Any]] = []
+    thinks = policy.think_tags == "auto" and provider is not None and provider.thinks_in_text
+    if thinks or policy.think_tags in {"on", "opened"}:
+        stages.append(split_thinking(mode="opened" if policy.think_tags == "opened" else "tags"))
+    return stages

@@ -1,0 +1,242 @@
+"""Thinking that stands in the text between tags, as reasoning.
+
+A server that does not know its model's tags hands on ``<think>…</think>`` as content. Clients then show the thoughts as the
+answer, or send them back as one.
+
+Rules. Tags count at the start of a choice only, white space aside: an answer about ``<think>``, in code or not, stays text. Up
+to the closing tag everything is reasoning; white space behind either tag is dropped, and so are thoughts of nothing but white
+space. Thoughts that the end cuts off stay reasoning. Text that begins with a closing tag, which servers leave that cut
+thoughts off themselves, loses the tag. Where reasoning, a refusal or a call came before, or text in another block, no tag
+counts any more.
+
+Some templates write the opening tag into the prompt, so that the answer begins with thoughts and only the closing tag comes.
+That can't be told from an answer without holding all of it back, so it is a mode of its own, ``opened``: the text is reasoning
+from the first letter on, up to the closing tag, or to the end if none comes.
+
+Refuses: to look for a second block of thoughts behind the answer. Memory is one tag and a little white space.
+
+Source: the tags of DeepSeek, Qwen and MiniMax (``<think>``), Magistral (``[THINK]``), Kimi-VL and Kimi-Dev (``◁think▷``),
+Seed-OSS (``<seed:think>``), Gemini's endpoint for OpenAI clients (``<thought>``); ``<thinking>`` is seen of several.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal, TypeAlias
+
+from attrs import define
+
+from streamkit.errors import StreamError
+from streamkit.events import (
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    RefusalDelta,
+    TextDelta,
+    ToolCallDelta,
+    WireEvent,
+)
+from streamkit.pipeline import Stage
+from streamkit.report import StreamReport
+from streamkit.tool_calls.delta_run import DeltaRun
+
+#: Each opening tag and what closes it.
+TAGS: Final = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "<seed:think>": "</seed:think>",
+    "[THINK]": "[/THINK]",
+    "◁think▷": "◁/think▷",
+}
+OPENING: Final = tuple(TAGS)
+CLOSING: Final = tuple(TAGS.values())
+#: White space in front of a tag, in characters; behind more of it no tag counts.
+BLANK_CHARS: Final = 256
+KIND: Final = "thinking_in_text"
+ThinkMode: TypeAlias = Literal["tags", "opened"]
+_REASONED: Final = frozenset({ReasoningDelta, ReasoningSignature, ReasoningOpaque})
+_OTHER: Final = frozenset({RefusalDelta, ToolCallDelta})
+
+
+def unfinished(text: str, tags: tuple[str, ...]) -> int:
+    """How many characters at the end of ``text`` may be the beginning of one of ``tags``."""
+    longest = max(map(len, tags)) - 1
+    for size in range(min(longest, len(text)), 0, -1):
+        if text.endswith(tuple(tag[:size] for tag in tags if len(tag) > size)):
+            return size
+    return 0
+
+
+@define
+class _Choice:
+    """What is known of a choice whose text is not settled."""
+
+    state: Literal["start", "thinking", "behind"] = "start"
+    held: str = ""  #: the beginning of the text, or of a closing tag
+    block: int = 0  #: that of ``held``
+    closing: tuple[str, ...] = CLOSING
+    eats_blank: bool = True  #: no thought came yet
+    reasoned: bool = False  #: reasoning came in a place of its own
+
+
+class ThinkSplitter:
+    """Machine of ``split_thinking``: ``list[WireEvent]`` to ``list[WireEvent]``, and runs of them if they are taken."""
+
+    gives_runs = False
+
+    @property
+    def takes_runs(self) -> bool:
+        """Runs of deltas pass through."""
+        return self.gives_runs
+
+    def __init__(self, *, mode: ThinkMode = "tags", report: StreamReport | None = None) -> None:
+        self.fault: StreamError | None = None
+        self._mode = mode
+        self._report = report if report is not None else StreamReport()
+        self._open: dict[int, _Choice] = {}
+        self._settled: set[int] = set()
+        self._out: list[Any] = []
+
+    def feed(self, events: list[WireEvent], /) -> list[WireEvent]:
+        out: list[Any] = []
+        self._out = out
+        try:
+            for event in events:
+                if type(event) is TextDelta:
+                    if event.choice in self._settled:
+                        out.append(event)
+                    else:
+                        self._text(event)
+                else:
+                    self._other(event)
+        except StreamError as error:
+            self.fault = error
+        return out
+
+    def finish(self) -> list[WireEvent]:
+        self._out = []
+        for number, choice in self._open.items():
+            self._release(number, choice)
+        self._open.clear()
+        return self._out
+
+    def abandon(self) -> list[WireEvent]:
+        return self.finish()
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    def _other(self, event: WireEvent | DeltaRun) -> None:
+        model = event.model if isinstance(event, DeltaRun) else event
+        choice = getattr(model, "choice", None)
+        if choice is not None and choice not in self._settled:
+            if isinstance(event, DeltaRun) and type(model) is TextDelta:
+                for delta in event.deltas():
+                    if choice in self._settled:
+                        self._out.append(delta)
+                    else:
+                        self._text(delta)
+                return
+            self._told(choice, model)
+        self._out.append(event)
+
+    def _told(self, number: int, event: Any) -> None:
+        """Note what came beside text: reasoning in its own place, or what ends the start of the choice."""
+        kind = type(event)
+        if kind in _REASONED:
+            if not getattr(event, "text", "-").strip():
+                return
+            self._choice(number).reasoned = True
+        elif kind not in _OTHER:
+            return
+        choice = self._open.get(number)
+        if choice is None:
+            self._settled.add(number)  # nothing but thinking may come before a call, and none did
+            return
+        self._release(number, choice)
+        if choice.state != "thinking" and kind in _OTHER:
+            self._settle(number)
+
+    def _choice(self, number: int) -> _Choice:
+        return self._open.setdefault(number, _Choice())
+
+    def _settle(self, number: int) -> None:
+        self._open.pop(number, None)
+        self._settled.add(number)
+
+    def _release(self, number: int, choice: _Choice) -> None:
+        """Hand on what is held, as what it is."""
+        held, choice.held = choice.held, ""
+        if held:
+            make = ReasoningDelta if choice.state == "thinking" else TextDelta
+            self._out.append(make(held, number, choice.block))
+
+    # -- text ------------------------------------------------------------------------------------------------------
+
+    def _text(self, delta: TextDelta) -> None:
+        number, choice = delta.choice, self._choice(delta.choice)
+        if choice.held and delta.block != choice.block:
+            self._release(number, choice)
+            self._settle(number)
+        elif choice.state != "start" and delta.block != choice.block:
+            self._settle(number)
+        choice.block = delta.block
+        text, choice.held = choice.held + delta.text, ""
+        if number in self._settled:
+            self._out.append(delta)
+            return
+        if choice.state == "start":
+            text = self._begun(number, choice, text)
+        if choice.state == "thinking" and text:
+            text = self._thought(number, choice, text)
+        if choice.state == "behind" and (text := text.lstrip()):
+            self._settle(number)
+            self._out.append(TextDelta(text, number, choice.block))
+
+    def _begun(self, number: int, choice: _Choice, text: str) -> str:
+        """The beginning of a choice's text; gives what stands behind a tag, if one is there."""
+        stripped = text.lstrip()
+        blank = len(text) - len(stripped)
+        if blank <= BLANK_CHARS:
+            for tag in CLOSING if choice.reasoned else OPENING + CLOSING:
+                if stripped.startswith(tag):
+                    self._report.repair(KIND)
+                    choice.state = "thinking" if tag in TAGS else "behind"
+                    choice.closing = (TAGS.get(tag, tag),)
+                    return stripped[len(tag) :]
+            if unfinished(stripped, CLOSING if choice.reasoned else OPENING + CLOSING) == len(stripped):
+                choice.held = text
+                return ""
+        if self._mode == "opened" and not choice.reasoned:
+            self._report.repair(KIND)
+            choice.state = "thinking"
+            return text
+        self._settle(number)
+        self._out.append(TextDelta(text, number, choice.block))
+        return ""
+
+    def _thought(self, number: int, choice: _Choice, text: str) -> str:
+        """Thoughts; gives what stands behind the closing tag, if it came."""
+        if choice.eats_blank:
+            text = text.lstrip()
+            choice.eats_blank = not text
+        found = min(((at, tag) for tag in choice.closing if (at := text.find(tag)) >= 0), default=None)
+        if found is None:
+            kept = unfinished(text, choice.closing)
+            choice.held = text[len(text) - kept :]
+            thought, rest = text[: len(text) - kept], ""
+        else:
+            choice.state = "behind"
+            thought, rest = text[: found[0]], text[found[0] + len(found[1]) :]
+        if thought:
+            self._out.append(ReasoningDelta(thought, number, choice.block))
+        return rest
+
+
+def split_thinking(*, mode: ThinkMode = "tags") -> Stage[list[WireEvent], list[WireEvent]]:
+    """The stage behind ``decode`` that reads thinking between tags (``<think>…</think>``) as reasoning.
+
+    Only tags at the start of a choice count. ``mode="opened"`` is for servers whose template opens the tag in the prompt: text
+    is then reasoning from its first letter up to the closing tag. Each choice with such thinking is one repair,
+    ``thinking_in_text``.
+    """
+    return Stage("split_thinking", lambda report: ThinkSplitter(mode=mode, report=report))
