@@ -28,7 +28,6 @@ from tests.vectors.field.case import Case, Elsewhere
 SECTIONS = (
     index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
     wholes, shapes_2026,
-    shapes_2026,
     inside_text,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)
