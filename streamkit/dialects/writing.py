@@ -20,6 +20,7 @@ import orjson
 from attrs import evolve, fields
 
 from streamkit.dialects.base import Target
+from streamkit.dialects.choosing import feasible
 from streamkit.dialects.decoding import said
 from streamkit.dialects.encoding import wrapped_arguments, wrapped_input
 from streamkit.errors import BadRequest
@@ -75,20 +76,22 @@ class RequestWriter:
     names: ClassVar[re.Pattern[str] | None] = None
 
     def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
-        self.request = request
         self.target = target
         self.report = report
         #: Whether the request was read in this dialect, so that what only this dialect knows is written again.
         self.own = request.dialect == self.dialect
-        if not self.own:
-            self.request = evolve(
-                request, turns=[turn for each in request.turns for turn in self._without_blanks(each)]
-            )
         self._rewritten: set[tuple[str, str]] = set()
-        for name in (
-            {} if self.own else dict.fromkeys(t.namespace.name for t in request.tools if t.namespace is not None)
-        ):
+        self.request = request
+        if not self.own:
+            self.request = self._carried(request)
+
+    def _carried(self, request: Request) -> Request:
+        """A request of another dialect without what is written nowhere. Raises BadRequest for what it can't do without."""
+        for name in dict.fromkeys(tool.namespace.name for tool in request.tools if tool.namespace is not None):
             self.lose("tool_namespace", name)
+        turns = [turn for each in request.turns for turn in self._without_blanks(each)]
+        choice = feasible(request.tool_choice, request.tools, self.defines, self.dialect, self.report)
+        return evolve(request, turns=turns, tool_choice=choice)
 
     def lose(self, kind: str, what: str = "") -> None:
         self.report.lose(kind, what=what)
@@ -239,6 +242,17 @@ class RequestWriter:
             return schema
         self.report.repair("properties_added")
         return {**schema, "properties": {}}
+
+    def defines(self, tool: Tool) -> bool:
+        """Whether a tool has a definition here: all have but those that another dialect's provider runs itself."""
+        return self.own or tool.kind != "server"
+
+    def hosted(self, tool: Tool) -> dict[str, Any] | None:
+        """The definition of a tool that the provider runs itself; None for one of another dialect's, which is lost."""
+        if self.own and tool.raw is not None:
+            return dict(tool.raw)
+        self.lose("tool_definition", tool.name)
+        return None
 
     def as_function(self, tool: Tool) -> Tool:
         """A custom tool for a dialect without them: a function that takes its input as text."""

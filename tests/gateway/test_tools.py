@@ -16,7 +16,7 @@ from streamkit.replay import replay
 from streamkit.report import StreamReport
 from tests.gateway.running import config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream
-from tests.web.faults import Script, asks_for_stream, good, whole
+from tests.web.faults import Script, as_asked, asks_for_stream, good, status, whole
 from tests.web.raw_client import ask
 
 SCHEMA = {"type": "object", "properties": {}}
@@ -60,3 +60,34 @@ async def test_a_tool_of_an_mcp_server_is_called_by_way_of_any_upstream(dialect,
     assert [(item["name"], item["namespace"], item["arguments"]) for item in response["output"]] == [
         ("get_weather", "mcp__w", "{}")
     ]
+
+
+SEARCH = {
+    "model": "m",
+    "max_tokens": 100,
+    "messages": [{"role": "user", "content": "Perform a web search for the query: streamkit"}],
+    "tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 8}],
+    "tool_choice": {"type": "tool", "name": "web_search"},
+}
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_a_search_that_an_upstream_has_no_word_for_is_asked_of_the_next(stream):
+    async with EvilUpstream(as_asked("openai-chat")) as one, EvilUpstream(as_asked("anthropic")) as two:
+        config = config_of([upstream_at(one, "openai-chat"), upstream_at(two, "anthropic", "two")])
+        async with gateway(config) as running:
+            answer = await ask(running.url, "/v1/messages", body=orjson.dumps(SEARCH | {"stream": stream}))
+            assert (answer.status, len(one.requests), len(two.requests)) == (200, 0, 1)
+            assert await running.outcomes() == {("one", "request_unfit"): 1, ("two", "success"): 1}
+
+
+async def test_where_nobody_has_a_word_for_it_the_client_is_told_which_tool_and_where():
+    async with EvilUpstream(status(500)) as one, EvilUpstream(status(500)) as two:
+        config = config_of([upstream_at(one, "openai-chat"), upstream_at(two, "ollama", "two")], retries=3)
+        async with gateway(config) as running:
+            answer = await ask(running.url, "/v1/messages", body=orjson.dumps(SEARCH))
+            assert await running.outcomes() == {("one", "request_unfit"): 1, ("two", "request_unfit"): 1}
+    error = json.loads(answer.body)["error"]
+    assert (answer.status, error["type"]) == (400, "invalid_request_error")
+    assert error["message"] == "tool_choice: 'web_search' must be called, and openai-chat can't define it"
+    assert not one.requests + two.requests

@@ -914,7 +914,7 @@ def test_tools_that_the_history_calls_are_defined(tools, choice, losses):
 
 
 def test_a_tool_that_must_be_called_must_be_there():
-    with pytest.raises(BadRequest, match="there is none") as bad:
+    with pytest.raises(BadRequest, match="the request defines none") as bad:
         write(foreign(tool_choice=ToolChoice("required")))
     assert bad.value.path == "tool_choice"
     assert write(foreign(tool_choice=ToolChoice("auto", parallel=False)))[0] == body()

@@ -1189,7 +1189,6 @@ STRICT = Tool("look", "looks", SCHEMA, strict=True)
         (ToolChoice("auto", extras={"x": 1}), [LOOK], {"mode": "AUTO"}, ["x"]),
         (ToolChoice("auto"), [], None, []),
         (ToolChoice("none"), [], None, []),
-        (ToolChoice("required"), [], {"mode": "ANY"}, []),
     ],
 )
 def test_the_choice_among_tools(choice, tools, config, lost):

@@ -348,7 +348,7 @@ MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "look"}}},
         {"tools": NEUTRAL_TOOLS, "tool_choice": ToolChoice("required", ("look",))},
     ),
-    "a choice of another kind": ({"tool_choice": {"type": "x"}}, {"extras": {"tool_choice": {"type": "x"}}}),
+    "a choice of another kind": ({"tool_choice": {"type": "x"}}, {"tool_choice": ToolChoice("required", ("x",))}),
     "one call at a time": (
         {"tool_choice": "any", "parallel_tool_calls": False},
         {"tool_choice": ToolChoice("required", parallel=False)},
@@ -622,7 +622,7 @@ def test_members_of_another_dialect():
         response_format={"type": "json_schema", "json_schema": {"name": "response", "schema": SCHEMA}},
         stream=True,
     )
-    assert report.losses == {"cache_mark": 1, "custom_tool_wrapped": 1, "tool_definition": 1, "parameter": 5}
+    assert report.losses == {"cache_mark": 1, "custom_tool_wrapped": 1, "tool_choice": 1, "parameter": 5}
     assert [what for kind, what in report.lost if kind == "parameter"] == [
         "user",
         "thinking.budget_tokens",

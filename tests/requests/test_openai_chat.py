@@ -526,7 +526,7 @@ MEMBERS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "a choice of another provider": (
         {"tool_choice": {"type": "openrouter:web_search"}},
-        {"extras": {"tool_choice": {"type": "openrouter:web_search"}}},
+        {"tool_choice": ToolChoice("required", ("openrouter:web_search",))},
     ),
     "one call at a time": ({"parallel_tool_calls": False}, {"tool_choice": ToolChoice(parallel=False)}),
     "a choice, one call at a time": (

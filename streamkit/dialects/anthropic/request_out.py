@@ -133,10 +133,7 @@ class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
     def tool(self, tool: Tool) -> dict[str, Any] | None:
         """A definition; None for a tool that another dialect's provider runs itself."""
         if tool.kind == "server":
-            if self.own and tool.raw is not None:
-                return dict(tool.raw)
-            self.lose("tool_definition", tool.name)
-            return None
+            return self.hosted(tool)
         if tool.kind == "custom":
             self.extras(tool.extras)
             tool = self.as_function(tool)

@@ -164,10 +164,8 @@ class BedrockRequestWriter(ThinkingWriter, MessageWriter):
     def _tool(self, tool: Tool) -> list[Block]:
         """A definition, and its mark; nothing for a tool that another dialect's provider runs itself."""
         if tool.kind == "server":
-            if not self.own or tool.raw is None:
-                self.lose("tool_definition", tool.name)
-                return []
-            return [dict(tool.raw), *self._point(tool)]
+            hosted = self.hosted(tool)
+            return [] if hosted is None else [hosted, *self._point(tool)]
         if tool.kind == "custom":
             self.extras(tool.extras)
             tool = self.as_function(tool)

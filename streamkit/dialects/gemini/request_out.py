@@ -129,10 +129,8 @@ class GeminiRequestWriter(MessageWriter):
                 if not functions:
                     tools.append({"functionDeclarations": functions})
                 functions.append(self._function(tool, f"tools[{number}].parameters"))
-            elif self.own and tool.raw is not None:
-                tools.append(dict(tool.raw))
-            else:
-                self.lose("tool_definition", tool.name)
+            elif (hosted := self.hosted(tool)) is not None:
+                tools.append(hosted)
         return tools
 
     def _function(self, tool: Tool, path: str) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class MistralRequestReader(MistralMessageReader, ChatRequestReader):
             return super().choice(fields, name)
         choice = fields.fields_of_type(name, {"function"})
         if choice is None:
-            return None
+            return self.choice_of_hosted(fields, name)
         choice.take("type")
         return ToolChoice("required", (choice.needed_fields("function").needed("name"),))
 

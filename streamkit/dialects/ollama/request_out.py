@@ -102,10 +102,7 @@ class OllamaRequestWriter(MessageWriter):
     def tool(self, tool: Tool, path: str) -> dict[str, Any] | None:
         """A definition; None for a tool that another dialect's provider runs itself."""
         if tool.kind == "server":
-            if self.own and tool.raw is not None:
-                return dict(tool.raw)
-            self.lose("tool_definition", tool.name)
-            return None
+            return self.hosted(tool)
         extras = self.extras(tool.extras)
         if tool.cache is not None:
             self.lose("cache_mark", tool.name)

@@ -163,9 +163,10 @@ class ChatRequestReader(MessageReader):
     def choice(self, fields: Fields, name: str) -> ToolChoice | None:
         if isinstance(fields.peek(name), str):
             return self.mode(fields.needed(name), fields.at(name))
+        given = fields.peek(name)
         choice = fields.fields_of_type(name, CHOICES)
         if choice is None:
-            return None
+            return self.choice_of_hosted(fields, name)
         if name == "function_call":
             return ToolChoice("required", (choice.needed("name"),))
         kind = choice.needed("type")
@@ -173,8 +174,15 @@ class ChatRequestReader(MessageReader):
             return ToolChoice("required", (choice.needed_fields(kind).needed("name"),))
         allowed = choice.needed_fields("allowed_tools")
         found = self.mode(allowed.needed("mode"), allowed.at("mode"))
-        found.names = tuple(self._allowed(tool) for tool in allowed.needed_each("tools"))
+        tools = list(allowed.needed_each("tools"))
+        found.native = None if all(tool.peek("type") in CHOICES for tool in tools) else given
+        found.names = tuple(self._allowed(tool) for tool in tools)
         return found
+
+    def choice_of_hosted(self, fields: Fields, name: str) -> ToolChoice | None:
+        """A choice of a tool that the provider runs itself: it is called what its type is."""
+        given = fields.mapping(name)
+        return None if given is None else ToolChoice("required", (given["type"],), native=given)
 
     def mode(self, mode: str, path: str) -> ToolChoice:
         match mode:

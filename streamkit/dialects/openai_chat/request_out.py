@@ -136,10 +136,7 @@ class ChatRequestWriter(MessageWriter):
                 )
                 written = {"type": "custom", "custom": custom}
             case "server":
-                if self.own and tool.raw is not None:
-                    return dict(tool.raw)
-                self.lose("tool_definition", tool.name)
-                return None
+                return self.hosted(tool)
         return merged(written, self.extras(tool.extras))
 
     def tool_choice(self, choice: ToolChoice | None) -> dict[str, Any]:
@@ -148,6 +145,8 @@ class ChatRequestWriter(MessageWriter):
             return {}
         self.extras(choice.extras)
         body = given(parallel_tool_calls=choice.parallel)
+        if self.own and choice.native is not None:
+            return {**body, "tool_choice": choice.native}
         if choice.mode == "required" and len(choice.names) == 1:
             body["tool_choice"] = self.named_tool(choice.names[0])
         elif choice.names:

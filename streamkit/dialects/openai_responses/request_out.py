@@ -132,10 +132,7 @@ class RequestBodyWriter(MessageWriter):
                 name, form = self._defined_name(tool), tool.format
                 written = given(type="custom", name=name, description=tool.description, format=form)
             case "server":
-                if self.own and tool.raw is not None:
-                    return dict(tool.raw)
-                self.lose("tool_definition", tool.name)
-                return None
+                return self.hosted(tool)
         return merged(written, self.extras(tool.extras))
 
     def _defined_name(self, tool: Tool) -> str:

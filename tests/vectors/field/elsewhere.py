@@ -168,6 +168,18 @@ CASES = (
         covered_by="tests/requests/test_namespaces.py::test_tools_that_an_item_brings_are_offered_once_elsewhere_and_stay_in_it_here",
     ),
     Elsewhere(
+        number=200, refs="Claude Code 2.1 and Codex 0.169 behind OpenAI Chat",
+        cause="a tool that the other dialect lacks is dropped, and its `tool_choice` or `parallel_tool_calls` stays: OpenAI answers 400",
+        does="Nothing of a choice is written where no tool is; a choice of some is one among those that are left.",
+        covered_by="tests/requests/test_tool_choices.py::test_a_choice_is_not_written_where_no_tool_is",
+    ),
+    Elsewhere(
+        number=201, refs="router-for-me/CLIProxyAPI#364; badrisnarayanan/antigravity-claude-proxy#27; Claude Code 2.1",
+        cause="Claude Code's WebSearch forces `web_search` on a model that has none, which then invents the results",
+        does="A request that demands such a tool goes to an upstream that has it, or is a 400 that names the tool and the dialect.",
+        covered_by="tests/gateway/test_tools.py::test_a_search_that_an_upstream_has_no_word_for_is_asked_of_the_next",
+    ),
+    Elsewhere(
         number=207, refs="claude-code#23440; opencode#31259, #46335; goose#7343; hermes-agent#67978; langchainjs#8618; CLIProxyAPI#1292; litellm#42186",
         cause="a history with an empty text, or one of white space: beside calls and images, alone, in a tool's result, of the system",
         does="Beside anything else it is left out of requests of another dialect, alone where the server refuses it; each is counted (`turn_empty`).",
