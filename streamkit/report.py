@@ -38,6 +38,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "delta_missing": "a choice without a delta was passed over",
     "thinking_in_text": "thinking that stood in the text between tags (`<think>…</think>`) was read as reasoning",
     "content_as_list": "content came as a list of parts instead of text",
+    "said_twice": "what came in two members that mean the same (`function_call` and `tool_calls`) was read from one of them",
     "arguments_not_text": "arguments came as a JSON value instead of text; its own text was taken",
     "arguments_not_object": "arguments came as text instead of an object",
     "block_unopened": "a delta came for a block that was never started",

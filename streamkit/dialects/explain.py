@@ -86,6 +86,7 @@ CASES: Final[Mapping[int, str]] = {
     132: "deltas of Responses that do not name their call",
     133: "choices without `delta`, which bring results of a content filter",
     157: "a stop reason in the words of another dialect: `tool_use` in Chat, `tool_calls` in Anthropic",
+    160: "each fragment of a call in `function_call` and in `tool_calls`, as llama-cpp-python writes a forced tool",
 }  # fmt: skip
 
 #: The case that a repair resembles, whatever rule is broken; None where the catalogue has none like it.
@@ -107,6 +108,7 @@ REPAIR_CASES: Final[Mapping[str, int | None]] = {
     "index_invalid": None,
     "delta_missing": 133,
     "content_as_list": None,
+    "said_twice": 160,
     "arguments_not_text": 46,
     "arguments_not_object": 46,
     "block_unopened": 75,

@@ -51,6 +51,11 @@ def read(messages: list[dict[str, Any]] | None = None, **members: Any) -> Reques
     return request
 
 
+def read_and_report(messages: list[dict[str, Any]]) -> tuple[Request, StreamReport]:
+    report = StreamReport()
+    return decode_request(json.dumps(body(messages)).encode(), "openai-chat", report=report), report
+
+
 def write(request: Request, to: str = "openai-chat", **options: Any) -> tuple[dict[str, Any], StreamReport]:
     report = StreamReport()
     written = encode_request(request, to, report=report, **options)
@@ -408,6 +413,33 @@ def test_messages_that_say_the_same_are_written_alike(name):
     written, report = write(read(messages))
     assert written["messages"] == normal
     assert not report.losses
+
+
+LOOKED = function("a", "look", "{}")
+TWIN = {
+    "role": "assistant",
+    "content": None,
+    "function_call": {"name": "look", "arguments": "{}"},
+    "tool_calls": [LOOKED],
+}
+FOUND = {"role": "tool", "tool_call_id": "a", "name": "look", "content": "found"}
+OLDER = {"role": "function", "name": "look", "content": "found"}
+
+
+@pytest.mark.parametrize(("answers", "times"), [([FOUND], 1), ([OLDER], 1), ([FOUND, OLDER], 2)])
+def test_a_call_of_the_history_in_two_members_is_one(answers, times):
+    """As a client keeps what llama-cpp-python answered: the call and its result would stand twice."""
+    request, report = read_and_report([{"role": "user", "content": "?"}, TWIN, *answers])
+    written, _ = write(request)
+    assert written["messages"][1:] == [{"role": "assistant", "content": None, "tool_calls": [LOOKED]}, FOUND]
+    assert report.repairs == {"said_twice": times}
+
+
+def test_two_calls_of_the_history_in_two_members_stay_two():
+    other = {**TWIN, "function_call": {"name": "open", "arguments": "{}"}}
+    request, report = read_and_report([other])
+    assert [call.name for call in request.turns[0].parts] == ["look", "open"]
+    assert not report.repairs
 
 
 TOOLS = [

@@ -160,12 +160,14 @@ def test_choices_with_all_that_stands_beside_the_message():
         ({"tool_calls": [{"type": "function", "function": {"name": "look", "arguments": "{}"}}]}, {}, {"id_missing": 1}),
         ({"content": [{"type": "text", "text": "a"}]}, {}, {"content_as_list": 1}),
         ({"function_call": {"name": "look", "arguments": "{}"}}, {}, {}),
+        ({"function_call": {"name": "look", "arguments": "{}"}, "tool_calls": [call()]}, {}, {"said_twice": 1}),
     ],
 )  # fmt: skip
 def test_what_providers_get_wrong_is_a_counted_repair(message, beside, repairs):
     found = read(whole(message, "stop", **beside))
     repairs = {**repairs, "stop_with_calls": 1} if "content" not in message else repairs
     assert dict(found.report.repairs) == repairs
+    assert len(found.tool_calls) == ("content" not in message)
     assert found.clean
 
 

@@ -174,6 +174,10 @@ REPAIRED = [
     called("an empty object in front", calls(call(0, "a", "f", "{}")), calls(call(0, arguments='{"x"')), calls(call(0, arguments=":1}")), calls=(Call("f", '{"x":1}'),), repairs={"empty_object_prefix": 1}),
     vector("stop with calls", ROLE, calls(call(0, "a", "f", "{}")), STOP, DONE, calls=(Call("f", "{}"),), stop="tool_calls", repairs={"stop_with_calls": 1}),
     called("tool_calls without calls", said("Hi"), text="Hi", stop="stop", repairs={"calls_without_call": 1}),
+    called(
+        "a call in two members", chunk({"function_call": {"name": "f", "arguments": '{"x"'}, "tool_calls": [call(0, "a", "f", '{"x"')]}),
+        chunk({"function_call": {"arguments": ":1}"}, "tool_calls": [call(0, arguments=":1}")]}), calls=(Call("f", '{"x":1}', id="a"),), repairs={"said_twice": 2},
+    ),
     vector("a stop reason of Anthropic's", ROLE, said("Hi"), chunk(finish="max_tokens"), DONE, text="Hi", stop="length", repairs={"stop_reason_foreign": 1}),
     vector("two stop reasons", ROLE, said("Hi"), STOP, chunk(finish="length"), DONE, text="Hi", stop="length", repairs={"stop_conflict": 1}),
     vector("one stop reason twice", ROLE, said("Hi"), STOP, STOP, DONE, text="Hi"),

@@ -76,8 +76,7 @@ class MistralMessageReader(MessageReader):
 
     def assistant(self, message: Fields) -> Turn:
         parts, signatures = self._said_and_thought(message)
-        for number, call in enumerate(message.each("tool_calls")):
-            read = self.call(call, number)
+        for read in self.calls(message):
             read.signature = signatures.popleft() if signatures else None
             parts.append(read)
         parts += [RedactedReasoning(signature) for signature in signatures]  # of calls that are not there

@@ -12,9 +12,9 @@ from streamkit.messages import Options, Request, Thinking, Tool, ToolChoice
 from streamkit.report import StreamReport
 
 
-def decode_request(fields: Fields, _report: StreamReport) -> Request:
+def decode_request(fields: Fields, report: StreamReport) -> Request:
     """Read a request body. Raises BadRequest."""
-    return MistralRequestReader().request(fields)
+    return MistralRequestReader(report).request(fields)
 
 
 class MistralRequestReader(MistralMessageReader, ChatRequestReader):

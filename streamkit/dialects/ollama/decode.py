@@ -114,6 +114,7 @@ class OllamaDecoder(FrameDecoder):
         if isinstance(message, dict):
             self._message(message, ("message",))
             self._unknown(message, MESSAGE_FIELDS, "message.")
+            self._beside(line, message)
         else:  # /api/generate says the same one level up
             self._message({**line, "content": line.get("response")}, ())
         if logprobs := line.get("logprobs"):
@@ -137,6 +138,17 @@ class OllamaDecoder(FrameDecoder):
             for name, value in fields.items():
                 if name not in known and said(value):
                     self.out.append(Aside(VENDOR, "metadata", prefix + name, value))
+
+    def _beside(self, line: dict[str, Any], message: dict[str, Any]) -> None:
+        """What stands where /api/generate has it, beside a message: only what the message does not say is read."""
+        rest = {}
+        for name, of_message in ("response", "content"), ("thinking", "thinking"), ("tool_calls", "tool_calls"):
+            if said(line.get(name)):
+                self.report.repair("said_twice")
+                if not said(message.get(of_message)):
+                    rest[of_message] = line[name]
+        if rest:
+            self._message(rest, ())
 
     def _message(self, message: dict[str, Any], path: tuple[str, ...]) -> None:
         if thinking := self.string(message.get("thinking")):

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar
 
-from streamkit.dialects.decoding import FrameDecoder, said, text_of
+from streamkit.dialects.decoding import FrameDecoder, details_of, said, text_of
 from streamkit.dialects.opaque import Sealed, unseal
 from streamkit.dialects.openai_chat.wire import VENDOR, signature_in
+from streamkit.errors import StreamArgumentsTooLong
 from streamkit.events import (
     Aside,
     ReasoningDelta,
@@ -21,7 +22,7 @@ from streamkit.events import (
     ToolCallDelta,
 )
 from streamkit.limits import Limits
-from streamkit.report import StreamReport
+from streamkit.report import StreamReport, Withheld
 from streamkit.tool_calls.value_text import value_text
 
 DELTA_FIELDS = frozenset(
@@ -69,6 +70,11 @@ class DeltaReader(FrameDecoder):
         super().__init__(limits, report)
         #: The last signed block of each choice and its vendor: a signature closes its block.
         self._signed: dict[int, tuple[int, str]] = {}
+        #: Two members say what is called. By choice, the name that came last in ``tool_calls``, and in ``function_call`` where
+        #: that came first: the other member repeats it.
+        self._called: dict[int, str] = {}
+        self._called_before: dict[int, str] = {}
+        self._aside_chars = 0
 
     def delta(self, delta: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
         """Everything that the delta of one choice says; ``where`` is its path below ``choices``."""
@@ -82,10 +88,9 @@ class DeltaReader(FrameDecoder):
                 self.parts(content, choice)
         if refusal := self.string(delta.get("refusal")):
             self.out.append(RefusalDelta(refusal, choice))
-        for position, call in enumerate(self.items(delta.get("tool_calls"))):
-            self.tool_call(call, choice, (*where, "tool_calls", position))
-        if function := self.fields(delta.get("function_call")):
-            self._function(function, ToolCallDelta(0, choice=choice, anonymous=True), (*where, "function_call"))
+        calls, function = delta.get("tool_calls"), delta.get("function_call")
+        if calls is not None or function is not None:
+            self.read_calls(self.items(calls), self.fields(function), choice, where)
         if audio := delta.get("audio"):
             self.out.append(Aside(self.vendor, "audio", "audio", audio, choice))
         for annotation in self.items(delta.get("annotations")):
@@ -105,8 +110,11 @@ class DeltaReader(FrameDecoder):
             had_text = self._detail(self.fields(detail), choice) or had_text
         if had_text:
             return
-        text = next((text for name in PLAIN_REASONING if (text := self.string(delta.get(name)))), "")
-        if text:
+        texts = [text for name in PLAIN_REASONING if (text := self.string(delta.get(name)))]
+        if texts:
+            text = texts[0]
+            if any(other != text for other in texts):
+                self.report.repair("said_twice")
             # before a signature of the same chunk: it closes the block
             self.out.insert(before, ReasoningDelta(text, choice, block))
 
@@ -167,6 +175,51 @@ class DeltaReader(FrameDecoder):
             self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, choice, block))
             self._signed[choice] = block, sealed.vendor
 
+    # -- calls -----------------------------------------------------------------------------------------------------
+
+    def read_calls(self, calls: list[Any], function: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
+        """The two members that say what is called. Some servers write each fragment in both (llama-cpp-python)."""
+        is_twin = bool(function) and choice not in self._called_before and self._is_twin(function, calls, choice)
+        for position, call in enumerate(calls):
+            if choice in self._called_before and self._repeats(call, choice):
+                self.report.repair("said_twice")
+            else:
+                self.tool_call(call, choice, (*where, "tool_calls", position))
+        if is_twin:
+            self.report.repair("said_twice")
+            self._set_aside(function, calls)
+        elif function:
+            if choice in self._called_before or choice not in self._called:
+                self._called_before[choice] = text_of(function.get("name")) or self._called_before.get(choice, "")
+            self._function(function, ToolCallDelta(0, choice=choice, anonymous=True), (*where, "function_call"))
+
+    def _is_twin(self, function: dict[str, Any], calls: list[Any], choice: int) -> bool:
+        """Whether ``function_call`` repeats one of the calls beside it, or the last call of the choice."""
+        name, last = text_of(function.get("name")), self._called.get(choice)
+        names = [text_of(details_of(call, "function").get("name")) for call in calls if type(call) is dict]
+        if not names and last is None:
+            return False
+        return name is None or name in names or name == last
+
+    def _repeats(self, call: Any, choice: int) -> bool:
+        """Whether an entry of ``tool_calls`` is the call that ``function_call`` began."""
+        if type(call) is not dict or call.get("index") not in (None, 0):
+            return False
+        return text_of(details_of(call, "function").get("name")) in {None, self._called_before[choice] or None}
+
+    def _set_aside(self, function: dict[str, Any], calls: list[Any]) -> None:
+        """Keep arguments that are not those of the call which they repeat. Raises StreamArgumentsTooLong."""
+        text = function.get("arguments")
+        if not calls or not isinstance(text, str) or not text.strip():
+            return
+        texts = [details_of(call, "function").get("arguments") for call in calls if type(call) is dict]
+        if text in texts or any(not isinstance(other, str) for other in texts):
+            return
+        self._aside_chars += len(text)
+        if self._aside_chars > self.limits.stream_arguments_chars:
+            raise StreamArgumentsTooLong(self.limits.stream_arguments_chars)
+        self.report.withheld.append(Withheld("said_twice", None, text_of(function.get("name")), text))
+
     def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
         if type(call) is not dict:
             self.odd(call)
@@ -179,11 +232,15 @@ class DeltaReader(FrameDecoder):
                 del delta.extras["extra_content"]
         function = self.fields(call.get("function"))
         custom = self.fields(call.get("custom"))
-        if custom and not function:
+        if custom and function:
+            self.report.repair("said_twice")
+        if custom and (not function or call.get("type") == "custom"):
             delta.kind = "custom"
             self._function(custom, delta, (*path, "custom"), "input")
         else:
             self._function(function, delta, (*path, "function"))
+        if delta.name or choice not in self._called:
+            self._called[choice] = delta.name or ""
 
     def _identity(self, value: Any) -> str | None:
         return None if value is None else self.string(value)

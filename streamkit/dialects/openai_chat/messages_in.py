@@ -29,6 +29,7 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.report import StreamReport
 
 #: The member that says what a call was given, by its kind.
 INPUTS = {"function": "arguments", "custom": "input"}
@@ -39,20 +40,18 @@ class MessageReader:
 
     vendor: ClassVar[str] = VENDOR
 
-    def __init__(self) -> None:
+    def __init__(self, report: StreamReport) -> None:
+        self.report = report
         self.turns: list[Turn] = []
         self._results: Turn | None = None  #: the turn that further results join
         self._custom: set[str] = set()  #: ids of calls of custom tools
         self._functions: dict[str, str] = {}  #: ids of calls of the older kind that wait for their result, by name
+        self._twins: set[str] = set()  #: ids of calls that were said in both members
 
     def message(self, message: Fields) -> None:
         role = message.needed("role")
         if role in {"tool", "function"}:
-            result = self.result(message) if role == "tool" else self._function_result(message)
-            if self._results is None:
-                self._results = Turn("user")
-                self.turns.append(self._results)
-            self._results.parts.append(result)
+            self._answer(self.result(message) if role == "tool" else self._function_result(message))
             return
         self._results = None
         match role:
@@ -67,6 +66,18 @@ class MessageReader:
         turn.name = message.string("name")
         turn.extras = message.rest() or None
         self.turns.append(turn)
+
+    def _answer(self, result: ToolResult) -> None:
+        """Let a result join those that it stands with. Who writes a call in two members may answer it twice."""
+        if self._results is None:
+            self._results = Turn("user")
+            self.turns.append(self._results)
+        if result.call_id in self._twins:
+            before = [part.call_id for part in self._results.parts if isinstance(part, ToolResult)]
+            if result.call_id in before:
+                self.report.repair("said_twice")
+                return
+        self._results.parts.append(result)
 
     # -- content ---------------------------------------------------------------------------------------------------
 
@@ -136,9 +147,7 @@ class MessageReader:
         said = self.content(message)
         if refusal := message.string("refusal"):
             said.append(Refusal(refusal))
-        calls = [self.call(call, number) for number, call in enumerate(message.each("tool_calls"))]
-        if function := message.fields("function_call"):
-            calls.append(self._function_call(function, message, len(calls)))
+        calls = self.calls(message)
         beside = [Aside(self.vendor, "citation", "annotation", raw) for raw in message.listed("annotations")]
         if (audio := message.take("audio")) is not None:
             beside.append(Aside(self.vendor, "audio", "audio", audio))
@@ -197,6 +206,20 @@ class MessageReader:
         return part
 
     # -- calls and results -----------------------------------------------------------------------------------------
+
+    def calls(self, message: Fields) -> list[ToolCall]:
+        """The calls of a message; the older single one only where the list has no call of that name (llama-cpp-python)."""
+        calls = [self.call(call, number) for number, call in enumerate(message.each("tool_calls"))]
+        if function := message.fields("function_call"):
+            older = self._function_call(function, message, len(calls))
+            twin = next((call for call in calls if call.name == older.name), None)
+            if twin is None:
+                calls.append(older)
+            else:
+                self.report.repair("said_twice")
+                self._functions[older.name] = twin.id
+                self._twins.add(twin.id)
+        return calls
 
     def call(self, call: Fields, number: int) -> ToolCall:
         kind = call.string("type") or "function"

@@ -30,9 +30,9 @@ OUTPUT_KINDS: Mapping[str, Literal["text", "json", "schema"]] = {
 CHOICES = frozenset({"function", "custom", "allowed_tools"})
 
 
-def decode_request(fields: Fields, _report: StreamReport) -> Request:
+def decode_request(fields: Fields, report: StreamReport) -> Request:
     """Read a request body. Raises BadRequest."""
-    return ChatRequestReader().request(fields)
+    return ChatRequestReader(report).request(fields)
 
 
 class ChatRequestReader(MessageReader):

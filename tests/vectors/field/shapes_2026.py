@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.vectors import anthropic as am
 from tests.vectors import bedrock as br
 from tests.vectors import cohere as co
@@ -9,10 +11,11 @@ from tests.vectors import gemini as gm
 from tests.vectors import mistral as mi
 from tests.vectors import ollama as ol
 from tests.vectors import openai_responses as rs
-from tests.vectors.field.case import Case, Text, Use
+from tests.vectors.field.case import Case, Text, Thinking, Use
 from tests.vectors.field.shapes import (
     anthropic,
     bedrock,
+    calling,
     chat,
     cohere,
     gemini,
@@ -20,6 +23,7 @@ from tests.vectors.field.shapes import (
     messages,
     mistral,
     ollama,
+    ollama_turn,
     responses_turn,
     written,
 )
@@ -34,6 +38,12 @@ USED = {"anthropic": messages(Use("a", "f", '{"x":1}'), stop="tool_use")}
 FOREIGN = {"stop_reason_foreign": 1}
 #: Usage of the vectors that Anthropic's clients get as well.
 COUNTED = {"input_tokens": 9, "output_tokens": 4}
+
+
+def twice(name: str, fragment: str, id: str) -> dict[str, Any]:
+    """A chunk with a fragment of a call in both members."""
+    return chunk({"function_call": {"name": name, "arguments": fragment}, "tool_calls": [call(0, id, name, fragment)]})
+
 
 CASES = (
     Case(
@@ -100,6 +110,53 @@ CASES = (
             cohere(*co.block(0, "Hi"), name="end_turn in Cohere", reason="end_turn", text="Hi", repairs=FOREIGN, to={"openai-chat": written(Text("Hi"))}),
             gemini(gm.chunk(gm.text("Hi"), finish="stop"), name="small letters in Gemini", text="Hi", repairs=FOREIGN, to={"openai-chat": written(Text("Hi")), "gemini": written(Text("Hi"), stop="STOP")}),
             ollama(ol.line("Hi"), ol.end("COMPLETE"), name="COMPLETE in Ollama", text="Hi", repairs=FOREIGN, to={"openai-chat": written(Text("Hi"))}),
+        ),
+    ),
+    Case(
+        number=160, refs="llama-cpp-python; langchain-ai/langchain#22589",
+        cause="each fragment of a call in `function_call` and in `tool_calls`, as llama-cpp-python writes a forced tool",
+        does="One member is read and the other passed over, counted; a call of another name stays a call of its own, and other text is set aside.",
+        forms=(
+            calling(twice("f", '{"x"', "a"), twice("f", ":1}", "a"), name="in one chunk", calls=(A,), repairs={"said_twice": 2, "id_repeated": 1, "name_repeated": 1}),
+            calling(
+                chunk({"function_call": {"name": "f", "arguments": '{"x"'}}), calls(call(0, "a", "f", '{"x"')), chunk({"function_call": {"arguments": ":1}"}}), calls(call(0, arguments=":1}")),
+                name="in turns", calls=(Call("f", '{"x":1}', id="call_1"),), repairs={"said_twice": 2}, to={"openai-chat": written(Use("call_1", "f", '{"x":1}'), stop="tool_calls")},
+            ),
+            calling(
+                calls(call(0, "a", "f", '{"x"')), chunk({"function_call": {"name": "f", "arguments": '{"x"'}}), calls(call(0, arguments=":1}")), chunk({"function_call": {"arguments": ":1}"}}),
+                name="in turns the other way", calls=(A,), repairs={"said_twice": 2},
+            ),
+            calling(
+                chunk({"function_call": {"name": "f", "arguments": '{"x":2}'}, "tool_calls": [call(0, "a", "f", '{"x":1}')]}), name="other arguments", calls=(A,), repairs={"said_twice": 1}, withheld=('{"x":2}',),
+            ),
+            calling(
+                chunk({"function_call": {"name": "g", "arguments": '{"y":2}'}, "tool_calls": [call(0, "a", "f", '{"x":1}')]}), name="another call", calls=(A, Call("g", '{"y":2}', id="call_1")),
+                repairs={"index_reused": 1}, to={"openai-chat": written(Use("a", "f", '{"x":1}'), Use("call_1", "g", '{"y":2}'), stop="tool_calls")},
+            ),
+            calling(
+                calls({**call(0, "a", "f", '{"x":1}'), "custom": {"name": "f", "input": '{"x":1}'}}), name="a function and a custom tool in one entry", calls=(A,), repairs={"said_twice": 1},
+            ),
+            mistral(
+                mi.chunk({"tool_calls": [mi.call("a", "f", '{"x":1}')], "function_call": {"name": "f", "arguments": '{"x":1}'}}), name="Mistral", calls=(A,), stop="tool_calls", repairs={"said_twice": 1},
+                to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")},
+            ),
+        ),
+    ),
+    Case(
+        number=161, refs="ollama; vLLM",
+        cause="text, reasoning or calls in two members that mean the same: `reasoning` and `reasoning_content`, `message` and `response`",
+        does="One is read; where both say something else it is counted, and one that stands alone is read wherever it stands.",
+        forms=(
+            chat(chunk({"reasoning": "hm", "reasoning_content": "hm"}), said("Hi"), chunk(finish="stop"), DONE, name="alike", text="Hi", reasoning="hm", to={"anthropic": messages(Thinking("hm"), Text("Hi"))}),
+            chat(
+                chunk({"reasoning": "hm", "reasoning_content": "so"}), said("Hi"), chunk(finish="stop"), DONE, name="unlike", text="Hi", reasoning="hm", repairs={"said_twice": 1},
+                to={"anthropic": messages(Thinking("hm"), Text("Hi"))},
+            ),
+            ollama_turn({**ol.line("Hi"), "response": "Hi"}, name="message and response", text="Hi", repairs={"said_twice": 1}, to={"openai-chat": written(Text("Hi"))}),
+            ollama_turn(
+                {**ol.line("Hi"), "tool_calls": [ol.call("f", {"x": 1}, id="a")]}, name="calls beside the message", text="Hi", calls=(A,), stop="tool_calls", repairs={"said_twice": 1},
+                to={"openai-chat": written(Text("Hi"), Use("a", "f", '{"x":1}'), stop="tool_calls")},
+            ),
         ),
     ),
 )  # fmt: skip
