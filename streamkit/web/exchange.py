@@ -13,28 +13,31 @@ Source: design.md §6; issue texts of S1, S3 in seeds.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Final
 
 from aiohttp import ClientResponse, ClientSession
 from attrs import define, evolve, field
 
 from streamkit.bodies import decode_response, encode_response
-from streamkit.dialects import client_named, source_named
+from streamkit.dialects import client_named, encode, source_named
 from streamkit.dialects.base import Profile
 from streamkit.dialects.encoding import failure_from
 from streamkit.errors import StreamError
-from streamkit.events import ProviderFailed
+from streamkit.events import Event, ProviderFailed
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.messages import Request, Response
+from streamkit.pipeline import Pipe, pipe
 from streamkit.policy import TOLERANT, Policy
-from streamkit.recipes import transcode
+from streamkit.recipes import collect, transcode
+from streamkit.replay import replay
 from streamkit.report import StreamReport
 from streamkit.restore import restore_response
+from streamkit.web.forms import Came, form_of
 from streamkit.web.json_array import as_array
 from streamkit.web.opening import open_answer
 from streamkit.web.reply import Reply, failure_in
-from streamkit.web.source import iter_upstream, whole_body
+from streamkit.web.source import TimedSource, iter_upstream, whole_body
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, hidden
 from streamkit.web.upstream.hiding import Cut
@@ -69,7 +72,14 @@ class Exchange:
         if isinstance(response, ProviderFailed):
             return response
         source = iter_upstream(response, timeouts=self.upstream.timeouts, started=self._started)
-        pipe = transcode(
+        try:
+            came = await self._form_of(source)
+            if came.form == "body":
+                return await self._replayed(came.body)
+        except StreamError as error:
+            self.report.failed(error)
+            return hidden(failure_from(error), self._cut)
+        translated = transcode(
             source,
             self.upstream.dialect,
             self.reply.client,
@@ -79,23 +89,56 @@ class Exchange:
             profile=None if self._within else self._profile(),
             offered=self.ask.request.tools,
         )
-        pipe = as_array(pipe, limits=self.limits) if self.ask.as_array else pipe
-        failed = await self.reply.send(pipe, source, cut=self._cut)
+        return await self._send(translated, source)
+
+    async def _send(self, written: Pipe[bytes], source: TimedSource | None = None) -> ProviderFailed | None:
+        if self.ask.as_array:
+            written = as_array(written, limits=self.limits)
+        failed = await self.reply.send(written, source, cut=self._cut)
         if self.reply.failure is not None:
             self.reply.failure = hidden(self.reply.failure, self._cut)
         return failed and hidden(failed, self._cut)
+
+    async def _form_of(self, source: TimedSource) -> Came:
+        """How the answer came; its source is closed, unless it is to be read on."""
+        went_on = False
+        try:
+            came = await form_of(source, self.upstream.wire)
+            went_on = came.form != "body"
+            return came
+        finally:
+            if not went_on:
+                await source.aclose()
+
+    async def _replayed(self, body: bytes) -> ProviderFailed | None:
+        """A whole answer as the stream that was asked for. Raises StreamError."""
+        answer = decode_response(
+            body, self.upstream.dialect, limits=self.limits, policy=self._policy, report=self.report
+        )
+        if not answer.clean:
+            return hidden(answer.error or failure_in(self.report), self._cut)
+        self.report.repair("body_for_stream")
+        if not self._within:
+            restore_response(answer, self.ask.request.tools, limits=self.limits)
+        written = encode(self.reply.client, profile=self._profile(), limits=self.limits)
+        return await self._send(pipe(_once(replay(answer)), written, report=self.report))
 
     async def fetch(self) -> Response | ProviderFailed:
         """Ask for a whole answer and read it."""
         response = await self._open(stream=False)
         if isinstance(response, ProviderFailed):
             return response
+        body = b""
         try:
             source = iter_upstream(response, timeouts=self.upstream.timeouts, started=self._started)
-            body = await whole_body(source)
-            answer = decode_response(
-                body, self.upstream.dialect, limits=self.limits, policy=self._policy, report=self.report
-            )
+            came = await self._form_of(source)
+            if came.form == "stream":
+                answer = await self._collected(source)
+            else:
+                body = came.body or await whole_body(source)
+                answer = decode_response(
+                    body, self.upstream.dialect, limits=self.limits, policy=self._policy, report=self.report
+                )
         except StreamError as error:
             self.report.failed(error)
             return hidden(failure_from(error), self._cut)
@@ -106,6 +149,18 @@ class Exchange:
             self.raw = body
         elif not self._within:
             restore_response(answer, self.ask.request.tools, limits=self.limits)
+        return answer
+
+    async def _collected(self, source: TimedSource) -> Response:
+        """A stream as the whole answer that was asked for. Raises StreamError."""
+        source.report = self.report
+        answer = await collect(
+            source, self.upstream.dialect, limits=self.limits, policy=self._policy, report=self.report
+        )
+        if self.report.error is not None:
+            raise self.report.error
+        if answer.clean:
+            self.report.repair("stream_for_body")
         return answer
 
     async def deliver(self, answer: Response) -> ProviderFailed | None:
@@ -170,3 +225,7 @@ class Exchange:
     _started: float = field(init=False, default=0.0)
     _told: Mapping[str, str] = field(init=False, factory=dict, repr=False)
     _cut: Cut = field(init=False, default=str, repr=False)  #: takes the keys that were sent out of what comes back
+
+
+async def _once(events: list[Event]) -> AsyncIterator[list[Event]]:
+    yield events

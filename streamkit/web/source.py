@@ -5,9 +5,9 @@ transport becomes ``SourceFailed``, so that encoders can tell the client in its 
 words, which may name hosts, are for the log only.
 
 Timers run while the source is *waited for*: an upstream that we do not read, because the client reads slowly, is not silent.
-An upstream's keep-alives are bytes, and so count as life. Some leave the body open behind their terminator: then what comes
-within a second is read, and that is the end (quirks.md 69). A timer interrupts the one task that reads, inside the await, and
-nowhere else: no error appears between two stages (PEP 789).
+An upstream's keep-alives are bytes, and so count as life once the answer has begun; they do not begin it. Some leave the body
+open behind their terminator: then what comes within a second is read, and that is the end (quirks.md 69). A timer interrupts
+the one task that reads, inside the await, and nowhere else: no error appears between two stages (PEP 789).
 
 Source: design.md §6, limits.md §1 (defaults), quirks.md 127, 128.
 """
@@ -15,6 +15,7 @@ Source: design.md §6, limits.md §1 (defaults), quirks.md 127, 128.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any, Final
 
@@ -33,6 +34,7 @@ class Timeouts:
     #: To open a connection, TLS included.
     connect_s: float = field(default=10.0, validator=gt(0))
     #: From sending the request to the first byte of the answer's body: a thinking model may be silent for a minute.
+    #: Comments and pings are no answer: an upstream that sends nothing else is left for the next.
     first_byte_s: float = field(default=120.0, validator=gt(0))
     #: Between two reads. Keep-alives of the upstream count as life.
     idle_s: float = field(default=300.0, validator=gt(0))
@@ -41,6 +43,14 @@ class Timeouts:
 
 
 DEFAULT_TIMEOUTS = Timeouts()
+#: Lines of an event stream that say nothing but that somebody is there, comments aside.
+_ALIVE: Final = re.compile(
+    rb"(?:id|retry):.*|event: ?(?:ping|keep-?alive|heartbeat)"
+    rb'|data: ?(?:\{\s*"type"\s*:\s*"(?:ping|keep-?alive|heartbeat)"\s*\})?'
+)
+_BEGUN_LINES: Final = (b"e", b"d", b"i", b"r")
+#: A ping is shorter.
+PING_BYTES: Final = 256
 #: How long is read behind the terminator, or the provider's error, of a body that stays open.
 DRAIN_S: Final = 1.0
 #: What is read of an upstream at once. Each stage has what it made of a read until the client took it, so that 100 clients
@@ -49,6 +59,31 @@ DRAIN_S: Final = 1.0
 READ_BYTES: Final = 32 * 1024
 #: The longest whole answer: images and long reasoning pass 1 MiB.
 ANSWER_BYTES: Final = 64 * 1024 * 1024
+
+
+class Beginning:
+    """Whether anything came of an answer yet but signs of life: blanks, comments, pings of an event stream."""
+
+    def __init__(self) -> None:
+        self._line = b""  # what there is of it
+        self._is_ping = False  # of the event that it stands in
+
+    def feed(self, chunk: bytes) -> bool:
+        """Whether ``chunk``, behind what came before, begins the answer."""
+        *lines, line = (self._line + chunk).replace(b"\r", b"").split(b"\n")
+        self._line = line[: PING_BYTES + 1]
+        if any(map(self._says_something, lines)):
+            return True
+        rest = self._line.lstrip()
+        # an event's line may still become a ping's; what is longer, or no event's, is the answer
+        return bool(rest) and rest[:1] != b":" and (len(rest) > PING_BYTES or not rest.startswith(_BEGUN_LINES))
+
+    def _says_something(self, line: bytes) -> bool:
+        line = line.strip(b" \t\xef\xbb\xbf")
+        if not line or line[:1] == b":" or _ALIVE.fullmatch(line):
+            self._is_ping = bool(line) and (self._is_ping or line.startswith(b"event:"))
+            return False
+        return not (self._is_ping and line.startswith(b"data:"))
 
 
 class TimedSource:
@@ -62,6 +97,7 @@ class TimedSource:
         self._since = self._started  # when the reader began to wait
         self._reader: asyncio.Task[object] | None = None  # the task that waits in __anext__, if one does
         self._begun = False
+        self._beginning = Beginning()
         self._error: Exception | None = None  # set by ``fail``, which other tasks and the timer call
         #: Of the pipe that reads it, if any: behind the terminator that it tells of nothing is waited for.
         self.report: StreamReport | None = None
@@ -102,7 +138,8 @@ class TimedSource:
             # Nothing is left to time; or it was set for the first byte, and the idle clock may run out sooner.
             if chunk is None or not self._begun:
                 self._disarm()
-        self._begun = True
+        if not self._begun:
+            self._begun = self._beginning.feed(chunk)
         return chunk
 
     def _interruption(self, reader: asyncio.Task[object] | None, cancelled: int) -> Exception | None:
@@ -117,6 +154,17 @@ class TimedSource:
             self._error = error
             if self._reader is not None:
                 self._reader.cancel()
+
+    def expect_end(self, *, soon: bool) -> None:
+        """What was read may be all: then what comes within a second is read, and that is the end. Or it was not all."""
+        self._until = self._loop.time() + DRAIN_S if soon else None
+        self._disarm()
+
+    def unread(self, data: bytes) -> None:
+        """Put back what was read of a response's body: it comes again, before anything else. None may be read meanwhile."""
+        if not isinstance(self._source, _Body):
+            raise TypeError("only what was read of a response can be put back")
+        self._source.unread(data)
 
     async def aclose(self) -> None:
         self._disarm()
@@ -231,6 +279,9 @@ class _Body:
         if self._error is not None:
             raise SourceFailed("the connection to the upstream broke") from self._error
         raise StopAsyncIteration
+
+    def unread(self, data: bytes) -> None:
+        self._rest = data + self._rest
 
     def _lost(self, closed: asyncio.Future[None]) -> None:
         """The connection is gone. Where aiohttp noticed, the body has its end or its error by now."""

@@ -1,17 +1,24 @@
 """What clients get of an upstream's answer beside its words: usage if they asked, a model always, the form they asked for."""
 
+import time
+
 import orjson
 import pytest
 
-from streamkit.bodies import encode_response
+from streamkit.bodies import decode_response, encode_response
 from streamkit.dialects import DIALECTS
+from streamkit.http_errors import encode_error
+from streamkit.recipes import collect
+from streamkit.testing import source_of
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream, Script, Send
-from tests.web.faults import END_OF_CHUNKS, as_asked, chunk, head, said, speech, whole
+from tests.web.faults import CALL, END_OF_CHUNKS, TEXT, as_asked, chunk, failure, head, said, speech, whole
 from tests.web.raw_client import ask
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 CLIENTS = ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini"]
+#: The call, its arguments read: pretty-printing writes an object anew.
+SAID = (CALL[0], orjson.loads(CALL[1]))
 CHUNKED = {"Transfer-Encoding": "chunked"}
 MISTRAL_SDKS = ["mistral-client-python/1.9.11", "ai/5.0.9 ai-sdk/mistral/2.0.4 runtime/node.js/22"]
 
@@ -128,3 +135,100 @@ def unnamed(upstream, *, stream):
             )
         )
     return whole(upstream, encode_response(said(upstream), upstream).replace(b'"evil-1"', b'""'))
+
+
+# -- the other form than was asked for ---------------------------------------------------------------------------------
+
+
+def mislabelled(upstream, body, media_type, *, pieces=3, end=True):
+    """An answer of status 200 in so many pieces, with this media type."""
+    start = head(200, {"Content-Type": media_type, **CHUNKED})
+    size = -(-len(body) // pieces)
+    parts = [chunk(body[at : at + size]) for at in range(0, len(body), size)]
+    return Script((Send(start), *map(Send, parts), *([Send(END_OF_CHUNKS)] if end else [])))
+
+
+BODIES = {
+    "as it is": lambda body: body,
+    "pretty-printed": lambda body: orjson.dumps(orjson.loads(body), option=orjson.OPT_INDENT_2),
+    "behind blanks": lambda body: b"\n \n" + body + b"\n",
+}
+
+
+@pytest.mark.parametrize("form", BODIES)
+@pytest.mark.parametrize("media_type", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize("upstream", DIALECTS)
+async def test_a_whole_answer_to_who_asked_for_a_stream_is_streamed(upstream, media_type, form):
+    body = BODIES[form](encode_response(said(upstream), upstream))
+    for client in ("openai-chat", "anthropic", upstream if upstream in CLIENTS else "gemini"):
+        answer = await answered(upstream, client, mislabelled(upstream, body, media_type))
+        assert answer.status == 200
+        assert answer.headers["content-type"].startswith(DIALECTS[client].media_type)
+        read = await collect(source_of([bytes(answer.body)]), client)
+        assert read.clean
+        assert (read.text, [(call.name, orjson.loads(call.arguments)) for call in read.tool_calls]) == (TEXT, [SAID])
+
+
+@pytest.mark.parametrize("end", [True, False], ids=["", "left open"])
+@pytest.mark.parametrize("media_type", ["application/json", "text/event-stream", "application/octet-stream"])
+@pytest.mark.parametrize("upstream", DIALECTS)
+async def test_a_stream_to_who_asked_for_a_whole_answer_is_put_together(upstream, media_type, end):
+    if not end and upstream in {"gemini", "bedrock"}:
+        pytest.skip("nothing but its end ends it")
+    body = b"".join(speech(upstream))
+    script = mislabelled(upstream, body, media_type, end=end)
+    for client in ("openai-chat", "anthropic", upstream if upstream in CLIENTS else "gemini"):
+        answer = await answered(upstream, client, script, stream=False)
+        assert answer.status == 200
+        assert answer.headers["content-type"].startswith("application/json")
+        read = decode_response(bytes(answer.body), client)
+        assert read.clean
+        assert (read.text, [(call.name, call.arguments) for call in read.tool_calls]) == (TEXT, [CALL])
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_a_body_behind_which_the_connection_stays_open_is_whole_a_second_later(stream):
+    body = encode_response(said("anthropic"), "anthropic")
+    start = time.monotonic()
+    answer = await answered("anthropic", "openai-chat", mislabelled("anthropic", body, "", end=False), stream=stream)
+    assert answer.status == 200
+    assert TEXT.encode() in answer.body or stream
+    assert time.monotonic() - start < 2  # and not the upstream's idle time
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("upstream", ["openai-chat", "anthropic", "openai-responses", "ollama", "gemini"])
+async def test_an_error_body_of_status_200_is_the_clients_error(upstream, client):
+    _, _, body = encode_error(failure(429, "too many"), upstream)
+    for stream in (True, False):
+        answer = await answered(upstream, client, mislabelled(upstream, body, "application/json"), stream=stream)
+        assert answer.status >= 400
+        assert b"too many" in answer.body
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+async def test_each_is_a_counted_repair(stream):
+    upstream = "anthropic"
+    body = encode_response(said(upstream), upstream) if stream else b"".join(speech(upstream))
+    script = mislabelled(upstream, body, "application/json")
+    async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, upstream)])) as running:
+        path, asked = asking("openai-chat", stream=stream)
+        assert (await ask(running.url, path, body=orjson.dumps(asked))).status == 200
+        assert await running.outcomes() == {("one", "success"): 1}
+        kind = "body_for_stream" if stream else "stream_for_body"
+        assert running.counted("repairs_total", kind=kind) == 1
+
+
+async def test_a_body_that_breaks_off_is_no_answer():
+    body = encode_response(said("openai-chat"), "openai-chat")[:-20]
+    answer = await answered("openai-chat", "anthropic", mislabelled("openai-chat", body, "application/json"))
+    assert answer.status >= 500
+    assert TEXT.encode() not in answer.body
+
+
+async def test_a_stream_that_was_cut_is_no_whole_answer():
+    body = b"".join(speech("openai-chat")[:-2])
+    script = mislabelled("openai-chat", body, "text/event-stream")
+    answer = await answered("openai-chat", "anthropic", script, stream=False)
+    assert answer.status >= 500
+    assert TEXT.encode() not in answer.body

@@ -123,10 +123,56 @@ async def test_silence_has_its_time_longer_or_shorter_than_the_first_byte(idle_s
 
 
 @virtual
-async def test_every_byte_is_life():
-    async with timed(*[(299, b": ping\n")] * 10, silent=False, first_byte_s=300, idle_s=300) as source:
-        assert [data async for data in source] == [b": ping\n"] * 10
-    assert now() == 2990
+async def test_every_byte_is_life_once_the_answer_has_begun():
+    steps = [(1, b"data: x\n\n"), *[(299, b": ping\n")] * 10]
+    async with timed(*steps, silent=False, first_byte_s=300, idle_s=300) as source:
+        assert [data async for data in source] == [b"data: x\n\n", *[b": ping\n"] * 10]
+    assert now() == 2991
+
+
+PINGS = {
+    "comments": b": OPENROUTER PROCESSING\n\n",
+    "a comment in CRLF": b": keep-alive\r\n\r\n",
+    "blank lines": b"\n",
+    "blanks": b"  ",
+    "Anthropic's": b'event: ping\ndata: {"type": "ping"}\n\n',
+    "with more in it": b'event: ping\r\ndata: {"type":"ping","cost":"0"}\r\n\r\n',
+    "without its name": b'data: {"type":"ping"}\n\n',
+    "Responses'": b'event: keepalive\ndata: {"type":"keepalive","sequence_number":2}\n\n',
+    "an id and a time": b"id: 7\nretry: 3000\n\n",
+    "an empty event": b"data:\n\n",
+}
+
+
+@virtual
+@pytest.mark.parametrize("at", [None, 1, 3, -1], ids=["whole", "cut at 1", "cut at 3", "cut at the end"])
+@pytest.mark.parametrize("ping", PINGS.values(), ids=PINGS)
+async def test_pings_are_no_first_byte(ping, at):
+    pieces = [piece for piece in (ping[:at], ping[at:] if at is not None else b"") if piece]
+    steps = [(10 / len(pieces), piece) for _ in range(20) for piece in pieces]
+    async with timed(*steps, first_byte_s=60, idle_s=300) as source:
+        with pytest.raises(FirstByteTimeout):
+            [data async for data in source]
+    assert now() == 60
+
+
+ANSWERS = {
+    "an event": b'data: {"id":"1"}\n\n',
+    "an event with its name": b'event: message_start\ndata: {"type":"message_start"}\n\n',
+    "a long line without its end": b"data: " + b"x" * 300,
+    "a line of JSON": b'{"model":"m"',
+    "a binary message": b"\x00\x00\x00\x98",
+    "a web page": b"<!DOCTYPE html>",
+    "behind a ping": b': ping\n\nevent: ping\ndata: {"type":"ping"}\n\ndata: {}\n\n',
+}
+
+
+@virtual
+@pytest.mark.parametrize("begun", ANSWERS.values(), ids=ANSWERS)
+async def test_an_answer_is_begun_by_anything_else(begun):
+    async with timed((1, b": ping\n\n"), (1, begun), (100, b": ping\n\n"), silent=False, first_byte_s=60) as source:
+        assert len([data async for data in source]) == 3
+    assert now() == 102
 
 
 @virtual

@@ -111,7 +111,7 @@ CASES = (
         number=127, refs="Trilium#11628; maxx#592; frontman#731",
         cause="pings of the upstream are swallowed, so that the stream looks stalled",
         does="Every byte of an upstream is a sign of life; the client gets keep-alives of its own dialect.",
-        covered_by="tests/web/test_source.py::test_every_byte_is_life",
+        covered_by="tests/web/test_source.py::test_every_byte_is_life_once_the_answer_has_begun",
     ),
     Elsewhere(
         number=128, refs="LLM-API-Key-Proxy#39; jp#708; tracker#575; atomic-agent#323; cocore#139",
@@ -214,5 +214,17 @@ CASES = (
         cause="an agent's last turn, in words alone, is logged as `no_tool_calls` and taken for a fault",
         does="The outcome is `answered`; only a demanded call that is missing is `tool_choice_ignored`.",
         covered_by="tests/gateway/test_attempts.py::test_five_models_two_calls_two_texts_a_404_and_a_429_are_each_counted",
+    ),
+    Elsewhere(
+        number=241, refs="decolua/9router#3492; HKUDS/OpenSpace#79; earendil-works/pi#2537",
+        cause="a whole JSON body where a stream was asked for, or a stream where a body was, under either media type",
+        does="The first bytes tell which it is; the client gets what it asked for, and a repair is counted. Errors in a body keep their words.",
+        covered_by="tests/web/test_exchange.py::test_a_whole_answer_to_who_asked_for_a_stream_is_streamed",
+    ),
+    Elsewhere(
+        number=242, refs="anomalyco/opencode#43519; mattermost/mattermost-plugin-agents#985; Wei-Shaw/sub2api#2021",
+        cause="comments and pings of an upstream that never answers keep its client waiting for ever",
+        does="They do not begin an answer: the clock for the first byte runs on, and the next upstream is asked. Behind the first byte they are life.",
+        covered_by="tests/web/test_source.py::test_pings_are_no_first_byte",
     ),
 )  # fmt: skip

@@ -1,0 +1,137 @@
+"""Whether an answer came as a stream or as one body, whatever was asked for and whatever its headers say.
+
+Some servers pass over ``stream: true`` and answer with a whole JSON body, others stream to whoever did not ask, and proxies
+label either with the other's media type. The first bytes tell: a body begins with a bracket, an event with the name of a field
+or a comment, a binary message with its length. In a dialect of lines the first line tells: pretty-printed JSON has none that
+is JSON by itself, and a line that is not the last says so.
+
+What was read to find out is put back, unless it is the body. Some leave the connection open behind one: it is whole a second
+after it could be. Reading is bounded, and linear: a text is parsed again only when it has doubled.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, Literal, TypeAlias
+
+import orjson
+from attrs import frozen
+
+from streamkit.dialects.base import Dialect
+from streamkit.errors import BodyTooLong
+from streamkit.web.source import ANSWER_BYTES, TimedSource
+
+#: What came: frames of a stream; one JSON body; a line that is both, in a dialect of lines; none of these.
+Form: TypeAlias = Literal["stream", "body", "line", "other"]
+
+_LINES: Final = "application/x-ndjson"
+_BINARY: Final = "application/vnd.amazon.eventstream"
+_FIELD: Final = re.compile(rb"(?:data|event|id|retry)?:")
+_FIELD_NAMES: Final = (b"data", b"event", b"id", b"retry")
+#: What may stand in front: blanks, and the mark of UTF-8.
+_BLANK: Final = b" \t\r\n\xef\xbb\xbf"
+_CLOSING: Final = frozenset({b"}", b"]"})
+#: Of a first line, so much is waited for.
+LINE_BYTES: Final = 1024 * 1024
+
+
+@frozen
+class Came:
+    """What an answer's beginning says. ``body`` is all of it, where it is one."""
+
+    form: Form
+    body: bytes = b""
+
+
+async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = ANSWER_BYTES) -> Came:
+    """Read ``source`` until its form is known. A body is read to its end; of anything else nothing is lost.
+
+    Raises what the source raises before anything came, and BodyTooLong. What breaks it later is raised when it is read on.
+    """
+    looked = _Look(dialect)
+    parts: list[bytes] = []
+    size = tried = 0
+    form: Form | None = None
+    try:
+        async for chunk in source:
+            parts.append(chunk)
+            size += len(chunk)
+            form = looked.at(chunk)
+            if form not in {None, "body"}:
+                break
+            if size > body_bytes:
+                raise BodyTooLong(body_bytes)
+            whole = form == "body" and size >= 2 * tried and chunk.rstrip()[-1:] in _CLOSING
+            tried = size if whole else tried
+            source.expect_end(soon=whole and _json(b"".join(parts)) is not None)
+    except BodyTooLong:
+        raise
+    except Exception:
+        if not parts:
+            raise
+        source.unread(b"".join(parts))  # and then the same error again
+        return Came(form or "other")
+    read = b"".join(parts)
+    form = form or looked.at_end()
+    if form == "body" and _json(read) is not None:
+        return Came("body", read)
+    source.unread(read)
+    return Came("other" if form == "body" else form)
+
+
+class _Look:
+    """What the bytes so far are; None: not known yet."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._media_type = dialect.media_type
+        self._takes_arrays = dialect.name == "gemini"
+        self._begun = b""  # from the first byte that is not blank up to the end of its line
+        self._form: Form | None = None
+
+    def at(self, chunk: bytes) -> Form | None:
+        if self._form is None:
+            self._begun = (self._begun + chunk).lstrip(_BLANK) if not self._begun else self._begun + chunk
+            self._form = self._known()
+        return self._form
+
+    def at_end(self) -> Form:
+        """All bytes came, and the first line has no end."""
+        if not self._begun:
+            return "other"
+        return self._of_line(self._begun) if self._media_type == _LINES else "other"
+
+    def _known(self) -> Form | None:
+        begun = self._begun
+        if not begun:
+            return None
+        if begun[:1] not in {b"{", b"["}:
+            return self._no_json(begun)
+        if begun[:1] == b"[" and self._takes_arrays:
+            return "stream"
+        if self._media_type != _LINES:
+            return "body"
+        line, end, _ = begun.partition(b"\n")
+        if not end and len(begun) < LINE_BYTES:
+            return "body" if begun.rstrip() == b"[" else None
+        return self._of_line(line)
+
+    def _of_line(self, line: bytes) -> Form:
+        value = _json(line)
+        if not isinstance(value, dict):
+            return "body"
+        return "stream" if value.get("done") is False else "line"
+
+    def _no_json(self, begun: bytes) -> Form | None:
+        if self._media_type == _BINARY:
+            return "stream" if begun[:1] == b"\x00" else "other"
+        if _FIELD.match(begun):
+            return "stream" if self._media_type != _LINES else "other"
+        return None if any(name.startswith(begun) for name in _FIELD_NAMES) else "other"
+
+
+def _json(text: bytes) -> Any:
+    """The value that a text is; None if it is no JSON (or ``null``, which is no body)."""
+    try:
+        return orjson.loads(text.strip(_BLANK))
+    except orjson.JSONDecodeError:
+        return None
