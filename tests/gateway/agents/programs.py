@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import signal
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -95,6 +96,11 @@ base_url = "%s/v1"
 wire_api = "responses"
 env_key = "GATEWAY_KEY"
 """
+MCP: Final = """\
+[mcp_servers.words]
+command = %s
+args = %s
+"""
 CODEX_COMMAND: Final = [
     "codex",
     "exec",
@@ -108,6 +114,13 @@ def codex(place: Place) -> tuple[list[str], dict[str, Any]]:
     place.configure(".codex/config.toml", CODEX % place.url)
     place.environment["GATEWAY_KEY"] = KEY
     return CODEX_COMMAND, {"cmd": f"cat {NOTE}"}
+
+
+def codex_with_mcp(place: Place) -> tuple[list[str], dict[str, Any]]:
+    command, _ = codex(place)
+    server = MCP % (json.dumps(sys.executable), json.dumps([str(FOLDER / "mcp_server.py"), place.word]))
+    place.configure(".codex/config.toml", CODEX % place.url + server)
+    return command, {"name": "it"}
 
 
 def opencode(package: str, version: str) -> Callable[[Place], tuple[list[str], dict[str, Any]]]:
@@ -150,6 +163,7 @@ def gemini_cli(place: Place) -> tuple[list[str], dict[str, Any]]:
 AGENTS: Final = [
     Agent("claude-code", "anthropic", "Read", claude_code),
     Agent("codex", "openai-responses", "exec_command", codex),
+    Agent("codex-mcp", "openai-responses", "look_up", codex_with_mcp),
     Agent("gemini-cli", "gemini", "read_file", gemini_cli),
     Agent("opencode", "openai-chat", "read", opencode("@ai-sdk/openai-compatible", "/v1")),
     Agent("opencode-anthropic", "anthropic", "read", opencode("@ai-sdk/anthropic", "/v1")),

@@ -62,7 +62,8 @@ class ScriptedModel:
         if tool := next(filter(self.tool, request.tools), None):
             self.offers.append(request)
             self.called = tool.name
-            call = ToolCall(0, CALL_ID, tool.name, json.dumps(self.arguments), verdict=Verdict("complete"))
+            arguments, verdict = json.dumps(self.arguments), Verdict("complete")
+            call = ToolCall(0, CALL_ID, tool.name, arguments, verdict=verdict, qualified=tool.qualified)
             return [Text(LOOKING), call], "tool_calls"
         return [Text(ASIDE)], "stop"
 
