@@ -32,6 +32,8 @@ class Blocks(Protocol):
 
 class BlockResponseWriter:
     vendor: ClassVar[str]
+    #: Whose signatures are written as they are.
+    signer: ClassVar[str]
     #: Stop reasons that the dialect has no word of its own for.
     inexact_stops: ClassVar[frozenset[str]]
 
@@ -93,7 +95,7 @@ class BlockResponseWriter:
                         self._sealed("text" if part.text else "part", part.signature)
                 case Reasoning():
                     self.blocks.add(self.thinking(part.text, self._signature(part.signature)))
-                case RedactedReasoning() if part.opaque.vendor == self.vendor:
+                case RedactedReasoning() if part.opaque.vendor == self.signer and self.takes(part.opaque.blob):
                     self.blocks.add(self.redacted(part.opaque.blob))
                 case RedactedReasoning():
                     self._sealed("opaque", part.opaque)
@@ -123,10 +125,14 @@ class BlockResponseWriter:
         elif not self.beside(part):
             self.blocks.aside(part)
 
+    def takes(self, _redacted: str) -> bool:
+        """Whether redacted reasoning of the signer's can be written as it is."""
+        return True
+
     def _sealed(self, kind: Kind, opaque: Opaque) -> None:
         self.blocks.add(self.redacted(seal(kind, opaque.vendor, opaque.blob)))
 
     def _signature(self, opaque: Opaque | None) -> str | None:
-        if opaque is None or opaque.vendor == self.vendor:
+        if opaque is None or opaque.vendor == self.signer:
             return None if opaque is None else opaque.blob
         return seal("reasoning", opaque.vendor, opaque.blob)

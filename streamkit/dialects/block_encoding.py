@@ -48,7 +48,7 @@ class BlockEncoder(OneChoiceEncoder):
     """An encoder whose dialect has content blocks, one open at a time."""
 
     #: Whose signatures are written as they are.
-    vendor: ClassVar[str]
+    signer: ClassVar[str]
     #: Deltas as ``BlockQueue.delta`` takes them, with ``%b`` for the text.
     text_delta: ClassVar[bytes]
     thinking_delta: ClassVar[bytes]
@@ -145,7 +145,7 @@ class BlockEncoder(OneChoiceEncoder):
             return
         key = ("thinking", event.block)
         block = self._blocks.find(key)
-        signer = "" if event.vendor == self.vendor else event.vendor
+        signer = "" if event.vendor == self.signer else event.vendor
         if block is None and event.block not in self._thought:  # omitted thinking: a signature alone
             block = self._blocks.add(key, self._blocks.starts["thinking"])
             self._thought.add(event.block)
@@ -157,8 +157,12 @@ class BlockEncoder(OneChoiceEncoder):
         block.signer = signer
 
     def opaque(self, event: ReasoningOpaque) -> None:
-        data = event.blob if event.vendor == self.vendor else seal("opaque", event.vendor, event.blob)
-        self.redacted(data, event.block)
+        own = event.vendor == self.signer and self.takes(event.blob)
+        self.redacted(event.blob if own else seal("opaque", event.vendor, event.blob), event.block)
+
+    def takes(self, _redacted: str) -> bool:
+        """Whether redacted reasoning of the signer's can be written as it is."""
+        return True
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 

@@ -16,25 +16,25 @@ from streamkit.messages import Extras, Part, Reasoning, RedactedReasoning, Text,
 class BlockParts:
     """The parts of one message as its blocks are read, each labelled by its place."""
 
-    def __init__(self, vendor: str) -> None:
+    def __init__(self, signer: str) -> None:
         self.parts: list[Part] = []
         self.last_text: Text | None = None
-        self._vendor = vendor
+        self._signer = signer
         self._calls = 0
         self._signature: Opaque | None = None  # of the next call
 
     def signature(self, blob: str | None) -> Opaque | None:
-        """The signature of a block of reasoning: this vendor's, or another's that was sealed."""
+        """The signature of a block of reasoning: the signer's, or another's that was sealed."""
         if not blob:
             return None
         sealed = unseal(blob)
-        return Opaque(self._vendor, blob) if sealed is None else Opaque(sealed.vendor, sealed.blob)
+        return Opaque(self._signer, blob) if sealed is None else Opaque(sealed.vendor, sealed.blob)
 
     def redacted(self, data: str, number: int, extras: Extras | None = None) -> None:
-        """A block that only a vendor can read: this one, or another whose text was sealed."""
+        """A block that only its vendor can read: the signer, or another whose text was sealed."""
         sealed = unseal(data)
         if sealed is None:
-            self.parts.append(RedactedReasoning(Opaque(self._vendor, data), extras, block=number))
+            self.parts.append(RedactedReasoning(Opaque(self._signer, data), extras, block=number))
             return
         opaque = Opaque(sealed.vendor, sealed.blob)
         if sealed.kind == "call":

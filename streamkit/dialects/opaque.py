@@ -24,6 +24,9 @@ KINDS = frozenset(get_args(Kind))
 MARK = b"streamkit"
 START = base64.b64encode(MARK).decode()
 
+#: What was sealed for Bedrock, when its signatures were not yet known to be Anthropic's, goes to either.
+BEDROCK, ANTHROPIC = "bedrock", "anthropic"
+
 
 @frozen
 class Sealed:
@@ -47,4 +50,4 @@ def unseal(text: str) -> Sealed | None:
         return None
     if mark != MARK.decode() or kind not in KINDS:
         return None
-    return Sealed(cast("Kind", kind), vendor, blob)
+    return Sealed(cast("Kind", kind), ANTHROPIC if vendor == BEDROCK else vendor, blob)

@@ -228,7 +228,7 @@ MESSAGES: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
     ),
     "reasoning": (
         [assistant(thought(signature="c2ln"), redacted("eHg="), {"text": "a"})],
-        [Turn("assistant", [Reasoning("h", signature=Opaque("bedrock", "c2ln")), RedactedReasoning(Opaque("bedrock", "eHg=")), Text("a")])],
+        [Turn("assistant", [Reasoning("h", signature=Opaque("anthropic", "c2ln")), RedactedReasoning(Opaque("anthropic", "eHg=")), Text("a")])],
     ),
     "reasoning that nobody signed": ([assistant(thought(), {"text": "a"})], [Turn("assistant", [Reasoning("h"), Text("a")])]),
     "citations": (
@@ -691,10 +691,10 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[
                 "assistant",
                 [
                     Reasoning("h"),
-                    Reasoning("i", signature=Opaque("anthropic", "S")),
-                    Reasoning("j", signature=Opaque("bedrock", "c2ln")),
+                    Reasoning("i", signature=Opaque("google", "S")),
+                    Reasoning("j", signature=Opaque("anthropic", "c2ln")),
                     RedactedReasoning(Opaque("openai", "O")),
-                    RedactedReasoning(Opaque("bedrock", "eHg=")),
+                    RedactedReasoning(Opaque("anthropic", "eHg=")),
                     Text("a", Opaque("google", "T")),
                     ToolCall(0, "tooluse_1", "look", '{"q":"x"}', signature=Opaque("google", "C")),
                 ],
@@ -940,7 +940,7 @@ def test_an_effort_gives_way_to_a_tool_that_must_be_called():
 
 
 @pytest.mark.parametrize(
-    ("signature", "thinks"), [(None, False), (Opaque("anthropic", "S"), False), (Opaque("bedrock", "c2ln"), True)]
+    ("signature", "thinks"), [(None, False), (Opaque("google", "S"), False), (Opaque("anthropic", "c2ln"), True)]
 )
 def test_a_budget_needs_what_claude_thought_before_the_calls(signature, thinks):
     turns = [Turn("user", [Text("a")]), Turn("assistant", [Reasoning("h", signature=signature), CALL]), ANSWER]
@@ -1066,7 +1066,7 @@ def test_the_official_client_sends_it(client, replay):
     answered = {"output": {"message": {"role": "assistant", "content": []}}, "stopReason": "end_turn"}
     counted = {"usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2}, "metrics": {"latencyMs": 1}}
     asked = Turn("user", [Text("see"), Media("image", "image/png", PNG), DOC])
-    thinking = [Reasoning("h", signature=Opaque("bedrock", "c2ln")), RedactedReasoning(Opaque("bedrock", "eHg="))]
+    thinking = [Reasoning("h", signature=Opaque("anthropic", "c2ln")), RedactedReasoning(Opaque("anthropic", "eHg="))]
     request = foreign(
         Turn("system", [Text("be")]), asked, Turn("assistant", [*thinking, Text("wait"), CALL]), ANSWER,
         tools=[LOOK], options=Options(5, thinking=Thinking(budget_tokens=2000)),

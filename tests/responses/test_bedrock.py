@@ -120,11 +120,11 @@ MESSAGES: dict[str, tuple[dict[str, Any], list[Any]]] = {
     ),
     "reasoning": (
         message(thought(signature="c2ln"), redacted("eHg="), text()),
-        [Reasoning("h", signature=Opaque("bedrock", "c2ln")), RedactedReasoning(Opaque("bedrock", "eHg=")), Text("a"), *beside()],
+        [Reasoning("h", signature=Opaque("anthropic", "c2ln")), RedactedReasoning(Opaque("anthropic", "eHg=")), Text("a"), *beside()],
     ),
     "reasoning that nobody signed": (message(thought(), text()), [Reasoning("h"), Text("a"), *beside()]),
     "reasoning that is not shown": (
-        message(thought("", signature="c2ln"), text()), [Reasoning("", signature=Opaque("bedrock", "c2ln")), Text("a"), *beside()],
+        message(thought("", signature="c2ln"), text()), [Reasoning("", signature=Opaque("anthropic", "c2ln")), Text("a"), *beside()],
     ),
     "what was sealed": (
         message(

@@ -97,6 +97,7 @@ class AnthropicBodyDecoder(AnthropicDecoder):
 
 class AnthropicResponseWriter(BlockResponseWriter):
     vendor = VENDOR
+    signer = VENDOR
     inexact_stops = INEXACT_STOPS
     blocks: BlockList
 

@@ -10,13 +10,12 @@ Source: dialects.md §6.1.
 from __future__ import annotations
 
 import re
-from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, Final
 
 from attrs import define
 
-from streamkit.dialects.bedrock.wire import VENDOR
+from streamkit.dialects.bedrock.wire import SIGNER, VENDOR, is_base64
 from streamkit.dialects.decoding import FrameDecoder, said
 from streamkit.dialects.opaque import unseal
 from streamkit.errors import TooManyBlocks
@@ -221,11 +220,11 @@ class ContentReader(FrameDecoder):
                 self.out.append(Aside(VENDOR, "metadata", f"reasoningContent.{name}", value))
 
     def _opaque(self, blob: str, block: Block, *, redacted: bool) -> None:
-        """A signature or redacted content: this vendor's, or another's that was sealed."""
+        """A signature or redacted content: Claude's, or another vendor's that was sealed."""
         sealed = unseal(blob)
         if sealed is None:
             kind = ReasoningOpaque if redacted else ReasoningSignature
-            self.out.append(kind(blob, VENDOR, 0, block.number))
+            self.out.append(kind(blob, SIGNER, 0, block.number))
         elif sealed.kind == "call":
             self._signature = Opaque(sealed.vendor, sealed.blob)
         elif sealed.kind == "opaque":
@@ -240,12 +239,3 @@ class ContentReader(FrameDecoder):
         """A frame of a block that only this vendor understands; the frames together are the block."""
         kind: AsideKind = "server_tool" if block.server else "unknown_event"
         self.out.append(Aside(VENDOR, kind, self.frame.event, document, block=block.number))
-
-
-def is_base64(text: str) -> bool:
-    """Whether a client can decode it."""
-    try:
-        b64decode(text, validate=True)
-    except ValueError:
-        return False
-    return True

@@ -29,11 +29,13 @@ from streamkit.dialects.bedrock.wire import (
     KEEP_ALIVE,
     METADATA,
     PADDING,
+    SIGNER,
     STREAM_EXCEPTIONS,
     UNKNOWN,
     VENDOR,
     count_usage_losses,
     encode_usage,
+    is_base64,
     stop_name,
 )
 from streamkit.dialects.block_encoding import BlockEncoder
@@ -63,6 +65,7 @@ def _is_union(value: Any) -> bool:
 
 class BedrockEncoder(BlockEncoder):
     vendor = VENDOR
+    signer = SIGNER
     text_delta = b'{"text":%b}'
     thinking_delta = b'{"reasoningContent":{"text":%b}}'
 
@@ -98,6 +101,9 @@ class BedrockEncoder(BlockEncoder):
         self._event(HEADERS["messageStart"], dumps(start))
 
     # -- blocks ----------------------------------------------------------------------------------------------------
+
+    def takes(self, redacted: str) -> bool:
+        return is_base64(redacted)  # clients decode it
 
     def redacted(self, data: str, number: int) -> None:
         block = self._blocks.add(("redacted", number), b"")

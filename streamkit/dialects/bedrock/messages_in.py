@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypeAlias, cast
 
 from streamkit.dialects.bedrock.asides import CONTENT, STREAMED, asides_of, is_server
-from streamkit.dialects.bedrock.wire import CACHE_SPANS, MEDIA_TYPES, VENDOR
+from streamkit.dialects.bedrock.wire import CACHE_SPANS, MEDIA_TYPES, SIGNER, VENDOR
 from streamkit.dialects.block_reading import BlockParts
 from streamkit.dialects.reading import Fields, base64_of, kind_of
 from streamkit.events import Aside
@@ -74,7 +74,7 @@ class BlockReader(BlockParts):
     """Content blocks to parts."""
 
     def __init__(self, place: Place) -> None:
-        super().__init__(VENDOR)
+        super().__init__(SIGNER)
         self._place = place
 
     def read(self, blocks: Iterable[Fields]) -> list[Part]:

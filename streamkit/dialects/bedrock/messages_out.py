@@ -7,8 +7,8 @@ want the user to speak first.
 
 Documents must have names, each its own, of few characters. Media at a URL are taken from S3 alone.
 
-Reasoning goes back as it came if it was signed here. Most models refuse any other, so it is left out, unless the request was
-read in this dialect and nobody signed it: its client knows the model.
+Reasoning goes back as it came if Claude signed it, here or elsewhere, and the model may be Claude. Most models refuse any
+other, so it is left out, unless the request was read in this dialect and nobody signed it: its client knows the model.
 
 Source: dialects.md §6.1, §7.3, §7.4; seeds.md S2; botocore's model of ``DocumentBlock``.
 """
@@ -25,7 +25,7 @@ from attrs import define, field
 
 from streamkit.dialects.base import Target
 from streamkit.dialects.bedrock.asides import BlockList
-from streamkit.dialects.bedrock.wire import CACHE_POINTS, FORMATS, SAME_TYPES, VENDOR
+from streamkit.dialects.bedrock.wire import CACHE_POINTS, FORMATS, SAME_TYPES, SIGNER, VENDOR, is_base64
 from streamkit.dialects.writing import RequestWriter, given, media_type_of, merged
 from streamkit.events import Aside
 from streamkit.messages import (
@@ -52,6 +52,10 @@ IN_RESULTS: Final = frozenset({"image", "document", "video"})
 #: What a document's name may not have, and how long it may be.
 UNFIT: Final = re.compile(r"[^A-Za-z0-9 ()\[\]-]+")
 NAME_CHARS: Final = 200
+#: What the id of a resource has that may be any model.
+NAMELESS: Final = re.compile(
+    r":(?:application-inference-profile|provisioned-model|default-prompt-router|prompt-router)/"
+)
 EXTENSION: Final = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 
 
@@ -79,6 +83,8 @@ class MessageWriter(RequestWriter):
     def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
         super().__init__(request, target, report)
         self._documents: set[str] = set()  #: names that are given
+        #: Whether the model takes what Claude signed: that of its own client, Claude, or one whose id does not say what it is.
+        self.signs = self.own or is_claude(request.model) or is_nameless(request.model)
 
     def conversation(self) -> tuple[list[Block], list[Message]]:
         """The system's blocks, and the messages."""
@@ -187,7 +193,7 @@ class MessageWriter(RequestWriter):
             case Reasoning():
                 return self._reasoning(part)
             case RedactedReasoning():
-                if part.opaque.vendor == VENDOR:
+                if part.opaque.vendor == SIGNER and self.signs and is_base64(part.opaque.blob):
                     return {"reasoningContent": {"redactedContent": part.opaque.blob}}
                 self.lose("reasoning_opaque", part.opaque.vendor)
                 return None
@@ -195,7 +201,7 @@ class MessageWriter(RequestWriter):
 
     def _reasoning(self, part: Reasoning) -> Block | None:
         vendor = part.signature.vendor if part.signature is not None else None
-        if vendor == VENDOR or (vendor is None and self.own):
+        if (vendor == SIGNER and self.signs) or (vendor is None and self.own):
             thought = given(text=part.text, signature=part.signature.blob if part.signature else None)
             return {"reasoningContent": {"reasoningText": merged(thought, self.extras(part.extras))}}
         if vendor is not None:
@@ -270,6 +276,16 @@ class MessageWriter(RequestWriter):
             fit = kept[: NAME_CHARS - len(ordinal)] + ordinal
         self._documents.add(fit)
         return fit
+
+
+def is_claude(model: str | None) -> bool:
+    """Whether an id says that the model is Anthropic's."""
+    return model is not None and ("anthropic" in model or "claude" in model)
+
+
+def is_nameless(model: str | None) -> bool:
+    """Whether an id does not say which model it stands for, as that of an application's inference profile."""
+    return model is None or NAMELESS.search(model) is not None
 
 
 def _is_result(part: Part) -> bool:

@@ -22,7 +22,7 @@ from attrs import evolve
 from streamkit.dialects.anthropic.thinking import ThinkingWriter
 from streamkit.dialects.anthropic.wire import EFFORTS, NEAREST_EFFORTS
 from streamkit.dialects.base import Target
-from streamkit.dialects.bedrock.messages_out import Block, Message, MessageWriter
+from streamkit.dialects.bedrock.messages_out import Block, Message, MessageWriter, is_claude
 from streamkit.dialects.bedrock.wire import CACHE_POINTS, SERVICE_TIERS
 from streamkit.dialects.writing import given, merged
 from streamkit.errors import BadRequest
@@ -210,11 +210,6 @@ class BedrockRequestWriter(ThinkingWriter, MessageWriter):
             return None
         kind = "auto" if choice.mode == "auto" else None
         return given(type=kind, disable_parallel_tool_use=not choice.parallel)
-
-
-def is_claude(model: str | None) -> bool:
-    """Whether an id says that the model is Anthropic's; that of an application's inference profile does not."""
-    return model is not None and ("anthropic" in model or "claude" in model)
 
 
 def _continues_unsigned(messages: Sequence[Message]) -> bool:

@@ -29,9 +29,11 @@ from streamkit.dialects.bedrock.wire import (
     EXTRA_FIELDS,
     INEXACT_STOPS,
     METADATA,
+    SIGNER,
     VENDOR,
     count_usage_losses,
     encode_usage,
+    is_base64,
     stop_name,
 )
 from streamkit.dialects.block_bodies import Block, BlockResponseWriter
@@ -143,6 +145,7 @@ class BedrockBodyDecoder(BedrockDecoder):
 
 class BedrockResponseWriter(BlockResponseWriter):
     vendor = VENDOR
+    signer = SIGNER
     inexact_stops = INEXACT_STOPS
     blocks: BlockList
 
@@ -194,6 +197,9 @@ class BedrockResponseWriter(BlockResponseWriter):
 
     def thinking(self, text: str, signature: str | None) -> Block:
         return {"reasoningContent": {"reasoningText": given(text=text, signature=signature)}}
+
+    def takes(self, redacted: str) -> bool:
+        return is_base64(redacted)  # clients decode it
 
     def redacted(self, data: str) -> Block:
         return {"reasoningContent": {"redactedContent": data}}

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any
 
+from streamkit.dialects.anthropic.wire import VENDOR as ANTHROPIC
 from streamkit.dialects.decoding import count_of
 from streamkit.events import ErrorType, StopReason, UsageReported
 from streamkit.messages import CacheMark
 from streamkit.report import StreamReport
 
 VENDOR = "bedrock"
+#: Whose signatures and redacted reasoning pass here: of Bedrock's models only Claude signs, and what it signed is taken by
+#: Anthropic's own servers, by Bedrock and by Vertex AI alike (Anthropic's documentation of extended thinking).
+SIGNER = ANTHROPIC
 #: The event type of InvokeModelWithResponseStream, which carries the model's own events.
 CHUNK = "chunk"
 #: The event types of ConverseStream.
@@ -218,3 +223,12 @@ FORMATS: Mapping[str, Mapping[str, str]] = {
     kind: {media_type: name for name, media_type in types.items()} for kind, types in MEDIA_TYPES.items()
 }
 SERVICE_TIERS = frozenset({"priority", "default", "flex", "reserved"})
+
+
+def is_base64(text: str) -> bool:
+    """Whether a client can decode it."""
+    try:
+        b64decode(text, validate=True)
+    except ValueError:
+        return False
+    return True

@@ -63,7 +63,7 @@ DEFAULTS: Final[Mapping[str, Any]] = {
 
 
 class ResponsesEncoder(BlockEncoder):
-    vendor = OPAQUE_VENDOR
+    signer = OPAQUE_VENDOR
     text_delta = thinking_delta = b"%b"
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
