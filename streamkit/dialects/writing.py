@@ -22,6 +22,7 @@ from attrs import evolve, fields
 from streamkit.dialects.base import Target
 from streamkit.dialects.choosing import feasible
 from streamkit.dialects.decoding import said
+from streamkit.dialects.efforts import effort_of
 from streamkit.dialects.encoding import wrapped_arguments, wrapped_input
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
@@ -34,6 +35,7 @@ from streamkit.messages import (
     Refusal,
     Request,
     Text,
+    Thinking,
     Tool,
     ToolCall,
     ToolResult,
@@ -131,6 +133,14 @@ class RequestWriter:
             else:
                 self.lose("parameter", name)
         return written
+
+    def lose_thinking(self, thinking: Thinking, *names: str) -> None:
+        """Count what is not written of how much to think. That it shall think at all is said by an effort."""
+        told = asked_effort(thinking) not in {None, "none"}
+        for name in names:
+            value = getattr(thinking, name)
+            if value is not None and not (name == "enabled" and value and told):
+                self.lose("parameter", f"thinking.{name}")
 
     # -- blank texts -----------------------------------------------------------------------------------------------
 
@@ -267,6 +277,13 @@ def has_words(part: Part) -> bool:
 def is_blank(part: Part) -> TypeGuard[Text | Refusal]:
     """Whether a part is a text of nothing but white space, if anything, that nobody signed."""
     return isinstance(part, Text | Refusal) and not part.text.strip() and getattr(part, "signature", None) is None
+
+
+def asked_effort(thinking: Thinking | None) -> str | None:
+    """The effort that was asked for, by the budget if it was said in tokens; None where nobody asked, or for no thinking."""
+    if thinking is None or thinking.effort is not None:
+        return None if thinking is None else thinking.effort
+    return None if thinking.enabled is False else effort_of(thinking.budget_tokens)
 
 
 def merged(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:

@@ -42,6 +42,8 @@ from tests.requests.sdk_types import faults
 
 PNG, PDF = "iVBORw0KGgo=", "JVBERi0="
 CLAUDE = "us.anthropic.claude-opus-4-8-v1:0"
+#: One that takes a budget of thinking and nothing else.
+OLDER = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 POINT = {"cachePoint": {"type": "default"}}
 HOUR = {"cachePoint": {"type": "default", "ttl": "1h"}}
@@ -768,16 +770,16 @@ OPTIONS: dict[str, tuple[str, Options, dict[str, Any], list[str]]] = {
     "no effort": (CLAUDE, Options(thinking=Thinking("none")), {"additionalModelRequestFields": {"thinking": {"type": "disabled"}}}, []),
     "no effort of another model": ("m", Options(thinking=Thinking("none")), {}, ["thinking.effort"]),
     "a budget": (
-        CLAUDE, Options(thinking=Thinking(budget_tokens=2000, summary="auto")),
+        OLDER, Options(thinking=Thinking(budget_tokens=2000, summary="auto")),
         {"additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 2000, "display": "summarized"}}}, [],
     ),
     "a budget that is too small": (
-        CLAUDE, Options(thinking=Thinking(budget_tokens=5)),
+        OLDER, Options(thinking=Thinking(budget_tokens=5)),
         {"additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 1024}}}, ["thinking.budget_tokens"],
     ),
     "a budget of another model": (
-        "m", Options(thinking=Thinking(budget_tokens=5, enabled=True, summary="none")), {},
-        ["thinking.budget_tokens", "thinking.enabled", "thinking.summary"],
+        "m", Options(thinking=Thinking(budget_tokens=5, enabled=True, summary="none")), {"outputConfig": {"effort": "low"}},
+        ["thinking.budget_tokens", "thinking.summary"],
     ),
     "a summary alone": (CLAUDE, Options(thinking=Thinking(summary="auto")), {}, ["thinking.summary"]),
     "a longer summary": (
@@ -922,7 +924,7 @@ def test_a_tool_that_must_be_called_must_be_there():
 
 def test_a_tool_that_must_be_called_while_claude_thinks_is_refused_or_imitated():
     options = Options(thinking=Thinking(budget_tokens=2000))
-    request = foreign(tools=[LOOK], tool_choice=ToolChoice("required"), options=options)
+    request = foreign(model=OLDER, tools=[LOOK], tool_choice=ToolChoice("required"), options=options)
     with pytest.raises(BadRequest, match="while thinking") as bad:
         write(request)
     assert bad.value.path == "tool_choice"
@@ -944,7 +946,9 @@ def test_an_effort_gives_way_to_a_tool_that_must_be_called():
 )
 def test_a_budget_needs_what_claude_thought_before_the_calls(signature, thinks):
     turns = [Turn("user", [Text("a")]), Turn("assistant", [Reasoning("h", signature=signature), CALL]), ANSWER]
-    written, report = write(foreign(*turns, tools=[LOOK], options=Options(thinking=Thinking(budget_tokens=2000))))
+    written, report = write(
+        foreign(*turns, model=OLDER, tools=[LOOK], options=Options(thinking=Thinking(budget_tokens=2000)))
+    )
     assert ("additionalModelRequestFields" in written) == thinks
     assert (("parameter", "thinking") in report.lost) == (not thinks)
 

@@ -552,7 +552,7 @@ def test_strictness_is_said_of_all_tools(strict, written):
     [
         (Thinking(), None),
         (Thinking("none"), {"type": "disabled"}),
-        (Thinking("low"), {"type": "enabled"}),
+        (Thinking("low"), {"type": "enabled", "token_budget": 1024}),
         (Thinking(enabled=False, budget_tokens=5), {"type": "disabled"}),
         (Thinking(budget_tokens=5), {"type": "enabled", "token_budget": 5}),
         (Thinking(budget_tokens=0), {"type": "disabled"}),

@@ -618,7 +618,7 @@ def test_members_of_another_dialect():
         top_k=4,
         random_seed=3,
         stop=["x"],
-        reasoning_effort="high",
+        reasoning_effort="low",
         response_format={"type": "json_schema", "json_schema": {"name": "response", "schema": SCHEMA}},
         stream=True,
     )

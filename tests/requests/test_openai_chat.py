@@ -911,10 +911,9 @@ def test_members_of_another_dialect():
         stream=True,
         stream_options={"include_usage": True},
     )
-    assert lost(report) == {"cache_mark": 1, "tool_definition": 1, "parameter": 6}
+    assert lost(report) == {"cache_mark": 1, "tool_definition": 1, "parameter": 5}
     assert [what for kind, what in report.lost if kind == "parameter"] == [
         "thinking.budget_tokens",
-        "thinking.enabled",
         "thinking.summary",
         "top_k",
         "metadata",
@@ -1000,8 +999,8 @@ def test_openrouter_has_the_signature_of_a_call_among_the_details():
 
 def test_openrouter_takes_a_budget_of_thinking():
     written, report = write(foreign(options=Options(thinking=Thinking("low", 9, True, "concise"))), "openrouter")
-    assert written["reasoning"] == {"effort": "low", "max_tokens": 9, "enabled": True, "exclude": False}
-    assert report.lost == [("parameter", "thinking.summary")]
+    assert written["reasoning"] == {"max_tokens": 9, "enabled": True, "exclude": False}
+    assert report.lost == [("parameter", "thinking.summary"), ("parameter", "thinking.effort")]
 
 
 def test_a_mark_is_for_providers_that_take_it():

@@ -19,8 +19,6 @@ from attrs import evolve
 from streamkit.dialects.anthropic.messages_out import Block, Message, MessageWriter, plain
 from streamkit.dialects.anthropic.thinking import ThinkingWriter
 from streamkit.dialects.anthropic.wire import (
-    EFFORTS,
-    NEAREST_EFFORTS,
     SERVICE_TIERS,
     WITHOUT_SAMPLING,
 )
@@ -107,13 +105,7 @@ class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
     # -- output ----------------------------------------------------------------------------------------------------
 
     def _output_config(self, thinking: Thinking | None, output: OutputFormat | None) -> dict[str, Any] | None:
-        effort = thinking.effort if thinking is not None else None
-        if effort is not None and effort not in EFFORTS and not self.own:
-            nearest = NEAREST_EFFORTS.get(effort)
-            if effort != "none":
-                self.lose("parameter", "thinking.effort")
-            effort = nearest
-        return given(effort=effort, format=self._format(output)) or None
+        return given(effort=self.effort(thinking), format=self._format(output)) or None
 
     def _format(self, output: OutputFormat | None) -> dict[str, Any] | None:
         if output is None or output.kind == "text":

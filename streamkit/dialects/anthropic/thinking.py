@@ -1,9 +1,11 @@
-"""How Claude is told to think: the member ``thinking``, which Bedrock passes on to the same model.
+"""How Claude is told to think: the member ``thinking``, which Bedrock passes on to the same model, and the effort beside it.
 
 An effort alone asks this server for effort only, while in other dialects it asks the model to think: then ``adaptive`` is
-written with it.
+written with it. Claude takes that since 4.6, and a budget up to 4.6: the version in the model's name says which, and an effort
+becomes a budget for an older one, a budget an effort for a newer one. A model without a version in its name gets what was
+asked for. From 5.5 on it always thinks.
 
-Source: dialects.md §3.2, §7.4.
+Source: dialects.md §3.2, §7.4; AWS and Anthropic, "Adaptive thinking", "Extended thinking".
 """
 
 from __future__ import annotations
@@ -13,17 +15,31 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from streamkit.dialects.anthropic.wire import DISPLAYS, LEAST_BUDGET
+from streamkit.dialects.anthropic.wire import DISPLAYS, EFFORTS, LEAST_BUDGET
+from streamkit.dialects.base import Target
+from streamkit.dialects.efforts import BUDGETS, below, budget_of, claude_version, effort_of, nearest
 from streamkit.dialects.writing import RequestWriter, given
 from streamkit.errors import BadRequest
-from streamkit.messages import Thinking, ToolChoice
+from streamkit.messages import Request, Thinking, ToolChoice
+from streamkit.report import StreamReport
 
 #: What asks for thinking, with which a tool can't be forced.
 THINKS: Final = frozenset({"enabled", "adaptive"})
 SHOWN: Final[Mapping[str, str]] = {ours: word for word, ours in DISPLAYS.items()}
+#: The first versions of Claude that think, that take ``adaptive``, that take nothing else, and that always think.
+FIRST_THINKING, FIRST_ADAPTIVE, ONLY_ADAPTIVE, ALWAYS = (3, 7), (4, 6), (4, 7), (5, 5)
+#: Families that were like the newest from their first version on.
+NEWEST_FAMILIES: Final = ("fable", "mythos")
+#: For a model whose name has no version: it takes all of it.
+UNKNOWN: Final = FIRST_ADAPTIVE
 
 
 class ThinkingWriter(RequestWriter):
+    def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
+        super().__init__(request, target, report)
+        newest = any(family in (request.model or "") for family in NEWEST_FAMILIES)
+        self._version = ALWAYS if newest else claude_version(request.model) or UNKNOWN
+
     def thinking(
         self, thinking: Thinking | None, choice: ToolChoice | None, *, unsigned: bool
     ) -> dict[str, Any] | None:
@@ -33,31 +49,65 @@ class ThinkingWriter(RequestWriter):
         """
         if thinking is None:
             return None
-        enabled = thinking.enabled
-        if not self.own and enabled is None and thinking.budget_tokens is None and thinking.effort is not None:
+        enabled, budget = thinking.enabled, thinking.budget_tokens
+        if not self.own and enabled is None and budget is None and thinking.effort is not None:
             forced = choice is not None and choice.mode == "required"
             if forced and thinking.effort != "none":
                 self.lose("parameter", "thinking")  # the effort is written, and the tool is what was asked for
                 return None
             enabled = thinking.effort != "none"
         if enabled is False or (thinking.effort == "none" and not self.own):
-            return {"type": "disabled"}
-        if thinking.budget_tokens is not None:
-            return self._budget(thinking, thinking.budget_tokens, unsigned=unsigned)
-        if enabled is None:
+            return self._disabled()
+        if budget is None and enabled is None:
             if thinking.summary is not None:
                 self.lose("parameter", "thinking.summary")
             return None
-        return given(type="adaptive", display=self._display(thinking.summary))
-
-    def _budget(self, thinking: Thinking, budget: int, *, unsigned: bool) -> dict[str, Any] | None:
-        if not self.own and unsigned:
+        if not self.own and self._version < FIRST_THINKING:
             self.lose("parameter", "thinking")
             return None
-        if not self.own and budget < LEAST_BUDGET:
+        if not self.own and budget is not None and self._version >= ONLY_ADAPTIVE:
             self.lose("parameter", "thinking.budget_tokens")
-            budget = LEAST_BUDGET
+            budget = None
+        elif not self.own and budget is None and self._version < FIRST_ADAPTIVE:
+            self.lose("parameter", "thinking.effort" if thinking.effort else "thinking.enabled")
+            budget = budget_of(thinking.effort) or BUDGETS["medium"]
+        if budget is not None:
+            return self._budget(thinking, budget, unsigned=unsigned)
+        return given(type="adaptive", display=self._display(thinking.summary))
+
+    def _disabled(self) -> dict[str, Any] | None:
+        if not self.own and self._version >= ALWAYS:
+            self.lose("parameter", "thinking.enabled")
+            return None
+        return {"type": "disabled"}
+
+    def _budget(self, thinking: Thinking, budget: int, *, unsigned: bool) -> dict[str, Any] | None:
+        """A budget, which must stay below the bound of the answer (§3.2)."""
+        if not self.own:
+            fits = None if unsigned else below(max(budget, LEAST_BUDGET), self.request.options.max_tokens, LEAST_BUDGET)
+            if fits is None:
+                self.lose("parameter", "thinking")
+                return None
+            if fits != budget and thinking.budget_tokens is not None:
+                self.lose("parameter", "thinking.budget_tokens")
+            budget = fits
         return given(type="enabled", budget_tokens=budget, display=self._display(thinking.summary))
+
+    def effort(self, thinking: Thinking | None) -> str | None:
+        """The effort, in a word that the server knows; None where it takes none, or where none was asked for."""
+        if thinking is None:
+            return None
+        if self.own:
+            return thinking.effort
+        effort = thinking.effort
+        if self._version < FIRST_ADAPTIVE or effort == "none":
+            return None
+        if effort is None and self._version >= ONLY_ADAPTIVE and thinking.enabled is not False:
+            return effort_of(thinking.budget_tokens)
+        if effort is not None and effort not in EFFORTS:
+            self.lose("parameter", "thinking.effort")
+            return nearest(effort, EFFORTS)
+        return effort
 
     def _display(self, summary: str | None) -> str | None:
         if summary in {"concise", "detailed"}:

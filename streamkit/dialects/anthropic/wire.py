@@ -134,9 +134,8 @@ CACHE_CONTROLS: Mapping[CacheMark, Mapping[str, str]] = {
 }
 #: Of images in base64.
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-#: Of ``output_config``, and what of others comes nearest.
+#: Of ``output_config``.
 EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
-NEAREST_EFFORTS: Mapping[str, str] = {"minimal": "low"}
 #: Whether thinking is shown, and our words for it.
 DISPLAYS: Mapping[str, str] = {"summarized": "auto", "omitted": "none"}
 SERVICE_TIERS = frozenset({"auto", "standard_only"})

@@ -20,11 +20,12 @@ import orjson
 from attrs import evolve
 
 from streamkit.dialects.anthropic.thinking import ThinkingWriter
-from streamkit.dialects.anthropic.wire import EFFORTS, NEAREST_EFFORTS
+from streamkit.dialects.anthropic.wire import EFFORTS
 from streamkit.dialects.base import Target
 from streamkit.dialects.bedrock.messages_out import Block, Message, MessageWriter, is_claude
 from streamkit.dialects.bedrock.wire import CACHE_POINTS, SERVICE_TIERS
-from streamkit.dialects.writing import given, merged
+from streamkit.dialects.efforts import nearest
+from streamkit.dialects.writing import asked_effort, given, merged
 from streamkit.errors import BadRequest
 from streamkit.messages import OutputFormat, Request, Thinking, Tool, ToolCall, ToolChoice
 from streamkit.report import StreamReport
@@ -114,18 +115,20 @@ class BedrockRequestWriter(ThinkingWriter, MessageWriter):
     ) -> dict[str, Any] | None:
         if self.claude or thinking is None:
             return self.thinking(thinking, choice, unsigned=_continues_unsigned(messages))
-        for name in ("budget_tokens", "enabled", "summary"):
-            if getattr(thinking, name) is not None:
-                self.lose("parameter", f"thinking.{name}")
+        self.lose_thinking(thinking, "budget_tokens", "enabled", "summary")
         return None
 
     def _output_config(self, thinking: Thinking | None, output: OutputFormat | None) -> dict[str, Any]:
-        effort = thinking.effort if thinking is not None else None
-        if effort is not None and effort not in EFFORTS and not self.own:
-            if effort != "none" or not self.claude:
-                self.lose("parameter", "thinking.effort")
-            effort = NEAREST_EFFORTS.get(effort)
+        effort = self.effort(thinking) if self.claude else self._others_effort(thinking)
         return given(effort=effort, textFormat=self._format_of(output))
+
+    def _others_effort(self, thinking: Thinking | None) -> str | None:
+        """The effort for a model that is not Claude."""
+        effort = asked_effort(thinking)
+        if effort is None or effort in EFFORTS:
+            return effort
+        self.lose("parameter", "thinking.effort")
+        return nearest(effort, EFFORTS)
 
     def _format_of(self, output: OutputFormat | None) -> dict[str, Any] | None:
         if output is None or output.kind == "text":

@@ -15,6 +15,7 @@ from typing import Any, Final
 from streamkit.dialects.base import Target
 from streamkit.dialects.cohere.messages_out import MessageWriter
 from streamkit.dialects.cohere.wire import OPTIONS, RANGES
+from streamkit.dialects.efforts import below, budget_of
 from streamkit.dialects.writing import given, merged
 from streamkit.errors import BadRequest
 from streamkit.messages import OutputFormat, Request, Thinking, Tool, ToolChoice
@@ -71,6 +72,8 @@ class CohereRequestWriter(MessageWriter):
         if budget is not None and budget <= 0 and not self.own:  # none, or as the model likes (Gemini)
             enabled = budget < 0 if enabled is None else enabled
             budget = None
+        if budget is None and enabled is not False:  # an effort has no other form here
+            budget = below(budget_of(thinking.effort) or 0, self.request.options.max_tokens) or None
         if enabled is None:
             if thinking.effort is None and budget is None:
                 return None

@@ -12,10 +12,22 @@ from __future__ import annotations
 from typing import Any, Final
 
 from streamkit.dialects.base import Target
+from streamkit.dialects.efforts import budget_of, gemini_version, nearest
 from streamkit.dialects.gemini.messages_out import MessageWriter
 from streamkit.dialects.gemini.request_in import DYNAMIC
 from streamkit.dialects.gemini.schemas import SchemaCutter, json_schema
-from streamkit.dialects.gemini.wire import JSON, LEVELS, MODES, NEAREST_LEVEL, OPTIONS, PLAIN, SERVICE_TIERS, VALIDATED
+from streamkit.dialects.gemini.wire import (
+    BUDGET_BOUNDS,
+    FIRST_WITH_LEVELS,
+    JSON,
+    LEVELS,
+    MODES,
+    NEAREST_LEVEL,
+    OPTIONS,
+    PLAIN,
+    SERVICE_TIERS,
+    VALIDATED,
+)
 from streamkit.dialects.writing import given, merged
 from streamkit.errors import BadRequest
 from streamkit.messages import Extras, OutputFormat, Request, Thinking, Tool, ToolChoice
@@ -69,26 +81,50 @@ class GeminiRequestWriter(MessageWriter):
     def _thinking(self, thinking: Thinking | None) -> dict[str, Any]:
         if thinking is None:
             return {}
-        level, budget = self._level(thinking.effort), thinking.budget_tokens
-        if thinking.effort == "none" or (thinking.enabled is False and level is None):
-            budget = 0
+        level, budget = thinking.effort, thinking.budget_tokens
+        if level == "none" or (thinking.enabled is False and level is None):
+            level, budget = None, 0
         elif thinking.enabled and level is None and budget is None:
             budget = DYNAMIC
         elif level is not None and budget is not None and not self.own:  # one of them may be given
             self.lose("parameter", "thinking.budget_tokens")
             budget = None
+        if not self.own:
+            level, budget = self._for_model(level, budget)
         if thinking.summary not in {None, "none", "auto"}:
             self.lose("parameter", "thinking.summary")
         shown = None if thinking.summary is None else thinking.summary != "none"
-        return given(thinkingLevel=level, thinkingBudget=budget, includeThoughts=shown)
+        return given(
+            thinkingLevel=None if level is None else self._level(level), thinkingBudget=budget, includeThoughts=shown
+        )
 
-    def _level(self, effort: str | None) -> str | None:
-        if effort is None or effort == "none":
-            return None
-        if effort not in LEVELS:
+    def _level(self, effort: str) -> str:
+        if effort in LEVELS:
+            return effort.upper()
+        self.lose("parameter", "thinking.effort")
+        return (nearest(effort, LEVELS) or NEAREST_LEVEL).upper()
+
+    def _for_model(self, level: str | None, budget: int | None) -> tuple[str | None, int | None]:
+        """The two as the model takes them: budgets within its bounds up to 2.5, levels from 3 on, which is never without."""
+        model = self.request.model or ""
+        version = gemini_version(model)
+        if version is None:
+            return level, budget
+        if version >= FIRST_WITH_LEVELS:
+            if budget != 0:
+                return level, budget
+            self.lose("parameter", "thinking.enabled")
+            return ("minimal" if "flash" in model else "low"), None
+        if level is not None:
             self.lose("parameter", "thinking.effort")
-            effort = NEAREST_LEVEL
-        return effort.upper()
+            level, budget = None, budget_of(level)
+        bounds = next((bounds for name, bounds in BUDGET_BOUNDS.items() if name in model), None)
+        if bounds is None or budget is None or budget == DYNAMIC or (budget == 0 and bounds.can_be_none):
+            return level, budget
+        fits = min(max(budget, bounds.least), bounds.most)
+        if fits != budget:
+            self.lose("parameter", "thinking.budget_tokens")
+        return level, fits
 
     def _output(self, output: OutputFormat | None) -> dict[str, Any]:
         if output is None:

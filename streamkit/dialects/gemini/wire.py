@@ -6,7 +6,7 @@ import base64
 import binascii
 import re
 from collections.abc import Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from streamkit.dialects.decoding import count_of
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
@@ -100,6 +100,24 @@ OPTIONS: Mapping[str, str] = {
 #: ``thinkingLevel``, and the nearest for an effort that is none of them.
 LEVELS: frozenset[str] = frozenset({"minimal", "low", "medium", "high", "xhigh"})
 NEAREST_LEVEL = "xhigh"
+#: The first version that takes a level; those before take ``thinkingBudget`` alone.
+FIRST_WITH_LEVELS = (3, 0)
+
+
+class Bounds(NamedTuple):
+    """How many tokens a model may be told to think."""
+
+    least: int
+    most: int
+    can_be_none: bool = True
+
+
+#: By what the model's name has; the first that fits (ai.google.dev, "Gemini thinking").
+BUDGET_BOUNDS: Mapping[str, Bounds] = {
+    "2.5-pro": Bounds(128, 32768, can_be_none=False),
+    "2.5-flash-lite": Bounds(512, 24576),
+    "2.5-flash": Bounds(1, 24576),
+}
 SERVICE_TIERS: Mapping[str, str] = {
     "default": "standard",
     "standard": "standard",

@@ -17,7 +17,7 @@ from streamkit.dialects.base import Target
 from streamkit.dialects.mistral.messages_out import MistralMessageWriter
 from streamkit.dialects.mistral.wire import OPTIONS, SERVICE_TIERS
 from streamkit.dialects.openai_chat.request_out import BESIDE, ChatRequestWriter
-from streamkit.dialects.writing import given
+from streamkit.dialects.writing import asked_effort, given
 from streamkit.messages import Request, Thinking, Tool, ToolChoice
 from streamkit.report import StreamReport
 
@@ -58,8 +58,8 @@ class MistralRequestWriter(MistralMessageWriter, ChatRequestWriter):
         """How much to think; whether to think at all is ``high`` or ``none``."""
         if thinking is None:
             return {}
-        self.unwritten(thinking, "budget_tokens", "summary")
-        effort = thinking.effort
+        self.lose_thinking(thinking, "budget_tokens", "summary")
+        effort = asked_effort(thinking)
         if effort is None and thinking.enabled is not None:
             effort = "high" if thinking.enabled else "none"
         return given(reasoning_effort=effort)

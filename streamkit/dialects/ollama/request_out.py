@@ -14,9 +14,10 @@ from typing import Any, Final
 
 from streamkit.dialects.base import Target
 from streamkit.dialects.decoding import DEPTH
+from streamkit.dialects.efforts import nearest
 from streamkit.dialects.ollama.messages_out import MessageWriter
 from streamkit.dialects.ollama.tools import TOOLS
-from streamkit.dialects.ollama.wire import NEAREST_LEVELS, OPTIONS, THINK_LEVELS
+from streamkit.dialects.ollama.wire import OPTIONS, THINK_LEVELS
 from streamkit.dialects.writing import given, merged
 from streamkit.errors import BadRequest
 from streamkit.messages import OutputFormat, Request, Thinking, Tool
@@ -56,9 +57,7 @@ class OllamaRequestWriter(MessageWriter):
     def think(self, thinking: Thinking | None) -> bool | str | None:
         if thinking is None:
             return None
-        for name in ("budget_tokens", "summary"):
-            if getattr(thinking, name) is not None:
-                self.lose("parameter", f"thinking.{name}")
+        self.lose_thinking(thinking, "budget_tokens", "summary")
         effort = thinking.effort
         if effort == "none" or thinking.enabled is False:
             return False
@@ -66,7 +65,7 @@ class OllamaRequestWriter(MessageWriter):
             return True if thinking.enabled or thinking.budget_tokens is not None else None
         if effort not in THINK_LEVELS:
             self.lose("parameter", "thinking.effort")
-        return effort if effort in THINK_LEVELS else NEAREST_LEVELS.get(effort, True)
+        return nearest(effort, THINK_LEVELS) or True
 
     def output(self, output: OutputFormat | None) -> Any:
         """``json`` or a schema, which Ollama always holds the model to."""

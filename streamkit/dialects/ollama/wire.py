@@ -16,9 +16,8 @@ STOP_REASONS: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "l
 EXACT_REASONS = frozenset({"stop", "length", "tool_calls"})
 NATIVE_REASONS = frozenset({"stop", "length", "load", "unload"})
 ERROR_TYPES: Mapping[str, ErrorType] = {}
-#: Levels of ``think``, which may also be true or false; and those that come nearest to others'.
+#: Levels of ``think``, which may also be true or false.
 THINK_LEVELS = ("low", "medium", "high", "max")
-NEAREST_LEVELS: Mapping[str, str] = {"minimal": "low", "xhigh": "high"}
 #: Members of a request's ``options`` by our names.
 OPTIONS: Mapping[str, str] = {
     "max_tokens": "num_predict",

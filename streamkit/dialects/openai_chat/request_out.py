@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from streamkit.dialects.base import Target
 from streamkit.dialects.openai_chat.messages_out import MessageWriter
 from streamkit.dialects.openai_chat.wire import OPTIONS
-from streamkit.dialects.writing import given, merged
+from streamkit.dialects.writing import asked_effort, given, merged
 from streamkit.messages import OutputFormat, Request, Thinking, Tool, ToolChoice
 from streamkit.report import StreamReport
 
@@ -79,24 +79,23 @@ class ChatRequestWriter(MessageWriter):
         if self.as_it_came and thinking.native is not None:
             field = thinking.native
         if field == "reasoning_effort":
-            self.unwritten(thinking, "budget_tokens", "enabled", "summary")
-            return given(reasoning_effort=thinking.effort)
+            self.lose_thinking(thinking, "budget_tokens", "enabled", "summary")
+            return given(reasoning_effort=asked_effort(thinking))
         if thinking.summary not in {None, "none", "auto"}:
-            self.unwritten(thinking, "summary")
+            self.lose_thinking(thinking, "summary")
         exclude = None if thinking.summary is None else thinking.summary == "none"
+        effort = thinking.effort
+        if effort is not None and thinking.budget_tokens is not None and not self.own:  # one of them may be given
+            self.lose_thinking(thinking, "effort")
+            effort = None
         return {
             field: given(
-                effort=thinking.effort,
+                effort=effort,
                 max_tokens=thinking.budget_tokens,
                 enabled=thinking.enabled,
                 exclude=exclude,
             )
         }
-
-    def unwritten(self, thinking: Thinking, *names: str) -> None:
-        for name in names:
-            if getattr(thinking, name) is not None:
-                self.lose("parameter", f"thinking.{name}")
 
     def output(self, output: OutputFormat | None) -> dict[str, Any] | None:
         if output is None:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from streamkit.dialects.base import Target
 from streamkit.dialects.openai_responses.messages_out import MessageWriter
 from streamkit.dialects.openai_responses.wire import LEAST_TOKENS, LOGPROBS, OPTIONS, SERVICE_TIERS
-from streamkit.dialects.writing import given, merged
+from streamkit.dialects.writing import asked_effort, given, merged
 from streamkit.errors import BadRequest
 from streamkit.messages import Namespace, OutputFormat, Request, Thinking, Tool, ToolChoice
 from streamkit.report import StreamReport
@@ -69,11 +69,9 @@ class RequestBodyWriter(MessageWriter):
     def _thinking(self, thinking: Thinking | None) -> dict[str, Any] | None:
         if thinking is None:
             return None
-        for name in "budget_tokens", "enabled":
-            if getattr(thinking, name) is not None:
-                self.lose("parameter", f"thinking.{name}")
+        self.lose_thinking(thinking, "budget_tokens", "enabled")
         summary = None if thinking.summary == "none" else thinking.summary
-        return given(effort=thinking.effort, summary=summary) or None
+        return given(effort=asked_effort(thinking), summary=summary) or None
 
     def _text(self, output: OutputFormat | None) -> dict[str, Any] | None:
         if output is None:

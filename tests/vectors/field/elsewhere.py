@@ -175,7 +175,7 @@ CASES = (
     ),
     Elsewhere(
         number=201, refs="router-for-me/CLIProxyAPI#364; badrisnarayanan/antigravity-claude-proxy#27; Claude Code 2.1",
-        cause="Claude Code's WebSearch forces `web_search` on a model that has none, which then invents the results",
+        cause="a `web_search` that Claude Code forces on a model that has none, which then invents the results",
         does="A request that demands such a tool goes to an upstream that has it, or is a 400 that names the tool and the dialect.",
         covered_by="tests/gateway/test_tools.py::test_a_search_that_an_upstream_has_no_word_for_is_asked_of_the_next",
     ),
@@ -190,6 +190,24 @@ CASES = (
         cause="a history that begins with the assistant, for a server that wants the user to speak first (Bedrock, Gemini)",
         does="A short turn of the user is put in front and counted (`turn_added`), or the request is refused, as `assistant_first` says.",
         covered_by="tests/requests/test_blank_texts.py::test_before_an_assistant_who_speaks_first_a_turn_of_the_user_is_put_and_counted",
+    ),
+    Elsewhere(
+        number=209, refs="pydantic-ai; a route whose upstreams are Anthropic's API, Bedrock and Vertex AI",
+        cause="signatures of Claude's from one platform are kept from the others, or taken for another vendor's",
+        does="Signatures and redacted thinking of Bedrock are Anthropic's: they pass between both as they are, streamed, whole and in history.",
+        covered_by="tests/dialects/test_claude_signatures.py::test_a_history_has_them_as_they_are",
+    ),
+    Elsewhere(
+        number=210, refs="pensarai/apex#890; askalf/dario#273; docker/docker-agent#3362; vellum-assistant#37276; aelix-ai#258; RooCodeInc/Roo-Code#11732",
+        cause="an effort for a model that takes budgets of tokens, a budget for one that takes efforts, or one beyond what it takes",
+        does="One table between both for all dialects; Claude's and Gemini's version says which it takes. What is not exact is a counted loss.",
+        covered_by="tests/requests/test_thinking.py::test_what_a_model_is_told",
+    ),
+    Elsewhere(
+        number=211, refs="CLIProxyAPI; Anthropic's extended thinking",
+        cause="a budget of thinking that is not below the bound of the answer",
+        does="Half of the bound is written instead, or no thinking where the least budget does not fit; both are counted.",
+        covered_by="tests/requests/test_thinking.py::test_a_budget_stays_below_the_bound_of_the_answer",
     ),
     Elsewhere(
         number=237, refs="BerriAI/litellm#8450; nguyenphutrong/quotio#460; headroomlabs-ai/headroom#2026; TheR1D/shell_gpt#741; @ai-sdk/mistral",
