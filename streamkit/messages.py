@@ -148,6 +148,19 @@ class Namespace:
 
 
 @define
+class WebSearch:
+    """What a search of the web may do that the provider runs itself."""
+
+    max_uses: int | None = None
+    allowed_domains: tuple[str, ...] = ()
+    blocked_domains: tuple[str, ...] = ()
+    location: Mapping[str, str] | None = None  #: of the user, approximately: city, region, country, timezone
+    context: str | None = None  #: how much of what is found the model reads: low, medium, high
+    stored_only: bool = False  #: it looks at nothing but what the provider has stored
+    extras: Extras | None = None
+
+
+@define
 class Tool:
     """A definition. ``parameters`` is the JSON schema as it came; None where none was given.
 
@@ -164,6 +177,7 @@ class Tool:
     cache: CacheMark | None = None
     extras: Extras | None = None
     raw: Extras | None = None  #: all of it, for a tool that the provider runs itself (kind ``server``)
+    search: WebSearch | None = field(default=None, eq=False)  #: what ``raw`` says, where it is a search of the web
     namespace: Namespace | None = None  #: the group that it came in
     qualified: QualifiedName | None = None  #: how the client knows it there
     loaded: bool = False  #: an item of the conversation brought it, which its own dialect repeats

@@ -40,6 +40,7 @@ from streamkit.messages import (
     ToolCall,
     ToolResult,
     Turn,
+    WebSearch,
 )
 from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments
@@ -76,6 +77,8 @@ class RequestWriter:
     #: Ids of calls and names of tools that the dialect takes; None: any.
     ids: ClassVar[re.Pattern[str] | None] = None
     names: ClassVar[re.Pattern[str] | None] = None
+    #: Options of a search of the web that the dialect has a place for; None: its provider runs none.
+    search_options: ClassVar[frozenset[str] | None] = None
 
     def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
         self.target = target
@@ -84,6 +87,7 @@ class RequestWriter:
         self.own = request.dialect == self.dialect
         self._rewritten: set[tuple[str, str]] = set()
         self.request = request
+        self.search: Tool | None = None  #: another dialect's search of the web that is defined here
         if not self.own:
             self.request = self._carried(request)
 
@@ -91,6 +95,7 @@ class RequestWriter:
         """A request of another dialect without what is written nowhere. Raises BadRequest for what it can't do without."""
         for name in dict.fromkeys(tool.namespace.name for tool in request.tools if tool.namespace is not None):
             self.lose("tool_namespace", name)
+        self.search = next(filter(self.can_search, request.tools), None)
         turns = [turn for each in request.turns for turn in self._without_blanks(each)]
         choice = feasible(request.tool_choice, request.tools, self.defines, self.dialect, self.report)
         return evolve(request, turns=turns, tool_choice=choice)
@@ -254,15 +259,34 @@ class RequestWriter:
         return {**schema, "properties": {}}
 
     def defines(self, tool: Tool) -> bool:
-        """Whether a tool has a definition here: all have but those that another dialect's provider runs itself."""
-        return self.own or tool.kind != "server"
+        """Whether a tool has a definition here: of those that another dialect's provider runs, a search of the web may."""
+        return self.own or tool.kind != "server" or tool is self.search
 
     def hosted(self, tool: Tool) -> dict[str, Any] | None:
-        """The definition of a tool that the provider runs itself; None for one of another dialect's, which is lost."""
+        """The definition of a tool that the provider runs itself; None for one that only another dialect's does."""
         if self.own and tool.raw is not None:
             return dict(tool.raw)
-        self.lose("tool_definition", tool.name)
-        return None
+        if tool.search is None or tool is not self.search:
+            self.lose("tool_definition", tool.name)
+            return None
+        for option in fields(WebSearch):
+            if getattr(tool.search, option.name) and option.name not in {*(self.search_options or ()), "extras"}:
+                self.lose("parameter", f"web_search.{option.name}")
+        for name in tool.search.extras or ():
+            self.lose("parameter", f"web_search.{name}")
+        return self.search_tool(tool.search)
+
+    def can_search(self, tool: Tool) -> bool:
+        """Whether a tool of another dialect is a search of the web that this one's provider runs, too."""
+        return self.search_options is not None and tool.search is not None and not tool.search.stored_only
+
+    def search_tool(self, search: WebSearch) -> dict[str, Any]:
+        """The definition of a search. Overridden where there is one."""
+        raise NotImplementedError
+
+    def is_search(self, name: str) -> bool:
+        """Whether the tool of that name is another dialect's search of the web, which is defined here."""
+        return self.search is not None and self.search.name == name
 
     def as_function(self, tool: Tool) -> Tool:
         """A custom tool for a dialect without them: a function that takes its input as text."""

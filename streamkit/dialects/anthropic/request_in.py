@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Final
 
 from streamkit.dialects.anthropic.messages_in import MessageReader, cache_mark
-from streamkit.dialects.anthropic.wire import DISPLAYS
+from streamkit.dialects.anthropic.wire import DISPLAYS, WEB_SEARCH
 from streamkit.dialects.reading import Fields, kind_of
+from streamkit.dialects.searching import read_search
 from streamkit.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
 from streamkit.report import StreamReport
 
@@ -97,7 +98,10 @@ class RequestReader(MessageReader):
         if kind not in {None, "custom"}:
             raw = {"type": kind, **tool.rest()}
             name = raw.get("name")
-            return Tool(name if isinstance(name, str) else str(kind), kind="server", raw=raw)
+            read = Tool(name if isinstance(name, str) else str(kind), kind="server", raw=raw)
+            if str(kind).startswith(WEB_SEARCH):
+                read.search = read_search({key: value for key, value in raw.items() if key not in {"type", "name"}})
+            return read
         read = Tool(
             tool.needed("name"),
             tool.string("description"),

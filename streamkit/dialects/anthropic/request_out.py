@@ -20,14 +20,19 @@ from streamkit.dialects.anthropic.messages_out import Block, Message, MessageWri
 from streamkit.dialects.anthropic.thinking import ThinkingWriter
 from streamkit.dialects.anthropic.wire import (
     SERVICE_TIERS,
+    WEB_SEARCH,
     WITHOUT_SAMPLING,
 )
 from streamkit.dialects.base import Provider, Target
+from streamkit.dialects.searching import location_out
 from streamkit.dialects.writing import given, merged
 from streamkit.errors import BadRequest
-from streamkit.messages import OutputFormat, Request, Thinking, Tool, ToolChoice
+from streamkit.messages import OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
 from streamkit.report import StreamReport
 
+#: The search of the web that every version of the server has.
+SEARCH_TYPE: Final = f"{WEB_SEARCH}20250305"
+SEARCH_NAME: Final = "web_search"
 SAMPLING: Final = ("temperature", "top_p", "top_k")
 #: Options that are written by methods of their own.
 BESIDE: Final = frozenset({"choices", "max_tokens", "output", "service_tier", "stop", "thinking", "user"})
@@ -40,6 +45,8 @@ def encode_request(request: Request, target: Target, report: StreamReport) -> di
 
 
 class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
+    search_options = frozenset({"max_uses", "allowed_domains", "blocked_domains", "location"})
+
     def request_body(self) -> dict[str, Any]:
         request, options = self.request, self.request.options
         if options.choices is not None and options.choices > 1:
@@ -138,6 +145,25 @@ class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
         )
         return merged(written | self.cache(tool.cache), self.extras(tool.extras))
 
+    def can_search(self, tool: Tool) -> bool:
+        """Whether a tool is a search; no other tool may have its name."""
+        taken = any(each.name == SEARCH_NAME and each.kind != "server" for each in self.request.tools)
+        return super().can_search(tool) and not taken
+
+    def search_tool(self, search: WebSearch) -> dict[str, Any]:
+        allowed, blocked = list(search.allowed_domains), list(search.blocked_domains)
+        if allowed and blocked:  # one of them may be given, and what is allowed says more
+            self.lose("parameter", "web_search.blocked_domains")
+            blocked = []
+        return given(
+            type=SEARCH_TYPE,
+            name=SEARCH_NAME,
+            max_uses=search.max_uses,
+            allowed_domains=allowed or None,
+            blocked_domains=blocked or None,
+            user_location=location_out(search),
+        )
+
     def _offered(self, choice: ToolChoice | None) -> tuple[Sequence[Tool], ToolChoice | None]:
         """The tools that are offered, and the choice among them: one of some tools is imitated by offering no others."""
         tools = self.request.tools
@@ -165,7 +191,8 @@ class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
         serial = None if parallel is None or (choice.mode == "none" and not self.own) else not parallel
         match choice.mode:
             case "required" if choice.names:
-                kind, name = "tool", self.tool_name(choice.names[0])
+                kind, chosen = "tool", choice.names[0]
+                name = SEARCH_NAME if self.is_search(chosen) else self.tool_name(chosen)
                 return given(type=kind, name=name, disable_parallel_tool_use=serial)
             case "required":
                 kind = "any"

@@ -141,3 +141,5 @@ DISPLAYS: Mapping[str, str] = {"summarized": "auto", "omitted": "none"}
 SERVICE_TIERS = frozenset({"auto", "standard_only"})
 #: The least ``budget_tokens``.
 LEAST_BUDGET = 1024
+#: How the type of a search of the web begins; its date follows.
+WEB_SEARCH = "web_search_"

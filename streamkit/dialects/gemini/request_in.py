@@ -10,13 +10,15 @@ Source: dialects.md §5.1, §5.3, §7.3, §7.4.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from streamkit.dialects.gemini.messages_in import MessageReader
 from streamkit.dialects.gemini.schemas import json_schema
 from streamkit.dialects.gemini.wire import JSON, LEVELS, MODES, PLAIN, VALIDATED, camel_case
 from streamkit.dialects.reading import Fields
-from streamkit.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
+from streamkit.dialects.searching import read_search
+from streamkit.dialects.writing import given
+from streamkit.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
 from streamkit.report import StreamReport
 
 #: ``mode``, and ours.
@@ -25,6 +27,8 @@ CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
     VALIDATED: "auto",
     **{word: ours for ours, word in MODES.items()},
 }
+#: Members of a tool that let the model search the web, the older one last.
+SEARCHES: Final = frozenset({"googleSearch", "googleSearchRetrieval"})
 NO_LEVEL: Final = "thinking_level_unspecified"
 #: A budget of thinking that is as large as the model likes.
 DYNAMIC: Final = -1
@@ -112,7 +116,8 @@ class RequestReader(MessageReader):
         for declaration in tool.each("functionDeclarations"):
             yield self._function(declaration)
         for name, value in tool.rest().items():
-            yield Tool(name, kind="server", raw={name: value})
+            search = _search(value) if name in SEARCHES else None
+            yield Tool(name, kind="server", raw={name: value}, search=search)
 
     def _function(self, declaration: Fields) -> Tool:
         tool = Tool(declaration.needed("name"), declaration.string("description"))
@@ -135,3 +140,9 @@ class RequestReader(MessageReader):
             raise calling.wrong(f"one of {', '.join(CHOICES)} is needed, not {mode!r}", "mode")
         extras = {"mode": VALIDATED} if mode == VALIDATED else None
         return ToolChoice(CHOICES[mode or "AUTO"], names, extras=extras)
+
+
+def _search(options: Any) -> WebSearch:
+    """Google's search, whose options are its own."""
+    options = dict(options) if isinstance(options, Mapping) else {}
+    return read_search(given(blocked_domains=options.pop("excludeDomains", None), **options))

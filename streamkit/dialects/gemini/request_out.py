@@ -30,7 +30,7 @@ from streamkit.dialects.gemini.wire import (
 )
 from streamkit.dialects.writing import given, merged
 from streamkit.errors import BadRequest
-from streamkit.messages import Extras, OutputFormat, Request, Thinking, Tool, ToolChoice
+from streamkit.messages import Extras, OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
 from streamkit.report import StreamReport
 
 #: Options that are written by methods of their own.
@@ -46,6 +46,8 @@ def encode_request(request: Request, target: Target, report: StreamReport) -> di
 
 
 class GeminiRequestWriter(MessageWriter):
+    search_options = frozenset()
+
     def request_body(self) -> dict[str, Any]:
         request = self.request
         instruction, contents = self.conversation()
@@ -162,12 +164,32 @@ class GeminiRequestWriter(MessageWriter):
         tools: list[dict[str, Any]] = []
         for number, tool in enumerate(self.request.tools):
             if tool.kind != "server":
+                if self._must_search:
+                    continue
                 if not functions:
                     tools.append({"functionDeclarations": functions})
                 functions.append(self._function(tool, f"tools[{number}].parameters"))
             elif (hosted := self.hosted(tool)) is not None:
                 tools.append(hosted)
         return tools
+
+    def can_search(self, tool: Tool) -> bool:
+        """Whether Google's search is offered for a tool: beside functions it is refused, so one of both must do without."""
+        choice = self.request.tool_choice
+        if choice is not None and choice.mode == "none":  # which says nothing of it here
+            return False
+        demanded = choice is not None and choice.mode == "required" and choice.names == (tool.name,)
+        alone = demanded or all(each.kind == "server" for each in self.request.tools)
+        return super().can_search(tool) and alone
+
+    def search_tool(self, _search: WebSearch) -> dict[str, Any]:
+        return {"googleSearch": {}}
+
+    @property
+    def _must_search(self) -> bool:
+        """Whether the search, and no function, is demanded."""
+        choice = self.request.tool_choice
+        return choice is not None and choice.mode == "required" and [*map(self.is_search, choice.names)] == [True]
 
     def _function(self, tool: Tool, path: str) -> dict[str, Any]:
         extras = self.extras(tool.extras)
@@ -179,7 +201,7 @@ class GeminiRequestWriter(MessageWriter):
         return merged(declaration | self._schema(parameters, tool.native_parameters, PARAMETER_FORMS, path), extras)
 
     def tool_config(self, choice: ToolChoice | None) -> dict[str, Any] | None:
-        functions = [tool for tool in self.request.tools if tool.kind != "server"]
+        functions = [tool for tool in self.request.tools if tool.kind != "server" and not self._must_search]
         strict = any(tool.strict for tool in functions)
         if choice is None:
             return {"functionCallingConfig": {"mode": VALIDATED}} if strict else None
@@ -188,6 +210,9 @@ class GeminiRequestWriter(MessageWriter):
         extras = self.extras(choice.extras, "tool_choice")
         if not functions and not self.own and choice.mode != "required":
             return None  # a choice without functions is refused, and this one says nothing
+        if not functions and not self.own:  # what can be demanded is functions
+            self.lose("tool_choice", "required")
+            return None
         mode = MODES[choice.mode]
         if choice.mode == "auto" and not self.own and (strict or choice.names):
             mode = VALIDATED

@@ -32,6 +32,7 @@ def encode_request(request: Request, target: Target, report: StreamReport) -> di
 class MistralRequestWriter(MistralMessageWriter, ChatRequestWriter):
     option_names: ClassVar[Mapping[str, str]] = OPTIONS
     beside: ClassVar[frozenset[str]] = BESIDE | {"service_tier"}
+    search_options: ClassVar[frozenset[str] | None] = None
 
     def request_body(self) -> dict[str, Any]:
         return {**super().request_body(), **self._service_tier()}

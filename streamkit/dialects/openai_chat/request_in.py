@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from streamkit.dialects.openai_chat.messages_in import MessageReader
 from streamkit.dialects.reading import Fields, kind_of
+from streamkit.dialects.searching import read_search
 from streamkit.errors import BadRequest
 from streamkit.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
 from streamkit.report import StreamReport
@@ -113,7 +114,11 @@ class ChatRequestReader(MessageReader):
 
     def tools(self, fields: Fields) -> list[Tool]:
         tools = [self.tool(tool) for tool in fields.each("tools")]
-        return tools + [self.function(function, function) for function in fields.each("functions")]
+        tools += [self.function(function, function) for function in fields.each("functions")]
+        if (options := fields.mapping("web_search_options")) is not None:
+            tools.append(Tool("web_search", kind="server", raw={"web_search_options": options}))
+            tools[-1].search = read_search(options)
+        return tools
 
     def tool(self, tool: Fields) -> Tool:
         match tool.needed("type"):

@@ -8,18 +8,25 @@ Source: dialects.md §1.3, §1.6, §7.3, §7.4.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
+
+from attrs import evolve
 
 from streamkit.dialects.base import Target
 from streamkit.dialects.openai_chat.messages_out import MessageWriter
 from streamkit.dialects.openai_chat.wire import OPTIONS
 from streamkit.dialects.writing import asked_effort, given, merged
-from streamkit.messages import OutputFormat, Request, Thinking, Tool, ToolChoice
+from streamkit.messages import OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
 from streamkit.report import StreamReport
 
 #: Options that are written by methods of their own.
 BESIDE = frozenset({"max_tokens", "thinking", "output", "top_k"})
+#: The member that lets a model search the web, and the models that take it.
+SEARCH = "web_search_options"
+SEARCH_MODELS = re.compile(r"-search-(?:preview|api)")
 #: A schema must have a name, and other dialects give it none.
 SCHEMA_NAME = "response"
 
@@ -33,6 +40,9 @@ class ChatRequestWriter(MessageWriter):
     #: Options that are one field each, by our names, and those that are not.
     option_names: ClassVar[Mapping[str, str]] = OPTIONS
     beside: ClassVar[frozenset[str]] = BESIDE
+    search_options: ClassVar[frozenset[str] | None] = frozenset({"location", "context"})
+    #: A tool that is a member of the request: the search of the web.
+    _beside_tools: Mapping[str, Any] = MappingProxyType({})
 
     def request_body(self) -> dict[str, Any]:
         request = self.request
@@ -41,7 +51,9 @@ class ChatRequestWriter(MessageWriter):
         tools = [written for tool in self.offered() if (written := self.tool(tool)) is not None]
         if tools:
             body["tools"] = tools
-        body |= self.tool_choice(request.tool_choice)
+        body |= self._beside_tools
+        if tools or self.own:
+            body |= self.tool_choice(request.tool_choice)
         body |= self.options(self.option_names, self.beside)
         body |= self.max_tokens()
         body |= self.thinking(request.options.thinking)
@@ -135,7 +147,11 @@ class ChatRequestWriter(MessageWriter):
                 )
                 written = {"type": "custom", "custom": custom}
             case "server":
-                return self.hosted(tool)
+                hosted = self.hosted(tool)
+                if hosted is not None and SEARCH in hosted:
+                    self._beside_tools = hosted
+                    return None
+                return hosted
         return merged(written, self.extras(tool.extras))
 
     def tool_choice(self, choice: ToolChoice | None) -> dict[str, Any]:
@@ -143,6 +159,8 @@ class ChatRequestWriter(MessageWriter):
         if choice is None:
             return {}
         self.extras(choice.extras)
+        if choice.names and not self.own:
+            choice = self._without_search(choice)
         body = given(parallel_tool_calls=choice.parallel)
         if self.own and choice.native is not None:
             return {**body, "tool_choice": choice.native}
@@ -154,6 +172,24 @@ class ChatRequestWriter(MessageWriter):
         elif choice.mode != "auto" or choice.parallel is None:
             body["tool_choice"] = choice.mode
         return body
+
+    def _without_search(self, choice: ToolChoice) -> ToolChoice:
+        """A choice among functions: the search is none, and a model that has it uses it in any case."""
+        names = tuple(name for name in choice.names if not self.is_search(name))
+        if names == choice.names:
+            return choice
+        self.lose("tool_choice", "names")
+        return evolve(choice, names=names, mode=choice.mode if names else "auto")
+
+    def can_search(self, tool: Tool) -> bool:
+        """Whether the model is one of those that search, and always do."""
+        choice = self.request.tool_choice
+        searches = SEARCH_MODELS.search(self.request.model or "") is not None
+        return super().can_search(tool) and searches and (choice is None or choice.mode != "none")
+
+    def search_tool(self, search: WebSearch) -> dict[str, Any]:
+        location = None if search.location is None else {"type": "approximate", "approximate": dict(search.location)}
+        return {SEARCH: given(user_location=location, search_context_size=search.context)}
 
     def named_tool(self, name: str) -> dict[str, Any]:
         kind = (

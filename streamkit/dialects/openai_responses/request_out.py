@@ -15,15 +15,18 @@ from typing import Any, Final
 from streamkit.dialects.base import Target
 from streamkit.dialects.openai_responses.messages_out import MessageWriter
 from streamkit.dialects.openai_responses.wire import LEAST_TOKENS, LOGPROBS, OPTIONS, SERVICE_TIERS
+from streamkit.dialects.searching import location_out
 from streamkit.dialects.writing import asked_effort, given, merged
 from streamkit.errors import BadRequest
-from streamkit.messages import Namespace, OutputFormat, Request, Thinking, Tool, ToolChoice
+from streamkit.messages import Namespace, OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
 from streamkit.report import StreamReport
 
 #: Options that are written by methods of their own.
 BESIDE: Final = frozenset({"choices", "logprobs", "max_tokens", "output", "service_tier", "thinking"})
 #: A schema must have a name, and other dialects give it none.
 SCHEMA_NAME: Final = "response"
+#: The search of the web.
+SEARCH: Final = "web_search"
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 #: What other dialects take for it; the server demands a schema.
 NOTHING: Final[tuple[Any, ...]] = (None, {})
@@ -35,6 +38,8 @@ def encode_request(request: Request, target: Target, report: StreamReport) -> di
 
 
 class RequestBodyWriter(MessageWriter):
+    search_options = frozenset({"allowed_domains", "location", "context"})
+
     def request_body(self) -> dict[str, Any]:
         request, options = self.request, self.request.options
         if options.choices is not None and options.choices > 1:
@@ -133,6 +138,14 @@ class RequestBodyWriter(MessageWriter):
                 return self.hosted(tool)
         return merged(written, self.extras(tool.extras))
 
+    def search_tool(self, search: WebSearch) -> dict[str, Any]:
+        return given(
+            type=SEARCH,
+            filters={"allowed_domains": [*search.allowed_domains]} if search.allowed_domains else None,
+            user_location=location_out(search),
+            search_context_size=search.context,
+        )
+
     def _defined_name(self, tool: Tool) -> str:
         return tool.qualified.name if self.own and tool.qualified is not None else self.tool_name(tool.name)
 
@@ -144,8 +157,10 @@ class RequestBodyWriter(MessageWriter):
         body = given(parallel_tool_calls=choice.parallel)
         if self.own and choice.native is not None:
             return {**body, "tool_choice": choice.native}
-        if choice.mode == "required" and len(choice.names) == 1:
+        if choice.mode == "required" and len(choice.names) == 1 and not self.is_search(choice.names[0]):
             body["tool_choice"] = self._named_tool(choice.names[0])
+        elif choice.mode == "required" and choice.names and sum(map(self.defines, self.request.tools)) == 1:
+            body["tool_choice"] = "required"
         elif choice.names and choice.mode != "none":
             tools = [self._named_tool(name) for name in choice.names]
             body["tool_choice"] = {"type": "allowed_tools", "mode": choice.mode, "tools": tools}
@@ -154,6 +169,8 @@ class RequestBodyWriter(MessageWriter):
         return body
 
     def _named_tool(self, name: str) -> dict[str, Any]:
+        if self.is_search(name):
+            return {"type": SEARCH}
         custom = any(tool.name == name and tool.kind == "custom" for tool in self.request.tools)
         return {"type": "custom" if custom else "function", "name": self.tool_name(name)}
 

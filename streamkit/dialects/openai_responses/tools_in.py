@@ -9,14 +9,21 @@ Source: dialects.md §2.2, §2.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
 from attrs import evolve
 
 from streamkit.dialects.openai_responses.namespaces import ToolNames
 from streamkit.dialects.reading import Fields
+from streamkit.dialects.searching import read_search
 from streamkit.events import QualifiedName
-from streamkit.messages import Namespace, Tool
+from streamkit.messages import Namespace, Tool, WebSearch
+
+#: Types of the search of the web.
+SEARCHES: Final = frozenset(
+    {"web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"}
+)
 
 
 class ToolReader:
@@ -72,11 +79,21 @@ class ToolReader:
             case _:
                 raw = {"type": kind, **tool.rest()}
                 name = raw.get("name")
-                return Tool(name if isinstance(name, str) else kind, kind="server", raw=raw)
+                read = Tool(name if isinstance(name, str) else kind, kind="server", raw=raw)
+                if kind in SEARCHES:
+                    read.search = _search(raw)
+                return read
         read.extras = tool.rest() or None
         return read
 
     _defined: list[Tool]
+
+
+def _search(raw: Mapping[str, Any]) -> WebSearch:
+    """A search of the web; its filters stand in an object of their own."""
+    options = {name: value for name, value in raw.items() if name not in {"type", "filters"}}
+    filters = raw.get("filters")
+    return read_search(options | (filters if isinstance(filters, dict) else {}))
 
 
 def _is_group(tool: Fields) -> bool:

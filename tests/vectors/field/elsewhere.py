@@ -180,6 +180,12 @@ CASES = (
         covered_by="tests/gateway/test_tools.py::test_a_search_that_an_upstream_has_no_word_for_is_asked_of_the_next",
     ),
     Elsewhere(
+        number=202, refs="raine/claude-code-proxy#10; router-for-me/CLIProxyAPI#121, #883",
+        cause="a search of the web goes to a provider that has one of its own, by a name that it does not know, or as a function",
+        does="Anthropic's, OpenAI's and Google's are one tool, its options and the choice of it included; what has no word is counted.",
+        covered_by="tests/requests/test_web_search.py::test_a_search_that_is_demanded_is_demanded_there",
+    ),
+    Elsewhere(
         number=207, refs="claude-code#23440; opencode#31259, #46335; goose#7343; hermes-agent#67978; langchainjs#8618; CLIProxyAPI#1292; litellm#42186",
         cause="a history with an empty text, or one of white space: beside calls and images, alone, in a tool's result, of the system",
         does="Beside anything else it is left out of requests of another dialect, alone where the server refuses it; each is counted (`turn_empty`).",
