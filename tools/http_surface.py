@@ -64,9 +64,12 @@ LOOKED_UP = {
     "/v1beta/models/{model}": ("`gemini`", "one model"),
     "/api/tags": ("`ollama`", "the list"),
     "/api/show": ("`ollama`", "one model, named in the body as `model` or `name`; `:latest` may stand behind it"),
+    "/api/ps": ("`ollama`", "the models that are loaded: none, since they are others'"),
     "/api/version": ("`ollama`", f"`{OLLAMA_VERSION}`, since clients refuse what is no number or too low a one"),
 }
-AFTER_LOOKING_UP = """What is not known of a model (its size, its window, when it was made) is left out.
+AFTER_LOOKING_UP = """With `server.keyless_ollama_listing` the gateway answers what is `ollama`'s here without a key.
+
+What is not known of a model (its size, its window, when it was made) is left out.
 Where a dialect's readers demand it, it is 0, empty text or the epoch.
 Ollama's `capabilities` have `tools` only for a model whose upstreams take tools; Zed shows tools only then.
 Gemini's `supportedGenerationMethods` have `countTokens` only for a model of which an upstream counts.
@@ -75,6 +78,17 @@ Gemini's `supportedGenerationMethods` have `countTokens` only for a model of whi
 |---|---|
 | Anthropic's | `limit` (1 to 1,000; 20), `after_id` or `before_id`, `lifecycle[]` (every model is `active`) |
 | Gemini's | `pageSize` (1 to 1,000; 50), `pageToken` |"""
+
+OTHERWISE = """## Paths that are written otherwise
+
+A base URL with a version too few (`/messages`, `/chat/completions`, `/models`), one too many (`/v1/v1/responses`) or a slash
+at its end (`//v1/messages`) is common enough that the gateway serves all paths above in these forms as well; `setup`, in an
+application of somebody's own, does not.
+
+`GET /` and `HEAD /` say what this is, without a key: a page to browsers, text to others, and nothing of the configuration.
+
+A WebSocket that is asked for at a path of this page (`GET /v1/responses` with `Upgrade: websocket`, as Codex asks first) is
+refused with 426 and `Upgrade: HTTP/1.1`: then Codex goes on over HTTP at once."""
 
 WHO_ASKS = """## Who asks
 
@@ -101,6 +115,7 @@ REFUSALS = (
     ("a count that no upstream can give", "not_found", "404"),
     ("a path that is not served", "not_found", "404"),
     ("another method than is served; with `Allow`", "invalid_request", "405"),
+    ("a WebSocket; with `Upgrade` and `Connection`", "invalid_request", "426"),
     ("a body that took too long", "timeout", "408"),
     ("a body that is too large", "too_large", "413, to Gemini's clients 400"),
     ("a `Content-Encoding` that is not read; with `Accept-Encoding`", "invalid_request", "415"),
@@ -130,6 +145,7 @@ def _sections() -> Iterator[str]:
     yield LOOKING_UP
     yield _table(("method", "path", "dialect", "answers"), _looked_up())
     yield AFTER_LOOKING_UP
+    yield OTHERWISE
     yield WHO_ASKS
     yield ERRORS
     yield _table(

@@ -20,6 +20,7 @@ from streamkit.events import ProviderFailed
 from streamkit.gateway.attempts import Attempts, Memory
 from streamkit.gateway.config import Config
 from streamkit.gateway.counting import count
+from streamkit.gateway.front_page import front_page
 from streamkit.gateway.log import log, log_record
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.record import Record
@@ -28,7 +29,7 @@ from streamkit.identifiers import random_id
 from streamkit.web.askers import Handler, asker, refuse_in_dialect
 from streamkit.web.client_keys import KeyRing, admit
 from streamkit.web.exchange import Exchange
-from streamkit.web.inventory import LATEST, add_inventory
+from streamkit.web.inventory import LATEST, OLLAMA_PATHS, add_inventory, add_misspelt_inventory
 from streamkit.web.live import LIVE, end_streams_on_shutdown
 from streamkit.web.model_shapes import ModelCard
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
@@ -39,6 +40,8 @@ from streamkit.web.upstream import Operation, can_count, client_session
 #: Seconds after which a client may ask again where there are too many streams.
 BUSY_S: Final = 1.0
 REQUEST_ID: Final = "x-request-id"
+#: What everybody may ask, keys or not.
+OPEN_PATHS: Final = frozenset({"/", "/healthz", "/readyz"})
 RECORD: Final = web.RequestKey("streamkit-record", Record)
 #: What a client wrote is as long as a line in a log.
 LOGGED_CHARS: Final = 200
@@ -104,9 +107,11 @@ def gateway_app(config: Config, metrics: Metrics) -> web.Application:
     app.on_shutdown.append(_stopping)
     end_streams_on_shutdown(app, grace_s=config.server.grace_s)
     for surface in SURFACES.values():
-        for path, operation in surface.paths.items():
+        for path, operation in {**surface.paths, **surface.aliases}.items():
             app.router.add_post(path, _handler(surface, operation))
     add_inventory(app.router, gateway.cards, gateway.card)
+    add_misspelt_inventory(app.router, gateway.cards, gateway.card)
+    app.router.add_get("/", front_page)
     app.router.add_get("/healthz", _healthy)
     app.router.add_get("/readyz", _ready)
     return app
@@ -184,8 +189,10 @@ async def _answered(request: web.Request, handler: Handler, record: Record) -> w
 
 @web.middleware
 async def _admitted(request: web.Request, handler: Handler) -> web.StreamResponse:
-    if request.path not in {"/healthz", "/readyz"}:
-        admit(request, request.app[GATEWAY].ring)
+    gateway = request.app[GATEWAY]
+    if request.path not in OPEN_PATHS:
+        keyless = gateway.config.server.keyless_ollama_listing and request.path in OLLAMA_PATHS
+        admit(request, None if keyless else gateway.ring)
     return await handler(request)
 
 

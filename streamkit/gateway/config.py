@@ -66,6 +66,9 @@ class Server:
     #: What clients must present, each `{ env = "NAME" }` or `{ file = "path" }`, in `Authorization: Bearer`, `x-api-key`,
     #: `x-goog-api-key` or `api-key`. Without any, whoever reaches the gateway is served.
     keys: tuple[Secret, ...] = ()
+    #: Whether Ollama's clients may look up which models there are without a key (`/api/tags`, `/api/show`, `/api/ps`,
+    #: `/api/version`): many have no place for one where they list models. Asking a model takes a key all the same.
+    keyless_ollama_listing: bool = False
     #: Silence after which a client gets a keep-alive. Proxies and balancers cut after 60 s by default.
     keep_alive_s: float = field(default=DEFAULT_DELIVERY.keep_alive_s, validator=gt(0))
     #: Its form: what the client's dialect reads best, or a `comment` or an `event` wherever the dialect has one. Some clients

@@ -25,12 +25,12 @@ Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _BY_PATH: Final = tuple(
     (re.compile(pattern), dialect)
     for pattern, dialect in (
-        (r"/v1/models/.+:(?:generateContent|streamGenerateContent|countTokens)$", "gemini"),
-        (r"/v1/models(?:/.*)?$", None),  # behind it may stand anything that is a model's name
-        (r"/v1/chat/completions$", "openai-chat"),
-        (r"/v1/responses(?:/[^/]+)*$", "openai-responses"),
-        (r"/v1/messages(?:/[^/]+)*$", "anthropic"),
-        (r"/(?:v1beta|v1/tunedModels)(?:/.*)?$", "gemini"),
+        (r"(?:^/?|/v1)/models/.+:(?:generateContent|streamGenerateContent|countTokens)$", "gemini"),
+        (r"(?:^/?|/v1)/models(?:/.*)?$", None),  # behind it may stand anything that is a model's name
+        (r"(?:^/?|/v1)/chat/completions$", "openai-chat"),
+        (r"(?:^/?|/v1)/responses(?:/[^/]+)*$", "openai-responses"),
+        (r"(?:^/?|/v1)/messages(?:/[^/]+)*$", "anthropic"),
+        (r"/v1beta(?:/.*)?$|(?:^/?|/v1)/tunedModels(?:/.*)?$", "gemini"),
         (r"/api/[a-z]+$", "ollama"),
     )
 )
@@ -39,15 +39,34 @@ _BY_HEADER: Final = (("x-goog-api-key", "gemini"), ("anthropic-version", "anthro
 _GEMINI_ENDS: Final = " or ".join(
     ", ".join(dict.fromkeys(f":{path.rpartition(':')[2]}" for path in SURFACES["gemini"].paths)).rsplit(", ", 1)
 )
-_OURS: Final = re.compile(r"/(?:v1|v1beta|api)(?:/|$)")
-_OF_A_RESPONSE: Final = re.compile(r"/v1/responses/")
-_OF_A_MODEL: Final = re.compile(r"/(?:v1|v1beta)/models/.+:[A-Za-z]+$")
+#: The paths without a version are ours at the root only.
+_OURS: Final = re.compile(
+    r"/(?:v1|v1beta|api)(?:/|$)|^//?(?:chat/completions|messages|responses|models|tunedModels)(?:/|$)"
+)
+_OF_A_RESPONSE: Final = re.compile(r"(?:^/?|/v1)/responses/")
+_OF_A_MODEL: Final = re.compile(r"(?:^/?|/v1|/v1beta)/models/.+:[A-Za-z]+$")
 
 
 def asker(request: web.Request) -> str:
     """The dialect of whoever asks; Chat where nothing tells."""
     told = next((dialect for pattern, dialect in _BY_PATH if pattern.search(request.path)), None)
     return told or next((dialect for header, dialect in _BY_HEADER if header in request.headers), "openai-chat")
+
+
+def wants_socket(request: web.Request) -> bool:
+    """Whether a client asks for a WebSocket (RFC 6455 §4.1)."""
+    protocols = request.headers.get("Upgrade", "").lower().split(",")
+    return request.method == "GET" and "websocket" in (protocol.strip() for protocol in protocols)
+
+
+def no_socket(request: web.Request) -> Refused:
+    """The refusal of a WebSocket: 426, at which Codex goes on over HTTP at once, and after seven attempts at any other.
+
+    RFC 9110 §15.5.22 wants the protocol that is spoken beside it, and §7.8 names that header in ``Connection``.
+    """
+    told = f"no WebSocket is served at {shown(request.path)}; POST the request there, and read its events over HTTP"
+    failed = with_status("invalid_request", told, 426, asker(request))
+    return Refused(evolve(failed, code="websocket_unsupported"), {"Upgrade": "HTTP/1.1", "Connection": "Upgrade"})
 
 
 def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
@@ -58,6 +77,8 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
     dialect = asker(request)
     asked = f"{request.method} {shown(request.path)}"  # without the query, in which keys are sent
     unknown = request.method == "POST" and _OF_A_MODEL.search(request.path)  # the same path may be looked up
+    if isinstance(error, web.HTTPMethodNotAllowed) and wants_socket(request):
+        return no_socket(request).response(dialect)
     if isinstance(error, web.HTTPMethodNotAllowed) and not unknown:
         allowed = ", ".join(sorted(error.allowed_methods))
         failed = with_status("invalid_request", f"{asked} is not served here, only {allowed}", 405, dialect)

@@ -5,7 +5,7 @@ Source: issue text 6 §2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 import orjson
@@ -16,13 +16,15 @@ from streamkit.errors import BadRequest
 from streamkit.web.askers import asker, in_dialect
 from streamkit.web.model_shapes import ModelCard, model_detail, models_list
 from streamkit.web.refusals import Refused, bad_request, no_such_model
-from streamkit.web.surfaces import read_body
+from streamkit.web.surfaces import misspelt, read_body
 
-__all__ = ["OLLAMA_VERSION", "Inventory", "ModelCard", "add_inventory"]
+__all__ = ["OLLAMA_PATHS", "OLLAMA_VERSION", "Inventory", "ModelCard", "add_inventory", "add_misspelt_inventory"]
 
 #: The release of Ollama whose ``/api/chat`` is spoken here. Clients compare it, number by number, with the least that they
 #: take (GitHub Copilot 0.6.4, others 0.14), and refuse what is no number.
 OLLAMA_VERSION: Final = "0.32.8"
+#: Where Ollama's clients look which models there are. Many of them can send no key.
+OLLAMA_PATHS: Final = frozenset({"/api/tags", "/api/show", "/api/version", "/api/ps"})
 #: What Ollama means by a name without a tag.
 LATEST: Final = ":latest"
 
@@ -39,12 +41,33 @@ def add_inventory(
     ``find`` knows models that are not listed, too.
     """
     inventory = Inventory(cards, find)
-    for path in "/v1/models", "/v1beta/models", "/api/tags":
-        router.add_get(prefix + path, in_dialect(inventory.models))
-    for path in "/v1/models", "/v1beta/models":
-        router.add_get(f"{prefix}{path}/{{model:.+}}", in_dialect(inventory.model))  # names have slashes
-    router.add_post(f"{prefix}/api/show", in_dialect(inventory.show))
-    router.add_get(f"{prefix}/api/version", in_dialect(inventory.version))
+    _add(router, inventory, lambda path: [prefix + path])
+
+
+def add_misspelt_inventory(router: web.UrlDispatcher, cards: Sequence[ModelCard], find: Find | None = None) -> None:
+    """The same at the paths that come of a base URL with a version too few, one too many or a slash at its end."""
+    _add(router, Inventory(cards, find), misspelt)
+
+
+def _add(router: web.UrlDispatcher, inventory: Inventory, spelt: Callable[[str], Iterable[str]]) -> None:
+    known: set[str] = set()
+
+    def paths(*spelling: str) -> Iterator[str]:
+        for path in (other for canonical in spelling for other in spelt(canonical)):
+            if path not in known:  # without their versions two are one
+                known.add(path)
+                yield path
+
+    for path in paths("/v1/models", "/v1beta/models", "/api/tags"):
+        router.add_get(path, in_dialect(inventory.models))
+    for path in paths("/v1/models/{model:.+}", "/v1beta/models/{model:.+}"):  # names have slashes
+        router.add_get(path, in_dialect(inventory.model))
+    for path in paths("/api/show"):
+        router.add_post(path, in_dialect(inventory.show))
+    for path in paths("/api/version"):
+        router.add_get(path, in_dialect(inventory.version))
+    for path in paths("/api/ps"):
+        router.add_get(path, in_dialect(inventory.running))
 
 
 class Inventory:
@@ -73,6 +96,10 @@ class Inventory:
             return self._detail("ollama", fields.string("model") or fields.needed("name"))
         except BadRequest as error:
             raise Refused(bad_request(error)) from error
+
+    async def running(self, _request: web.Request) -> web.Response:
+        """Ollama's: the models that are loaded, of which there are none here, but at others' machines."""
+        return _json({"models": []})
 
     async def version(self, _request: web.Request) -> web.Response:
         return _json({"version": OLLAMA_VERSION})

@@ -16,7 +16,7 @@ from attrs import frozen
 
 from streamkit.errors import UsageError
 from streamkit.events import ProviderFailed
-from streamkit.web.askers import in_dialect
+from streamkit.web.askers import in_dialect, no_socket, wants_socket
 from streamkit.web.counts import Count, count_response
 from streamkit.web.exchange import Exchange
 from streamkit.web.live import LIVE, end_streams_on_shutdown
@@ -62,6 +62,12 @@ class _Route:
 
         return await reply.run(work())
 
+    async def refuse_socket(self, request: web.Request) -> web.Response:
+        """``GET`` is for WebSockets, which nobody serves here; of anything else aiohttp says what it always does."""
+        if not wants_socket(request):
+            raise web.HTTPMethodNotAllowed(request.method, ["POST"])
+        raise no_socket(request)
+
     async def count(self, request: web.Request) -> web.Response:
         ask = await read_ask(request, self.surface, "count")
         if not can_count(self.upstream):
@@ -98,6 +104,8 @@ def setup(
         route = _Route(surface=SURFACES[client], upstream=upstream, model=model, delivery=delivery)
         for path in route.surface.generate:
             app.router.add_post(prefix + path, in_dialect(route.answer))
+            if client == "openai-responses":
+                app.router.add_get(prefix + path, in_dialect(route.refuse_socket), allow_head=False)
         for path in route.surface.count:
             app.router.add_post(prefix + path, in_dialect(route.count))
     if SESSION not in app and _connected not in app.cleanup_ctx:

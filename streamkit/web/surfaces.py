@@ -31,7 +31,7 @@ from streamkit.messages import Request
 from streamkit.web.refusals import Refused, bad_request, shown, with_status
 from streamkit.web.upstream import Operation
 
-__all__ = ["SURFACES", "Address", "Ask", "Refused", "Surface", "read_ask", "read_body"]
+__all__ = ["SURFACES", "Address", "Ask", "Refused", "Surface", "misspelt", "read_ask", "read_body"]
 
 #: How long a body may take to arrive, in seconds: 32 MiB at 2 Mbit/s take 134. One that drips holds a task and its memory.
 BODY_S: Final = 150.0
@@ -39,6 +39,7 @@ BODY_S: Final = 150.0
 ENCODINGS: Final = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
 #: google-genai writes ``models/x`` or ``tunedModels/y`` and leaves slashes in names as they are.
 GEMINI_NAME: Final = "{name:(?:models|tunedModels)/.+}"
+VERSIONS: Final = frozenset({"v1", "v1beta"})
 STREAM_METHOD: Final = ":streamGenerateContent"
 #: Gemini's member for a whole request, in a request to count its tokens.
 COUNTED: Final = "generateContentRequest"
@@ -84,6 +85,18 @@ class Surface:
     @property
     def paths(self) -> Mapping[str, Operation]:
         return {**dict.fromkeys(self.generate, "generate"), **dict.fromkeys(self.count, "count")}
+
+    @property
+    def aliases(self) -> Mapping[str, Operation]:
+        """The paths that come of a base URL with a version too few, one too many or a slash at its end."""
+        return {other: operation for path, operation in self.paths.items() for other in misspelt(path)}
+
+
+def misspelt(path: str) -> tuple[str, ...]:
+    """What clients make of ``path`` when people write the base URL otherwise: ``/messages``, ``/v1/v1/messages``."""
+    version, rest = path[1:].split("/", 1)
+    twice = f"/{version}{path}"
+    return (f"/{path}", twice, f"/{rest}") if version in VERSIONS else (f"/{path}", twice)
 
 
 async def read_ask(

@@ -248,6 +248,69 @@ async def test_a_path_that_is_not_served_is_no_model_that_is_not_found(path, run
     assert (answer.status, answer.json()["error"]["code"]) == (404, "not_found")
 
 
+MISSPELT = {
+    "openai-chat": ["/chat/completions", "/v1/v1/chat/completions", "//v1/chat/completions"],
+    "openai-responses": ["/responses", "/v1/v1/responses", "//v1/responses"],
+    "anthropic": ["/messages", "/v1/v1/messages", "//v1/messages"],
+    "ollama": ["/api/api/chat", "//api/chat"],
+    "gemini": ["/models/m:generateContent", "/v1beta/v1beta/models/m:generateContent", "//v1/models/m:generateContent"],
+}
+
+
+@pytest.mark.parametrize(("client", "path"), [(client, path) for client in MISSPELT for path in MISSPELT[client]])
+async def test_a_base_url_that_is_written_otherwise_is_served_all_the_same(client, path, running):
+    answer = await asked(running, client, path=path, stream=False)
+    assert answer.status == 200
+    assert bytes(answer.body).startswith(b"{")
+    spoilt = await asked(running, client, b"{", path=path)
+    assert told(spoilt, client).type == "invalid_request"
+    wrong = await ask(running.url, path, method="PUT")
+    assert (wrong.status, told(wrong, client).type) == (405, "invalid_request")
+
+
+@pytest.mark.parametrize("path", ["/models", "/models/m", "/v1/v1/models", "/v1/v1/models/m", "//v1/models"])
+@pytest.mark.parametrize("headers", [{}, {"anthropic-version": "2023-06-01"}], ids=["openai", "anthropic"])
+async def test_so_are_lists_of_models(path, headers, running):
+    answer = await ask(running.url, path, method="GET", headers=headers)
+    assert answer.status == 200
+    assert b'"m"' in answer.body
+
+
+async def test_a_path_without_a_version_that_is_not_served_is_told_in_the_dialect(running):
+    answer = await ask(running.url, "/messages/batches", body=b"{}")
+    assert "requests go to" in told(answer, "anthropic").message
+
+
+SOCKET = {"connection": "Upgrade", "upgrade": "websocket", "sec-websocket-version": "13", "sec-websocket-key": "eA=="}
+
+
+@pytest.mark.parametrize(
+    ("path", "client"),
+    [
+        ("/v1/responses", "openai-responses"),
+        ("/responses", "openai-responses"),
+        ("/v1/chat/completions", "openai-chat"),
+    ],
+)
+async def test_a_websocket_is_refused_with_426_at_which_codex_goes_on_over_http(path, client, running):
+    """At 405 it tries seven times first (openai/codex#19821)."""
+    answer = await ask(running.url, path, method="GET", headers=SOCKET)
+    failed = told(answer, client)
+    assert (answer.status, failed.type) == (426, "invalid_request")
+    assert "over HTTP" in failed.message
+    assert answer.headers["upgrade"] == "HTTP/1.1"
+    assert answer.headers["connection"] == "Upgrade"
+    assert (await asked(running, "openai-responses")).status == 200
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"connection": "Upgrade", "upgrade": "h2c"}], ids=["plain", "another protocol"]
+)
+async def test_without_a_websocket_the_method_is_what_is_wrong(headers, running):
+    answer = await ask(running.url, "/v1/responses", method="GET", headers=headers)
+    assert (answer.status, answer.headers["allow"]) == (405, "POST")
+
+
 async def test_a_model_that_a_pattern_serves_is_there_for_whoever_looks_it_up():
     async with (
         EvilUpstream(as_asked("openai-chat")) as evil,
@@ -290,7 +353,7 @@ async def test_a_name_that_a_route_has_with_latest_is_asked_for_as_it_stands():
 
 
 async def test_a_path_that_is_like_none_of_ours_is_plainly_not_there(running):
-    answer = await ask(running.url, "/", method="GET")
+    answer = await ask(running.url, "/nothing", method="GET")
     assert (answer.status, answer.body) == (404, b"404: Not Found")
 
 
@@ -346,7 +409,7 @@ async def test_every_answer_has_the_id_of_its_line_in_the_log(client, caplog):
             await ask(running.url, PATHS[client], headers=known),
             await ask(running.url, path, method="PUT", headers=known),
             await ask(running.url, "/v1/models", method="GET", headers=known),
-            await ask(running.url, "/", method="GET", headers=known),
+            await ask(running.url, "/nothing", method="GET", headers=known),
         ]
     assert [answer.status for answer in answers] == [200, 200, 400, 200, 400, 401, 404, 405, 200, 404]
     ids = [answer.headers["x-request-id"] for answer in answers]

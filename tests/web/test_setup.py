@@ -2,7 +2,7 @@
 
 import orjson
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 
 from streamkit.errors import UsageError
 from streamkit.web import ModelCard, add_inventory, setup
@@ -113,3 +113,16 @@ async def test_bad_requests_and_refusals_are_in_the_clients_dialect():
 def test_a_dialect_without_a_surface_is_refused():
     with pytest.raises(UsageError, match="no clients of 'bedrock' are served; there are openai-chat"):
         setup(web.Application(), None, clients=["bedrock"])
+
+
+async def test_a_websocket_is_refused_with_426_and_any_other_get_as_aiohttp_does():
+    socket = {"Connection": "Upgrade", "Upgrade": "websocket"}
+    async with EvilUpstream(as_asked("openai-chat")) as evil:
+        app = web.Application()
+        setup(app, upstream_at(evil, "openai-chat"), prefix="/llm")
+        async with serving(app) as port, ClientSession() as session:
+            async with session.get(f"http://127.0.0.1:{port}/llm/v1/responses", headers=socket) as answer:
+                assert (answer.status, answer.headers["Upgrade"]) == (426, "HTTP/1.1")
+                assert "over HTTP" in (await answer.json())["error"]["message"]
+            async with session.get(f"http://127.0.0.1:{port}/llm/v1/responses") as answer:
+                assert (answer.status, answer.headers["Allow"]) == (405, "POST")

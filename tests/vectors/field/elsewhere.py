@@ -251,4 +251,28 @@ CASES = (
         does="They do not begin an answer: the clock for the first byte runs on, and the next upstream is asked. Behind the first byte they are life.",
         covered_by="tests/web/test_source.py::test_pings_are_no_first_byte",
     ),
+    Elsewhere(
+        number=243, refs="openai/codex#19821, #43353; NVIDIA/NeMo-Relay#994; Soju06/codex-lb#1886; icebear0828/codex-proxy#681",
+        cause="a WebSocket that is asked for first is answered with 404 or 405, and the client tries seven times before it goes on over HTTP",
+        does="It is answered with 426, at which the client goes on at once; any other `GET` there is 405 as before.",
+        covered_by="tests/gateway/test_app.py::test_a_websocket_is_refused_with_426_at_which_codex_goes_on_over_http",
+    ),
+    Elsewhere(
+        number=244, refs="router-for-me/CLIProxyAPI#3778; NousResearch/hermes-agent#18431; ogx-ai/ogx#6290; fredrikburmester/streamystats#491",
+        cause="a base URL with a version too few, one too many or a slash at its end: `/messages`, `/v1/v1/messages`, `//v1/messages`",
+        does="Every path is served in these forms as well, and errors there are in the client's dialect.",
+        covered_by="tests/gateway/test_app.py::test_a_base_url_that_is_written_otherwise_is_served_all_the_same",
+    ),
+    Elsewhere(
+        number=245, refs="ollama/ollama#1768; Claude Code 2.1",
+        cause="a client that asks `GET /` or `HEAD /` whether anybody is there takes 404 for nobody",
+        does="A small page says what this is, without a key and with nothing of the configuration.",
+        covered_by="tests/gateway/test_front_page.py::test_it_says_what_this_is_without_a_key_and_nothing_of_the_configuration",
+    ),
+    Elsewhere(
+        number=246, refs="ollama/ollama#4490; Zed, Continue and others that list Ollama's models",
+        cause="clients of Ollama that ask `/api/ps`, or that have no place for a key where they list models",
+        does="`/api/ps` is served, and with `keyless_ollama_listing` the models are listed without a key; asking one takes a key.",
+        covered_by="tests/gateway/test_front_page.py::test_ollamas_clients_list_models_without_a_key_where_that_is_wanted",
+    ),
 )  # fmt: skip
