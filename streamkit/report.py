@@ -30,6 +30,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "event_name_missing": "an event came without its `event:` line; its payload names it",
     "invalid_utf8": "bytes that are not UTF-8 were read as U+FFFD",
     "lone_surrogate": "half of a surrogate pair, which UTF-8 can't hold, became U+FFFD",
+    "character_cut": "a character came as two halves of a surrogate pair in two deltas, and was put together",
     "number_out_of_range": "a number that IEEE doubles can't hold was kept as text beside the argument text",
     # decoding
     "field_invalid": "a field whose value has a type that the dialect does not know was set aside",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Mapping
 from datetime import datetime
 from pickle import loads
@@ -12,8 +13,9 @@ from typing import Any, ClassVar, NoReturn
 import orjson
 
 from streamkit.dialects.decoder_state import pickled
+from streamkit.dialects.halves import HalfCharacter, Held, held_by
 from streamkit.dialects.stop_words import meaning
-from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, StreamError
+from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect
 from streamkit.events import Aside, ErrorType, LastFrameBroken, ProviderFailed, StopReason, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
@@ -46,28 +48,74 @@ class FrameDecoder:
         self.frame = Frame(b"")
         self.recognised = False  # a frame that is the dialect's was seen
         self._strange: Frame | None = None  # the first frame that is not
+        self._held: Held | None = None  # frames that wait for the second half of a character
 
     def feed(self, frames: list[Frame], /) -> list[WireEvent]:
         self.out = []
-        for frame in frames:
-            self.frame = frame
-            try:
-                self.take(frame)
-            except NeedsRepair as error:
-                self.fault = NeedsRepair(error.kind, REPAIRS[error.kind], offset=frame.offset)
-                break
-            except StreamError as error:
-                self.fault = self._other_dialect() if isinstance(error, BrokenFrame) else None
-                self.fault = self.fault or error
-                break
-            except Exception as error:  # noqa: BLE001 - raised by the driver, after what this read brought before it
-                self.fault = error
-                break
+        left = iter(frames)
+        if self._held is None:
+            for frame in left:
+                self.frame = frame
+                try:
+                    self.take(frame)
+                except HalfCharacter as half:
+                    self._held = half.held
+                    break
+                except Exception as error:  # noqa: BLE001 - raised by the driver, after what this read brought before it
+                    self._fails(error)
+                    return self.out
+        if self._held is not None:
+            self._feed_halves(deque(left))
         return self.out
+
+    def _fails(self, error: Exception) -> None:
+        """Keep what broke the reading of the frame at hand."""
+        if isinstance(error, NeedsRepair):
+            error = NeedsRepair(error.kind, REPAIRS[error.kind], offset=self.frame.offset)
+        elif isinstance(error, BrokenFrame):
+            error = self._other_dialect() or error
+        self.fault = error
+
+    def _feed_halves(self, frames: deque[Frame]) -> None:
+        """Read frames where some may end in the middle of a character, and wait for others (``halves.py``)."""
+        while frames and self.fault is None:
+            frame = frames.popleft()
+            try:
+                if self._held is None:
+                    self.frame = frame
+                    self.take(frame)
+                elif (released := self._held.take(frame)) is not None:
+                    frames.extendleft(reversed(released))
+                    self.frame = released[0]
+                    self._met()
+            except HalfCharacter as half:
+                self._held = half.held
+            except Exception as error:  # noqa: BLE001 - as in ``feed``
+                self._fails(error)
+
+    def _met(self) -> None:
+        """Count what became of the halves that were held."""
+        held, self._held = self._held, None
+        if held is not None:
+            for kind, times in ("character_cut", held.joined), ("lone_surrogate", held.lost):
+                for _ in range(times):
+                    self.report.repair(kind)
+
+    def _release(self) -> None:
+        """Nothing more comes: read what was held."""
+        while self._held is not None and self.fault is None:
+            frames = deque(self._held.give_up())
+            try:
+                self._met()
+            except NeedsRepair as error:
+                self.frame = frames[0]
+                self._fails(error)
+            self._feed_halves(frames)
 
     def finish(self) -> list[WireEvent]:
         self.out = []
-        self.fault = self._other_dialect()
+        self._release()
+        self.fault = self.fault or self._other_dialect()
         if self.fault is None:
             self.close()
         return self.out
@@ -125,6 +173,7 @@ class FrameDecoder:
 
     def abandon(self) -> list[WireEvent]:
         self.out = []
+        self._release()
         self.close()
         return self.out
 
@@ -185,10 +234,11 @@ class FrameDecoder:
 
     def _load_slowly(self, frame: Frame) -> Any:
         """What orjson refuses and the field sends: bytes that are not UTF-8, 1E400, half a surrogate pair."""
+        is_utf8 = True
         try:
             text = frame.data.decode("utf-8")
         except UnicodeDecodeError:
-            text = frame.text
+            text, is_utf8 = frame.text, False
             self.report.repair("invalid_utf8")
         try:
             document = json.loads(text, parse_constant=_refuse, parse_int=_whole_number)
@@ -198,8 +248,10 @@ class FrameDecoder:
                 return None
             raise BrokenFrame("no JSON", frame.data, offset=frame.offset) from error
         if whole is not document:
+            if is_utf8 and (held := held_by(frame)) is not None:
+                raise HalfCharacter(held)
             self.report.repair("lone_surrogate")
-        elif text.encode() == frame.data:  # not the bytes that are not UTF-8, which are counted
+        elif is_utf8:  # bytes that are not UTF-8 are counted
             self.report.repair("number_out_of_range")
         return whole
 

@@ -87,6 +87,7 @@ CASES: Final[Mapping[int, str]] = {
     133: "choices without `delta`, which bring results of a content filter",
     157: "a stop reason in the words of another dialect: `tool_use` in Chat, `tool_calls` in Anthropic",
     160: "each fragment of a call in `function_call` and in `tool_calls`, as llama-cpp-python writes a forced tool",
+    162: "a character beyond U+FFFF in two deltas, half a surrogate pair in each",
 }  # fmt: skip
 
 #: The case that a repair resembles, whatever rule is broken; None where the catalogue has none like it.
@@ -100,6 +101,7 @@ REPAIR_CASES: Final[Mapping[str, int | None]] = {
     "event_name_missing": None,
     "invalid_utf8": None,
     "lone_surrogate": None,
+    "character_cut": 162,
     "number_out_of_range": None,
     "field_invalid": None,
     "error_shape": 112,
@@ -201,6 +203,7 @@ COMMON_LOOKS: Final[Looks] = {
     "not_json": (
         like("comment_as_data"),
         like("lone_surrogate"),
+        like("character_cut"),
         like("number_out_of_range"),
         Look(STOPS, 115),
         Look(TORN, 106),

@@ -142,6 +142,7 @@ REPAIRED = [
     vector("a last event without its blank line", sse(ROLE, said("Hi"), STOP)[:-2], text="Hi", repairs={"last_event_unterminated": 1}),
     vector("bytes that are not UTF-8", sse(ROLE, said("a\xffb"), STOP, DONE).replace("a\xffb".encode(), b"a\xffb"), text="a\ufffdb", repairs={"invalid_utf8": 1}),
     vector("half a surrogate pair", ROLE, sse(said("a?b"))[6:-2].replace(b"?", b"\\ud83d"), STOP, DONE, text="a\ufffdb", repairs={"lone_surrogate": 1}),
+    vector("a character in two deltas", sse(ROLE, said("a?"), said("!b"), STOP, DONE).replace(b"?", b"\\ud83d").replace(b"!", b"\\ude00"), text="a\N{GRINNING FACE}b", repairs={"character_cut": 1}),
     vector("a number beyond doubles", ROLE, sse(said("Hi"))[6:-2].replace(b"1700000000", b"1E400"), STOP, DONE, text="Hi", repairs={"number_out_of_range": 1}),
     vector("an error that is text", ROLE, said("Hi"), {"error": "overheated"}, text="Hi", stop=None, repairs={"error_shape": 1}, provider_error="overheated"),
     vector(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tests.vectors import anthropic as am
@@ -13,28 +14,34 @@ from tests.vectors import ollama as ol
 from tests.vectors import openai_responses as rs
 from tests.vectors.field.case import Case, Text, Thinking, Use
 from tests.vectors.field.shapes import (
+    NO_REASON,
     anthropic,
     bedrock,
     calling,
     chat,
     cohere,
+    failed,
+    form,
     gemini,
     message,
     messages,
     mistral,
     ollama,
     ollama_turn,
+    responses,
     responses_turn,
     written,
 )
-from tests.vectors.openai_chat import DONE, call, calls, chunk, said
-from tests.vectors.vector import Call
+from tests.vectors.openai_chat import CALLED, DONE, HEAD, ROLE, call, calls, chunk, said
+from tests.vectors.vector import Call, lines, named, sse
 
 A = Call("f", '{"x":1}', id="a")
 CUT = Call("f", '{"x":', "truncated", id="a")
 WHOLE = calls(call(0, "a", "f", '{"x":1}'))
 OPEN = calls(call(0, "a", "f", '{"x":'))
 USED = {"anthropic": messages(Use("a", "f", '{"x":1}'), stop="tool_use")}
+SMILED = Call("f", '{"x":"\N{GRINNING FACE}"}', id="a")
+JOINED = {"character_cut": 1}
 FOREIGN = {"stop_reason_foreign": 1}
 #: Usage of the vectors that Anthropic's clients get as well.
 COUNTED = {"input_tokens": 9, "output_tokens": 4}
@@ -43,6 +50,15 @@ COUNTED = {"input_tokens": 9, "output_tokens": 4}
 def twice(name: str, fragment: str, id: str) -> dict[str, Any]:
     """A chunk with a fragment of a call in both members."""
     return chunk({"function_call": {"name": name, "arguments": fragment}, "tool_calls": [call(0, id, name, fragment)]})
+
+
+def halves(body: bytes) -> bytes:
+    """The bytes with a half of U+1F600 for each ``<`` and ``>``."""
+    return body.replace(b"<", rb"\ud83d").replace(b">", rb"\ude00")
+
+
+def halved(*payloads: Any) -> bytes:
+    return halves(sse(*payloads))
 
 
 CASES = (
@@ -156,6 +172,68 @@ CASES = (
             ollama_turn(
                 {**ol.line("Hi"), "tool_calls": [ol.call("f", {"x": 1}, id="a")]}, name="calls beside the message", text="Hi", calls=(A,), stop="tool_calls", repairs={"said_twice": 1},
                 to={"openai-chat": written(Text("Hi"), Use("a", "f", '{"x":1}'), stop="tool_calls")},
+            ),
+        ),
+    ),
+    Case(
+        number=162, refs="elizaOS/eliza#30904; vercel/ai; JavaScript servers that cut text by UTF-16 units",
+        cause="a character beyond U+FFFF in two deltas, half a surrogate pair in each",
+        does="The halves are put together before anything is read, in text, reasoning, refusals and arguments of all dialects; one without the other becomes U+FFFD.",
+        forms=(
+            chat(halved(ROLE, said("a<"), said(">b"), chunk(finish="stop"), DONE), name="text of Chat", text="a\N{GRINNING FACE}b", repairs=JOINED, to={"anthropic": messages(Text("a\N{GRINNING FACE}b"))}),
+            chat(
+                halved(ROLE, chunk({"reasoning": "<", "reasoning_content": "<"}), chunk({"reasoning": ">", "reasoning_content": ">"}), chunk({"refusal": "n<"}), chunk({"refusal": ">"}), chunk(finish="stop"), DONE),
+                name="reasoning and refusal of Chat", reasoning="\N{GRINNING FACE}", refusal="n\N{GRINNING FACE}", stop="refusal", repairs={"character_cut": 3},
+                to={"anthropic": messages(Thinking("\N{GRINNING FACE}"), Text("n\N{GRINNING FACE}"), stop="refusal", losses={"refusal_as_text": 1})},
+            ),
+            chat(
+                halved(calls(call(0, "a", "f", '{"x":"<')), calls(call(1, "b", "g", '{"y":"<')), calls(call(0, arguments='>"}')), calls(call(1, arguments='>"}')), CALLED, DONE), name="arguments of two calls",
+                calls=(Call("f", '{"x":"\N{GRINNING FACE}"}', id="a"), Call("g", '{"y":"\N{GRINNING FACE}"}', id="b")), stop="tool_calls", repairs={"character_cut": 2},
+                to={"anthropic": messages(Use("a", "f", '{"x":"\N{GRINNING FACE}"}'), Use("b", "g", '{"y":"\N{GRINNING FACE}"}'), stop="tool_use")},
+            ),
+            chat(
+                halved(ROLE, said("<"), {**HEAD, "choices": []}, b"", said("><"), said(""), said(">"), chunk(finish="stop"), DONE), name="with a chunk between, and twice", text="\N{GRINNING FACE}\N{GRINNING FACE}",
+                repairs={"character_cut": 2}, to={"anthropic": messages(Text("\N{GRINNING FACE}\N{GRINNING FACE}"))},
+            ),
+            chat(halved(ROLE, said("a<"), said("b"), chunk(finish="stop"), DONE), name="another delta instead", text="a\ufffdb", repairs={"lone_surrogate": 1}, to={"anthropic": messages(Text("a\ufffdb"))}),
+            chat(halved(ROLE, said("a<"), chunk(finish="stop"), DONE), name="the end instead", text="a\ufffd", repairs={"lone_surrogate": 1}, to={"anthropic": messages(Text("a\ufffd"))}),
+            chat(halved(ROLE, said("a<")), name="cut behind a half", text="a\ufffd", stop=None, repairs={"lone_surrogate": 1}, to={"anthropic": failed(Text("a\ufffd"), error=NO_REASON)}),
+            chat(
+                halved(ROLE, said("a<"), said(">"))[:-9], name="cut inside the second half", text="a\ufffd", stop=None, repairs={"lone_surrogate": 1},
+                to={"anthropic": failed(Text("a\ufffd"), error=f"{NO_REASON} (cut inside a frame)")},
+            ),
+            anthropic(
+                halves(
+                    named(
+                        am.START, am.begin(0, "thinking", thinking=""), am.delta(0, "thinking_delta", thinking="<"), am.PING, am.delta(0, "thinking_delta", thinking=">"), am.stop(0),
+                        am.begin(1, "text", text=""), am.delta(1, "text_delta", text="a<"), am.delta(1, "text_delta", text=">b"), am.stop(1), *am.tool(2, "a", "f", '{"x":"<', '>"}'), am.finish("tool_use"), am.STOP,
+                    )
+                ),
+                name="Anthropic", text="a\N{GRINNING FACE}b", reasoning="\N{GRINNING FACE}", calls=(SMILED,), stop="tool_calls", repairs={"character_cut": 3},
+                to={"openai-chat": written(Thinking("\N{GRINNING FACE}"), Text("a\N{GRINNING FACE}b"), Use("a", "f", '{"x":"\N{GRINNING FACE}"}'), stop="tool_calls")},
+            ),
+            responses(
+                halves(rs.numbered(rs.START, *rs.message(0, "a<", ">b"), *rs.call(1, "a", "f", '{"x":"<', '>"}'), rs.last("completed"))), name="Responses", text="a\N{GRINNING FACE}b",
+                calls=(SMILED,), stop="tool_calls", repairs={"character_cut": 2}, to={"openai-chat": written(Text("a\N{GRINNING FACE}b"), Use("a", "f", '{"x":"\N{GRINNING FACE}"}'), stop="tool_calls")},
+            ),
+            gemini(
+                halves(gm.events(gm.chunk(gm.thought("<")), gm.chunk(gm.thought(">")), gm.chunk(gm.text("a<")), gm.chunk(gm.text(">b")), gm.STOP)), name="Gemini", text="a\N{GRINNING FACE}b", reasoning="\N{GRINNING FACE}",
+                repairs={"character_cut": 2}, to={"openai-chat": written(Thinking("\N{GRINNING FACE}"), Text("a\N{GRINNING FACE}b"))},
+            ),
+            gemini(
+                halves(gm.events(gm.chunk(gm.partial(("$.x", "<"), name="f", id="a")), gm.chunk(gm.partial(("$.x", ">"), more=False)), gm.STOP)), name="arguments in parts of Gemini",
+                calls=(SMILED,), stop="tool_calls", repairs=JOINED, to={"openai-chat": written(Use("a", "f", '{"x":"\N{GRINNING FACE}"}'), stop="tool_calls")},
+            ),
+            form("ollama", halves(lines(ol.line("a<"), ol.line(">b"), ol.end())), "Ollama", {"openai-chat": written(Text("a\N{GRINNING FACE}b"))}, {"text": "a\N{GRINNING FACE}b", "repairs": JOINED}),
+            form("cohere", halves(named(co.START, co.begin(0), co.delta(0, "a<"), co.delta(0, ">b"), co.end(0), co.finish())), "Cohere", {"openai-chat": written(Text("a\N{GRINNING FACE}b"))}, {"text": "a\N{GRINNING FACE}b", "repairs": JOINED}),
+            form("mistral", halves(sse(mi.ROLE, mi.said([mi.text("a<")]), mi.said([mi.text(">b")]), mi.finish(), mi.DONE)), "Mistral", {"openai-chat": written(Text("a\N{GRINNING FACE}b"))}, {"text": "a\N{GRINNING FACE}b", "repairs": JOINED}),
+            bedrock(
+                br.START, *((kind, halves(json.dumps(body).encode())) for kind, body in br.block(0, "a<", ">b")), br.finish(), br.counts(), name="Bedrock", text="a\N{GRINNING FACE}b", repairs=JOINED,
+                to={"openai-chat": written(Text("a\N{GRINNING FACE}b"), losses={"metadata": 1})},
+            ),
+            bedrock(
+                br.native("", *(halves(json.dumps(event).encode()) for event in (am.START, *am.tool(0, "a", "f", '{"x":"<', '>"}'), am.finish("tool_use"), am.STOP))).body, name="Anthropic's events in Bedrock",
+                calls=(SMILED,), stop="tool_calls", repairs=JOINED, to={"openai-chat": written(Use("a", "f", '{"x":"\N{GRINNING FACE}"}'), stop="tool_calls")},
             ),
         ),
     ),
