@@ -19,7 +19,7 @@ from streamkit.collector import Collector
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.base import DEFAULT_MAX_TOKENS, Bodies, Dialect, Encoding, Profile, Target, under
 from streamkit.dialects.reading import fields_of
-from streamkit.errors import StreamError, UsageError
+from streamkit.errors import BadRequest, StreamError, UsageError
 from streamkit.identifiers import random_id
 from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
@@ -57,7 +57,8 @@ def encode_request(
 
     Calls and results must be paired: if not, it is an error that names the turn and the id, or with ``repair`` a counted
     repair. Tools of another dialect whose definitions this one would refuse are an error that names them all (``check_tools``
-    names them within a dialect). ``max_tokens`` is written where a dialect demands a bound and the request has none;
+    names them within a dialect). So is a reference to what only another provider's store has (``previous_response_id``).
+    ``max_tokens`` is written where a dialect demands a bound and the request has none;
     ``emulate`` imitates what the dialect lacks instead of refusing it. Where a dialect refuses a history that begins with the
     assistant, ``assistant_first`` puts a short turn of the user in front, or refuses it here.
     What the dialect can't say is a counted loss. Raises BadRequest and UsageError.
@@ -69,6 +70,11 @@ def encode_request(
         request = repair_pairing(request, report)
     else:
         check_pairing(request)
+    if request.stored and request.dialect != named.name:
+        path, instead = request.stored[0]
+        raise BadRequest(
+            path, f"this is kept by the provider that made it, and {named.name} can't ask for it; {instead}"
+        )
     if request.dialect != named.name:  # within one dialect it is for the provider to judge what its own clients define
         refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in MENDED])
     target = Target(provider=provider, max_tokens=max_tokens, emulate=emulate, assistant_first=assistant_first)

@@ -255,6 +255,8 @@ class Request:
     stream: bool | None = None
     stream_usage: bool | None = None  #: whether the stream shall end with token counts
     extras: dict[str, Any] = field(factory=dict)  #: fields that only this dialect knows
+    #: What of the conversation only its provider's store has: the path to each reference, and what to send instead.
+    stored: list[tuple[str, str]] = field(factory=list)
 
 
 # -- responses ---------------------------------------------------------------------------------------------------------

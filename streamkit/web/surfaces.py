@@ -23,10 +23,9 @@ from attrs import field, frozen
 
 from streamkit.bodies import decode_request
 from streamkit.dialects.gemini.wire import camel_case
-from streamkit.dialects.openai_responses.wire import ITEM
 from streamkit.dialects.reading import fields_of
 from streamkit.errors import BadRequest
-from streamkit.events import Aside, ProviderFailed
+from streamkit.events import ProviderFailed
 from streamkit.messages import Request
 from streamkit.web.refusals import Refused, bad_request, shown, with_status
 from streamkit.web.upstream import Operation
@@ -185,15 +184,11 @@ def _in_url(request: web.Request, _asked: Request) -> Address:
 
 def _refuse_state(asked: Request) -> None:
     """Responses may lean on what a server keeps (dialects.md §2.3), and none is kept here."""
-    for name in ("previous_response_id", "conversation"):
-        if asked.extras.get(name) is not None:
-            raise BadRequest(name, f"{STATELESS}; send the whole input with each request, and store: false")
+    for path, instead in asked.stored:
+        if path != "prompt":  # which is no state of a conversation: an upstream of this dialect may have it
+            raise BadRequest(path, f"{STATELESS}; {instead}")
     if asked.extras.get("background"):
         raise BadRequest("background", f"{STATELESS}; ask without background, and with stream: true if it takes long")
-    for part in (part for turn in asked.turns for part in turn.parts):
-        if isinstance(part, Aside) and part.type == f"{ITEM}item_reference":
-            told = f"{STATELESS}, so an item_reference leads nowhere; send the item itself, and store: false"
-            raise BadRequest("input", told)
 
 
 def _counted_inside(raw: bytes) -> Request:

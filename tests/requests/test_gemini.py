@@ -1346,3 +1346,15 @@ def test_the_official_client_sends_it(client, replay):
     asked = replay.asked[name]
     assert b'"inline_data": {"mime_type": "image/png", "data": "-_8="}' in asked  # its names, its alphabet
     assert decode_request(asked, "gemini") == decode_request(orjson.dumps(written), "gemini")
+
+
+def test_contents_that_only_googles_cache_has_are_refused_elsewhere():
+    body = orjson.dumps(
+        {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}], "cachedContent": "cachedContents/a"}
+    )
+    request = decode_request(body, "gemini")
+    request.model = "m"
+    with pytest.raises(BadRequest, match="send the contents themselves") as refused:
+        encode_request(request, "openai-chat")
+    assert refused.value.path == "cachedContent"
+    assert orjson.loads(encode_request(request, "gemini"))["cachedContent"] == "cachedContents/a"

@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from typing import Any
 
+import orjson
 import pytest
 from attrs import evolve
 
@@ -467,8 +468,8 @@ def test_an_output_goes_back_alone_where_the_server_keeps_the_conversation(state
     assert write(request)[0] == body(items, **state)
     with pytest.raises(BadRequest, match="has no call"):
         write(read(items))
-    _, report = write(request, "openai-chat")
-    assert report.losses == {"parameter": 1, "server_tool": 2}
+    with pytest.raises(BadRequest, match=next(iter(state))):
+        write(request, "openai-chat")
 
 
 # -- other members -----------------------------------------------------------------------------------------------------
@@ -1297,3 +1298,32 @@ def test_the_official_client_sends_it(client, replay):
     written["model"] = replay.register(response_of(), "application/json")
     client("openai").responses.create(**written)
     assert json.loads(replay.asked[written["model"]]) == written
+
+
+# -- what only the server's store has ----------------------------------------------------------------------------------
+
+SAID = {"role": "user", "content": "Hi"}
+STORED = {
+    "an earlier response": ({"previous_response_id": "resp_1"}, "previous_response_id", "store: false"),
+    "a conversation": ({"conversation": {"id": "conv_1"}}, "conversation", "without a conversation"),
+    "an item": (
+        {"input": [SAID, {"type": "item_reference", "id": "msg_1"}]},
+        "input[1]",
+        "providerOptions.openai.store",
+    ),
+    "an item without a type": ({"input": [{"id": "msg_1"}]}, "input[0]", "ModelSettings(store=False)"),
+    "a prompt": ({"prompt": {"id": "pmpt_1"}}, "prompt", "send the text of the prompt"),
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+@pytest.mark.parametrize("target", ["openai-chat", "anthropic", "gemini", "ollama"])
+def test_a_reference_to_a_store_is_refused_elsewhere_with_what_to_send_instead(name, target):
+    members, path, instead = STORED[name]
+    asked = decode_request(orjson.dumps({"model": "m", "input": [SAID], **members}), "openai-responses")
+    with pytest.raises(BadRequest) as refused:
+        encode_request(asked, target, max_tokens=9)
+    assert refused.value.path == path
+    assert instead in refused.value.reason
+    again = orjson.loads(encode_request(asked, "openai-responses"))  # the server may have it
+    assert all(name in again for name in members)

@@ -173,10 +173,10 @@ async def test_a_request_without_a_model_is_refused(asked, dialect, model):
     ("member", "path", "instead"),
     [
         ({"previous_response_id": "resp_1"}, "previous_response_id", "send the whole input with each request"),
-        ({"conversation": {"id": "conv_1"}}, "conversation", "store: false"),
+        ({"conversation": {"id": "conv_1"}}, "conversation", "without a conversation"),
         ({"background": True}, "background", "ask without background"),
-        ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input", "send the item itself"),
-        ({"input": [{"id": "msg_1"}]}, "input", "send the item itself"),
+        ({"input": [{"type": "item_reference", "id": "msg_1"}]}, "input[0]", "providerOptions.openai.store = false"),
+        ({"input": [{"role": "user", "content": "a"}, {"id": "msg_1"}]}, "input[1]", "ModelSettings(store=False)"),
     ],
 )
 async def test_responses_that_lean_on_earlier_ones_are_told_what_to_send_instead(asked, member, path, instead):

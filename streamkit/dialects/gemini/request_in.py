@@ -53,6 +53,8 @@ class RequestReader(MessageReader):
         request.options = self.options(config) if config else Options()
         request.options.service_tier = fields.string("serviceTier")
         request.extras = fields.rest()
+        if request.extras.get("cachedContent") is not None:
+            request.stored.append(("cachedContent", "send the contents themselves"))
         return request
 
     # -- options ---------------------------------------------------------------------------------------------------

@@ -55,6 +55,9 @@ LOADING: Final = frozenset({"additional_tools", "tool_search_output"})
 SAID: Final = frozenset({"output_text", "input_text", "refusal"})
 THOUGHTS: Final = {"summary": "summary_text", "content": "reasoning_text"}
 
+#: How clients are told not to lean on what a server keeps.
+SETTINGS: Final = "AI SDK: providerOptions.openai.store = false; openai-agents: ModelSettings(store=False)"
+
 
 class MessageReader(ToolReader, ContentReader):
     """The part of the reader of requests that reads the input."""
@@ -62,6 +65,7 @@ class MessageReader(ToolReader, ContentReader):
     def __init__(self) -> None:
         super().__init__()
         self.turns: list[Turn] = []
+        self.references: list[tuple[str, str]] = []  # to what the server keeps: see ``Request.stored``
         self.stored = False  #: the server knows more of the conversation than the request says
         self._answers: Turn | None = None  # the turn that further outputs join
         self._calls: set[str] = set()
@@ -90,7 +94,9 @@ class MessageReader(ToolReader, ContentReader):
             case "function_call_output" | "custom_tool_call_output" if self._is_paired(item):
                 self._result(item, kind)
             case _:
-                self.stored = self.stored or kind == "item_reference"
+                if kind == "item_reference":
+                    self.stored = True
+                    self.references.append((item.place, f"send the item itself, and store: false ({SETTINGS})"))
                 raw = {"type": kind, **item.rest()}
                 if kind in LOADING:
                     self.load(Fields(raw, item.path, item.body))

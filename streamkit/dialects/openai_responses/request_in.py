@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal
 
-from streamkit.dialects.openai_responses.messages_in import MessageReader
+from streamkit.dialects.openai_responses.messages_in import SETTINGS, MessageReader
 from streamkit.dialects.openai_responses.wire import LOGPROBS
 from streamkit.dialects.reading import Fields
 from streamkit.errors import BadRequest
@@ -27,6 +27,13 @@ OUTPUT_KINDS: Final[Mapping[str, Literal["text", "json", "schema"]]] = {
 }
 #: Members that stand for a part of the conversation.
 STORED: Final = ("previous_response_id", "conversation")
+#: What to send instead of a reference to what the server keeps.
+WHOLE: Final = f"send the whole input with each request, and store: false ({SETTINGS})"
+INSTEAD: Final = {
+    "previous_response_id": f"{WHOLE}, without the id of a response",
+    "conversation": f"{WHOLE}, without a conversation",
+    "prompt": "send the text of the prompt as instructions or input",
+}
 #: Tools of the program, in ``tool_choice``.
 NAMED: Final = frozenset({"function", "custom"})
 
@@ -42,6 +49,7 @@ class RequestReader(MessageReader):
     def request(self, fields: Fields) -> Request:
         request = Request(self.dialect, fields.string("model"), stream=fields.boolean("stream"))
         self.stored = any(name in fields for name in STORED)
+        self.references += [(name, INSTEAD[name]) for name in INSTEAD if name in fields]
         tools = self.tools(fields)
         if instructions := fields.string("instructions"):
             self.turns.append(Turn("system", [Text(instructions)]))
@@ -52,6 +60,7 @@ class RequestReader(MessageReader):
         request.options, include = self._options(fields)
         request.stream_usage = request.stream or None  # a stream always says it here
         request.extras = fields.rest() | include
+        request.stored = self.references
         return request
 
     # -- options ---------------------------------------------------------------------------------------------------

@@ -216,6 +216,12 @@ CASES = (
         covered_by="tests/requests/test_thinking.py::test_a_budget_stays_below_the_bound_of_the_answer",
     ),
     Elsewhere(
+        number=212, refs="syncless-issue#13; neon-pkgs#367; vercel/ai#9119; maximhq/bifrost#6382; openai-agents-python#1603",
+        cause="`item_reference`, `previous_response_id` or `conversation` towards a server that keeps nothing: a 404 or 502, or half a conversation",
+        does="A 400 with the path and the client's own setting (AI SDK: `providerOptions.openai.store = false`); so for Gemini's `cachedContent`.",
+        covered_by="tests/requests/test_openai_responses.py::test_a_reference_to_a_store_is_refused_elsewhere_with_what_to_send_instead",
+    ),
+    Elsewhere(
         number=237, refs="BerriAI/litellm#8450; nguyenphutrong/quotio#460; headroomlabs-ai/headroom#2026; TheR1D/shell_gpt#741; @ai-sdk/mistral",
         cause="a usage chunk without choices for a client of Chat that never asked for one and reads `choices[0]`",
         does="The chunk is for clients that asked for it; Mistral's packages, which can't ask, get the usage beside the stop reason.",
