@@ -72,6 +72,20 @@ class BrokenFrame(StreamError):
         return self.reason
 
 
+class SecondResponse(StreamError):
+    """Another response began before the first had ended, as a proxy splices them that tried again behind the client's back."""
+
+    def __init__(self, first: str | None = None, second: str | None = None, *, offset: int | None = None) -> None:
+        ids = "" if first is None or second is None else f": {second[:60]!r} within {first[:60]!r}"
+        super().__init__(self.summary + ids, offset=offset)
+        self.first = first
+        self.second = second
+
+    @property
+    def summary(self) -> str:
+        return "a second response began before the first had ended"
+
+
 class NeedsRepair(StreamError):
     """The stream breaks its dialect's rules, and the policy is to repair nothing. ``kind`` is the repair (``REPAIRS``)."""
 

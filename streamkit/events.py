@@ -273,6 +273,10 @@ class StopReasonSeen:
     stop_sequence: str | None = None
     #: In this dialect ``stop`` also stands for a turn that calls tools.
     covers_calls: bool = False
+    #: What the provider said of it in a sentence (Gemini's ``finishMessage``); it is read where the turn failed.
+    message: str | None = None
+    #: It says a failure in the dialect's own word and ends the stream: no reader takes it for a success.
+    ends_failed: bool = False
 
 
 @define

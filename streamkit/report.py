@@ -77,6 +77,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "custom_input_bare": "arguments of a custom tool that are not its one string became its input as they are",
     # the end
     "stop_with_calls": "a natural stop with tool calls became `tool_calls`",
+    "stop_unknown_with_calls": "a stop reason that nobody knows, behind nothing but whole calls, became `tool_calls`",
     "calls_without_call": "`tool_calls` without any call became `stop`",
     "stop_reason_foreign": "a stop reason in the words of another dialect, or in other letters, was read by its meaning",
     "stop_conflict": "several stop reasons were given; the strongest was taken",

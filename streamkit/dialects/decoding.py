@@ -15,7 +15,7 @@ import orjson
 from streamkit.dialects.decoder_state import pickled
 from streamkit.dialects.halves import HalfCharacter, Held, held_by
 from streamkit.dialects.stop_words import meaning
-from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect
+from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, SecondResponse
 from streamkit.events import Aside, ErrorType, LastFrameBroken, ProviderFailed, StopReason, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
@@ -205,6 +205,16 @@ class FrameDecoder:
 
     def close(self) -> None:
         """The input ended."""
+
+    def restarted(self, first: str | None, second: object) -> None:
+        """A second start of the response: the same one again is passed over. Raises SecondResponse for another.
+
+        Its text would be taken for more of the first (vercel/ai#18331).
+        """
+        other = text_of(second)
+        if first is not None and other is not None and first != other:
+            raise SecondResponse(first, other, offset=self.frame.offset)
+        self.report.repair("response_restarted")
 
     def strange(self) -> None:
         """Note a frame that is not the dialect's: if none is, the input is not this dialect at all."""

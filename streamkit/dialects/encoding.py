@@ -21,6 +21,7 @@ from streamkit.events import (
     RefusalDelta,
     ResponseFinished,
     ResponseStarted,
+    StopReasonSeen,
     StreamEnded,
     TextDelta,
     ToolCallArguments,
@@ -35,6 +36,7 @@ from streamkit.messages import Choice, Response, ToolCall
 from streamkit.report import StreamReport, Withheld
 from streamkit.tool_calls.check import check_arguments
 from streamkit.tool_calls.delta_run import DeltaRun
+from streamkit.tool_calls.failed_turns import FAILING, failure_in
 
 #: The method of each class of event.
 METHODS: Mapping[type, str] = {
@@ -263,7 +265,8 @@ def failure_of(response: Response, report: StreamReport) -> ProviderFailed | Non
     A whole response is an answer or an error, so what the model had said before it failed is a counted loss; the calls are in
     the report.
     """
-    if response.clean and response.error is None:
+    failed = next((choice for choice in response.choices if choice.stop_reason in FAILING), None)
+    if response.clean and response.error is None and failed is None:
         return None
     for choice in response.choices:
         if choice.parts:
@@ -271,6 +274,9 @@ def failure_of(response: Response, report: StreamReport) -> ProviderFailed | Non
         report.withheld += [Withheld("answer_withheld", c.id, c.name or None, c.arguments) for c in choice.tool_calls]
     if response.error is not None:
         return response.error
+    if response.clean and failed is not None:
+        reason = failed.stop_reason or "error"
+        return failure_in(StopReasonSeen(reason, failed.native_stop_reason or reason))
     return ProviderFailed("truncated", "the response was cut before its end", code="stream_truncated")
 
 

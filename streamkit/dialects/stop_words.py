@@ -44,6 +44,7 @@ _BY_REASON: Final[Mapping[StopReason, str]] = {
     "error": """
         error errored failed failure abort aborted cancel cancelled canceled user_cancel network_error server_error
         internal_error insufficient_system_resource malformed_response timeout interrupted
+        too_many_tool_calls language no_image image_other pup_limited_disabled
     """,
 }
 #: Letter case and what stands between the parts of a word differ (``tool-calls``, ``maxTokens``, ``FinishReason.STOP``).

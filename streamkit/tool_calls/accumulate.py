@@ -60,6 +60,7 @@ from streamkit.report import StreamReport, Withheld
 from streamkit.tool_calls.call import Call, Choice
 from streamkit.tool_calls.delta_run import DeltaRun, grouped, whole_run
 from streamkit.tool_calls.ending import derives, is_cut, missing_end, stop_reason, strongest
+from streamkit.tool_calls.failed_turns import FAILING, failure_in
 from streamkit.tool_calls.identity import Identity
 from streamkit.tool_calls.joining import join_deltas
 
@@ -152,7 +153,8 @@ class ToolCallAccumulator:
         reason = self._missing_end()
         if reason is None:
             self._finish_calls(ended=True)
-            self._out += [stop_reason(number, choice, self.report) for number, choice in self._choices.items()]
+            depth = self.limits.json_depth
+            self._out += [stop_reason(number, choice, self.report, depth) for number, choice in self._choices.items()]
         else:
             self._finish_calls(ended=False)
         self.report.clean = reason is None
@@ -162,7 +164,7 @@ class ToolCallAccumulator:
         """Whether every choice has its stop reason, so that only what is of no account can still come."""
         if self._failed or self.fault is not None or not self._choices or self.policy.refuse_repairs:
             return False
-        return all(choice.reasons and strongest(choice).reason != "error" for choice in self._choices.values())
+        return all(choice.reasons and strongest(choice).reason not in FAILING for choice in self._choices.values())
 
     def _missing_end(self) -> str | None:
         """Why the stream is not whole; None if it is."""
@@ -171,9 +173,8 @@ class ToolCallAccumulator:
             if reason is not None:
                 return reason if self.report.broken_frame is None else f"{reason} (cut inside a frame)"
             for choice in self._choices.values():
-                native = strongest(choice).native
-                if strongest(choice).reason == "error":  # abort, network_error: said nowhere else
-                    self._fail(ProviderFailed("server", f"the provider gave the finish reason {native!r}", code=native))
+                if (best := strongest(choice)).reason in FAILING:  # abort, MALFORMED_FUNCTION_CALL: said nowhere else
+                    self._fail(failure_in(best))
         return "the provider reported an error" if self._failed else None
 
     @property
@@ -182,7 +183,8 @@ class ToolCallAccumulator:
         if self._terminator is None or self._failed:
             return False
         if self._choices and all(choice.reasons for choice in self._choices.values()):
-            return any(strongest(choice).reason == "error" for choice in self._choices.values())
+            ends = map(strongest, self._choices.values())
+            return any(seen.reason in FAILING and not seen.ends_failed for seen in ends)
         return not derives(self._choices, self._terminator, self.policy, self.limits.json_depth)
 
     def abandon(self) -> list[Event]:

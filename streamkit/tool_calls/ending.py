@@ -14,14 +14,14 @@ from streamkit.policy import Policy
 from streamkit.report import StreamReport
 from streamkit.tool_calls.call import Call, Choice
 
-#: error > length, content filter > tool calls > stop (design.md §4). Others are more telling than a plain stop.
+#: A failed turn > length, content filter > tool calls > stop (design.md §4). Others are more telling than a plain stop.
 RANK: dict[StopReason, int] = {
     "error": 9,
     "length": 8,
     "context_full": 8,
     "content_filter": 8,
     "refusal": 8,
-    "malformed_tool": 7,
+    "malformed_tool": 9,
     "tool_calls": 5,
     "pause": 4,
     "compaction": 4,
@@ -89,7 +89,14 @@ def is_cut(choice: Choice, call: Call) -> bool:
     return call.kind == "custom" or not call.text.whole().strip()
 
 
-def stop_reason(number: int, choice: Choice, report: StreamReport) -> ResponseFinished:
+def _is_whole(call: Call, depth: int) -> bool:
+    """Whether nothing can be missing of a call: it has a name, and one complete object, or none where the wire ended it."""
+    if not call.name:
+        return False
+    return call.is_complete(depth) or (call.ended and not call.text.whole().strip())
+
+
+def stop_reason(number: int, choice: Choice, report: StreamReport, depth: int) -> ResponseFinished:
     """Exactly one reason for a choice: the strongest given, corrected by whether there were calls."""
     best = strongest(choice)
     if any(seen.reason != best.reason for seen in choice.reasons):
@@ -98,6 +105,9 @@ def stop_reason(number: int, choice: Choice, report: StreamReport) -> ResponseFi
     if choice.calls and reason == "stop":
         if not best.covers_calls:
             report.repair("stop_with_calls")
+        reason = "tool_calls"
+    elif reason == "other" and choice.calls and all(_is_whole(call, depth) for call in choice.calls):
+        report.repair("stop_unknown_with_calls")
         reason = "tool_calls"
     elif not choice.calls and reason == "tool_calls":
         report.repair("calls_without_call")

@@ -63,8 +63,6 @@ EXACT_STOPS: Mapping[str, Mapping[str, str]] = {
         "length": "MAX_TOKENS",
         "content_filter": "SAFETY",
         "pause": "CONTINUATION",
-        "malformed_tool": "MALFORMED_FUNCTION_CALL",
-        "other": "OTHER",
     },
     "bedrock": {
         "stop": "end_turn",
@@ -73,7 +71,6 @@ EXACT_STOPS: Mapping[str, Mapping[str, str]] = {
         "context_full": "model_context_window_exceeded",
         "tool_calls": "tool_use",
         "content_filter": "content_filtered",
-        "malformed_tool": "malformed_tool_use",
     },
 }
 #: The entries marked `*`: right only where the loss is counted.
@@ -84,19 +81,23 @@ NEAREST_STOPS: Mapping[str, Mapping[str, str]] = {
         "refusal": "content_filter",
         "pause": "stop",
         "compaction": "stop",
-        "malformed_tool": "stop",
         "other": "stop",
     },
-    "anthropic": {"content_filter": "refusal", "malformed_tool": "end_turn", "other": "end_turn"},
+    "anthropic": {"content_filter": "refusal", "other": "end_turn"},
     "openai-responses": {
         "stop_sequence": "completed",
         "context_full": "max_output_tokens",
         "pause": "steered",
         "compaction": "completed",
-        "malformed_tool": "completed",
         "other": "completed",
     },
-    "gemini": {"stop_sequence": "STOP", "context_full": "MAX_TOKENS", "refusal": "SAFETY", "compaction": "STOP"},
+    "gemini": {
+        "stop_sequence": "STOP",
+        "context_full": "MAX_TOKENS",
+        "refusal": "SAFETY",
+        "compaction": "STOP",
+        "other": "STOP",
+    },
     "bedrock": {
         "refusal": "content_filtered",
         "pause": "end_turn",
@@ -109,7 +110,6 @@ NEAREST_STOPS: Mapping[str, Mapping[str, str]] = {
         "refusal": "stop",
         "pause": "stop",
         "compaction": "stop",
-        "malformed_tool": "stop",
         "other": "stop",
     },
     "cohere": {
@@ -118,7 +118,6 @@ NEAREST_STOPS: Mapping[str, Mapping[str, str]] = {
         "refusal": "COMPLETE",
         "pause": "COMPLETE",
         "compaction": "COMPLETE",
-        "malformed_tool": "COMPLETE",
         "other": "COMPLETE",
     },
     "ollama": {

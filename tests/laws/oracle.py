@@ -220,7 +220,27 @@ class Bedrock:
         self.complete = not self.failed and (
             self.complete or bool(kind == "messageStop" and document.get("stopReason"))
         )
+        if kind == "messageStop" and document.get("stopReason") in BEDROCK_FAILURES:
+            self.failed, self.complete = True, False
         return kind in {"messageStop", "metadata", "keepAlive"}
+
+
+#: Reasons that tell no answer but a failure.
+GEMINI_FAILURES = frozenset(
+    [
+        "MALFORMED_FUNCTION_CALL",
+        "UNEXPECTED_TOOL_CALL",
+        "TOO_MANY_TOOL_CALLS",
+        "MISSING_THOUGHT_SIGNATURE",
+        "MALFORMED_RESPONSE",
+        "OTHER",
+        "LANGUAGE",
+        "NO_IMAGE",
+        "IMAGE_OTHER",
+        "PUP_LIMITED_DISABLED",
+    ]
+)
+BEDROCK_FAILURES = frozenset({"malformed_tool_use", "malformed_model_output"})
 
 
 @define
@@ -254,7 +274,7 @@ class Gemini:
             if candidate.get("finishReason"):
                 quiet = quiet and index not in self.finished
                 self.finished.add(index)
-                self.failed = self.failed or candidate["finishReason"] == "MALFORMED_RESPONSE"
+                self.failed = self.failed or candidate["finishReason"] in GEMINI_FAILURES
         if (payload.get("promptFeedback") or {}).get("blockReason"):
             self.seen.add(0)
             self.finished.add(0)
@@ -265,7 +285,7 @@ class Gemini:
 def gemini_success(payload: Any) -> bool:
     candidates = payload.get("candidates") or ()
     return bool((payload.get("promptFeedback") or {}).get("blockReason")) or any(
-        c.get("finishReason") for c in candidates
+        c.get("finishReason") and c["finishReason"] not in GEMINI_FAILURES for c in candidates
     )
 
 
@@ -335,7 +355,9 @@ SUCCESS: dict[str, Callable[[Any], bool]] = {
     "mistral": lambda payload: payload == "[DONE]",
     "anthropic": lambda payload: payload != "[DONE]" and payload.get("type") == "message_stop",
     "ollama": lambda payload: payload.get("done") is True,
-    "bedrock": lambda payload: "messageStop" in payload,
+    "bedrock": lambda payload: (
+        payload.get("messageStop", {}).get("stopReason", "malformed_tool_use") not in BEDROCK_FAILURES
+    ),
     "gemini": lambda payload: payload != "[DONE]" and gemini_success(payload),
     "cohere": lambda payload: payload != "[DONE]" and payload.get("type") == "message-end" and cohere_success(payload),
 }

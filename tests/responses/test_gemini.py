@@ -388,7 +388,8 @@ def test_what_other_dialects_said(name):
         ("refusal", "refusal", "anthropic", "SAFETY", {"stop_reason": 1}),
         ("content_filter", "RECITATION", "google", "RECITATION", {}),
         ("content_filter", "RECITATION", "openai", "SAFETY", {}),
-        ("other", "LANGUAGE", "google", "LANGUAGE", {}),
+        ("other", "BORED", "google", "BORED", {}),
+        ("other", "bored", "openai", "STOP", {"stop_reason": 1}),
         ("tool_calls", None, "openai", "STOP", {"stop_reason": 1}),  # and no call was written
     ],
 )

@@ -94,7 +94,7 @@ HEALTHY = [
     ),
     vector("fields of the model", START, *HI, finish(additionalModelResponseFields={"x": 1}), text="Hi", losses={"openai-chat": {"metadata": 1}, "bedrock": {}}),
     turn("a guardrail", *HI, reason="guardrail_intervened", text="Hi", stop="content_filter", losses={"anthropic": {"stop_reason": 1, "metadata": 1}}),
-    turn("a call that the model got wrong", *HI, reason="malformed_tool_use", text="Hi", stop="malformed_tool"),
+    turn("a call that the model got wrong", *HI, reason="malformed_tool_use", text="Hi", stop=None, provider_error="the provider gave the finish reason 'malformed_tool_use': the model wrote a call that can't be read"),
     turn("a reason of the future", *HI, reason="bored", text="Hi", stop="other", losses={"bedrock": {"stop_reason": 1}}),
     vector(
         "counts of every kind", START, *HI, finish(),

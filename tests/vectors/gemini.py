@@ -117,7 +117,7 @@ HEALTHY = [
     vector("a filter", chunk(text("Hi")), {"candidates": [{"finishReason": "RECITATION", "index": 0, "citationMetadata": {"citationSources": [{"uri": "x"}]}}]}, text="Hi", stop="content_filter", losses={"openai-chat": {"citation": 1}}),
     vector("a reason of the future", chunk(text("Hi"), finish="BORED"), text="Hi", stop="other", losses={"openai-chat": {"stop_reason": 1}}),
     vector("more to come", chunk(text("Hi"), finish="CONTINUATION"), text="Hi", stop="pause"),
-    vector("a call that the model got wrong", chunk(finish="MALFORMED_FUNCTION_CALL"), stop="malformed_tool"),
+    vector("a call that the model got wrong", chunk(finish="MALFORMED_FUNCTION_CALL"), stop=None, provider_error="the provider gave the finish reason 'MALFORMED_FUNCTION_CALL': the model wrote a call that can't be read"),
     vector(
         "what Google's own tools did", chunk({"executableCode": {"language": "PYTHON", "code": "1"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK"}}), chunk({"inlineData": {"mimeType": "audio/L16", "data": "AA=="}}),
         chunk({"inlineData": {"mimeType": "image/png", "data": "AA=="}}, text("Hi", videoMetadata={"fps": 1}), {"novel": 1}), {**STOP, "novel": 2}, text="Hi",
@@ -166,7 +166,7 @@ BROKEN = [
     vector("an error that is not the first key", chunk(text("Hi")), {**HEAD, **BUSY}, text="Hi", stop=None, repairs={"error_shape": 1}, provider_error="busy"),
     vector("an error that is text", chunk(text("Hi")), {"error": "busy"}, text="Hi", stop=None, repairs={"error_shape": 1}, provider_error="busy"),
     vector("more after an error", chunk(text("Hi")), BUSY, chunk(text("!")), text="Hi", stop=None, repairs={"after_error": 1}, provider_error="busy"),
-    vector("a response that the model got wrong", chunk(text("Hi"), finish="MALFORMED_RESPONSE"), text="Hi", stop=None, provider_error="the provider gave the finish reason 'MALFORMED_RESPONSE'"),
+    vector("a response that the model got wrong", chunk(text("Hi"), finish="MALFORMED_RESPONSE"), text="Hi", stop=None, provider_error="the provider gave the finish reason 'MALFORMED_RESPONSE': the model wrote a response that can't be read"),
     vector("text that is cut", events(chunk(text("Hi"))), text="Hi", stop=None),
     vector("an array that is cut", array(chunk(text("Hi")), STOP)[:-60], text="Hi", stop=None),
     vector("an array that is cut behind an element", array(chunk(text("Hi")), STOP)[: len(array(chunk(text("Hi"))))], text="Hi", stop=None, repairs={"array_unclosed": 1}),

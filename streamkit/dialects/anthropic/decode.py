@@ -56,6 +56,7 @@ class AnthropicDecoder(ContentReader):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._started = False
+        self._id: str | None = None
         self._stopped = False
         self._usage: dict[str, Any] = {}
         self._by_type = {
@@ -93,15 +94,16 @@ class AnthropicDecoder(ContentReader):
     def _message_start(self, document: dict[str, Any]) -> None:
         message = self.fields(document.get("message"))
         if self._started:
-            self.report.repair("response_restarted")
+            self.restarted(self._id, message.get("id"))
             return
         extras = {name: value for name, value in message.items() if name not in MESSAGE_FIELDS and said(value)}
         usage = None
         if counts := self.fields(message.get("usage")):
             self._usage.update(counts)
             usage = decode_usage(dict(self._usage))
-        head = text_of(message.get("id")), text_of(message.get("model"))
-        self._start(ResponseStarted(*head, vendor=VENDOR, extras=extras or None, usage=usage))
+        self._id = text_of(message.get("id"))
+        model = text_of(message.get("model"))
+        self._start(ResponseStarted(self._id, model, vendor=VENDOR, extras=extras or None, usage=usage))
         if usage is not None:
             self.out.append(usage)
 

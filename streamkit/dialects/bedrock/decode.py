@@ -37,7 +37,7 @@ from streamkit.dialects.bedrock.wire import (
     decode_usage,
 )
 from streamkit.dialects.decoding import said, text_of
-from streamkit.errors import BrokenFrame
+from streamkit.errors import BrokenFrame, SecondResponse
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -50,6 +50,7 @@ from streamkit.events import (
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
+from streamkit.tool_calls.failed_turns import FAILING
 
 #: ``message_stop`` in base64, at each of its three places in a group: the characters that depend on nothing else.
 STOPS = tuple(
@@ -129,6 +130,8 @@ class BedrockDecoder(ContentReader):
 
     def _message_start(self, document: dict[str, Any]) -> None:
         if self._started:
+            if self._seen:  # it has no id, and no server says its start again behind content
+                raise SecondResponse(offset=self.frame.offset)
             self.report.repair("response_restarted")
             return
         extras = {name: value for name, value in document.items() if name not in {"role", PADDING} and said(value)}
@@ -154,7 +157,9 @@ class BedrockDecoder(ContentReader):
         delta = fields.get("delta")
         sequence = text_of(delta.get("stop_sequence")) if type(delta) is dict else None
         if native := text_of(document.get("stopReason")):
-            self.out.append(StopReasonSeen(self.stop_reason(native, STOP_REASONS), native, 0, sequence))
+            reason = self.stop_reason(native, STOP_REASONS)
+            known = STOP_REASONS.get(native) in FAILING
+            self.out.append(StopReasonSeen(reason, native, 0, sequence, ends_failed=known))
         if fields and not (fields.keys() == {"delta"} and type(delta) is dict and delta.keys() <= {"stop_sequence"}):
             self.out.append(Aside(VENDOR, "metadata", EXTRA_FIELDS, fields))
         self.out.append(TerminatorSeen())

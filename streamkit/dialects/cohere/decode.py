@@ -45,6 +45,7 @@ class CohereDecoder(ContentReader):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._started = False
+        self._id: str | None = None
         self._ended = False
         self._by_type = {
             "message-start": self.message_start,
@@ -100,7 +101,7 @@ class CohereDecoder(ContentReader):
 
     def message_start(self, document: dict[str, Any]) -> None:
         if self._started:
-            self.report.repair("response_restarted")
+            self.restarted(self._id, document.get("id"))
             return
         message = self.message(document)
         extras = {name: value for name, value in document.items() if name not in START_FIELDS and said(value)}
@@ -109,7 +110,7 @@ class CohereDecoder(ContentReader):
         self._start(text_of(document.get("id")), text_of(message.get("role")) or "assistant", extras)
 
     def _start(self, response_id: str | None, role: str, extras: dict[str, Any]) -> None:
-        self._started = True
+        self._started, self._id = True, response_id
         self.out.append(ResponseStarted(response_id, vendor=VENDOR, extras=extras or None))
         self.out.append(ChoiceStarted(role=role))
 

@@ -28,10 +28,13 @@ from streamkit.events import Aside, AsideKind, ChoiceStarted, ResponseStarted, S
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
+from streamkit.tool_calls.failed_turns import FAILING
 
 CHUNK_FIELDS = frozenset(
     {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "createTime", "error"}
 )
+#: Of a candidate: what the reason means, in a sentence. It is part of the failure that a reason tells.
+MESSAGE = "finishMessage"
 CANDIDATE_FIELDS = frozenset({"index", "content", "finishReason"})
 #: Fields of a candidate that are more telling than metadata.
 ASIDES: dict[str, AsideKind] = {
@@ -139,14 +142,16 @@ class GeminiDecoder(PartReader):
         of = self._choice(index)
         content = self.fields(candidate.get("content"))
         self.parts(self.items(content.get("parts")), of, position)
+        native = text_of(candidate.get("finishReason"))
+        failed = native is not None and STOP_REASONS.get(native) in FAILING
         if not candidate.keys() <= CANDIDATE_FIELDS:
             for name, value in candidate.items():
-                if name not in CANDIDATE_FIELDS and said(value):
+                if name not in CANDIDATE_FIELDS and said(value) and not (name == MESSAGE and failed):
                     kind = ASIDES.get(name, "metadata")
                     self.out.append(Aside(VENDOR, kind, f"candidates.{name}", value, index, max(of.block, 0)))
-        native = text_of(candidate.get("finishReason"))
         if native is not None and native not in UNSPECIFIED:
-            self.out.append(StopReasonSeen(self.stop_reason(native, STOP_REASONS), native, index, covers_calls=True))
+            reason, message = self.stop_reason(native, STOP_REASONS), text_of(candidate.get(MESSAGE)) if failed else None
+            self.out.append(StopReasonSeen(reason, native, index, covers_calls=True, message=message))
 
     def _count(self, usage: dict[str, Any]) -> None:
         if counts := decode_usage(usage):

@@ -29,12 +29,18 @@ STOP_REASONS: Mapping[str, StopReason] = {
     "IMAGE_SAFETY": "content_filter",
     "IMAGE_PROHIBITED_CONTENT": "content_filter",
     "IMAGE_RECITATION": "content_filter",
-    "IMAGE_OTHER": "content_filter",
     "CONTINUATION": "pause",
     "MALFORMED_FUNCTION_CALL": "malformed_tool",
     "UNEXPECTED_TOOL_CALL": "malformed_tool",
     "MISSING_THOUGHT_SIGNATURE": "malformed_tool",
+    # failed turns (tool_calls/failed_turns.py)
     "MALFORMED_RESPONSE": "error",
+    "TOO_MANY_TOOL_CALLS": "error",
+    "LANGUAGE": "error",
+    "NO_IMAGE": "error",
+    "IMAGE_OTHER": "error",
+    "PUP_LIMITED_DISABLED": "error",
+    "OTHER": "error",
 }
 #: The zero values of the two enumerations: nothing is said.
 UNSPECIFIED = frozenset({"FINISH_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED"})
@@ -50,10 +56,10 @@ FINISH_REASONS: Mapping[StopReason, str] = {
     "compaction": "STOP",
     "malformed_tool": "MALFORMED_FUNCTION_CALL",
     "error": "OTHER",
-    "other": "OTHER",
+    "other": "STOP",  # OTHER tells a failure
 }
 #: Reasons that have no word of their own: writing them is a loss.
-INEXACT_REASONS = frozenset({"stop_sequence", "context_full", "refusal", "compaction"})
+INEXACT_REASONS = frozenset({"stop_sequence", "context_full", "refusal", "compaction", "other"})
 
 ERROR_TYPES: Mapping[str, ErrorType] = {
     "INVALID_ARGUMENT": "invalid_request",

@@ -67,6 +67,8 @@ class ChatDecoder(DeltaReader):
         self._choices: set[int] = set()
         self._spoke: set[int] = set()  # choices whose delta said something: their ``message`` only repeats it
         self._done = False
+        self._id: str | None = None
+        self._is_steady = False  # chunks that go on have the id of the first: another id says another response
 
     def take(self, frame: Frame) -> None:
         if self._done and frame.data:
@@ -99,6 +101,8 @@ class ChatDecoder(DeltaReader):
             if not self._started:
                 self._head = {**self._head, **{k: v for k, v in chunk.items() if v or k not in self._head}}
                 self._start()
+            elif chunk.get("id") != self._id or not self._is_steady:
+                self._see_id(chunk.get("id"), choices)
             for position, choice in enumerate(choices):
                 self._choice(choice, position)
         elif not self._started and not error:
@@ -136,11 +140,12 @@ class ChatDecoder(DeltaReader):
             return
         self._started = True
         head = self._head
+        self._id = text_of(head.get("id"))
         created = head.get("created")
         self._extras = {name: value for name, value in head.items() if name not in self.chunk_fields and said(value)}
         self.out.append(
             ResponseStarted(
-                text_of(head.get("id")),
+                self._id,
                 text_of(head.get("model")),
                 int(created) if isinstance(created, int | float) and 0 <= created < 1e11 else None,
                 self.vendor,
@@ -148,6 +153,19 @@ class ChatDecoder(DeltaReader):
             )
         )
         self._head = {}
+
+    def _see_id(self, value: Any, choices: list[Any]) -> None:
+        """The id of a later chunk. Raises SecondResponse where a choice begins again under another one.
+
+        Servers that make an id for each chunk, or say the role in each, are common: there an id tells nothing.
+        """
+        roles = [text_of(details_of(choice, "delta").get("role")) for choice in choices if type(choice) is dict]
+        if value == self._id:
+            self._is_steady = bool(roles) and not any(roles)
+        elif self._is_steady and any(roles) and text_of(value) and len(choices) == 1:
+            index = choices[0].get("index")
+            if (index if type(index) is int else 0) in self._choices:  # not where each choice has an id of its own
+                self.restarted(self._id, value)
 
     def _unknown(self, chunk: dict[str, Any]) -> None:
         """Fields beside the dialect's: constant ones are in the extras already."""

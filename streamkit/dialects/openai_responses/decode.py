@@ -88,6 +88,7 @@ class ResponsesDecoder(ItemReader):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._started = False
+        self._id: str | None = None
         self._terminal = False
         self._failures: set[str] = set()  # the events that told of one
         self._extras: dict[str, Any] = {}
@@ -151,10 +152,11 @@ class ResponsesDecoder(ItemReader):
     # -- the response ----------------------------------------------------------------------------------------------
 
     def _created(self, document: dict[str, Any]) -> None:
+        response = self.fields(document.get("response"))
         if self._started:
-            self.report.repair("response_restarted")
+            self.restarted(self._id, response.get("id"))
         else:
-            self._start(self.fields(document.get("response")))
+            self._start(response)
 
     def _begun(self, document: dict[str, Any]) -> None:
         if not self._started:
@@ -166,11 +168,12 @@ class ResponsesDecoder(ItemReader):
 
     def _start(self, response: dict[str, Any]) -> None:
         self._started = True
+        self._id = text_of(response.get("id"))
         created = response.get("created_at")
         self._extras = {name: value for name, value in response.items() if name not in RESPONSE_FIELDS and said(value)}
         self.out.append(
             ResponseStarted(
-                text_of(response.get("id")),
+                self._id,
                 text_of(response.get("model")),
                 int(created) if isinstance(created, int | float) and 0 <= created < 1e11 else None,
                 VENDOR,

@@ -70,9 +70,9 @@ UNJUDGED: Final = {
 
 
 def is_sound(vector: Vector) -> bool:
-    """It ends well, needs no repair, and its calls are whole. Which word is nearest to a malformed call no table says."""
+    """It ends well, needs no repair, and its calls are whole."""
     verdicts = {call.verdict for call in vector.calls}
-    plain = vector.clean and not vector.repairs and vector.stop != "malformed_tool"
+    plain = vector.clean and not vector.repairs
     return plain and verdicts <= {"complete", "empty"} and vector.name not in UNJUDGED
 
 

@@ -11,6 +11,7 @@ from tests.vectors.field import (
     elsewhere,
     ending,
     errors,
+    failed_turns,
     framing,
     ids,
     index,
@@ -27,7 +28,7 @@ from tests.vectors.field.case import Case, Elsewhere
 
 SECTIONS = (
     index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
-    wholes, shapes_2026,
+    wholes, shapes_2026, failed_turns,
     inside_text,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)

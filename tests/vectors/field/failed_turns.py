@@ -1,0 +1,163 @@
+"""Cases 178 to 196: turns that failed and were told as success, and members that nobody read."""
+
+from __future__ import annotations
+
+from tests.framing.binary import chunks
+from tests.vectors import anthropic as am
+from tests.vectors import bedrock as br
+from tests.vectors import cohere as co
+from tests.vectors import gemini as gm
+from tests.vectors import openai_responses as rs
+from tests.vectors.field.case import Case, Text, Use
+from tests.vectors.field.shapes import (
+    anthropic,
+    bedrock,
+    chat,
+    cohere,
+    failed,
+    gemini,
+    message,
+    messages,
+    responses,
+    written,
+)
+from tests.vectors.openai_chat import DONE, ROLE, STOP, call, calls, chunk, said
+from tests.vectors.vector import Call
+
+DETAIL = {"error_detail": 1}
+#: What the client is told.
+MALFORMED = "the provider gave the finish reason 'MALFORMED_FUNCTION_CALL': Malformed function call: print(f(x=1))"
+UNEXPECTED = "the provider gave the finish reason 'UNEXPECTED_TOOL_CALL': the model called a tool, and none was offered"
+LANGUAGE = (
+    "the provider gave the finish reason 'LANGUAGE': the answer would be in a language that the model does not support"
+)
+OTHER = "the provider gave the finish reason 'OTHER': the provider does not say why"
+TOOL_USE = "the provider gave the finish reason 'malformed_tool_use': the model wrote a call that can't be read"
+OUTPUT = "the provider gave the finish reason 'malformed_model_output': the model wrote a response that can't be read"
+WHOLE = Call("f", '{"x":1}', id="a")
+AGAIN = {**am.START, "message": {**am.START["message"], "id": "msg_8"}}
+SECOND = "a second response began before the first had ended"
+
+
+def explained(finish: str, message: str) -> dict[str, object]:
+    """A last chunk without content, that says why there is none."""
+    return {"candidates": [{"finishReason": finish, "finishMessage": message, "index": 0}], **gm.HEAD}
+
+
+CASES = (
+    Case(
+        number=178, refs="NousResearch/hermes-agent#83886, #83882; any-llm#1202; google-gemini-php/client#137; Antigravity-Manager#1045",
+        cause="`MALFORMED_FUNCTION_CALL` and its neighbours are read as a natural stop: the agent stores an empty answer as a finished turn",
+        does="A failed turn is an error for every client, streaming and whole, that names the provider's reason and says what it means; within Gemini the reason passes as it is.",
+        forms=(
+            gemini(
+                explained("MALFORMED_FUNCTION_CALL", "Malformed function call: print(f(x=1))"), name="a call that can't be read",
+                stop=None, provider_error=MALFORMED,
+                to={
+                    "anthropic": failed(error=MALFORMED, losses=DETAIL),
+                    "openai-chat": failed(error=MALFORMED, lacks=(b"[DONE]",)),
+                    "ollama": failed(error=MALFORMED),
+                    "gemini": failed(error=MALFORMED),
+                },
+            ),
+            gemini(
+                gm.chunk(gm.text("Hi")), gm.chunk(gm.call("f", {"x": 1}), finish="UNEXPECTED_TOOL_CALL"), name="a call that nobody offered",
+                text="Hi", calls=(Call("f", '{"x":1}', id="call_1"),), stop=None, provider_error=UNEXPECTED,
+                to={"anthropic": failed(Text("Hi"), Use("call_1", "f", '{"x":1}'), error=UNEXPECTED, losses=DETAIL)},
+            ),
+            gemini(
+                gm.chunk(gm.text("Hi"), finish="LANGUAGE"), name="a language",
+                text="Hi", stop=None, provider_error=LANGUAGE,
+                to={"openai-chat": failed(Text("Hi"), error=LANGUAGE), "anthropic": failed(Text("Hi"), error=LANGUAGE, losses=DETAIL)},
+            ),
+            gemini(
+                gm.chunk(gm.text("Hi"), finish="OTHER"), name="no reason",
+                text="Hi", stop=None, provider_error=OTHER,
+                to={"cohere": failed(Text("Hi"), error=OTHER), "mistral": failed(Text("Hi"), error=OTHER), "bedrock": failed(Text("Hi"), error=OTHER, losses=DETAIL)},
+            ),
+        ),
+        beside="tests/dialects/test_failed_turns.py::test_no_client_takes_a_failed_turn_for_an_answer",
+    ),
+    Case(
+        number=179, refs="hermes-agent#83886, of Gemini",
+        cause="`malformed_tool_use` and `malformed_model_output` of Bedrock are told as `end_turn`",
+        does="They are errors, too; Bedrock's own clients get the word as it came.",
+        forms=(
+            bedrock(
+                br.START, *br.block(0, "Hi"), br.finish("malformed_tool_use"), br.counts(), name="a call", text="Hi", stop=None, provider_error=TOOL_USE,
+                to={"anthropic": failed(Text("Hi"), error=TOOL_USE, losses={**DETAIL, "metadata": 1}), "openai-chat": failed(Text("Hi"), error=TOOL_USE, losses={"metadata": 1})},
+            ),
+            bedrock(
+                br.START, br.finish("malformed_model_output"), br.counts(), name="an output", stop=None, provider_error=OUTPUT,
+                to={"openai-responses": failed(error=OUTPUT, losses={"metadata": 1}), "ollama": failed(error=OUTPUT, losses={"metadata": 1})},
+            ),
+        ),
+    ),
+    Case(
+        number=180, refs="llama-cpp-python, and servers with words of their own",
+        cause="a stop reason that nobody knows behind a whole call is a natural stop, and the call is not run",
+        does="Behind nothing but whole calls it is `tool_calls`; beside text it stays what it is, and a loss elsewhere.",
+        forms=(
+            chat(
+                calls(call(0, "a", "f", '{"x":1}')), chunk(finish="bored"), DONE, name="a call",
+                calls=(WHOLE,), stop="tool_calls", repairs={"stop_unknown_with_calls": 1},
+                to={"anthropic": messages(Use("a", "f", '{"x":1}'), stop="tool_use"), "gemini": written(Use("a", "f", '{"x":1}'), stop="STOP")},
+            ),
+            chat(
+                calls(call(0, "a", "f", '{"x":')), chunk(finish="bored"), DONE, name="a call that is cut",
+                calls=(Call("f", '{"x":', "truncated", id="a"),), stop="other",
+                to={"anthropic": messages(Use("a", "f", '{"x":'), stop="end_turn", losses={"stop_reason": 1})},
+            ),
+            chat(
+                said("Hi"), chunk(finish="bored"), DONE, name="text",
+                text="Hi", stop="other",
+                to={"anthropic": messages(Text("Hi"), stop="end_turn", losses={"stop_reason": 1}), "gemini": written(Text("Hi"), stop="STOP", losses={"stop_reason": 1})},
+            ),
+        ),
+    ),
+    Case(
+        number=181, refs="vercel/ai#18331, #18332; bifrost#4556; BerriAI/litellm#32478, #32667, #33859",
+        cause="a proxy tries again behind the client's back, and a second message begins within the first: both become one answer",
+        does="A start of another response is an error at that place, within one dialect too; the same start again is passed over.",
+        forms=(
+            anthropic(
+                am.START, *am.tool(0, "a", "f", '{"x":')[:-1], AGAIN, *am.block(0, "Ho"), am.finish("end_turn"), am.STOP,
+                name="another message", calls=(Call("f", '{"x":', "truncated", id="a"),), stop=None, fault="SecondResponse",
+                to={"openai-chat": failed(Use("a", "f", '{"x":'), error=SECOND, lacks=(b"Ho",)), "anthropic": failed(Use("a", "f", '{"x":'), error=SECOND, losses=DETAIL, lacks=(b"Ho",))},
+            ),
+            message(
+                am.START, *am.block(0, "Hi"), name="the same message", text="Hi", repairs={"response_restarted": 1},
+                to={"openai-chat": written(Text("Hi"))},
+            ),
+            bedrock(
+                br.START, *br.block(0, "Hi"), br.START, *br.block(0, "Ho"), br.finish(), name="another message of Bedrock", text="Hi", stop=None, fault="SecondResponse",
+                to={"openai-chat": failed(Text("Hi"), error=SECOND), "bedrock": failed(Text("Hi"), error=SECOND, losses=DETAIL)},
+            ),
+            bedrock(
+                chunks(am.START, *am.block(0, "Hi"), AGAIN, *am.block(0, "Ho")), name="another message within InvokeModel", text="Hi", stop=None, fault="SecondResponse",
+                to={"openai-chat": failed(Text("Hi"), error=SECOND)},
+            ),
+            responses(
+                rs.START, *rs.message(0, "Hi"), {**rs.START, "response": {**rs.RESPONSE, "id": "resp_8"}}, *rs.message(0, "Ho"), rs.last(),
+                name="another response", text="Hi", stop=None, fault="SecondResponse",
+                to={"anthropic": failed(Text("Hi"), error=SECOND, losses=DETAIL)},
+            ),
+            chat(
+                ROLE, said("Hi"), {**ROLE, "id": "chatcmpl-8"}, {**said("Ho"), "id": "chatcmpl-8"}, STOP, DONE, name="another completion", text="Hi", stop=None, fault="SecondResponse",
+                to={"openai-chat": failed(Text("Hi"), error=SECOND), "anthropic": failed(Text("Hi"), error=SECOND, losses=DETAIL)},
+            ),
+            chat(
+                *({**chunk({"role": "assistant", "content": text}), "id": f"chatcmpl-{text}"} for text in ("H", "i", "!")), {**STOP, "id": "chatcmpl-end"}, DONE,
+                name="an id for each chunk", text="Hi!", stop="stop", to={"anthropic": messages(Text("Hi!"))},
+            ),
+            chat(
+                ROLE, said("Hi"), {**said("!"), "id": "chatcmpl-8"}, STOP, DONE,
+                name="an id that changes without a start", text="Hi!", stop="stop", to={"anthropic": messages(Text("Hi!"))},
+            ),
+            cohere(
+                *co.block(0, "Hi"), {**co.START, "id": "other"}, *co.block(0, "Ho"), name="another message of Cohere", text="Hi", stop=None, fault="SecondResponse",
+                to={"openai-chat": failed(Text("Hi"), error=SECOND)},
+            ),
+        ),
+    ),
+)  # fmt: skip
