@@ -173,6 +173,7 @@ REPAIRED = [
     called("a call without a name", calls(call(0, "a", None, '{"x":1}')), calls=(Call("", '{"x":1}'),), repairs={"call_nameless": 1}, losses={d: {"call_withheld": 1} for d in ("anthropic", "ollama")}),
     called("the whole arguments again", calls(call(0, "a", "f", '{"x":')), calls(call(0, arguments="1}")), calls(call(0, arguments='{"x":1}')), calls=(Call("f", '{"x":1}'),), repairs={"arguments_repeated": 1}),
     called("an empty object in front", calls(call(0, "a", "f", "{}")), calls(call(0, arguments='{"x"')), calls(call(0, arguments=":1}")), calls=(Call("f", '{"x":1}'),), repairs={"empty_object_prefix": 1}),
+    vector("an unknown reason with calls", ROLE, calls(call(0, "a", "f", "{}")), chunk(finish="bored"), DONE, calls=(Call("f", "{}"),), stop="tool_calls", repairs={"stop_unknown_with_calls": 1}),
     vector("stop with calls", ROLE, calls(call(0, "a", "f", "{}")), STOP, DONE, calls=(Call("f", "{}"),), stop="tool_calls", repairs={"stop_with_calls": 1}),
     called("tool_calls without calls", said("Hi"), text="Hi", stop="stop", repairs={"calls_without_call": 1}),
     called(
