@@ -150,7 +150,8 @@ class GeminiDecoder(PartReader):
                     kind = ASIDES.get(name, "metadata")
                     self.out.append(Aside(VENDOR, kind, f"candidates.{name}", value, index, max(of.block, 0)))
         if native is not None and native not in UNSPECIFIED:
-            reason, message = self.stop_reason(native, STOP_REASONS), text_of(candidate.get(MESSAGE)) if failed else None
+            reason = self.stop_reason(native, STOP_REASONS)
+            message = text_of(candidate.get(MESSAGE)) if failed else None
             self.out.append(StopReasonSeen(reason, native, index, covers_calls=True, message=message))
 
     def _count(self, usage: dict[str, Any]) -> None:
