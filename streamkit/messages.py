@@ -119,6 +119,18 @@ class ToolResult:
         return "".join(part.text for part in self.parts if isinstance(part, Text))
 
 
+@define
+class Citation:
+    """A page of the web that a text cites. ``start`` and ``end`` are a dialect's own; None: all of the block."""
+
+    url: str
+    title: str | None = None
+    quote: str | None = None
+    start: int | None = None
+    end: int | None = None
+    block: int = 0
+
+
 Part: TypeAlias = Text | Refusal | Reasoning | RedactedReasoning | Media | ToolCall | ToolResult | Aside
 
 

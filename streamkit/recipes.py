@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterable, Callable, Sequence
 from typing import Any
 
+from streamkit.citing import carries, carry_citations
 from streamkit.collector import Collector
 from streamkit.dialects import client_named, decode, encode, source_named
 from streamkit.dialects.base import Encoding, Profile, under
@@ -108,6 +109,8 @@ def transcode(
     ]
     if ToolNames.of(offered):
         stages.append(restore_tools(offered, limits=limits))
+    if carries(dialect.name, target.name, offered):
+        stages.append(carry_citations(dialect.name, target.name, limits=limits))
     stages.append(encode(to_dialect, profile=profile, limits=limits, make_id=make_id, clock=clock))
     return Pipe(source, tuple(stages), report)
 

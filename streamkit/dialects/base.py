@@ -6,18 +6,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from attrs import field, fields, frozen
 
 from streamkit.dialects.explain import Looks
 from streamkit.dialects.reading import Fields
-from streamkit.events import ErrorType, Event, ProviderFailed, ResponseStarted, WireEvent
+from streamkit.events import Aside, ErrorType, Event, ProviderFailed, ResponseStarted, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.identifiers import random_id
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.messages import Request, Response
+from streamkit.messages import Citation, Request, Response
 from streamkit.pipeline import Machine
 from streamkit.policy import AssistantFirst, KeepAliveForm, Policy
 from streamkit.report import StreamReport
@@ -218,6 +218,19 @@ class Errors:
 
 
 @frozen(kw_only=True)
+class CitationForm:
+    """How a dialect cites pages of the web. See ``streamkit/citing.py``."""
+
+    vendor: str
+    #: What places are counted in: characters of a block, characters of a choice's whole text, or its bytes, all at the end.
+    unit: Literal["block", "choice", "bytes"]
+    #: The citations that an aside of this vendor says, and the names of what else it says; none for another kind of aside.
+    read: Callable[[Aside], tuple[Sequence[Citation], Sequence[str]]]
+    #: Asides that say them, of that choice.
+    write: Callable[[Sequence[Citation], int], list[Aside]]
+
+
+@frozen(kw_only=True)
 class Dialect:
     """One wire vocabulary: all that the recipes, the command line and the property tests need to know of it."""
 
@@ -244,6 +257,8 @@ class Dialect:
     bodies: Bodies | None = None
     #: None for a dialect whose errors over HTTP nobody here writes.
     errors: Errors | None = None
+    #: None for a dialect that cites no pages of the web.
+    citations: CitationForm | None = None
     #: What it takes of a tool's definition. See ``tool_definitions.py``.
     tools: ToolRules = PORTABLE_TOOLS
     #: Providers and clients that are known by name, and may be named where the dialect may.

@@ -20,6 +20,7 @@ from aiohttp import ClientResponse, ClientSession
 from attrs import define, evolve, field
 
 from streamkit.bodies import decode_response, encode_response
+from streamkit.citing import carries, carry_citations_of
 from streamkit.dialects import client_named, encode, source_named
 from streamkit.dialects.base import Profile
 from streamkit.dialects.encoding import failure_from
@@ -119,7 +120,7 @@ class Exchange:
             return hidden(answer.error or failure_in(self.report), self._cut)
         self.report.repair("body_for_stream")
         if not self._within:
-            restore_response(answer, self.ask.request.tools, limits=self.limits)
+            self._restore(answer)
         written = encode(self.reply.client, profile=self._profile(), limits=self.limits)
         return await self._send(pipe(_once(replay(answer)), written, report=self.report))
 
@@ -148,7 +149,7 @@ class Exchange:
         if self._within and named and not self.report.repairs:
             self.raw = body
         elif not self._within:
-            restore_response(answer, self.ask.request.tools, limits=self.limits)
+            self._restore(answer)
         return answer
 
     async def _collected(self, source: TimedSource) -> Response:
@@ -173,6 +174,13 @@ class Exchange:
         body = encode_response(answer, self.reply.client, profile=profile, limits=self.limits, report=self.report)
         await self.reply.whole(body)
         return None
+
+    def _restore(self, answer: Response) -> None:
+        """A whole answer of another dialect as the client knows its tools, and cites."""
+        tools, client = self.ask.request.tools, client_named(self.reply.client)[0].name
+        restore_response(answer, tools, limits=self.limits)
+        if carries(answer.dialect, client, tools):
+            carry_citations_of(answer, client, limits=self.limits)
 
     # -- asking ----------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamkit.dialects.anthropic.citations import CITATIONS
 from streamkit.dialects.anthropic.decode import AnthropicDecoder, recognises
 from streamkit.dialects.anthropic.encode import AnthropicEncoder
 from streamkit.dialects.anthropic.errors import ERRORS
@@ -27,6 +28,7 @@ DIALECT = Dialect(
     recognises=recognises,
     errors=ERRORS,
     tools=TOOLS,
+    citations=CITATIONS,
     bodies=Bodies(
         decode_request=decode_request,
         encode_request=encode_request,

@@ -13,6 +13,7 @@ import base64
 from typing import Final, Literal, TypeAlias, cast
 
 from streamkit.dialects.anthropic.asides import CONTENT, aside_of, frames_of
+from streamkit.dialects.anthropic.citations import is_foreign
 from streamkit.dialects.anthropic.wire import CACHE_SPANS, VENDOR
 from streamkit.dialects.block_reading import BlockParts
 from streamkit.dialects.reading import Fields, kind_of
@@ -108,7 +109,7 @@ class BlockReader(BlockParts):
 
     def _text_block(self, block: Fields, number: int) -> None:
         text = self.last_text = Text(block.needed("text"), cache=cache_mark(block), block=number)
-        citations = block.listed("citations")
+        citations = [citation for citation in block.listed("citations") if not is_foreign(citation)]
         text.extras = block.rest() or None
         self.parts.append(text)
         self.parts += [Aside(VENDOR, "citation", "citations_delta", citation, block=number) for citation in citations]

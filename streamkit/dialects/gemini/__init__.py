@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect, Profile
+from streamkit.dialects.gemini.citations import CITATIONS
 from streamkit.dialects.gemini.decode import GeminiDecoder, recognises
 from streamkit.dialects.gemini.encode import GeminiEncoder
 from streamkit.dialects.gemini.errors import ERRORS
@@ -34,6 +35,7 @@ DIALECT = Dialect(
     ),
     errors=ERRORS,
     tools=TOOLS,
+    citations=CITATIONS,
     continued=continued,
     clients=(Profile(name="google-genai", title="the google-genai package, and programs like it"),),
 )

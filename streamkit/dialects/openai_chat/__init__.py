@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect, Profile
+from streamkit.dialects.openai_chat.citations import CITATIONS
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.encode import ChatEncoder
 from streamkit.dialects.openai_chat.errors import ERRORS
@@ -38,6 +39,7 @@ DIALECT = Dialect(
     ),
     errors=ERRORS,
     tools=TOOLS,
+    citations=CITATIONS,
     providers=PROVIDERS,
     clients=(
         Profile(name="openai-python", title="the openai package, and programs like it"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect, Profile
+from streamkit.dialects.openai_responses.citations import CITATIONS
 from streamkit.dialects.openai_responses.decode import ResponsesDecoder, recognises
 from streamkit.dialects.openai_responses.encode import ResponsesEncoder
 from streamkit.dialects.openai_responses.errors import ERRORS
@@ -34,5 +35,6 @@ DIALECT = Dialect(
     ),
     errors=ERRORS,
     tools=TOOLS,
+    citations=CITATIONS,
     clients=(Profile(name="codex", title="Codex: it reads `response.failed`, and passes over `error`"),),
 )

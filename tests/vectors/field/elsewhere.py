@@ -186,6 +186,12 @@ CASES = (
         covered_by="tests/requests/test_web_search.py::test_a_search_that_is_demanded_is_demanded_there",
     ),
     Elsewhere(
+        number=203, refs="badrisnarayanan/antigravity-claude-proxy#27; router-for-me/CLIProxyAPI#364",
+        cause="the answer to a search comes back without the pages that it cites, since each dialect counts places in its text otherwise",
+        does="Pages and their places are carried between Anthropic, OpenAI's two and Gemini: characters, bytes, whole blocks.",
+        covered_by="tests/test_citing.py::test_a_streamed_citation_is_one_of_the_same_text",
+    ),
+    Elsewhere(
         number=207, refs="claude-code#23440; opencode#31259, #46335; goose#7343; hermes-agent#67978; langchainjs#8618; CLIProxyAPI#1292; litellm#42186",
         cause="a history with an empty text, or one of white space: beside calls and images, alone, in a tool's result, of the system",
         does="Beside anything else it is left out of requests of another dialect, alone where the server refuses it; each is counted (`turn_empty`).",

@@ -1,0 +1,52 @@
+"""Citations of web pages as Chat has them: at characters of all the text. Source: dialects.md §1.2."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from streamkit.dialects.base import CitationForm
+from streamkit.dialects.openai_chat.wire import VENDOR
+from streamkit.events import Aside
+from streamkit.messages import Citation
+
+WEB: Final = "url_citation"
+
+
+def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
+    raw = aside.raw.get(WEB) if isinstance(aside.raw, dict) and aside.raw.get("type") == WEB else None
+    if not isinstance(raw, dict) or not isinstance(raw.get("url"), str):
+        return [], ()
+    title, quote = raw.get("title"), raw.get("content")  # the latter is OpenRouter's
+    citation = Citation(
+        raw["url"], title if isinstance(title, str) else None, quote if isinstance(quote, str) else None
+    )
+    start, end = raw.get("start_index"), raw.get("end_index")
+    if type(start) is int and type(end) is int and 0 <= start <= end:
+        citation.start, citation.end = start, end
+    return [citation], ()
+
+
+def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
+    return [
+        Aside(
+            VENDOR,
+            "citation",
+            "annotation",
+            {
+                "type": WEB,
+                WEB: {
+                    "start_index": citation.start,
+                    "end_index": citation.end,
+                    "title": citation.title or "",
+                    "url": citation.url,
+                },
+            },
+            choice,
+            citation.block,
+        )
+        for citation in citations
+    ]
+
+
+CITATIONS: Final = CitationForm(vendor=VENDOR, unit="choice", read=read_citation, write=write_citations)
