@@ -15,6 +15,7 @@ import orjson
 from streamkit.dialects.decoder_state import pickled
 from streamkit.dialects.halves import HalfCharacter, Held, held_by
 from streamkit.dialects.stop_words import meaning
+from streamkit.dialects.wholes import RunningText, Texts
 from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, SecondResponse
 from streamkit.events import Aside, ErrorType, LastFrameBroken, ProviderFailed, StopReason, WireEvent
 from streamkit.framing.frame import Frame
@@ -28,7 +29,8 @@ DEPTH = 200
 
 
 #: What a decoder has beside its state: how it was made, and what only the frame at hand decides.
-PASSING = frozenset({"limits", "report", "fault", "out", "frame", "_strange", "_by_type", "_by_event"})
+#: What was said is only looked at where a whole text comes, and no frame with one is read without the decoder.
+PASSING = frozenset({"limits", "report", "fault", "out", "frame", "texts", "_strange", "_by_type", "_by_event"})
 
 
 class FrameDecoder:
@@ -49,6 +51,7 @@ class FrameDecoder:
         self.recognised = False  # a frame that is the dialect's was seen
         self._strange: Frame | None = None  # the first frame that is not
         self._held: Held | None = None  # frames that wait for the second half of a character
+        self.texts = Texts()  # that were said, where the dialect may say them again
 
     def feed(self, frames: list[Frame], /) -> list[WireEvent]:
         self.out = []
@@ -149,7 +152,7 @@ class FrameDecoder:
             before = loads(kept)  # noqa: S301 - written a moment ago
         except Exception:  # noqa: BLE001 - what can be written can't always be read
             return None
-        self.report = report
+        self.report, self.texts = report, Texts()
         events = self.feed(frames)
         changed = self.fault is not None or self.state() != state
         own.clear()
@@ -157,8 +160,9 @@ class FrameDecoder:
         own.update(before)
         return None if changed else (events, state)
 
-    def ran(self, model: Any, chars: int) -> None:
-        """Deltas like ``model`` with ``chars`` characters were read without the decoder. Overridden where it counts them."""
+    def text_of_run(self, model: Any) -> RunningText | None:  # noqa: ARG002 - for those that override it
+        """Where the text of deltas like ``model`` goes that are read without the decoder; None if it keeps none."""
+        return None
 
     def usage(self, raw: dict[str, Any]) -> WireEvent | None:  # noqa: ARG002 - for those that override it
         """What token counts in a hole say behind the delta of their frame; None where ``holes`` has none."""

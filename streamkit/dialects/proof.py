@@ -22,6 +22,7 @@ import orjson
 from streamkit.dialects.decoding import FrameDecoder
 from streamkit.dialects.single import Reader, single_reader
 from streamkit.dialects.skeleton import STRINGS, Kind, Skeleton
+from streamkit.dialects.wholes import RunningText
 from streamkit.events import ReasoningDelta, RefusalDelta, TextDelta, ToolCallDelta, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.report import StreamReport
@@ -95,7 +96,8 @@ class Prover:
         self.proved: Proved | None = None
         self._decoder = decoder
         #: Whether the decoder is to hear of what the skeleton read.
-        self.counts = type(decoder).ran is not FrameDecoder.ran
+        self.counts = type(decoder).text_of_run is not FrameDecoder.text_of_run
+        self._text: RunningText | None = None  # where the text goes that the skeleton reads
         #: Bytes to read plainly before the next proof is tried; how many they were the last time; what a proof was good for.
         self._due = self._wait = LEAST_BYTES
         self._served = WORTH_BYTES
@@ -114,12 +116,13 @@ class Prover:
 
     def ran(self, run: DeltaRun) -> None:
         """The skeleton read these deltas. Only needed where the decoder ``counts``."""
-        if self.counts:
-            self._decoder.ran(run.model, sum(map(len, run.texts)))
+        if self._text is not None:
+            self._text.append("".join(run.texts))
 
     def ran_one(self, delta: Any) -> None:
         """It read this delta. Only needed where the decoder ``counts``."""
-        self._decoder.ran(delta, len((delta.arguments if isinstance(delta, ToolCallDelta) else delta.text) or ""))
+        if self._text is not None:
+            self._text.append(delta.text)
 
     def wants(self, size: int) -> bool:
         """So many bytes were decoded plainly; whether it is time for a proof. A skeleton that holds no more is forgotten."""
@@ -163,6 +166,7 @@ class Prover:
         proved = self._probed([*parts, payload[end:] + behind], kinds, found, framed)
         if proved is not None:
             self.proved, self._balance = proved, WORTH_BYTES
+            self._text = self._decoder.text_of_run(proved.model)
         return proved is not None
 
     def _probed(self, parts: list[bytes], kinds: list[Kind], values: list[Any], framed: Framer) -> Proved | None:

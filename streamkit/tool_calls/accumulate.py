@@ -440,7 +440,9 @@ class ToolCallAccumulator:
             self._arguments(call, ToolCallDelta(arguments=text[came:]))
             self._hand_on(choice, call)
         elif call.sent or call.ended:
-            self._set_aside("whole_differs", call, text)
+            if not call.differs:
+                call.differs = True
+                self._set_aside("whole_differs", call, text)
         else:
             self._arguments(call, ToolCallDelta(arguments=text, snapshot=True))
 

@@ -36,6 +36,7 @@ class Call:
     ended: bool = False
     incomplete: bool = False  #: the wire said that it is: not ended, whatever its text looks like
     finished: bool = False
+    differs: bool = False  #: a whole text that came later did, which is counted once
     scanner: LazyScanner | None = None  #: made by the first question
 
     def append(self, fragment: str) -> None:

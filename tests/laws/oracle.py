@@ -296,7 +296,8 @@ class Responses:
     ended_calls: int = 0
     failed: bool = False
     kinds: set[Any] = field(factory=set)  # of the items that came
-    said: set[Any] = field(factory=set)  # parts that have their text
+    said: dict[Any, str] = field(factory=dict)  # the text of each part
+    starts: dict[Any, str] = field(factory=dict)  # what of a part's start its deltas may still repeat
     ended: set[Any] = field(factory=set)  # calls
 
     def take(self, payload: Any) -> bool:
@@ -307,29 +308,52 @@ class Responses:
         if kind == "error" or (payload.get("error") and not kind):
             self.failed = True
         elif kind == "response.output_text.delta":
-            self.say(place, payload["delta"])
-        elif kind == "response.output_text.done" and place not in self.said:
-            self.say(place, payload["text"])
-        elif kind == "response.content_part.done" and place not in self.said:
-            self.say(place, payload["part"].get("text") if payload["part"]["type"] == "output_text" else "")
+            self.delta(place, payload["delta"])
+        elif kind == "response.output_text.done":
+            self.whole(place, payload["text"])
+        elif kind == "response.content_part.done":
+            self.whole(place, payload["part"].get("text") if payload["part"]["type"] == "output_text" else "")
+        elif kind == "response.output_item.added" and payload["item"]:
+            for number, part in enumerate(payload["item"].get("content") or ()):
+                self.start((payload["item"].get("id") or payload.get("output_index"), number), part.get("text"))
         elif kind == "response.output_item.done" and payload["item"]:
             self.item(payload["item"], payload["item"].get("id") or payload.get("output_index"))
-        elif kind in {"response.completed", "response.incomplete", "response.failed"}:
+        elif kind in {"response.completed", "response.incomplete", "response.failed", "response.done"}:
             self.terminal(payload["response"])
         if kind != "response.output_item.added" or payload["item"]:
             self.kinds.add((payload.get("item") or {}).get("type"))
         self.complete = self.complete and not self.failed
-        return kind in {"response.completed", "response.incomplete", "response.in_progress"}
+        return kind in {"response.completed", "response.incomplete", "response.in_progress", "response.done"}
 
     def say(self, place: Any, text: str | None) -> None:
         if text and not self.failed:
             self.text += text
-            self.said.add(place)
+            self.said[place] = self.said.get(place, "") + text
+
+    def start(self, place: Any, text: str | None) -> None:
+        if text and place not in self.said:
+            self.say(place, text)
+            self.starts[place] = text
+
+    def delta(self, place: Any, text: str) -> None:
+        if text and self.starts.get(place, "").startswith(text):
+            self.starts[place] = self.starts[place][len(text) :]
+        else:
+            self.starts.pop(place, None)
+            self.say(place, text)
+
+    def whole(self, place: Any, text: str | None) -> None:
+        for part in (place, *self.said):
+            if text and text.startswith(self.said.get(part) or "\0"):
+                self.say(part, text[len(self.said[part]) :])
+                return
+        if place not in self.said:
+            self.say(place, text)
 
     def item(self, item: Any, place: Any) -> None:
         for number, part in enumerate(item.get("content") or () if item["type"] == "message" else ()):
-            if (place, number) not in self.said and part["type"] == "output_text":
-                self.say((place, number), part["text"])
+            if part["type"] == "output_text":
+                self.whole((place, number), part["text"])
         if item["type"] in {"function_call", "custom_tool_call"} and item.get("status", "completed") == "completed":
             self.ended_calls += place not in self.ended
             self.ended.add(place)
@@ -349,7 +373,7 @@ ORACLES: dict[str, tuple[Callable[[], Oracle], Callable[[bytes], list[tuple[int,
 #: Whether a payload of each dialect is the terminator that only a success has.
 SUCCESS: dict[str, Callable[[Any], bool]] = {
     "openai-responses": lambda payload: (
-        payload != "[DONE]" and payload.get("type") in {"response.completed", "response.incomplete"}
+        payload != "[DONE]" and payload.get("type") in {"response.completed", "response.incomplete", "response.done"}
     ),
     "openai-chat": lambda payload: payload == "[DONE]",
     "mistral": lambda payload: payload == "[DONE]",

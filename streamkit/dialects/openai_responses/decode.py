@@ -108,6 +108,8 @@ class ResponsesDecoder(ItemReader):
             "response.custom_tool_call_input.done": partial(self.call_done, kind="custom_tool_call"),
             "response.content_part.added": self.part_added,
             "response.content_part.done": self.part_done,
+            "response.reasoning_part.added": self.part_added,  # vLLM's own
+            "response.reasoning_part.done": self.part_done,
             "response.reasoning_summary_part.added": self.part_added,
             "response.reasoning_summary_part.done": self.part_done,
             "response.output_item.added": self.item_added,
@@ -156,11 +158,15 @@ class ResponsesDecoder(ItemReader):
         if self._started:
             self.restarted(self._id, response.get("id"))
         else:
-            self._start(response)
+            self._begun(document)
 
     def _begun(self, document: dict[str, Any]) -> None:
-        if not self._started:
-            self._start(self.fields(document.get("response")))
+        if self._started:
+            return
+        response = self.fields(document.get("response"))
+        self._start(response)
+        for place, item in enumerate(self.items(response.get("output"))):  # nearly always none
+            self.item_added({"output_index": place, "item": item})
 
     def ensure_started(self) -> None:
         if not self._started:

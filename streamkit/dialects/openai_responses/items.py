@@ -8,16 +8,19 @@ Source: dialects.md §2.1, §2.2, §2.4, quirks.md 80, 131, 132.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from attrs import evolve, frozen
+
 from streamkit.dialects.decoding import said
-from streamkit.dialects.openai_responses.texts import Item, TextReader, placeless
+from streamkit.dialects.openai_responses.texts import SPEECHES, Item, Part, Speech, TextReader, placeless
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, OWN_ITEMS, VENDOR
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, AsideKind, ToolCallDelta, ToolCallEnded, ToolCallWhole, ToolKind
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
+from streamkit.tool_calls.pairs import paired
 from streamkit.tool_calls.value_text import value_text
 
 #: What is read of each own item; the rest is the vendor's.
@@ -30,6 +33,20 @@ ITEM_FIELDS: Mapping[str, frozenset[str]] = {
 SERVER_ITEMS = ("_call", "_call_output", "_list_tools", "_approval_request")
 
 
+@frozen
+class Copy:
+    """A part of an item as a later event has it."""
+
+    speech: Speech | None  #: None: only the vendor understands it
+    place: int
+    text: str
+    found: dict[str, Any]
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return ("" if self.speech is None else self.speech.place), self.place
+
+
 class ItemReader(TextReader):
     """The part of the decoder that reads output items."""
 
@@ -39,10 +56,9 @@ class ItemReader(TextReader):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._open: dict[Item, None] = {}  # in the order they began
-        self._begun_items = 0
+        self.began: list[Item] = []  # all of them
         self._by_id: dict[str, Item] = {}
         self._by_call_id: dict[str, Item] = {}
-        self._kinds: set[str] = set()  # of the items that came
         self._last: Item | None = None
         self._last_call: Item | None = None
         self._calls = 0
@@ -52,9 +68,11 @@ class ItemReader(TextReader):
         raise NotImplementedError
 
     def close(self) -> None:
-        for item in self._open:  # the input ended behind a start that brought all arguments
+        for item in self._open:  # the input ended behind a start that brought all arguments, or text
             if item.start:
                 self.out.append(ToolCallWhole(item.call, item.start))
+            for part in item.parts.values():
+                self.settle(part)
 
     # -- where items begin -----------------------------------------------------------------------------------------
 
@@ -80,6 +98,9 @@ class ItemReader(TextReader):
             item.start = self._input(start, kind, "item")
         elif kind in OWN_ITEMS:
             self._unknown(item, start)
+            for copy in self._copies(start):
+                if copy.text and copy.speech is not None:
+                    self.start_part(self.part_at(item, copy.speech, copy.place), copy.speech, copy.text)
         elif kind.strip():
             self._carry(document, item)
         else:
@@ -87,20 +108,19 @@ class ItemReader(TextReader):
 
     def _begin(self, index: int, kind: str, item_id: str, start: dict[str, Any]) -> Item:
         self.ensure_started()
-        if self._begun_items >= self.limits.content_blocks:
+        if len(self.began) >= self.limits.content_blocks:
             raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
-        self._begun_items += 1
         item = Item(kind, item_id)
+        self.began.append(item)
         self._last = self.items_at[index] = item
         self._open[item] = None
-        self._kinds.add(kind)
         if item_id:
             self._by_id[item_id] = item
         if kind in CALL_INPUTS:
             self._begin_call(item, start)
         return item
 
-    def find(self, document: dict[str, Any], kind: str) -> Item:
+    def located(self, document: dict[str, Any]) -> Item | None:
         index, item_id = self.index(document.get("output_index")), document.get("item_id")
         named = self._named(item_id) or self._named(document.get("call_id"))
         item = self._last if index is None else self.items_at.get(index)
@@ -110,8 +130,13 @@ class ItemReader(TextReader):
         elif named is not None and named is not item and named.open:
             self.report.repair("index_reused")
             item = named
+        return item
+
+    def find(self, document: dict[str, Any], kind: str) -> Item:
+        item = self.located(document)
         if item is None or (item.kind != kind and not item.open):
             self.report.repair("block_unopened")
+            index, item_id = self.index(document.get("output_index")), document.get("item_id")
             place = max(self.items_at, default=-1) + 1 if index is None else index
             item = self._begin(place, kind, item_id if isinstance(item_id, str) else "", {})
         return item
@@ -125,7 +150,7 @@ class ItemReader(TextReader):
     def item_done(self, document: dict[str, Any]) -> None:
         found = self.fields(document.get("item"))
         kind = self.string(found.get("type"))
-        item = self.find({"item_id": found.get("id"), **document}, kind)
+        item = self.find({"item_id": found.get("id"), "call_id": found.get("call_id"), **document}, kind)
         if not item.open:
             self.report.repair("block_unopened")
         elif item.kind not in OWN_ITEMS:
@@ -144,9 +169,7 @@ class ItemReader(TextReader):
         if item.kind in CALL_INPUTS:
             self._whole_call(item, found, path)
         else:
-            for name in ("summary", "content"):
-                for place, part in enumerate(self.items(found.get(name))):
-                    self.whole_part(item, place, self.fields(part))
+            self.whole_parts(item, self._copies(found))
             self._unknown(item, found)
         if item.kind == "reasoning" and (blob := self.string(found.get("encrypted_content"))):
             self.opaque(blob, item)
@@ -157,6 +180,8 @@ class ItemReader(TextReader):
         """Nothing more comes for an item. The wire has not ended the call of one that says it is incomplete."""
         item.open = False
         self._open.pop(item, None)
+        for part in item.parts.values():
+            self.settle(part)
         if item.kind in CALL_INPUTS:
             if item.start:
                 self.out.append(ToolCallWhole(item.call, item.start))
@@ -248,33 +273,159 @@ class ItemReader(TextReader):
             item.start = ""
             self.out.append(ToolCallWhole(item.call, text))
 
+    # -- what is said again ----------------------------------------------------------------------------------------
+
+    def open_items(self, kind: str, first: Item | None) -> list[Item]:
+        items = [item for item in self._open if item.kind == kind and item is not first]
+        return items if first is None or first.kind != kind else [first, *items]
+
+    def _copies(self, found: dict[str, Any]) -> list[Copy]:
+        """The parts that a message or a reasoning item has."""
+        copies = []
+        for name in ("summary", "content"):
+            for place, value in enumerate(self.items(found.get(name))):
+                part = self.fields(value)
+                speech = SPEECHES.get(self.string(part.get("type")))
+                text = "" if speech is None else self.string(part.get(speech.name))
+                copies.append(Copy(speech, place, text, part))
+        return copies
+
+    def whole_parts(self, item: Item, copies: list[Copy]) -> None:
+        """The parts of an item, said again: what of them was not said yet, is. Nearly always each stands at its place."""
+        used: set[int] = set()
+        left: list[Copy] = []
+        for copy in copies:
+            part, logprobs = item.parts.get(copy.key), copy.found.get("logprobs")
+            if copy.speech is None and not left:
+                self._carry_copy(item, copy)
+            elif copy.speech and part and self.has_said(part) and self.adds(part, copy.speech, copy.text, logprobs):
+                used.add(part.number)
+                self.beside(part, copy.found)
+            else:
+                left.append(copy)
+        if left:
+            self._misplaced(item, left, used)
+
+    def _carry_copy(self, item: Item, copy: Copy) -> None:
+        if not item.carried:
+            name = f"content.{self.string(copy.found.get('type'))}"
+            self.out.append(Aside(VENDOR, "unknown_event", name, copy.found, block=self.block_of(item)))
+
+    def _misplaced(self, item: Item, copies: list[Copy], used: set[int]) -> None:
+        """Copies that do not go on from what stands at their place: they are new, or of a part with another number."""
+        free = [part for part in item.parts.values() if part.number not in used and self.has_said(part)]
+        texts = [copy for copy in copies if copy.text]
+        if not free and texts:
+            for other in self.open_items(item.kind, None):
+                if other is not item and any(self.agrees(part, texts[0].text) for part in other.parts.values()):
+                    self.report.repair("whole_misplaced")
+                    self.whole_parts(other, copies)
+                    return
+        if free and self.says_all(free, texts):
+            self.report.repair("whole_misplaced")
+            return
+        parts = paired(
+            copies, free,
+            lambda copy, part: copy.speech is part.speech and self.agrees(part, copy.text),
+            lambda copy, part: item.kind == "reasoning" and copy.speech is not None and self.agrees(part, copy.text),
+            lambda copy, part: item.parts.get(copy.key) is part,
+            lambda copy, part: copy.speech is part.speech and bool(copy.text),
+        )  # fmt: skip
+        for copy, came in zip(copies, parts, strict=True):
+            if copy.speech is None:
+                self._carry_copy(item, copy)
+                continue
+            if came is not None and self.agrees(came, copy.text):
+                self.report.repair("whole_misplaced")
+            part = came or self._new_part(item, copy.speech, copy.place)
+            self.whole_text(part, copy.speech, copy.text, copy.found.get("logprobs"))
+            self.beside(part, copy.found)
+
+    def _new_part(self, item: Item, speech: Speech, place: int) -> Part:
+        """The part at a place, if it said nothing yet; else one behind all others."""
+        part = self.part_at(item, speech, place)
+        if self.has_said(part):
+            part = self.part_at(item, speech, 1 + max(place for _, place in item.parts))
+        return part
+
+    def says_all(self, parts: Sequence[Part], copies: Sequence[Copy]) -> bool:
+        """Whether the copies together say no more and no less than the parts did, divided otherwise."""
+        rest: str | None = "".join([copy.text for copy in copies])
+        for part in parts:
+            self.settle(part)
+            said = self.texts.begun(part.number)
+            rest = said.rest_of(rest) if said is not None and rest is not None else rest
+        return rest == ""
+
     # -- the terminal response -------------------------------------------------------------------------------------
 
     def whole_output(self, output: list[Any], *, ended: bool) -> None:
-        """The items of a terminal response: those that no event brought, and those that no event ended."""
-        came = frozenset(self._kinds)
-        for place, value in enumerate(output):
-            found = self.fields(value)
-            kind = self.string(found.get("type"))
-            item = self._seen(place, found, kind)
-            if item is None and kind in OWN_ITEMS and (kind in CALL_INPUTS or kind not in came):
-                self.report.repair("block_unopened")
-                item = self._begin(place, kind, self.string(found.get("id")), found)
-                self._whole_item(item, found, ("response", "output", place))
-            elif item is not None and item.open and item.kind == kind and kind in OWN_ITEMS and ended:
-                self.report.repair("block_unclosed")
-                self._whole_item(item, found, ("response", "output", place))
+        """The items of a terminal response: those that no event brought, those that none ended, what else is missing."""
+        entries = [(place, self.fields(value)) for place, value in enumerate(output)]
+        entries = [(place, found) for place, found in entries if self.string(found.get("type")) in OWN_ITEMS]
+        came = [item for item in self.began if item.kind in OWN_ITEMS]
+        items = paired(
+            entries, came,
+            lambda entry, item: self.items_at.get(entry[0]) is item and _is_named(item, entry[1]),
+            lambda entry, item: _is_named(item, entry[1]),
+        )  # fmt: skip
+        by_id = set(map(id, items))
+        left, free = [], [item for item in came if id(item) not in by_id]
+        for (place, found), item in zip(entries, items, strict=True):
+            if item is None:
+                left.append((place, found))
+            else:
+                self._whole_entry(item, found, place, ended=ended)
+        for kind in ("message", "reasoning") if free else ():
+            if self._divided(kind, left, free):
+                left = [entry for entry in left if entry[1]["type"] != kind]
+        items = paired(
+            left, free,
+            lambda entry, item: self._repeats(item, entry[1]),
+            lambda entry, item: self.items_at.get(entry[0]) is item and item.kind == entry[1]["type"],
+            lambda entry, item: item.kind == entry[1]["type"] and item.name == (entry[1].get("name") or ""),
+        )  # fmt: skip
+        for (place, found), item in zip(left, items, strict=True):
+            self._whole_entry(item, found, place, ended=ended)
         for item in list(self._open) if ended else ():
             if item.kind in OWN_ITEMS:
                 self.report.repair("block_unclosed")
             self._end(item, ended=False)
 
-    def _seen(self, place: int, found: dict[str, Any], kind: str) -> Item | None:
-        """The item that an entry of the output repeats."""
-        item_id, call_id = found.get("id"), found.get("call_id")
-        if isinstance(item_id, str) and item_id in self._by_id:
-            return self._by_id[item_id]
-        if isinstance(call_id, str) and call_id in self._by_call_id:
-            return self._by_call_id[call_id]
-        item = self.items_at.get(place)
-        return item if item is not None and item.kind == kind else None
+    def _whole_entry(self, item: Item | None, found: dict[str, Any], place: int, *, ended: bool) -> None:
+        path = ("response", "output", place)
+        if item is None:
+            self.report.repair("block_unopened")
+            item = self._begin(place, self.string(found["type"]), self.string(found.get("id")), found)
+            self._whole_item(item, found, path)
+        elif not ended:
+            return
+        elif item.open:
+            self.report.repair("block_unclosed")
+            self._whole_item(item, found, path)
+        elif item.kind not in CALL_INPUTS:
+            copies = [evolve(copy, found={}) for copy in self._copies(found) if copy.speech is not None]
+            self.whole_parts(item, copies)
+        elif isinstance(text := found.get(CALL_INPUTS[item.kind]), str) and text:
+            self.out.append(ToolCallWhole(item.call, text))
+
+    def _divided(self, kind: str, entries: list[tuple[int, dict[str, Any]]], items: list[Item]) -> bool:
+        """Whether the entries of a kind together say what its items did, though not each what one of them did."""
+        texts = [copy for _, found in entries if found["type"] == kind for copy in self._copies(found) if copy.text]
+        parts = [part for item in items if item.kind == kind for part in item.parts.values() if self.has_said(part)]
+        return bool(texts) and len(texts) != len(parts) > 0 and self.says_all(parts, texts)
+
+    def _repeats(self, item: Item, found: dict[str, Any]) -> bool:
+        """Whether an entry of the output says what an item with another id said."""
+        if item.kind != found.get("type") or item.kind in CALL_INPUTS:
+            return False
+        texts = [copy for copy in self._copies(found) if copy.text]
+        parts = [part for part in item.parts.values() if self.has_said(part)]
+        return bool(texts and parts) and self.says_all(parts, texts)
+
+
+def _is_named(item: Item, found: dict[str, Any]) -> bool:
+    """Whether an entry of the output has the id of an item, or of its call."""
+    if item.kind != found["type"]:
+        return False
+    return bool(item.id and item.id == found.get("id")) or bool(item.call_id and item.call_id == found.get("call_id"))

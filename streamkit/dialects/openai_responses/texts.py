@@ -1,8 +1,14 @@
 """What the parts of an item say: text, refusals, reasoning, and what stands beside the text.
 
 Everything is said three or four times: by deltas, by the ``done`` events of its part and of its item, and in the terminal
-response. What came first counts, and what never came is taken from the next copy: some servers send no deltas at all. Of
-a text only the length is kept, to see whether a later copy differs.
+response. What came first counts, and of a later copy only what is missing is taken: some servers send no deltas at all. What
+contradicts is withheld (``streamkit/dialects/wholes.py``; which copy belongs to which part: ``items.py``).
+
+**Starts with text.** A part that starts with text says it once more in its deltas, or goes on from there; deltas tell which,
+so that the text waits for them.
+
+**Messages that begin anew.** Bedrock's Mantle begins a long answer again in one message after another, each with all that came
+before. A message that begins with a whole earlier one of ``REPEATED_CHARS`` characters and more only adds what is behind it.
 
 Source: dialects.md §2.1, §2.2, §2.4.
 """
@@ -18,6 +24,7 @@ from attrs import define, field, frozen
 from streamkit.dialects.decoding import FrameDecoder, said
 from streamkit.dialects.opaque import unseal
 from streamkit.dialects.openai_responses.wire import OPAQUE_VENDOR, VENDOR
+from streamkit.dialects.wholes import RunningText
 from streamkit.errors import TooManyBlocks
 from streamkit.events import (
     Aside,
@@ -30,6 +37,7 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
+from streamkit.tool_calls.pairs import LOOKED_AT
 
 Said: TypeAlias = TextDelta | RefusalDelta | ReasoningDelta
 
@@ -38,25 +46,33 @@ Said: TypeAlias = TextDelta | RefusalDelta | ReasoningDelta
 class Speech:
     """A kind of part that holds text."""
 
+    type: str
     item: str  #: the kind of item it stands in
     place: Literal["content_index", "summary_index"]  #: what tells the parts of an item apart
     name: str  #: of the member with the whole text
     event: Callable[[str, int], Said]  #: of a text and its block
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """The state of a decoder, as bytes, has it by its name."""
+        return _speech, (self.type,)
 
-TEXT: Final = Speech("message", "content_index", "text", lambda text, block: TextDelta(text, 0, block))
-REFUSAL: Final = Speech("message", "content_index", "refusal", lambda text, block: RefusalDelta(text, 0, block))
-THOUGHT: Final = Speech("reasoning", "content_index", "text", lambda text, block: ReasoningDelta(text, 0, block))
+
+def _speech(name: str) -> Speech:
+    return SPEECHES[name]
+
+
+TEXT: Final = Speech("output_text", "message", "content_index", "text", lambda text, block: TextDelta(text, 0, block))
+REFUSAL: Final = Speech(
+    "refusal", "message", "content_index", "refusal", lambda text, block: RefusalDelta(text, 0, block)
+)
+THOUGHT: Final = Speech(
+    "reasoning_text", "reasoning", "content_index", "text", lambda text, block: ReasoningDelta(text, 0, block)
+)
 SUMMARY: Final = Speech(
-    "reasoning", "summary_index", "text", lambda text, block: ReasoningDelta(text, 0, block, "summary")
+    "summary_text", "reasoning", "summary_index", "text", lambda text, block: ReasoningDelta(text, 0, block, "summary")
 )
 #: By the ``type`` of a part.
-SPEECHES: Mapping[str, Speech] = {
-    "output_text": TEXT,
-    "refusal": REFUSAL,
-    "reasoning_text": THOUGHT,
-    "summary_text": SUMMARY,
-}
+SPEECHES: Mapping[str, Speech] = {speech.type: speech for speech in (TEXT, REFUSAL, THOUGHT, SUMMARY)}
 DELTA_FIELDS: Final = frozenset(
     {
         "type",
@@ -73,12 +89,23 @@ DELTA_FIELDS: Final = frozenset(
 )
 
 
+#: A message that begins with all of one that is so long repeats it.
+REPEATED_CHARS: Final = 64
+
+
 @define(eq=False)
 class Part:
-    block: int
+    speech: Speech
+    block: int  #: the label of its events
+    number: int  #: of its text among the decoder's ``texts``
     annotations: int = 0  #: how many came
     logprobs: bool = False  #: some came
     differs: bool = False  #: counted once
+    told: set[str] = field(factory=set)  #: the kinds of events that had its whole text
+    start: str = ""  #: what it started with, until its deltas tell whether they repeat it
+    echo: Part | None = None  #: an earlier message's, until it is clear whether this one repeats it
+    held: list[str] = field(factory=list)  #: deltas that may repeat the start, or the earlier message
+    held_chars: int = 0
 
 
 @define(eq=False)
@@ -115,15 +142,14 @@ class TextReader(FrameDecoder):
         self._labels = 0
         self._text = 0  # the block of the latest text
         self.signature: Opaque | None = None  #: of the next call: it stands before it
-        self._chars: dict[int, int] = {}  # of the text so far, by block
+        self._parts = 0
+        self._number_at: dict[int, int] = {}  # of the text that a block's deltas belong to
+        self._latest: Part | None = None  # the latest part of text
 
-    def snapshot(self) -> dict[str, Any]:
-        """How long the texts are decides nothing about a delta."""
-        return {name: value for name, value in super().snapshot().items() if name != "_chars"}
-
-    def ran(self, model: Any, chars: int) -> None:
-        if isinstance(model, TextDelta | ReasoningDelta | RefusalDelta):
-            self._chars[model.block] = self._chars.get(model.block, 0) + chars
+    def text_of_run(self, model: Any) -> RunningText | None:
+        if not isinstance(model, TextDelta | ReasoningDelta | RefusalDelta):
+            return None
+        return self.texts.of(self._number_at[model.block])
 
     def find(self, document: dict[str, Any], kind: str) -> Item:
         """The item that an event names; one is opened if there is none."""
@@ -153,15 +179,27 @@ class TextReader(FrameDecoder):
             self.report.repair("block_mismatch")
         elif not item.open:
             self.report.repair("block_unopened")
-        return self._part_at(item, speech, self.index(place) or 0)
+        return self.part_at(item, speech, self.index(place) or 0)
 
-    def _part_at(self, item: Item, speech: Speech, place: int) -> Part:
+    def part_at(self, item: Item, speech: Speech, place: int) -> Part:
         part = item.parts.get((speech.place, place))
         if part is None:
-            part = item.parts[speech.place, place] = Part(self.label() if item.parts else self.block_of(item))
+            block = self.label() if item.parts else self.block_of(item)
+            part = Part(speech, block, self._parts)
+            self._parts += 1
+            self._number_at[block] = part.number
             if speech is TEXT:
-                self._text = part.block
+                self._text = block
+                if not item.parts and self._latest is not None and self._chars(self._latest) >= REPEATED_CHARS:
+                    part.echo = self._latest
+                self._latest = part
+            item.parts[speech.place, place] = part
         return part
+
+    def _chars(self, part: Part) -> int:
+        """How long the text of a part is so far."""
+        text = self.texts.begun(part.number)
+        return 0 if text is None else text.chars
 
     # -- events ----------------------------------------------------------------------------------------------------
 
@@ -172,7 +210,7 @@ class TextReader(FrameDecoder):
         else:
             part = self._part(document, speech)
             if text := self.string(found.get(speech.name)):
-                self._say(part, speech, text)
+                self.start_part(part, speech, text)
 
     def delta(self, document: dict[str, Any], speech: Speech) -> None:
         part = self._part(document, speech)
@@ -189,14 +227,46 @@ class TextReader(FrameDecoder):
         self._annotation(self._part(document, TEXT), document.get("annotation"))
 
     def text_done(self, document: dict[str, Any], speech: Speech) -> None:
-        self._whole_text(self._part(document, speech), speech, self.string(document.get(speech.name)))
+        self._whole_event(document, speech, document, "text")
 
     def part_done(self, document: dict[str, Any]) -> None:
         found = self.fields(document.get("part"))
         if (speech := SPEECHES.get(self.string(found.get("type")))) is None:
             self._carry_part(document, found)
         else:
-            self._rest(self._part(document, speech), speech, found)
+            self.beside(self._whole_event(document, speech, found, "part"), found)
+
+    def _whole_event(self, document: dict[str, Any], speech: Speech, found: dict[str, Any], event: str) -> Part:
+        """The part whose whole text an event has, in ``found``: what of it was not said yet, is.
+
+        Some servers number it otherwise than its deltas: then the part is one of an open item, whose text it begins with.
+        """
+        text, logprobs = self.string(found.get(speech.name)), found.get("logprobs")
+        item = self.located(document)
+        own = None
+        if item is not None and item.kind == speech.item:
+            own = item.parts.get((speech.place, self.index(document.get(speech.place)) or 0))
+        if own is None or not text or not self.has_said(own) or not self.adds(own, speech, text, logprobs):
+            parts = [part for each in self.open_items(speech.item, item) for part in each.parts.values()]
+            parts = [part for part in parts if event not in part.told and part.speech is speech and part is not own]
+            other = next((part for part in parts[:LOOKED_AT] if text and self.agrees(part, text)), None)
+            if other is not None:
+                self.report.repair("whole_misplaced")
+                self.adds(other, speech, text, logprobs)
+                own = other
+            else:
+                own = own or self._part(document, speech)
+                self.whole_text(own, speech, text, logprobs)
+        own.told.add(event)
+        return own
+
+    def open_items(self, kind: str, first: Item | None) -> list[Item]:
+        """The open items of a kind, ``first`` before all others."""
+        raise NotImplementedError
+
+    def located(self, document: dict[str, Any]) -> Item | None:
+        """The item that an event names, if there is one."""
+        raise NotImplementedError
 
     def _carry_part(self, document: dict[str, Any], found: dict[str, Any]) -> None:
         if not self.string(found.get("type")).strip():
@@ -210,32 +280,135 @@ class TextReader(FrameDecoder):
 
     # -- what they say ---------------------------------------------------------------------------------------------
 
-    def whole_part(self, item: Item, place: int, found: dict[str, Any]) -> None:
-        """A part as the item has it when it is done: what of it was not said yet."""
-        kind = self.string(found.get("type"))
-        if (speech := SPEECHES.get(kind)) is not None:
-            self._rest(self._part_at(item, speech, place), speech, found)
-        elif not item.carried:
-            block = self.block_of(item)
-            self.out.append(Aside(VENDOR, "unknown_event", f"content.{kind}", found, block=block))
-
-    def _say(self, part: Part, speech: Speech, text: str) -> None:
-        self._chars[part.block] = self._chars.get(part.block, 0) + len(text)
-        self.out.append(speech.event(text, part.block))
-
-    def _rest(self, part: Part, speech: Speech, found: dict[str, Any]) -> None:
+    def beside(self, part: Part, found: dict[str, Any]) -> None:
+        """What a whole part has beside its text, as far as it was not said."""
         if not part.logprobs and (logprobs := found.get("logprobs")):
             self._logprobs(part, logprobs)
-        self._whole_text(part, speech, self.string(found.get(speech.name)))
         for annotation in self.items(found.get("annotations"))[part.annotations :]:
             self._annotation(part, annotation)
 
-    def _whole_text(self, part: Part, speech: Speech, text: str) -> None:
-        """The whole text of a part: said if nothing of it was; else it can only be compared."""
-        came = self._chars.get(part.block, 0)
-        if text and not came:
-            self._say(part, speech, text)
-        elif text and len(text) != came and not part.differs:
+    def start_part(self, part: Part, speech: Speech, text: str) -> None:
+        """The text that the start of a part, or of its item, had already."""
+        if part.held or self._chars(part):
+            self.whole_text(part, speech, text)
+        elif text.startswith(part.start):
+            part.speech, part.start = speech, text
+        elif not part.start.startswith(text):
+            self._differs(part)
+
+    def _say(self, part: Part, speech: Speech, text: str) -> None:
+        part.speech = speech
+        if part.start:
+            self._behind_start(part, text)
+        elif part.echo is not None:
+            self._behind_message(part, part.echo, text)
+        else:
+            self.texts.of(part.number).append(text)
+            self.out.append(speech.event(text, part.block))
+
+    def _behind_start(self, part: Part, text: str) -> None:
+        """Text of a part that started with some: the same again, or what follows it."""
+        start, at = part.start, part.held_chars
+        size = min(len(text), len(start) - at)
+        repeats = start.startswith(text[:size], at)
+        self._hold(part, text)
+        if repeats and part.held_chars < len(start):
+            return
+        if repeats:
+            self.report.repair("text_repeated")
+            start = ""
+        part.start = ""
+        self._say(part, part.speech, start + self._taken(part))
+
+    def _behind_message(self, part: Part, echo: Part, text: str) -> None:
+        """The beginning of a message behind another, which may be all of that one again."""
+        earlier, at = self.texts.of(echo.number), part.held_chars
+        size = min(len(text), len(earlier.head) - at)
+        repeats = size <= 0 or earlier.head.startswith(text[:size], at)
+        self._hold(part, text)
+        if repeats and part.held_chars < earlier.chars and part.held_chars <= self.limits.held_chars:
+            return
+        part.echo = None
+        whole = self._taken(part)
+        rest = earlier.rest_of(whole) if repeats else None
+        if rest is None:
+            self._say(part, part.speech, whole)
+            return
+        self.report.repair("text_repeated")
+        self.texts.of(part.number).append(whole)
+        part.block = echo.block
+        self._number_at[part.block] = part.number
+        if rest:
+            self.out.append(part.speech.event(rest, part.block))
+
+    def _hold(self, part: Part, text: str) -> None:
+        part.held.append(text)
+        part.held_chars += len(text)
+
+    def _taken(self, part: Part) -> str:
+        """What was held of a part, which is held no longer."""
+        text = "".join(part.held)
+        part.held, part.held_chars = [], 0
+        return text
+
+    def settle(self, part: Part) -> None:
+        """Say what waits: no delta tells any more whether it was said before."""
+        if part.start:
+            if part.held:
+                self.report.repair("text_repeated")
+                self._taken(part)
+            start, part.start = part.start, ""
+            self._say(part, part.speech, start)
+        if part.echo is not None:
+            part.echo = None
+            if text := self._taken(part):
+                self._say(part, part.speech, text)
+
+    def whole_text(self, part: Part, speech: Speech, text: str, logprobs: Any = None) -> None:
+        """The whole text of a part: what was not said of it yet. What contradicts is withheld."""
+        if not text:
+            return
+        if not self.adds(part, speech, text, logprobs):
+            self._differs(part)
+
+    def adds(self, part: Part, speech: Speech, text: str, logprobs: Any = None) -> bool:
+        """Say what a whole text has beyond what was said of its part; False, and nothing is said, if it contradicts.
+
+        ``logprobs`` are those of the whole text.
+        """
+        if part.start and text.startswith(part.start):
+            if self._taken(part):
+                self.report.repair("text_repeated")
+            part.start = ""
+        if part.start:
+            self.settle(part)
+        if part.echo is not None and text.startswith("".join(part.held)):
+            self._say(part, speech, text[part.held_chars :])
+            self.settle(part)
+            return True
+        self.settle(part)
+        came = self._chars(part)
+        rest = self.texts.of(part.number).rest_of(text) if came else text
+        if rest and logprobs and not part.logprobs:
+            self._logprobs(part, logprobs)
+        if rest:
+            if came:
+                self.report.repair("fragments_missing")
+            self._say(part, speech, rest)
+        return rest is not None
+
+    def has_said(self, part: Part) -> bool:
+        return bool(part.start or part.held or self._chars(part))
+
+    def agrees(self, part: Part, text: str) -> bool:
+        """Whether a whole text begins with what was said of a part."""
+        if part.start or part.held:
+            return bool(text) and text.startswith(part.start or "".join(part.held))
+        said = self.texts.begun(part.number)
+        return said is not None and said.rest_of(text) is not None
+
+    def _differs(self, part: Part) -> None:
+        if not part.differs:
             part.differs = True
             self.report.repair("whole_differs")
 
@@ -258,7 +431,7 @@ class TextReader(FrameDecoder):
         if sealed is not None and sealed.kind == "text":
             self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, self._text, "text"))
             return
-        own = next((part.block for part in reversed(item.parts.values()) if self._chars.get(part.block)), None)
+        own = next((part.block for part in reversed(item.parts.values()) if self._chars(part)), None)
         block = self.block_of(item) if own is None else own
         if sealed is None:
             kind = ReasoningOpaque if own is None else ReasoningSignature

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.vectors import anthropic as am
 from tests.vectors import openai_responses as rs
-from tests.vectors.field.case import Case, Text, Use
+from tests.vectors.field.case import Case, Text, Thinking, Use
 from tests.vectors.field.shapes import chat, message, messages, responses, responses_turn, written
 from tests.vectors.openai_chat import DONE, ROLE, call, calls, chunk
 from tests.vectors.vector import Call
@@ -36,7 +36,156 @@ def interleaved(first: dict[str, object], second: dict[str, object]) -> tuple[ob
 TWO = {"anthropic": messages(Use("a", "f", A.arguments), Use("b", "g", B.arguments), stop="tool_use", usage=None)}
 CUT_ITEM = rs.done(0, "function_call", call_id="a", name="f", arguments="", status="incomplete")
 
+LONG = "It is a long answer, and each of its messages begins with all that the ones before it had said. "
+
+
+def delta(text: str, kind: str = "output_text", **where: object) -> dict[str, object]:
+    return rs.event(f"{kind}.delta", **{"content_index": 0, "delta": text, **where})
+
+
+def snapshots(*texts: str, fragment: int = 30) -> tuple[object, ...]:
+    """Messages of which each begins anew with all that was said before it, as Bedrock's Mantle writes a long answer."""
+    return tuple(
+        event
+        for index, text in enumerate(texts)
+        for event in rs.message(index, *(text[begin : begin + fragment] for begin in range(0, len(text), fragment)))
+    )
+
+
+def renamed(found: dict[str, object], name: str) -> dict[str, object]:
+    """An item that is done, under another id."""
+    return {**found, "item": {**found["item"], "id": name}}
+
+
+HELLO = written(Text("Hello"))
+OPENED = rs.added(0, "message", role="assistant", content=[])
+PART = rs.event("content_part.added", content_index=0, part=rs.part(""))
+TEXT_DONE, PART_DONE, ITEM_DONE = HI[4:]
+THOUGHT = rs.added(0, "reasoning", summary=[])
+THOUGHT_DONE = rs.done(0, "reasoning", summary=[], content=[rs.part("Hm.", "reasoning_text")])
+NEW_IDS = {"openai-chat": HELLO, "anthropic": messages(Text("Hello"), usage=None)}
+
 CASES = (
+    Case(
+        number=140, refs="abetlen/llama-cpp-python#2285; PrimeIntellect-ai/verifiers#2164",
+        cause="`output_item.added` or `content_part.added` has the first text already, or all of it, and deltas say it again",
+        does="The start waits for the deltas, which tell whether they repeat it or go on from it.",
+        forms=(
+            responses_turn(
+                rs.added(0, "message", role="assistant", content=[rs.part("Hel")]), rs.event("content_part.added", content_index=0, part=rs.part("Hel")), *HI[2:],
+                name="the first delta", text="Hello", repairs={"text_repeated": 1}, to={"openai-chat": HELLO},
+            ),
+            responses_turn(
+                rs.added(0, "message", role="assistant", content=[rs.part("Hello")]), rs.event("content_part.added", content_index=0, part=rs.part("Hello")), *HI[2:],
+                name="all of it", text="Hello", repairs={"text_repeated": 1}, to={"openai-chat": HELLO},
+            ),
+            responses_turn(OPENED, rs.event("content_part.added", content_index=0, part=rs.part("Hel")), *HI[3:], name="and goes on", text="Hello", to={"openai-chat": HELLO}),
+            responses_turn(OPENED, rs.event("content_part.added", content_index=0, part=rs.part("Hello")), ITEM_DONE, name="without deltas", text="Hello", to={"openai-chat": HELLO}),
+            responses_turn(
+                rs.added(0, "message", role="assistant", content=[rs.part("Hello")]), PART, delta("Hel"), end=rs.last("completed"), name="all of it, and half of the deltas",
+                text="Hello", repairs={"text_repeated": 1, "block_unclosed": 1}, to={"openai-chat": HELLO},
+            ),
+            responses(
+                {**rs.START, "response": {**rs.RESPONSE, "output": [rs.added(0, "message", role="assistant", content=[rs.part("Hel")])["item"]]}}, *HI[1:], rs.last("completed", ITEM_DONE),
+                name="in the start of the response", text="Hello", repairs={"text_repeated": 1}, to={"openai-chat": HELLO},
+            ),
+            responses_turn(
+                rs.added(0, "reasoning", content=[rs.part("H", "reasoning_text")]), delta("H", "reasoning_text"), delta("m.", "reasoning_text"), THOUGHT_DONE, *rs.message(1, "Hi"),
+                name="reasoning", reasoning="Hm.", text="Hi", repairs={"text_repeated": 1}, to={"openai-chat": written(Thinking("Hm."), Text("Hi"))},
+            ),
+        ),
+    ),
+    Case(
+        number=141, refs="vllm-project/vllm#31761, #45742, #23218; BerriAI/litellm#36375; lemonade-sdk/lemonade#3607",
+        cause="the `done` events of Responses have other numbers and ids than the deltas that they repeat",
+        does="A whole text is compared with what it says the same as, and only adds what is missing of that.",
+        forms=(
+            responses_turn(
+                OPENED, PART, delta("Hel"), delta("lo"), {**TEXT_DONE, "content_index": 1}, {**PART_DONE, "content_index": 1}, ITEM_DONE, name="content_index",
+                text="Hello", repairs={"whole_misplaced": 2}, to={"openai-chat": HELLO},
+            ),
+            responses_turn(
+                OPENED, rs.event("content_part.added", content_index=1, part=rs.part("")), delta("Hel", content_index=1), delta("lo", content_index=1), ITEM_DONE,
+                name="content_index of the deltas", text="Hello", repairs={"whole_misplaced": 2}, to={"openai-chat": HELLO},
+            ),
+            responses_turn(
+                OPENED, PART, delta("Hel"), delta("lo"), {**TEXT_DONE, "output_index": 4, "item_id": "other"}, {**PART_DONE, "output_index": 4, "item_id": "other"}, ITEM_DONE,
+                name="output_index and item_id", text="Hello", repairs={"whole_misplaced": 2}, to={"openai-chat": HELLO},
+            ),
+            responses_turn(
+                OPENED, PART, delta("Hel"), delta("lo"), rs.done(3, "message", id="other", role="assistant", content=[rs.part("Hello")]), end=rs.last("completed"),
+                name="the item", text="Hello", repairs={"block_unopened": 1, "whole_misplaced": 1, "block_unclosed": 1}, to={"openai-chat": HELLO},
+            ),
+            responses_turn(
+                THOUGHT, {**rs.event("reasoning_part.added", content_index=0, part=rs.part("", "reasoning_text"))}, delta("Hm", "reasoning_text"),
+                rs.event("reasoning_text.done", 1, content_index=0, text="Hm."), rs.event("reasoning_part.done", 1, content_index=0, part=rs.part("Hm.", "reasoning_text")),
+                {**THOUGHT_DONE, "output_index": 1}, *rs.message(1, "Hi"), name="reasoning as vLLM writes it", reasoning="Hm.", text="Hi",
+                repairs={"index_reused": 3, "fragments_missing": 1}, to={"openai-chat": written(Thinking("Hm."), Text("Hi"))},
+            ),
+        ),
+    ),
+    Case(
+        number=142, refs="databricks/databricks-ai-bridge#464",
+        cause="the terminal response names its items otherwise than the events before it, or has more of them",
+        does="Each entry is compared with the item that says the same, and only what is missing is added.",
+        forms=(
+            responses_turn(*HI, end=rs.last("completed", renamed(ITEM_DONE, "msg_9")), name="another id", text="Hello", to=NEW_IDS),
+            responses_turn(
+                *HI, end=rs.last("completed", rs.done(0, "reasoning", id="r", summary=[]), renamed(ITEM_DONE, "msg_9")), name="another id and place", text="Hello",
+                repairs={"block_unopened": 1}, to={"openai-chat": HELLO},
+            ),
+            responses_turn(
+                *HI, end=rs.last("completed", ITEM_DONE, rs.done(1, "message", role="assistant", content=[rs.part("There.")])), name="one message more", text="HelloThere.",
+                repairs={"block_unopened": 1}, to={"openai-chat": written(Text("HelloThere."), losses={"block_boundary": 1})},
+            ),
+            responses_turn(
+                *HI[:4], end=rs.last("completed", rs.done(0, "message", id="msg_9", role="assistant", content=[rs.part("Hello you")])), name="more than the deltas",
+                text="Hello you", repairs={"block_unclosed": 1, "fragments_missing": 1}, to={"openai-chat": written(Text("Hello you"))},
+            ),
+            responses_turn(
+                *HI, end=rs.last("completed", rs.done(0, "message", id="x", role="assistant", content=[rs.part("Hel")]), rs.done(1, "message", id="y", role="assistant", content=[rs.part("lo")])),
+                name="divided otherwise", text="Hello", to={"openai-chat": HELLO},
+            ),
+        ),
+    ),
+    Case(
+        number=143, refs="NousResearch/hermes-agent#41321, #60613; openai/codex#29755",
+        cause="a long answer comes as many messages, each with all that the ones before it said, deltas included (Bedrock's Mantle)",
+        does="A message that begins with a whole earlier one of 64 characters and more goes on where that one ended.",
+        forms=(
+            responses_turn(
+                *snapshots(LONG, LONG + "More. ", LONG + "More. And the end."), name="deltas", text=LONG + "More. And the end.", repairs={"text_repeated": 2},
+                to={"openai-chat": written(Text(LONG + "More. And the end.")), "anthropic": messages(Text(LONG + "More. And the end."), usage=None)},
+            ),
+            responses_turn(
+                rs.done(0, "message", role="assistant", content=[rs.part(LONG)]), rs.done(1, "message", role="assistant", content=[rs.part(LONG + "More.")]), name="whole items",
+                text=LONG + "More.", repairs={"text_repeated": 1, "block_unopened": 2}, to={"openai-chat": written(Text(LONG + "More."))},
+            ),
+            responses_turn(
+                *rs.message(0, "ha"), *rs.message(1, "ha"), name="short ones are text", text="haha", to={"openai-chat": written(Text("haha"), losses={"block_boundary": 1})},
+            ),
+            responses_turn(
+                *snapshots(LONG, LONG[:70] + "something else instead"), name="one that only begins alike", text=LONG + LONG[:70] + "something else instead",
+                to={"openai-chat": written(Text(LONG + LONG[:70] + "something else instead"), losses={"block_boundary": 1})},
+            ),
+        ),
+    ),
+    Case(
+        number=144, refs="KochC/opencode-llm-proxy#49; diegosouzapw/OmniRoute#13693",
+        cause="a whole text that contradicts what was said: trimmed, empty, or of the first delta only",
+        does="What was handed on stands; the other is withheld and counted once for its part.",
+        forms=(
+            responses_turn(
+                OPENED, PART, delta("\nHel"), delta("lo"), TEXT_DONE, PART_DONE, ITEM_DONE, name="trimmed", text="\nHello", repairs={"whole_differs": 1},
+                to={"openai-chat": written(Text("\nHello"))},
+            ),
+            responses_turn(*HI[:4], {**TEXT_DONE, "text": ""}, ITEM_DONE, name="empty", text="Hello", to={"openai-chat": HELLO}),
+            responses_turn(
+                *HI[:3], {**TEXT_DONE, "text": "Hel"}, {**PART_DONE, "part": rs.part("Hel")}, rs.done(0, "message", role="assistant", content=[rs.part("Hel")]), delta("lo"),
+                end=rs.last("completed", ITEM_DONE), name="too early", text="Hello", repairs={"block_unopened": 1}, to={"openai-chat": HELLO},
+            ),
+        ),
+    ),
     Case(
         number=147, refs="servers that end as OpenAI's Realtime does",
         cause="a Responses stream ends with `response.done`",

@@ -1,0 +1,98 @@
+"""Texts that were said, as far as a later whole text must be compared with them.
+
+A provider that ends with the whole answer says everything again: what it says is already with the client, and only what is
+missing of it may be added (``RunningText.rest_of``). What contradicts can't be taken back, and is withheld.
+
+A text may be endless, so that it is not kept: its length and two checksums tell whether a whole one begins with it. Two
+different texts of one length have the same checksums once in 2^60; then what contradicts is taken for what was said.
+Fragments are joined and folded into the checksums a few dozen at a time, which costs less than one by one.
+
+Only what a provider marks as a whole is compared. A delta that repeats all that came before it is text: some models say
+"haha", and a line end is often a delta of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final
+from zlib import adler32, crc32
+
+#: Fragments that are folded together; a longer one at once, so that no more than these are kept.
+FOLD_EVERY: Final = 64
+LONG_CHARS: Final = 1024
+#: What is kept of the beginning, to see early that another text is another.
+HEAD_CHARS: Final = 64
+
+
+class RunningText:
+    """A text that grows: how long it is, how it begins, and its checksums."""
+
+    __slots__ = ("_adler", "_chars", "_crc", "_head", "_recent")
+
+    def __init__(self) -> None:
+        self._chars = 0
+        self._crc = 0
+        self._adler = 1
+        self._head = ""
+        self._recent: list[str] = []
+
+    def append(self, text: str) -> None:
+        recent = self._recent
+        recent.append(text)
+        if len(recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
+            self._fold()
+
+    @property
+    def chars(self) -> int:
+        if self._recent:
+            self._fold()
+        return self._chars
+
+    @property
+    def head(self) -> str:
+        """How it begins."""
+        if self._recent:
+            self._fold()
+        return self._head
+
+    def rest_of(self, whole: str) -> str | None:
+        """What ``whole`` has behind this text; None if it does not begin with it."""
+        chars = self.chars
+        if chars > len(whole) or not whole.startswith(self._head):
+            return None
+        raw = _raw(whole[:chars])
+        return whole[chars:] if crc32(raw) == self._crc and adler32(raw) == self._adler else None
+
+    def _fold(self) -> None:
+        text = "".join(self._recent)
+        self._recent.clear()
+        raw = _raw(text)
+        self._crc, self._adler = crc32(raw, self._crc), adler32(raw, self._adler)
+        if self._chars < HEAD_CHARS:
+            self._head += text[: HEAD_CHARS - self._chars]
+        self._chars += len(text)
+
+
+class Texts:
+    """The texts of a stream, by whatever a dialect tells them apart with."""
+
+    __slots__ = ("_by_label",)
+
+    def __init__(self) -> None:
+        self._by_label: dict[Hashable, RunningText] = {}
+
+    def of(self, label: Hashable) -> RunningText:
+        """The text with this label; an empty one if there is none."""
+        text = self._by_label.get(label)
+        if text is None:
+            text = self._by_label[label] = RunningText()
+        return text
+
+    def begun(self, label: Hashable) -> RunningText | None:
+        """The text with this label, if anything of it was said."""
+        text = self._by_label.get(label)
+        return text if text is not None and text.chars else None
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
