@@ -12,6 +12,7 @@ from streamkit.framing.eventstream import parse_eventstream
 from streamkit.framing.json_array import parse_json_array
 from streamkit.framing.ndjson import parse_ndjson
 from streamkit.framing.sse import parse_sse
+from streamkit.in_text.calls import find_text_calls
 from streamkit.in_text.thinking import split_thinking
 from streamkit.limits import Limits
 from streamkit.messages import Choice, Response, ToolCall
@@ -61,6 +62,7 @@ __all__ = [
     "encode_request",
     "encode_response",
     "error_result",
+    "find_text_calls",
     "keep_alive",
     "parse_arguments",
     "parse_eventstream",

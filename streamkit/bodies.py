@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import orjson
 
@@ -23,7 +23,7 @@ from streamkit.errors import BadRequest, StreamError, UsageError
 from streamkit.identifiers import random_id
 from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.messages import Request, Response
+from streamkit.messages import Request, Response, Tool
 from streamkit.pairing import check_pairing, repair_pairing
 from streamkit.pipeline import Chain
 from streamkit.policy import TOLERANT, AssistantFirst, Policy
@@ -88,15 +88,17 @@ def decode_response(
     limits: Limits = DEFAULT_LIMITS,
     policy: Policy = TOLERANT,
     tools: Tools | None = None,
+    offered: Sequence[Tool] = (),
     report: StreamReport | None = None,
     make_id: Callable[[str], str] = random_id,
 ) -> Response:
     """Read a whole response of ``dialect``, or of a provider that speaks it: verdicts, usage and report included.
 
     An error body is no exception: ``Response.error`` says what the provider said, and ``clean`` is False. ``tools`` are the
-    request's: arguments are then checked against their schemas (extra ``schema``). While the logger ``streamkit.bodies`` is at
-    the level of debugging, it gets the body, without what looks like a secret. Raises NotThisDialect for a body of another
-    kind, other errors of ``StreamError`` for one that can't be read, and UsageError.
+    request's: arguments are then checked against their schemas (extra ``schema``); ``offered`` are they as the client offered
+    them (``Request.tools``), for calls that the model wrote into its text (``Policy.text_calls``). While the logger
+    ``streamkit.bodies`` is at the level of debugging, it gets the body, without what looks like a secret. Raises
+    NotThisDialect for a body of another kind, other errors of ``StreamError`` for one that can't be read, and UsageError.
     """
     named, provider = source_named(dialect)
     bodies = _bodies_of(named)
@@ -108,7 +110,8 @@ def decode_response(
     schemas = None if tools is None else compiled(tools, limits)
     accumulator = ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=make_id)
     checker = JSONChecker(limits=limits, report=report, tools=schemas)
-    reading = Chain(*(stage.make(report) for stage in in_text_stages(policy, provider)), accumulator, checker)
+    in_text = in_text_stages(policy, provider, tools=offered or tools, limits=limits)
+    reading = Chain(*(stage.make(report) for stage in in_text), accumulator, checker)
     collector = Collector(named.name, report)
     try:
         for events in reading.feed(bodies.decode_response(body, limits, report)), reading.finish():

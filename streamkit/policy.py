@@ -17,6 +17,8 @@ from attrs import frozen
 KeepAliveForm: TypeAlias = Literal["dialect", "comment", "event"]
 #: ``bridge``: a short turn of the user is put in front, and counted. ``refuse``: the request is an error.
 AssistantFirst: TypeAlias = Literal["bridge", "refuse"]
+#: Whose way of writing calls into a text: see ``in_text/grammars.py``.
+TextCalls: TypeAlias = Literal["hermes", "qwen", "glm", "kimi", "deepseek", "minimax", "claude", "mistral", "llama"]
 ThinkTags: TypeAlias = Literal["auto", "on", "opened", "off"]
 PolicyName: TypeAlias = Literal["strict", "tolerant", "lenient"]
 
@@ -45,6 +47,8 @@ class Policy:
     #: known to send it so, where the stream goes into another dialect. ``on``: of any. ``opened``: of any, and the text begins
     #: with thinking though no tag opens it, since the server's template opened it in the prompt. ``off``: it stays text.
     think_tags: ThinkTags = "auto"
+    #: Calls that the model wrote into its text in one of these grammars, as calls.
+    text_calls: tuple[TextCalls, ...] = ()
     #: Repair nothing: the first thing that would be repaired ends the stream with ``NeedsRepair``, and what else would
     #: have been is counted in the report.
     refuse_repairs: bool = False
@@ -52,7 +56,7 @@ class Policy:
     @property
     def reads_text(self) -> bool:
         """Whether text is read for what is no text whoever sent it, so that frames can't pass as they came."""
-        return self.think_tags in {"on", "opened"}
+        return self.think_tags in {"on", "opened"} or bool(self.text_calls)
 
 
 STRICT: Final = Policy(

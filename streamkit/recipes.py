@@ -35,6 +35,7 @@ def events_of(
     limits: Limits = DEFAULT_LIMITS,
     policy: Policy = TOLERANT,
     tools: Tools | None = None,
+    offered: Sequence[Tool] = (),
     report: StreamReport | None = None,
     join: bool = False,
     make_id: Callable[[str], str] = random_id,
@@ -44,7 +45,7 @@ def events_of(
     stages: list[StageFunction[Any, Any]] = [
         parse(dialect, limits=limits),
         decode(dialect, limits=limits),
-        *in_text_stages(policy, provider),
+        *in_text_stages(policy, provider, tools=offered or tools, limits=limits),
         accumulate_tool_calls(limits=limits, policy=policy, make_id=make_id, join=join),
         check_json(limits=limits, tools=tools),
     ]
@@ -78,11 +79,12 @@ def transcode(
     Either name is a dialect's, a provider's (``"deepseek"``) or a client's (``"claude-code"``). Within one dialect the frames
     pass byte for byte while they are watched for the report; ``reencode=True``, or a profile that changes what is written,
     decodes and encodes them all the same, which mends what the provider broke; so does a policy that reads what stands in the
-    text (``think_tags="on"``). What one read brought of one block or call
+    text (``think_tags="on"``, ``text_calls``). What one read brought of one block or call
     leaves as one delta, which costs everybody less and holds nothing back; ``join=False`` keeps the provider's own deltas.
     ``policy`` says what is tolerated, ``profile`` varies what is written and is the client's by default; ``tools`` are the
     request's, for the verdicts in the report (extra ``schema``). ``offered`` are the tools as the client offered them
-    (``Request.tools``): calls get the names and kinds back that these have, where the request had to be written otherwise.
+    (``Request.tools``): calls get the names and kinds back that these have, where the request had to be written otherwise, and
+    only these are looked for in the text, if the policy looks there.
     Raises UsageError for an unknown name or a bad schema; everything else that can go wrong is told in the output and in the
     report.
     """
@@ -103,7 +105,7 @@ def transcode(
     stages: list[StageFunction[Any, Any]] = [
         parse(from_dialect, limits=limits),
         decode(from_dialect, limits=limits),
-        *in_text_stages(policy, provider),
+        *in_text_stages(policy, provider, tools=offered or tools, limits=limits),
         accumulate_tool_calls(limits=limits, policy=policy, make_id=make_id, join=join),
         check_json(limits=limits, tools=tools),
     ]
@@ -122,6 +124,7 @@ async def collect(
     limits: Limits = DEFAULT_LIMITS,
     policy: Policy = TOLERANT,
     tools: Tools | None = None,
+    offered: Sequence[Tool] = (),
     report: StreamReport | None = None,
     make_id: Callable[[str], str] = random_id,
 ) -> Response:
@@ -129,10 +132,19 @@ async def collect(
 
     A stream that was cut or that failed is no exception: what arrived is in the response, ``clean`` is False, and
     ``report.status`` says what happened. ``tools`` are the request's: arguments are then checked against their schemas (extra
-    ``schema``). Raises UsageError for an unknown dialect or a bad schema.
+    ``schema``); ``offered`` are they as the client offered them (``Request.tools``), for calls that the model wrote into its
+    text (``Policy.text_calls``). Raises UsageError for an unknown dialect or a bad schema.
     """
     async with events_of(
-        source, dialect, limits=limits, policy=policy, tools=tools, report=report, join=True, make_id=make_id
+        source,
+        dialect,
+        limits=limits,
+        policy=policy,
+        tools=tools,
+        offered=offered,
+        report=report,
+        join=True,
+        make_id=make_id,
     ) as stream:
         collector = Collector(source_named(dialect)[0].name, stream.report)
         try:

@@ -40,6 +40,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "index_invalid": "an index that is no whole number was taken for absent",
     "delta_missing": "a choice without a delta was passed over",
     "thinking_in_text": "thinking that stood in the text between tags (`<think>…</think>`) was read as reasoning",
+    "call_in_text": "a call that the model wrote into its text (`<tool_call>…`) was read as a call",
     "content_as_list": "content came as a list of parts instead of text",
     "said_twice": "what came in two members that mean the same (`function_call` and `tool_calls`) was read from one of them",
     "arguments_not_text": "arguments came as a JSON value instead of text; its own text was taken",

@@ -45,7 +45,7 @@ def reads_of(form: Form) -> list[list[bytes]]:
 def translated(form: Form, target: str, reads: list[bytes]) -> tuple[bytes, StreamReport]:
     """The recipe ``transcode`` with ``reencode``, without an event loop."""
     report, output, output_profile = StreamReport(), [], form.to[target].profile
-    chain = Chain(*machines(form.provider or form.dialect, report, policy=form.policy))
+    chain = Chain(*machines(form.provider or form.dialect, report, policy=form.policy, offered=form.offered))
     encoder = DIALECTS[target].encoder(Encoding(make_id=maker(), clock=CLOCK, profile=output_profile), report)
     try:
         for chunk in reads:
@@ -64,7 +64,7 @@ def translated(form: Form, target: str, reads: list[bytes]) -> tuple[bytes, Stre
 
 def check_events(form: Form, reads: list[bytes]) -> None:
     """What the stream means, and every tolerance that it took."""
-    found = read(form.provider or form.dialect, reads, policy=form.policy)
+    found = read(form.provider or form.dialect, reads, policy=form.policy, offered=form.offered)
     assert found.fault.partition(":")[0] == (form.fault or "")
     assert (found.text(), found.reasoning, found.refusal) == (form.text, form.reasoning, form.refusal)
     assert [(c.id, c.name, c.arguments, c.verdict.kind) for c in found.calls] == [

@@ -39,6 +39,7 @@ STAGES = {
         streamkit.parse_json_array,
         streamkit.decode,
         streamkit.split_thinking,
+        streamkit.find_text_calls,
         streamkit.accumulate_tool_calls,
         streamkit.check_schema_early,
         streamkit.check_json,

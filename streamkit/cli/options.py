@@ -10,7 +10,7 @@ from attrs import evolve
 
 from streamkit.dialects import client_named, dialect_named, source_named
 from streamkit.errors import UsageError
-from streamkit.policy import POLICIES, Policy, ThinkTags
+from streamkit.policy import POLICIES, Policy, TextCalls, ThinkTags
 
 AUTO = "auto"
 
@@ -59,9 +59,16 @@ def add_in_text(command: argparse.ArgumentParser) -> None:
         help="thinking between tags (<think>…</think>) at the start of the text, as reasoning: auto of providers known to send"
         " it so, on of any, opened where the tag was opened in the prompt (default: auto, off with --policy strict)",
     )
+    command.add_argument(
+        "--text-calls",
+        action="append",
+        choices=get_args(TextCalls),
+        metavar="GRAMMAR",
+        help=f"calls that the model wrote into its text, as calls; may be said again: {', '.join(get_args(TextCalls))}",
+    )
 
 
 def policy_of(options: argparse.Namespace) -> Policy:
     """The policy that the options of ``add_policy`` and ``add_in_text`` say."""
-    policy = POLICIES[options.policy]
+    policy = evolve(POLICIES[options.policy], text_calls=tuple(options.text_calls or ()))
     return policy if options.think_tags is None else evolve(policy, think_tags=options.think_tags)

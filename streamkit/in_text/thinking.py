@@ -23,10 +23,11 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal, TypeAlias
 
-from attrs import define
+from attrs import define, field
 
 from streamkit.errors import StreamError
 from streamkit.events import (
+    Aside,
     ReasoningDelta,
     ReasoningOpaque,
     ReasoningSignature,
@@ -52,6 +53,8 @@ OPENING: Final = tuple(TAGS)
 CLOSING: Final = tuple(TAGS.values())
 #: White space in front of a tag, in characters; behind more of it no tag counts.
 BLANK_CHARS: Final = 256
+#: Events that wait behind held text; more pass it.
+QUEUED: Final = 1024
 KIND: Final = "thinking_in_text"
 ThinkMode: TypeAlias = Literal["tags", "opened"]
 _REASONED: Final = frozenset({ReasoningDelta, ReasoningSignature, ReasoningOpaque})
@@ -60,10 +63,13 @@ _OTHER: Final = frozenset({RefusalDelta, ToolCallDelta})
 
 def unfinished(text: str, tags: tuple[str, ...]) -> int:
     """How many characters at the end of ``text`` may be the beginning of one of ``tags``."""
-    longest = max(map(len, tags)) - 1
-    for size in range(min(longest, len(text)), 0, -1):
-        if text.endswith(tuple(tag[:size] for tag in tags if len(tag) > size)):
-            return size
+    longest = max(map(len, tags), default=1) - 1
+    first = {tag[0] for tag in tags}
+    for at in range(max(0, len(text) - longest), len(text)):
+        if text[at] in first:
+            end = text[at:]
+            if any(len(tag) > len(end) and tag.startswith(end) for tag in tags):
+                return len(end)
     return 0
 
 
@@ -73,6 +79,8 @@ class _Choice:
 
     state: Literal["start", "thinking", "behind"] = "start"
     held: str = ""  #: the beginning of the text, or of a closing tag
+    #: The deltas that are held, and asides that came behind them, in their order.
+    queue: list[TextDelta | ReasoningDelta | Aside] = field(factory=list)
     block: int = 0  #: that of ``held``
     closing: tuple[str, ...] = CLOSING
     eats_blank: bool = True  #: no thought came yet
@@ -115,8 +123,8 @@ class ThinkSplitter:
 
     def finish(self) -> list[WireEvent]:
         self._out = []
-        for number, choice in self._open.items():
-            self._release(number, choice)
+        for choice in self._open.values():
+            self._release(choice)
         self._open.clear()
         return self._out
 
@@ -136,8 +144,18 @@ class ThinkSplitter:
                     else:
                         self._text(delta)
                 return
+            if isinstance(event, Aside) and self._waits(event):
+                return
             self._told(choice, model)
         self._out.append(event)
+
+    def _waits(self, aside: Aside) -> bool:
+        """Whether an aside waits behind text that is held: what it says may be of that text."""
+        choice = self._open.get(aside.choice)
+        if choice is None or not choice.held or len(choice.queue) >= QUEUED:
+            return False
+        choice.queue.append(aside)
+        return True
 
     def _told(self, number: int, event: Any) -> None:
         """Note what came beside text: reasoning in its own place, or what ends the start of the choice."""
@@ -152,7 +170,7 @@ class ThinkSplitter:
         if choice is None:
             self._settled.add(number)  # nothing but thinking may come before a call, and none did
             return
-        self._release(number, choice)
+        self._release(choice)
         if choice.state != "thinking" and kind in _OTHER:
             self._settle(number)
 
@@ -163,37 +181,36 @@ class ThinkSplitter:
         self._open.pop(number, None)
         self._settled.add(number)
 
-    def _release(self, number: int, choice: _Choice) -> None:
+    def _release(self, choice: _Choice) -> None:
         """Hand on what is held, as what it is."""
-        held, choice.held = choice.held, ""
-        if held:
-            make = ReasoningDelta if choice.state == "thinking" else TextDelta
-            self._out.append(make(held, number, choice.block))
+        choice.held = ""
+        self._out += choice.queue
+        choice.queue.clear()
 
     # -- text ------------------------------------------------------------------------------------------------------
 
     def _text(self, delta: TextDelta) -> None:
         number, choice = delta.choice, self._choice(delta.choice)
         if choice.held and delta.block != choice.block:
-            self._release(number, choice)
+            self._release(choice)
             self._settle(number)
         elif choice.state != "start" and delta.block != choice.block:
             self._settle(number)
         choice.block = delta.block
-        text, choice.held = choice.held + delta.text, ""
         if number in self._settled:
             self._out.append(delta)
             return
+        text, choice.held = choice.held + delta.text, ""
         if choice.state == "start":
-            text = self._begun(number, choice, text)
+            text = self._begun(choice, delta, text)
         if choice.state == "thinking" and text:
             text = self._thought(number, choice, text)
         if choice.state == "behind" and (text := text.lstrip()):
             self._settle(number)
             self._out.append(TextDelta(text, number, choice.block))
 
-    def _begun(self, number: int, choice: _Choice, text: str) -> str:
-        """The beginning of a choice's text; gives what stands behind a tag, if one is there."""
+    def _begun(self, choice: _Choice, delta: TextDelta, text: str) -> str:
+        """The beginning of a choice's text, ``delta`` the last of it; gives what stands behind a tag, if one is there."""
         stripped = text.lstrip()
         blank = len(text) - len(stripped)
         if blank <= BLANK_CHARS:
@@ -202,20 +219,30 @@ class ThinkSplitter:
                     self._report.repair(KIND)
                     choice.state = "thinking" if tag in TAGS else "behind"
                     choice.closing = (TAGS.get(tag, tag),)
+                    self._drop_text(choice)
                     return stripped[len(tag) :]
             if unfinished(stripped, CLOSING if choice.reasoned else OPENING + CLOSING) == len(stripped):
                 choice.held = text
+                choice.queue += [delta] if delta.text else []
                 return ""
         if self._mode == "opened" and not choice.reasoned:
             self._report.repair(KIND)
             choice.state = "thinking"
+            self._drop_text(choice)
             return text
-        self._settle(number)
-        self._out.append(TextDelta(text, number, choice.block))
+        self._release(choice)
+        self._settle(delta.choice)
+        self._out.append(delta)
         return ""
+
+    def _drop_text(self, choice: _Choice) -> None:
+        """What is held was a tag, or is handed on otherwise: asides are all that is left of it."""
+        self._out += [event for event in choice.queue if isinstance(event, Aside)]
+        choice.queue.clear()
 
     def _thought(self, number: int, choice: _Choice, text: str) -> str:
         """Thoughts; gives what stands behind the closing tag, if it came."""
+        self._drop_text(choice)
         if choice.eats_blank:
             text = text.lstrip()
             choice.eats_blank = not text
@@ -223,6 +250,8 @@ class ThinkSplitter:
         if found is None:
             kept = unfinished(text, choice.closing)
             choice.held = text[len(text) - kept :]
+            if kept:
+                choice.queue.append(ReasoningDelta(choice.held, number, choice.block))
             thought, rest = text[: len(text) - kept], ""
         else:
             choice.state = "behind"

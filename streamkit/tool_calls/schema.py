@@ -94,7 +94,7 @@ class ToolSchemas:
         self._limits = limits
         self._bytes = self._patterns = 0
         self._tools: dict[str, _Tool] = {}
-        for name, schema in tools.items() if isinstance(tools, Mapping) else map(_definition, tools):
+        for name, schema in tools.items() if isinstance(tools, Mapping) else map(definition, tools):
             if name in self._tools:
                 raise BadToolSchema(name, "", "another tool has this name")
             self._tools[name] = self._bounded(name, schema)
@@ -196,7 +196,7 @@ def _refuse(_uri: str) -> NoReturn:
     raise ValueError("references outside the schema are refused")
 
 
-def _definition(tool: Any) -> tuple[str, Any]:
+def definition(tool: Any) -> tuple[str, Any]:
     """Name and schema of a tool, from any of the dialects' shapes."""
     body = tool
     for key in ("function", "custom"):

@@ -114,7 +114,12 @@ class Exchange:
     async def _replayed(self, body: bytes) -> ProviderFailed | None:
         """A whole answer as the stream that was asked for. Raises StreamError."""
         answer = decode_response(
-            body, self.upstream.dialect, limits=self.limits, policy=self._policy, report=self.report
+            body,
+            self.upstream.dialect,
+            limits=self.limits,
+            policy=self._policy,
+            offered=self.ask.request.tools,
+            report=self.report,
         )
         if not answer.clean:
             return hidden(answer.error or failure_in(self.report), self._cut)
@@ -138,7 +143,12 @@ class Exchange:
             else:
                 body = came.body or await whole_body(source)
                 answer = decode_response(
-                    body, self.upstream.dialect, limits=self.limits, policy=self._policy, report=self.report
+                    body,
+                    self.upstream.dialect,
+                    limits=self.limits,
+                    policy=self._policy,
+                    offered=self.ask.request.tools,
+                    report=self.report,
                 )
         except StreamError as error:
             self.report.failed(error)
@@ -156,7 +166,12 @@ class Exchange:
         """A stream as the whole answer that was asked for. Raises StreamError."""
         source.report = self.report
         answer = await collect(
-            source, self.upstream.dialect, limits=self.limits, policy=self._policy, report=self.report
+            source,
+            self.upstream.dialect,
+            limits=self.limits,
+            policy=self._policy,
+            offered=self.ask.request.tools,
+            report=self.report,
         )
         if self.report.error is not None:
             raise self.report.error
@@ -195,7 +210,9 @@ class Exchange:
         think_tags = self.policy.think_tags if self.upstream.think_tags == "auto" else self.upstream.think_tags
         if think_tags == "auto" and self._within:
             think_tags = "off"  # a client of the upstream's own dialect gets what it would get there, in either form
-        return evolve(self.policy, think_tags=think_tags)
+        tools = any(tool.kind != "server" for tool in self.ask.request.tools)
+        text_calls = self.upstream.text_calls or self.policy.text_calls
+        return evolve(self.policy, think_tags=think_tags, text_calls=text_calls if tools else ())
 
     def _request(self, *, stream: bool) -> Request:
         """The request as this upstream is to get it."""

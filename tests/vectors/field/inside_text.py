@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from attrs import evolve
 
+from streamkit.in_text.grammars import GRAMMARS
+from streamkit.messages import Tool
 from streamkit.policy import TOLERANT
 from tests.vectors import anthropic as am
 from tests.vectors import gemini as gm
 from tests.vectors import ollama as ol
-from tests.vectors.field.case import Case, Text, Thinking
+from tests.vectors.field.case import Case, Form, Said, Text, Thinking, Use
 from tests.vectors.field.shapes import NO_REASON, chat, failed, gemini, message, messages, ollama_turn, written
-from tests.vectors.openai_chat import DONE, HEAD, STOP, chunk, said
+from tests.vectors.openai_chat import CALLED, DONE, HEAD, STOP, call, calls, chunk, said
+from tests.vectors.vector import Call
 
 ON = evolve(TOLERANT, think_tags="on")
 OPENED = evolve(TOLERANT, think_tags="opened")
@@ -21,6 +24,107 @@ SPLIT = {"anthropic": messages(Thinking("Hm. <b>"), Text("Hi"))}
 def texts(*fragments: str) -> list[object]:
     """A whole Chat stream of these deltas."""
     return [*map(said, fragments), STOP, DONE]
+
+
+#: Every grammar at once: what is found must not depend on which others are looked for.
+ALL = evolve(TOLERANT, text_calls=tuple(GRAMMARS))
+TOOLS = (
+    Tool(
+        "read",
+        parameters={
+            "type": "object",
+            "properties": {
+                "path": {"type": "string"},
+                "lines": {"type": "integer"},
+                "from": {"type": ["integer", "null"]},
+                "all": {"type": "boolean"},
+                "where": {"type": "object"},
+            },
+        },
+    ),
+    Tool("list_all"),
+)
+READ = '{"path": "a b.py", "lines": 10, "where": {"x": 1.0}}'
+#: Ids that are made, as the drivers of the vectors make them.
+IDS = ("call_1", "call_2")
+
+
+def written_calls(
+    *fragments: str,
+    name: str,
+    arguments: tuple[str, ...] = (READ,),
+    names: tuple[str, ...] = ("read", "list_all"),
+    ids: tuple[str, ...] = IDS,
+    text: str = "",
+    policy=ALL,
+    verdicts: tuple[str, ...] = ("complete", "complete"),
+    to: tuple[Said, ...] | None = None,
+) -> Form:
+    """A Chat stream that says ``stop`` behind the fragments, and the calls that stand in them."""
+    found = tuple(
+        Call(tool, text, verdict, id) for tool, text, verdict, id in zip(names, arguments, verdicts, ids, strict=False)
+    )
+    said_so = (Text(text),) if text else ()
+    uses = tuple(Use(one.id, one.name, one.arguments) for one in found)
+    return chat(
+        *texts(*fragments),
+        name=name,
+        policy=policy,
+        offered=TOOLS,
+        text=text,
+        calls=found,
+        stop="tool_calls",
+        repairs={"call_in_text": len(found), "stop_with_calls": 1},
+        to={"anthropic": messages(*(said_so + uses if to is None else to), stop="tool_use")},
+    )
+
+
+def only_text(*fragments: str, name: str, policy=ALL, tools=TOOLS) -> Form:
+    """A Chat stream in which there are no calls, whatever is looked for."""
+    text = "".join(fragments)
+    return chat(
+        *texts(*fragments), name=name, policy=policy, offered=tools, text=text, to={"anthropic": messages(Text(text))}
+    )
+
+
+def cut_call(
+    *fragments: str,
+    name: str,
+    arguments: str,
+    stop: str | None = None,
+    text: str = "",
+    rest: str = "",
+    ids: str = "call_1",
+) -> Form:
+    """A stream that ends inside a call, with or without a stop reason."""
+    ending = () if stop is None else (chunk({}, stop), DONE)
+    found = Call("read", arguments, "truncated", ids)
+    said_so = (Text(text),) if text else ()
+    repairs = {"call_in_text": 1, **({"stop_with_calls": 1} if stop == "stop" else {})}
+    stops = {"stop": ("tool_calls", "tool_use"), "length": ("length", "max_tokens")}
+    uses = Use(ids, "read", arguments)
+    after = (Text(rest),) if rest else ()
+    to = (
+        failed(*said_so, uses, error=NO_REASON)
+        if stop is None
+        else messages(*said_so, uses, *after, stop=stops[stop][1])
+    )
+    return chat(
+        *map(said, fragments),
+        *ending,
+        name=name,
+        policy=ALL,
+        offered=TOOLS,
+        text=text + rest,
+        calls=(found,),
+        stop=None if stop is None else stops[stop][0],
+        repairs=repairs,
+        to={"anthropic": to},
+    )
+
+
+CUT_OBJECT = '<tool_call>\n{"name": "read", "arguments": {"path": "a"}'
+PROSE = 'To call a tool, write\n\n```xml\n<tool_call>\n{"name": "read", "arguments": {}}\n</tool_call>\n```\n\nor `<tool_call>{"name": "read", "arguments": {}}</tool_call>` in a line.'
 
 
 CASES = (
@@ -81,6 +185,113 @@ CASES = (
             chat(*texts("<think>Hm. ", "<b>", "</think>\n\nHi"), name="opened in both", policy=OPENED, text="Hi", reasoning="Hm. <b>", repairs=ONCE, to=SPLIT),
             chat(*texts("Hm. ", "</think>Hi"), name="opened and not said so", policy=ON, text="Hm. </think>Hi", to={"anthropic": messages(Text("Hm. </think>Hi"))}),
             chat({**HEAD, "choices": [{"index": 0, "delta": {"content": "<think>a"}, "finish_reason": None}]}, chunk({}, "length"), DONE, name="stopped by length", policy=ON, reasoning="a", stop="length", repairs=ONCE, to={"anthropic": messages(Thinking("a"), stop="max_tokens")}),
+        ),
+    ),
+    Case(
+        number=231, refs="NousResearch/hermes-agent#87900; vllm-project/vllm#40911; adolfousier/opencrabs#1260; BerriAI/litellm#12679",
+        cause="a call in the text, as Hermes and Qwen write it (`<tool_call>{…}</tool_call>`), behind `stop`",
+        does="Where it is asked for, it is the call of a tool that was offered, with the bytes of its arguments, and the turn one of calls.",
+        forms=(
+            written_calls("Let me see.\n", "<tool", "_call>\n", '{"name": "re', 'ad", "argu', f'ments": {READ[:9]}', READ[9:], "}\n</tool", "_call>", name="hermes", text="Let me see.\n"),
+            written_calls(f'<tool_call>\n{{"name": "read", "arguments": {READ}}}\n</tool_call>\n<tool_call>\n{{"name": "list_all", "arguments": {{}}}}\n</tool_call>', name="two", arguments=(READ, "{}")),
+            written_calls('<tool_call>{"arguments": ', READ, ', "name": "read"}</tool_call>', name="arguments first"),
+            written_calls('<tool_call>{"name": "list_all"}</tool_call>', name="no arguments", names=("list_all",), arguments=("",), verdicts=("empty",)),
+            written_calls('<tool_call>{"name": "read", "arguments": "{\\"path\\": \\"a\\"}"}</tool_call>', name="arguments as a string", arguments=('{"path": "a"}',)),
+            written_calls('<tool_call>{"name": "read", "arguments": {"path": "</tool_call>"}}</tool_call>\nDone.', name="the end in a string", arguments=('{"path": "</tool_call>"}',), text="\nDone.", to=(Use("call_1", "read", '{"path": "</tool_call>"}'), Text("\nDone."))),
+            written_calls('<tool_call>\n{"name": "read", "arguments": {"path": "a"}\n</tool_call>', name="a bracket short", arguments=('{"path": "a"}',)),
+            written_calls('<tool_call>\n{"name": "read", "arguments": {"path": "a"}}', name="no end, and the answer is over", arguments=('{"path": "a"}',)),
+            chat(
+                *texts('<think>I read.</think>\n\n<tool_call>\n{"name": "read", "arguments": {"path": "a"}}\n</tool_call>'), name="behind thinking", policy=evolve(ALL, think_tags="on"), offered=TOOLS, reasoning="I read.",
+                calls=(Call("read", '{"path": "a"}', id="call_1"),), stop="tool_calls", repairs={"call_in_text": 1, "stop_with_calls": 1, "thinking_in_text": 1},
+                to={"anthropic": messages(Thinking("I read."), Use("call_1", "read", '{"path": "a"}'), stop="tool_use")},
+            ),
+            message(
+                am.begin(0, "text", text=""), *(am.delta(0, "text_delta", text=one) for one in ("<tool_call>", '{"name":"list_all","arguments":{}}', "</tool_call>")), am.stop(0), policy=ALL, offered=TOOLS,
+                calls=(Call("list_all", "{}", id="call_1"),), stop="tool_calls", repairs={"call_in_text": 1, "stop_with_calls": 1}, to={"openai-chat": written(Use("call_1", "list_all", "{}"), stop="tool_calls")},
+            ),
+        ),
+        beside="tests/in_text/test_calls.py::test_a_whole_answer_is_read_as_its_stream",
+    ),
+    Case(
+        number=232, refs="ollama/ollama#17742; ggml-org/llama.cpp#15012; antoinezambelli/forge#56; deadronos/nanogpt-provider-openclaw#83",
+        cause="a call in the text as Qwen3-Coder writes it, between `<function=NAME>` and `</function>`, with or without `<tool_call>` around it",
+        does="Its parameters become JSON of the types that the tool's schema names, strings while they are written.",
+        forms=(
+            written_calls(
+                "<tool_call>\n<function=read>\n<para", "meter=path>\na ", "b.py\n", '</parameter>\n<parameter=lines>\n10\n</parameter>\n<parameter=where>\n{"x": 1.0}\n</parameter>\n</function>\n</tool', "_call>", name="qwen",
+            ),
+            written_calls('<function=read>\n<parameter=path>\na "b"\n\\\n</parameter>\n<parameter=all>True</parameter>\n<parameter=from>null</parameter>\n</function>\n</tool_call>', name="bare", arguments=('{"path": "a \\"b\\"\\n\\\\", "all": true, "from": null}',)),
+            written_calls("<function=list_all>\n</function>", name="no parameters", names=("list_all",), arguments=("{}",)),
+            written_calls("<function=read>\n<parameter=lines>\nmany\n</parameter>\n</function>", name="no number", arguments=('{"lines": "many"}',)),
+            written_calls('<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a b.py</arg_value>\n<arg_key>lines</arg_key>\n<arg_value>10</arg_value>\n<arg_key>where</arg_key>\n<arg_value>{"x": 1.0}</arg_value>\n</tool_call>', name="glm"),
+        ),
+    ),
+    Case(
+        number=233, refs="NousResearch/hermes-agent#24534; BerriAI/litellm#12679; MoonshotAI's Kimi-K2",
+        cause="a call in the text as Kimi writes it, between `<|tool_call_begin|>` and `<|tool_call_end|>`",
+        does="It is a call under the model's own id, which it wants back.",
+        forms=(
+            written_calls(
+                "I look.", "<|tool_calls_section_begin|><|tool_call_begin|>functions.re", "ad:0<|tool_call_argument_begin|>", READ, "<|tool_call_end|><|tool_call_begin|>functions.list_all:1<|tool_call_argument_begin|>{}<|tool_call_end|>", "<|tool_calls_section_end|>",
+                name="kimi", text="I look.", arguments=(READ, "{}"), ids=("functions.read:0", "functions.list_all:1"),
+            ),
+            written_calls("<|tool_call_begin|>functions.list_all:0 <|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|><|tool_calls_section_end|>", name="without a section", names=("list_all",), arguments=("{}",), ids=("functions.list_all:0",)),
+        ),
+    ),
+    Case(
+        number=234, refs="sgl-project/sglang#40236; vllm-project/vllm#54686; cline/cline#14156; lsdefine/GenericAgent#804; TokenRhythm/opensquilla#985",
+        cause="a call in the text as DeepSeek writes it, DSML or its older markers",
+        does='It is a call; parameters are strings or JSON as the model says (`string="true"`), or as the schema does.',
+        forms=(
+            written_calls(
+                'I look.\n\n<｜DSML｜tool_calls>\n<｜DSML｜invoke name="re', 'ad">\n<｜DSML｜parameter name="path" string="true">a b.py</｜DSML｜parameter>\n<｜DSML｜parameter name="lines" string="false">10</｜DSML｜para', "meter>\n"
+                '<｜DSML｜parameter name="where" string="false">{"x": 1.0}</｜DSML｜parameter>\n</｜DSML｜invoke>\n</｜DSML｜tool_calls>', name="DSML", text="I look.\n\n",
+            ),
+            written_calls('<｜｜DSML｜｜invoke name="read">\n<｜｜DSML｜｜parameter name="path">10</｜｜DSML｜｜parameter>\n</｜｜DSML｜｜invoke>', name="DSML, bare and doubled", arguments=('{"path": "10"}',)),
+            written_calls('<｜DSML｜function_calls>\n<｜DSML｜invoke name="list_all">{}</｜DSML｜invoke>\n</｜DSML｜function_calls>', name="DSML around an object", names=("list_all",), arguments=("{}",)),
+            written_calls(f"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>read\n```json\n{READ}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>list_all\n```json\n{{}}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>", name="V3", arguments=(READ, "{}")),
+            written_calls(f"Hm.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read<｜tool▁sep｜>{READ}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", name="V3.1", text="Hm."),
+        ),
+    ),
+    Case(
+        number=235, refs="anthropics/claude-code#77061; ggml-org/llama.cpp#16932; sgl-project/sglang#35565; NousResearch/hermes-agent#35129",
+        cause="a call in the text in other models' ways: `<invoke name=…>`, `[TOOL_CALLS]`, `<|python_tag|>`, `<function=NAME>{…}</function>`",
+        does="It is a call, where that grammar is asked for.",
+        forms=(
+            written_calls('Now.\n\ncount\n<invoke name="read">\n<parameter name="path">git status</parameter>\n</invoke>\n', name="claude", text="Now.\n\ncount\n", arguments=('{"path": "git status"}',)),
+            written_calls('<function_calls>\n<invoke name="list_all">\n</invoke>\n</function_calls>', name="claude in a section", names=("list_all",), arguments=("{}",)),
+            written_calls('<minimax:tool_call>\n<invoke name="read">\n<parameter name="lines">10</parameter>\n</invoke>\n</minimax:tool_call>', name="minimax", arguments=('{"lines": 10}',)),
+            written_calls(f'[TOOL_CALLS][{{"name": "read", "arguments": {READ}}}, ', '{"name": "list_all", "arguments": {}}]', name="mistral, an array", arguments=(READ, "{}")),
+            written_calls(f"[TOOL_CALLS]read[ARGS]{READ}[TOOL_CALLS]list_all[CALL_ID]abcdefghi[ARGS]{{}}", name="mistral, by name", arguments=(READ, "{}"), ids=("call_1", "abcdefghi")),
+            written_calls(f"[TOOL_CALLS]read{READ}", name="mistral, name and object"),
+            written_calls(f'<|python_tag|>{{"name": "read", "parameters": {READ}}}<|eom_id|>', name="llama"),
+            written_calls(f"<function=read>{READ}</function>", name="llama, by name"),
+        ),
+    ),
+    Case(
+        number=236, refs="sgl-project/sglang#35565; jundot/omlx#3153; adolfousier/opencrabs#1260",
+        cause="text that looks like a call and is none, or a call that the end cut off",
+        does="Code, other names and sentences stay text; a cut call is never complete: its text is in the report.",
+        forms=(
+            only_text(PROSE, name="in code"),
+            only_text('Write <tool_call>{"name": "read", "arguments": {}}</tool_call>.', name="in a sentence"),
+            only_text('<tool_call>\n{"name": "write", "arguments": {}}\n</tool_call>', name="another tool"),
+            only_text("<tool_call> opens a call, [TOOL_CALLS] too, and `", "<|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{}<|tool_call_end|>", "` as well.", name="talk of markers"),
+            only_text('<tool_call>\n{"tool": "read"}\n</tool_call>', name="an object without a name"),
+            only_text("<function=read", name="cut in a name"),
+            only_text('    <tool_call>\n    {"name": "read", "arguments": {}}\n    </tool_call>', name="indented code"),
+            only_text('<tool_call>\n{"name": "read", "arguments": {}}\n</tool_call>', name="not asked for", policy=TOLERANT),
+            cut_call(CUT_OBJECT, name="no reason", arguments='{"path": "a"'),
+            cut_call(CUT_OBJECT, "}", name="length behind the object", arguments='{"path": "a"', stop="length"),
+            cut_call(CUT_OBJECT, name="stop inside the object", arguments='{"path": "a"', stop="stop"),
+            cut_call("Hm.\n<function=read>\n<parameter=path>\na", "</par", name="inside a parameter", arguments='{"path": "a</par', stop="length", text="Hm.\n"),
+            cut_call("<|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{}", name="no end of Kimi's", arguments="{", ids="functions.read:0"),
+            cut_call('<tool_call>{"name": "read", "arguments": {"path": <b>}}</tool_call>', name="no JSON", arguments='{"path":', stop="stop", rest="<b>}}</tool_call>"),
+            chat(
+                calls(call(0, "a", "read", "{}")), said('<tool_call>{"name": "read", "arguments": {}}</tool_call>'), CALLED, DONE, name="beside a call of the wire's", policy=ALL, offered=TOOLS,
+                text='<tool_call>{"name": "read", "arguments": {}}</tool_call>', calls=(Call("read", "{}", id="a"),), stop="tool_calls",
+                to={"openai-chat": written(Text('<tool_call>{"name": "read", "arguments": {}}</tool_call>'), Use("a", "read", "{}"), stop="tool_calls")},
+            ),
         ),
     ),
 )  # fmt: skip

@@ -1,0 +1,659 @@
+"""Calls that a model wrote into its text, as calls.
+
+A server without the parser of its model hands on ``<tool_call>{"name": …}</tool_call>`` as content and says ``stop``: an
+agent takes the turn for done. Here such text becomes deltas of a call, in front of ``accumulate_tool_calls``, which gives it
+an id, an end and a stop reason as any other.
+
+Theory: a text is read once. What may begin a call is held until it is one or can't be, which is decided by its head: its
+marker, a name that the request offered, and the beginning of its arguments (``grammars.py``). From then on arguments are
+handed on as they come: JSON with its own bytes, parameters between tags as the JSON that the tool's schema wants
+(``parameters.py``). The last character of arguments waits until the call is closed, so that a call which was cut never looks
+whole (L3).
+
+Rules. Code in the text is text (``code_blocks.py``), and so is what has another name. Markers that are letters to a model
+(``<tool_call>``, ``<function=``, ``<invoke``) count only where a line begins. A call is closed by its end, by text or another
+call behind a whole body, or by a natural end of the answer behind a whole body. Reasoning is not read: there a model considers
+calls. Where the wire brings calls of its own, the text behind them is not read either.
+
+What it refuses: to mend arguments, and to guess at calls without a marker. What is held is bounded: a head, or the arguments
+of an object that names its tool behind them, to ``limits.arguments_chars``.
+
+Source: dialects.md §1.7; quirks.md §4.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from streamkit.errors import ArgumentsTooLong, StreamError, UsageError
+from streamkit.events import (
+    Aside,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    RefusalDelta,
+    StopReasonSeen,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnded,
+    WireEvent,
+)
+from streamkit.in_text.code_blocks import CodeTracker
+from streamkit.in_text.grammars import GRAMMARS, HEAD_CHARS, GrammarSet, Head, Tags
+from streamkit.in_text.json_value import JSONValue
+from streamkit.in_text.parameters import STRING, Offered, OfferedTools, json_of, json_or_text, quoted
+from streamkit.in_text.thinking import BLANK_CHARS, unfinished
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.pipeline import Stage
+from streamkit.policy import TextCalls
+from streamkit.report import StreamReport
+from streamkit.tool_calls.delta_run import DeltaRun
+
+KIND: Final = "call_in_text"
+#: Labels of calls in a text begin here: no index on the wire is as high.
+FIRST_LABEL: Final = 1 << 32
+#: A key of a call's object, with its quotes, is shorter, in characters; and so is a name.
+KEY_CHARS: Final = 256
+NAMES: Final = frozenset({"name"})
+ARGUMENTS: Final = frozenset({"arguments", "parameters"})
+NATURAL: Final = frozenset({"stop", "stop_sequence", "tool_calls"})
+_CONTENT: Final = frozenset({ReasoningDelta, ReasoningSignature, ReasoningOpaque, RefusalDelta})
+
+
+class TextCallReader:
+    """Reads the text of one choice. ``feed`` and ``finish`` append events to ``out``."""
+
+    def __init__(
+        self, grammars: GrammarSet, tools: OfferedTools, limits: Limits, report: StreamReport, choice: int
+    ) -> None:
+        self.out: list[Any] = []
+        self.block = 0
+        self.natural = False  #: the answer ended by itself, as far as the wire has said
+        self._grammars, self._tools, self._limits, self._report = grammars, tools, limits, report
+        self._choice = choice
+        self._code = CodeTracker()
+        self._pending = ""
+        self._step: Callable[[], bool] = self._text
+        self._blank: str | None = ""  # white space that is dropped if a call comes next; None: there was text
+        self._calls = 0
+        self._heads: tuple[Head, ...] = ()  # what the text may be the beginning of
+        self._head: Head = next(iter(grammars.heads.values()))[0]
+        self._begun = False
+        self._held = ""  # the last character of the arguments so far
+        self._body = _Body()
+
+    # -- feeding ---------------------------------------------------------------------------------------------------
+
+    def feed(self, delta: TextDelta) -> None:
+        if delta.block != self.block:
+            self.interrupt()
+            self.block = delta.block
+        settled = self._step == self._text and not self._pending and self._blank is None
+        if settled and self._grammars.first_letter.search(delta.text) is None:
+            self._code.feed(delta.text)
+            self.out.append(delta)
+            return
+        self._pending += delta.text
+        while self._step():
+            pass
+
+    def finish(self) -> None:
+        """The text is over."""
+        self._settle(closed=self.natural)
+        self.say_blank()
+
+    def interrupt(self) -> None:
+        """Something that is no text follows, or text of another block."""
+        self._settle(closed=True)
+        self.say_blank()
+
+    def say_blank(self) -> None:
+        """White space that is held is text, unless a call came before it."""
+        if self._blank and not self._calls:
+            self.out.append(TextDelta(self._blank, self._choice, self.block))
+            self._blank = ""
+
+    def _settle(self, *, closed: bool) -> None:
+        pending, self._pending = self._pending, ""
+        if self._step == self._close and self._body.whole and closed:
+            self._end()
+        elif self._step == self._parameter:
+            self._grow(pending)
+            if self._body.streams:  # no end of arguments is inside of a string
+                self._hand_on_held()
+        elif self._step in {self._object, self._in_value} and not self._begun:
+            self._say(self._body.raw() + pending)
+        elif self._step in {self._text, self._head_of, self._after}:
+            self._say(pending)
+        self._step = self._text
+
+    # -- text ------------------------------------------------------------------------------------------------------
+
+    def _say(self, text: str) -> None:
+        if not text:
+            return
+        self._code.feed(text)
+        if self._blank is not None:
+            text = self._blank + text
+            if len(text) <= BLANK_CHARS and text.isspace():
+                self._blank = text
+                return
+            self._blank = None
+        self.out.append(TextDelta(text, self._choice, self.block))
+
+    def _text(self) -> bool:
+        """Text, up to what may begin a call."""
+        pending = self._pending
+        found = self._grammars.any_marker.search(pending)
+        if found is None:
+            kept = unfinished(pending, self._grammars.markers)
+            self._pending = pending[len(pending) - kept :]
+            self._say(pending[: len(pending) - kept])
+            return False
+        self._say(pending[: found.start()])
+        self._pending = pending[found.start() :]
+        if self._code.in_code:
+            self._heads = ()
+        else:
+            line = self._code.begins_line
+            self._heads = tuple(head for head in self._grammars.heads[found[0]] if line or not head.own_line)
+        self._step = self._head_of
+        return True
+
+    def _head_of(self) -> bool:
+        """What may begin a call: decided as soon as it can be."""
+        window = self._pending[:HEAD_CHARS]
+        waits: list[Head] = []
+        for head in self._heads:
+            found = head.pattern.match(window)
+            if found is not None and not waits:
+                if self._accept(head, found):
+                    self._pending = self._pending[found.end() :]
+                    return True
+            elif found is not None:
+                waits.append(head)  # another may still be found that counts before it
+            elif len(window) < HEAD_CHARS and head.beginning.fullmatch(window):
+                waits.append(head)
+        self._heads = tuple(waits)
+        if waits:
+            return False
+        marker = self._grammars.any_marker.match(self._pending)
+        size = marker.end() if marker is not None else 1
+        self._say(self._pending[:size])
+        self._pending = self._pending[size:]
+        self._step = self._text
+        return True
+
+    def _accept(self, head: Head, found: re.Match[str]) -> bool:
+        """Whether a head that was found begins a call."""
+        said = found.groupdict()
+        call_id, name = said.get("id"), said.get("name")
+        if head.name_in_id and call_id is not None:
+            name = call_id.removeprefix("functions.").rpartition(":")[0] or call_id.removeprefix("functions.")
+        self._head, self._begun, self._held = head, False, ""
+        self._body = _Body()
+        if head.body in {"object", "objects"}:
+            self._body.keep(found[0])
+            self._step = self._object
+            return True
+        if name is None or not self._tools.has(name):
+            return False
+        self._begin(name, call_id)
+        self._step = self._parameters if head.body == "tags" else self._json
+        return True
+
+    # -- a call ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _label(self) -> int:
+        return FIRST_LABEL + self._calls
+
+    def _begin(self, name: str, call_id: str | None = None) -> None:
+        self._report.repair(KIND)
+        self._blank = ""
+        self._calls += 1
+        self._begun = True
+        self._body.name = name
+        self.out.append(ToolCallDelta(self._label, call_id, name, None, self._choice, anonymous=call_id is None))
+
+    def _argue(self, text: str) -> None:
+        """Hand on arguments, all but the last character."""
+        text = self._held + text
+        if len(text) > 1:
+            self.out.append(ToolCallDelta(self._label, arguments=text[:-1], choice=self._choice))
+        self._held = text[-1:]
+
+    def _hand_on_held(self) -> None:
+        held, self._held = self._held, ""
+        if held:
+            self.out.append(ToolCallDelta(self._label, arguments=held, choice=self._choice))
+
+    def _end(self) -> None:
+        self._hand_on_held()
+        self.out.append(ToolCallEnded(self._label, self._choice))
+
+    def _broken(self) -> bool:
+        """The body is none: the call stays without an end, and what follows is text."""
+        self._step = self._close
+        return True
+
+    def _close(self) -> bool:
+        """Behind a body: what ends the call, or what shows that it is over."""
+        stripped = self._stripped()
+        if stripped is None:
+            if self._body.whole:
+                self._end()
+            return self._go(self._after)
+        for end in self._head.ends:
+            if stripped.startswith(end):
+                self._pending = stripped[len(end) :]
+                if self._body.whole or self._body.argued:  # its end says so, though a bracket is missing
+                    self._end()
+                return self._go(self._after)
+        if not stripped or unfinished(stripped, self._head.ends) == len(stripped):
+            return False
+        if self._body.whole:
+            self._end()
+        if self._head.body == "objects" and stripped[0] in ",]":
+            return self._next_object(stripped)
+        self._step = self._after
+        return True
+
+    def _stripped(self) -> str | None:
+        """What is pending behind white space; None for more of that than is held, which is text."""
+        stripped = self._pending.lstrip()
+        return stripped if len(self._pending) - len(stripped) <= BLANK_CHARS else None
+
+    def _go(self, step: Callable[[], bool]) -> bool:
+        self._step = step
+        return True
+
+    def _next_object(self, stripped: str) -> bool:
+        """Behind an object of an array."""
+        if stripped[0] == "]":
+            self._pending, self._step = stripped[1:], self._after
+            return True
+        rest = stripped[1:].lstrip()
+        if not rest:
+            self._body.whole = False  # it is ended already
+            return False
+        self._step = self._after
+        if rest[0] == "{":
+            self._pending, self._begun, self._held, self._step = rest[1:], False, "", self._object
+            self._body = _Body()
+            self._body.keep("{")
+        return True
+
+    def _after(self) -> bool:
+        """Behind a call: the end of a section says nothing, and neither does white space."""
+        stripped = self._stripped()
+        trailers = self._grammars.trailers
+        if stripped is None:
+            return self._go(self._text)
+        for trailer in trailers:
+            if stripped.startswith(trailer):
+                self._pending = stripped[len(trailer) :]
+                return True
+        if not stripped or unfinished(stripped, trailers) == len(stripped):
+            return False
+        return self._go(self._text)
+
+    # -- an object with name and arguments -------------------------------------------------------------------------
+
+    def _object(self) -> bool:
+        """Between members: a key, what stands around it, or the end of the object."""
+        body, pending = self._body, self._pending.lstrip(" \t\r\n,")
+        body.keep(self._pending[: len(self._pending) - len(pending)])
+        self._pending = pending
+        if not pending:
+            return False
+        if pending[0] == "}":
+            return self._object_end()
+        if pending[0] != '"':
+            return self._reject()
+        key = _string(pending[:KEY_CHARS])
+        if key is None:
+            return len(pending) >= KEY_CHARS and self._reject()
+        window = pending[: KEY_CHARS + HEAD_CHARS]
+        behind = window[key[1] :].lstrip()
+        if not behind or not behind[1:].strip():
+            return len(pending) > len(window) and self._reject()
+        if behind[0] != ":":
+            return self._reject()
+        size = len(window) - len(behind[1:].lstrip())
+        body.keep(pending[:size])
+        self._pending = pending[size:]
+        self._value(key[0])
+        return self._go(self._in_value)
+
+    def _value(self, key: str) -> None:
+        """A member begins. With the tool's name known, its arguments are what makes the object a call."""
+        body = self._body
+        body.key, body.value = key, JSONValue()
+        body.is_arguments = key in ARGUMENTS and not body.argued
+        if body.is_arguments and body.name and not self._begun:
+            self._begin(body.name)
+
+    def _in_value(self) -> bool:
+        """A member's value: the name, the arguments, or something else."""
+        body, pending = self._body, self._pending
+        room = self._limits.arguments_chars - body.raw_chars
+        if not self._begun:
+            pending = pending[: room + 1]
+        size = body.value.feed(pending)
+        text, self._pending = pending[:size], self._pending[size:]
+        if not self._begun:
+            body.keep(text)
+        self._take(text)
+        if body.value.faulty or (not self._begun and body.raw_chars > self._limits.arguments_chars):
+            return self._reject()
+        if not body.value.done:
+            return bool(self._pending)
+        return self._value_end()
+
+    def _take(self, text: str) -> None:
+        """A piece of a value."""
+        body = self._body
+        if not text:
+            return
+        streams = body.is_arguments and self._begun and body.value.kind in {"object", "array"}
+        if streams:
+            self._argue(text)
+        elif body.is_arguments or body.key in NAMES:
+            self._gather(text)
+
+    def _gather(self, text: str) -> None:
+        body = self._body
+        body.gathered.append(text)
+        body.gathered_chars += len(text)
+        if body.gathered_chars > self._limits.arguments_chars:
+            raise ArgumentsTooLong(self._limits.arguments_chars)
+
+    def _value_end(self) -> bool:
+        body = self._body
+        self._step = self._object
+        text, body.gathered = "".join(body.gathered), []
+        body.gathered_chars = 0
+        if body.key in NAMES and not self._begun:
+            name = _string(text)
+            if name is None or len(text) > KEY_CHARS or not self._tools.has(name[0]):
+                return self._reject()
+            body.name = name[0]
+            if body.argued:  # they came first
+                self._begin(name[0])
+                self._argue(_arguments(body.early))
+        elif body.is_arguments:
+            body.argued = True
+            if self._begun:
+                self._argue(_arguments(text))
+            else:
+                body.early = text
+        return True
+
+    def _object_end(self) -> bool:
+        body = self._body
+        if not body.name:
+            return self._reject()
+        if not self._begun:
+            self._begin(body.name)  # without arguments
+        self._pending = self._pending[1:]
+        body.whole = True
+        self._step = self._close
+        return True
+
+    def _reject(self) -> bool:
+        """It is no call. What is long is not read again, so that no text is read more than a few times."""
+        body = self._body
+        if self._begun:
+            return self._broken()
+        raw = body.raw()
+        if len(raw) > HEAD_CHARS:
+            self._say(raw)
+        else:
+            marker = self._grammars.any_marker.match(raw)
+            size = marker.end() if marker is not None else 1
+            self._say(raw[:size])
+            self._pending = raw[size:] + self._pending
+        self._step = self._text
+        return True
+
+    # -- a JSON value ----------------------------------------------------------------------------------------------
+
+    def _json(self) -> bool:
+        """Arguments behind a name."""
+        body = self._body
+        if not body.value.kind:
+            self._pending = self._pending.lstrip()
+            if not self._pending:
+                return False
+            body.is_arguments = True
+            if self._pending[0] not in '{"':
+                return self._broken()
+        size = body.value.feed(self._pending)
+        text, self._pending = self._pending[:size], self._pending[size:]
+        self._take(text)
+        if body.value.faulty:
+            return self._broken()
+        if not body.value.done:
+            return False
+        if body.gathered:
+            self._argue(_arguments("".join(body.gathered)))
+        body.whole = True
+        self._step = self._close
+        return True
+
+    # -- parameters between tags -----------------------------------------------------------------------------------
+
+    def _parameters(self) -> bool:
+        """Between parameters: the next one, or the end of the call."""
+        tags, body = cast("Tags", self._head.tags), self._body
+        pending = self._pending = self._pending.lstrip()
+        if pending.startswith(tags.end):
+            self._pending = pending[len(tags.end) :]
+            self._argue("}" if body.argued else "{}")
+            self._end()
+            self._step = self._after
+            return True
+        if pending.startswith("{") and not body.argued:
+            self._step = self._json_in_tags
+            return True
+        if not pending.startswith(tags.begin):
+            waits = not pending or unfinished(pending, (tags.end, tags.begin)) == len(pending)
+            return not waits and self._broken()
+        found = tags.head.match(pending[:HEAD_CHARS])
+        if found is None:
+            return len(pending) >= HEAD_CHARS and self._broken()
+        key, typed = found["key"], found.groupdict().get("string")
+        self._pending = pending[found.end() :]
+        body.is_json = typed == "false"
+        body.types = self._tools.types(body.name, key) if typed is None else STRING
+        body.streams = body.types == STRING and not body.is_json
+        self._argue((", " if body.argued else "{") + quoted(key) + (': "' if body.streams else ": "))
+        body.argued, body.first = True, True
+        self._step = self._parameter
+        return True
+
+    def _json_in_tags(self) -> bool:
+        """``<function=NAME>{…}</function>``: the end is that of the tags."""
+        self._head = Head(self._head.parts, "json", ends=(cast("Tags", self._head.tags).end,))
+        self._step = self._json
+        return True
+
+    def _parameter(self) -> bool:
+        """The value of a parameter, up to the tag that closes it."""
+        tags, body = cast("Tags", self._head.tags), self._body
+        if tags.pads and body.first and self._pending:
+            body.first = False
+            self._pending = self._pending.removeprefix("\n")
+        at = self._pending.find(tags.close)
+        if at < 0:
+            kept = unfinished(self._pending, (f"\n{tags.close}", tags.close) if tags.pads else (tags.close,))
+            at = len(self._pending) - kept
+            value, self._pending = self._pending[:at], self._pending[at:]
+            self._grow(value)
+            return False
+        value, self._pending = self._pending[:at], self._pending[at + len(tags.close) :]
+        self._grow(value.removesuffix("\n") if tags.pads else value)
+        if body.streams:
+            self._argue('"')
+        else:
+            text, body.gathered, body.gathered_chars = "".join(body.gathered), [], 0
+            depth = self._limits.json_depth
+            self._argue(json_or_text(text, depth) if body.is_json else json_of(text, body.types, depth))
+        self._step = self._parameters
+        return True
+
+    def _grow(self, value: str) -> None:
+        if not self._body.streams:
+            self._gather(value)
+        elif value:
+            self._argue(quoted(value)[1:-1])
+
+
+class _Body:
+    """What is known of a body while it is read."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.whole = False  #: it is all there: only what ends the call is missing
+        self.value = JSONValue()
+        self.key = ""
+        self.is_arguments = False
+        self.argued = False  #: arguments, or a parameter, came
+        self.early = ""  #: arguments that came before the name
+        self.gathered: list[str] = []
+        self.gathered_chars = 0
+        self.types: frozenset[str] = frozenset()
+        self.is_json = False  #: the model says that the parameter is no string
+        self.streams = False  #: the parameter's text is handed on as it comes
+        self.first = False
+        self.raw_chars = 0
+        self._raw: list[str] = []
+
+    def keep(self, text: str) -> None:
+        """Keep the text of what may turn out to be no call."""
+        self._raw.append(text)
+        self.raw_chars += len(text)
+
+    def raw(self) -> str:
+        return "".join(self._raw)
+
+
+def _string(text: str) -> tuple[str, int] | None:
+    """The JSON string that a text begins with, and where it ends; None if it has not ended, or is none."""
+    value = JSONValue()
+    end = value.feed(text)
+    if not value.done or value.kind != "string":
+        return None
+    try:
+        return str(json.loads(text[:end], strict=False)), end
+    except ValueError:
+        return None
+
+
+def _arguments(text: str) -> str:
+    """Argument text of a value that was gathered: a string holds it, ``null`` means none."""
+    found = _string(text)
+    if found is not None:
+        return found[0]
+    return "" if text.strip() == "null" else text
+
+
+class TextCallFinder:
+    """Machine of ``find_text_calls``: ``list[WireEvent]`` to ``list[WireEvent]``, and runs of them if they are taken."""
+
+    gives_runs = False
+
+    @property
+    def takes_runs(self) -> bool:
+        """Runs of deltas pass through."""
+        return self.gives_runs
+
+    def __init__(
+        self,
+        grammars: GrammarSet,
+        *,
+        tools: OfferedTools,
+        limits: Limits = DEFAULT_LIMITS,
+        report: StreamReport | None = None,
+    ) -> None:
+        self.fault: StreamError | None = None
+        self._grammars, self._tools, self._limits = grammars, tools, limits
+        self._report = report if report is not None else StreamReport()
+        self._readers: dict[int, TextCallReader | None] = {}  # None: the wire brings the calls of this choice itself
+
+    def feed(self, events: list[WireEvent], /) -> list[WireEvent]:
+        out: list[Any] = []
+        try:
+            for event in events:
+                self._take(event, out)
+        except StreamError as error:
+            self.fault = error
+            for reader in self._readers.values():
+                self._drain(reader, out)
+        return out
+
+    def finish(self) -> list[WireEvent]:
+        out: list[Any] = []
+        for reader in self._readers.values():
+            if reader is not None:
+                reader.finish()
+            self._drain(reader, out)
+        self._readers.clear()
+        return out
+
+    def abandon(self) -> list[WireEvent]:
+        return self.finish()
+
+    def _take(self, event: WireEvent | DeltaRun, out: list[Any]) -> None:
+        model: Any = event.model if isinstance(event, DeltaRun) else event
+        kind = type(model)
+        if kind is TextDelta:
+            reader = self._reader(model.choice)
+            if reader is not None:
+                reader.feed(event.joined() if isinstance(event, DeltaRun) else model)
+                self._drain(reader, out)
+                return
+        elif kind is Aside and (reader := self._readers.get(model.choice)) is not None:
+            reader.say_blank()  # what an aside says may be of that text
+            self._drain(reader, out)
+        elif kind is StopReasonSeen and (reader := self._readers.get(model.choice)) is not None:
+            reader.natural = model.reason in NATURAL
+        elif kind is ToolCallDelta or (kind in _CONTENT and getattr(model, "text", "-") != ""):
+            reader = self._readers.get(model.choice)
+            if reader is not None:
+                reader.interrupt()
+                self._drain(reader, out)
+            if kind is ToolCallDelta:
+                self._readers[model.choice] = None
+        out.append(event)
+
+    def _reader(self, choice: int) -> TextCallReader | None:
+        if choice not in self._readers:
+            self._readers[choice] = TextCallReader(self._grammars, self._tools, self._limits, self._report, choice)
+        return self._readers[choice]
+
+    @staticmethod
+    def _drain(reader: TextCallReader | None, out: list[Any]) -> None:
+        if reader is not None and reader.out:
+            out += reader.out
+            reader.out.clear()
+
+
+def find_text_calls(
+    *grammars: TextCalls, tools: Offered | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Stage[list[WireEvent], list[WireEvent]]:
+    """The stage before ``accumulate_tool_calls`` that reads calls which the model wrote into its text, as calls.
+
+    ``grammars`` name the ways to write them: ``hermes``, ``qwen``, ``glm``, ``kimi``, ``deepseek``, ``minimax``, ``claude``,
+    ``mistral``, ``llama``. Given the request's ``tools``, a name that is none of theirs stays text, and the schemas say of
+    what type parameters between tags are. Behind ``split_thinking``, where both are wanted. Each call is one repair,
+    ``call_in_text``. Raises UsageError for no grammar or an unknown one.
+    """
+    if not grammars or not set(grammars) <= GRAMMARS.keys():
+        raise UsageError(f"name grammars of calls: {', '.join(GRAMMARS)}")
+    known, offered = GrammarSet.named(grammars), OfferedTools(tools)
+    return Stage("find_text_calls", lambda report: TextCallFinder(known, tools=offered, limits=limits, report=report))

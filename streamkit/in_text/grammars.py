@@ -1,0 +1,278 @@
+"""How models were trained to write a call, as data: what begins one, where its name and its arguments stand, what ends it.
+
+Theory: a call has a *head*, from a marker to its arguments, and a *body*. A head is a few literals with white space and a name
+between them, so that it can be told of any beginning whether it may still become one. A body is a JSON value, an object with
+``name`` and ``arguments``, or parameters between tags.
+
+Each grammar is that of the models' own chat templates: what they write when nobody parses it.
+
+Source: the chat templates on the model cards of Hermes, Qwen3 and Qwen3-Coder, GLM-4.5, Kimi-K2, DeepSeek V3 to V4,
+MiniMax-M2, Mistral's and Meta's; the forms in which Claude's calls leak (anthropics/claude-code#77061).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Final, Literal, TypeAlias
+
+from attrs import field, frozen
+
+from streamkit.policy import TextCalls
+
+#: A head is shorter, in characters.
+HEAD_CHARS: Final = 512
+_WORD: Final = "[^\\s<>\"'{}\\[\\]|｜`=]"
+
+
+@frozen
+class Slot:
+    """Letters of one kind, at least ``least`` and at most ``most``, under a name or not."""
+
+    letters: str
+    least: int
+    most: int
+    name: str = ""
+
+    @property
+    def whole(self) -> str:
+        pattern = f"{self.letters}{{{self.least},{self.most}}}"
+        return f"(?P<{self.name}>{pattern})" if self.name else pattern
+
+
+Part: TypeAlias = str | Slot
+SPACE: Final = Slot(r"\s", 0, 64)
+NAME: Final = Slot(_WORD, 1, 128, "name")
+CALL_ID: Final = Slot(r"[^\s<>|\[\]{}]", 1, 200, "id")
+
+
+@frozen
+class Tags:
+    """Parameters between tags."""
+
+    begin: str  #: what begins a parameter, in front of its name
+    head: re.Pattern[str]  #: from there to the value, the name as ``key``
+    close: str  #: what ends a value
+    end: str  #: what ends the call
+    pads: bool = False  #: a line end on either side of a value is not part of it
+
+
+def _parameter(begin: str, rest: str) -> re.Pattern[str]:
+    return re.compile(re.escape(begin) + rest)
+
+
+Body: TypeAlias = Literal["json", "object", "objects", "tags"]
+
+
+@frozen
+class Head:
+    """One way in which a call begins."""
+
+    parts: tuple[Part, ...]
+    body: Body
+    #: A literal behind the head that belongs to the body.
+    peek: str = ""
+    #: What ends a call behind its body; a call whose body is whole needs none where text or another call follows.
+    ends: tuple[str, ...] = ()
+    tags: Tags | None = None
+    #: The name is part of the id: ``functions.NAME:0``.
+    name_in_id: bool = False
+    #: Whether it counts only where a line begins: for markers that are letters to the model, and no token of their own.
+    own_line: bool = False
+    pattern: re.Pattern[str] = field(init=False)
+    beginning: re.Pattern[str] = field(init=False)  #: any beginning of it
+
+    @pattern.default
+    def _pattern(self) -> re.Pattern[str]:
+        peek = f"(?={re.escape(self.peek)})" if self.peek else ""
+        return re.compile("".join(map(_whole, self.parts)) + peek)
+
+    @beginning.default
+    def _beginning(self) -> re.Pattern[str]:
+        return re.compile(_beginning((*self.parts, self.peek) if self.peek else self.parts))
+
+    @property
+    def marker(self) -> str:
+        """The literal that it begins with."""
+        return str(self.parts[0])
+
+
+def _whole(part: Part) -> str:
+    return re.escape(part) if isinstance(part, str) else part.whole
+
+
+def _beginning(parts: tuple[Part, ...]) -> str:
+    """A pattern for every beginning of the parts, the whole included."""
+    pattern = ""
+    for part in reversed(parts):
+        if isinstance(part, Slot):
+            going_on = f"{part.letters}{{{part.least},{part.most}}}{pattern}" if pattern else ""
+            pattern = (
+                f"(?:{going_on}|{part.letters}{{0,{part.most}}})" if going_on else f"{part.letters}{{0,{part.most}}}"
+            )
+        else:
+            for letter in reversed(part):
+                pattern = f"(?:{re.escape(letter)}{pattern})?"
+    return pattern
+
+
+@frozen
+class Grammar:
+    name: str
+    heads: tuple[Head, ...]
+    #: What stands behind calls and says nothing: the end of a section.
+    trailers: tuple[str, ...] = ()
+
+
+def _sections(sections: Iterable[str], *parts: Part) -> list[tuple[Part, ...]]:
+    """The parts behind each opening of a section, and alone: for the second call, and for models that forget it."""
+    return [*((section, SPACE, *parts) for section in sections), parts]
+
+
+def _xml(name: str, sections: tuple[str, ...], prefix: str = "", *, own_line: bool = False) -> Grammar:
+    """``<invoke name="…"><parameter name="…">…</parameter></invoke>``, in a section or not."""
+    tags = Tags(
+        f'<{prefix}parameter name="',
+        _parameter(
+            f'<{prefix}parameter name="', r'(?P<key>[^"<>]{1,128})"(?:\s+string="(?P<string>true|false)")?[^<>]*>'
+        ),
+        f"</{prefix}parameter>",
+        f"</{prefix}invoke>",
+    )
+    heads = [
+        Head(parts, "tags", tags=tags, own_line=own_line)
+        for parts in _sections(
+            [f"<{section}>" for section in sections], f'<{prefix}invoke name="', NAME, '"', SPACE, ">"
+        )
+    ]
+    return Grammar(name, tuple(heads), tuple(f"</{section}>" for section in sections))
+
+
+def _together(name: str, *grammars: Grammar) -> Grammar:
+    heads = tuple(head for grammar in grammars for head in grammar.heads)
+    return Grammar(name, heads, tuple(trailer for grammar in grammars for trailer in grammar.trailers))
+
+
+_FUNCTION: Final = Tags(
+    "<parameter=", _parameter("<parameter=", r"(?P<key>[^<>]{1,128})>"), "</parameter>", "</function>", pads=True
+)
+_GLM: Final = Tags(
+    "<arg_key>",
+    _parameter("<arg_key>", r"(?P<key>[^<>]{1,128})</arg_key>\s{0,64}<arg_value>"),
+    "</arg_value>",
+    "</tool_call>",
+)
+_KIMI: Final = ("<|tool_calls_section_begin|>",)
+_DEEPSEEK: Final = ("<｜tool▁calls▁begin｜>",)
+_DEEPSEEK_ENDS: Final = ("<｜tool▁call▁end｜>", "```<｜tool▁call▁end｜>", "```\n<｜tool▁call▁end｜>")
+
+_ALL: Final = (
+    Grammar("hermes", (Head(("<tool_call>", SPACE, "{"), "object", ends=("</tool_call>",), own_line=True),)),
+    Grammar(
+        "qwen",
+        tuple(
+            Head(parts, "tags", tags=_FUNCTION, own_line=True)
+            for parts in _sections(["<tool_call>"], "<function=", NAME, ">")
+        ),
+        ("</tool_call>",),
+    ),
+    Grammar(
+        "glm",
+        tuple(
+            Head(("<tool_call>", SPACE, NAME, SPACE), "tags", peek, tags=_GLM, own_line=True)
+            for peek in ("<arg_key>", "</tool_call>")
+        ),
+    ),
+    Grammar(
+        "kimi",
+        tuple(
+            Head(parts, "json", ends=("<|tool_call_end|>",), name_in_id=True)
+            for parts in _sections(_KIMI, "<|tool_call_begin|>", SPACE, CALL_ID, SPACE, "<|tool_call_argument_begin|>")
+        ),
+        ("<|tool_calls_section_end|>",),
+    ),
+    _together(
+        "deepseek",
+        Grammar(
+            "V3",
+            tuple(
+                Head(parts, "json", ends=_DEEPSEEK_ENDS)
+                for parts in _sections(
+                    _DEEPSEEK, "<｜tool▁call▁begin｜>", "function<｜tool▁sep｜>", NAME, SPACE, "```json", SPACE
+                )
+            ),
+            ("<｜tool▁calls▁end｜>",),
+        ),
+        Grammar(
+            "V3.1",
+            tuple(
+                Head(parts, "json", ends=_DEEPSEEK_ENDS)
+                for parts in _sections(_DEEPSEEK, "<｜tool▁call▁begin｜>", NAME, "<｜tool▁sep｜>")
+            ),
+        ),
+        _xml("V3.2 and V4", ("｜DSML｜function_calls", "｜DSML｜tool_calls"), "｜DSML｜"),
+        _xml("V4, seen so", ("｜｜DSML｜｜function_calls", "｜｜DSML｜｜tool_calls"), "｜｜DSML｜｜"),
+    ),
+    _xml("minimax", ("minimax:tool_call",), own_line=True),
+    _together(
+        "claude",
+        _xml("bare", ("function_calls",), own_line=True),
+        _xml("prefixed", ("antml:function_calls",), "antml:", own_line=True),
+    ),
+    Grammar(
+        "mistral",
+        (
+            Head(("[TOOL_CALLS]", SPACE, "[", SPACE, "{"), "objects"),
+            Head(("[TOOL_CALLS]", SPACE, "{"), "object"),
+            Head(("[TOOL_CALLS]", SPACE, NAME, "[CALL_ID]", CALL_ID, "[ARGS]"), "json"),
+            Head(("[TOOL_CALLS]", SPACE, NAME, "[ARGS]"), "json"),
+            Head(("[TOOL_CALLS]", SPACE, NAME, SPACE), "json", "{"),
+        ),
+    ),
+    Grammar(
+        "llama",
+        (
+            Head(("<|python_tag|>", SPACE, "{"), "object", ends=("<|eom_id|>", "<|eot_id|>")),
+            Head(("<function=", NAME, ">", SPACE), "json", "{", ends=("</function>",), own_line=True),
+        ),
+    ),
+)
+GRAMMARS: Final[Mapping[TextCalls, Grammar]] = {grammar.name: grammar for grammar in _ALL}  # type: ignore[misc]
+
+
+@frozen
+class GrammarSet:
+    """Several grammars, to look for at once."""
+
+    grammars: tuple[Grammar, ...]
+
+    @classmethod
+    def named(cls, names: Iterable[TextCalls]) -> GrammarSet:
+        """Raises KeyError for a name that is none."""
+        return cls(tuple(GRAMMARS[name] for name in dict.fromkeys(names)))
+
+    @cached_property
+    def heads(self) -> Mapping[str, tuple[Head, ...]]:
+        """By their markers, in the order in which they count."""
+        found: dict[str, list[Head]] = {}
+        for grammar in self.grammars:
+            for head in grammar.heads:
+                found.setdefault(head.marker, []).append(head)
+        return {marker: tuple(heads) for marker, heads in found.items()}
+
+    @cached_property
+    def markers(self) -> tuple[str, ...]:
+        return tuple(self.heads)
+
+    @cached_property
+    def first_letter(self) -> re.Pattern[str]:
+        return re.compile("[" + "".join(re.escape(marker[0]) for marker in self.markers) + "]")
+
+    @cached_property
+    def any_marker(self) -> re.Pattern[str]:
+        return re.compile("|".join(map(re.escape, sorted(self.markers, key=len, reverse=True))))
+
+    @cached_property
+    def trailers(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(trailer for grammar in self.grammars for trailer in grammar.trailers))

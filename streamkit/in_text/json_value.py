@@ -1,0 +1,79 @@
+"""Where a JSON value ends that stands in a text, while the text grows.
+
+Brackets and strings are walked, each character once; whether the value is JSON is for ``check_json`` to say. A character that
+no JSON has outside of strings is a fault, since a value that is not closed would otherwise take all text behind it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_outside: Final = re.compile(r"[\s:,\w.+-]*").match
+_inside: Final = re.compile(r'[^"\\]*').match
+_scalar: Final = re.compile(r"[\w.+-]*").match
+
+
+class JSONValue:
+    """Finds the end of one value, which begins with the first character that it is fed."""
+
+    __slots__ = ("_depth", "_escaped", "_in_string", "done", "faulty", "kind")
+
+    def __init__(self) -> None:
+        self.done = False
+        self.faulty = False
+        self.kind = ""  #: ``object``, ``array``, ``string`` or ``scalar``, once a character came
+        self._depth = 0
+        self._in_string = False
+        self._escaped = False
+
+    def feed(self, text: str) -> int:
+        """How many characters of ``text`` belong to the value. Fewer than all: it is ``done``, or ``faulty`` there."""
+        at, size = 0, len(text)
+        if not self.kind and text:
+            self.kind = {"{": "object", "[": "array", '"': "string"}.get(text[0], "scalar")
+            self.faulty = self.kind == "scalar" and not _end(_scalar(text))
+        while at < size and not self.done and not self.faulty:
+            if self._in_string:
+                at = self._string(text, at)
+            elif self.kind == "scalar":
+                end = _end(_scalar(text, at))
+                at, self.done = end, end < size
+            else:
+                at = self._structure(text, at)
+        return at
+
+    def _string(self, text: str, at: int) -> int:
+        if self._escaped:
+            self._escaped = False
+            return at + 1
+        at = _end(_inside(text, at))
+        if at == len(text):
+            return at
+        if text[at] == '"':
+            self._in_string = False
+            self.done = not self._depth
+        else:
+            self._escaped = True
+        return at + 1
+
+    def _structure(self, text: str, at: int) -> int:
+        at = _end(_outside(text, at)) if self._depth else at
+        if at == len(text):
+            return at
+        letter = text[at]
+        if letter == '"':
+            self._in_string = True
+        elif letter in "{[":
+            self._depth += 1
+        elif letter in "}]":
+            self._depth -= 1
+            self.done = not self._depth
+        else:
+            self.faulty = True
+            return at
+        return at + 1
+
+
+def _end(match: re.Match[str] | None) -> int:
+    return match.end() if match is not None else 0
