@@ -88,7 +88,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "terminal_renamed": "`response.done` was read as the end of a response, which has another name (`response.completed`)",
     "after_error": "content after the provider's error was passed over",
     "fault_after_end": "the input failed behind the completion point, which takes nothing back",
-    "after_end": "frames came after the terminator, and were read all the same",
+    "after_end": "frames came after the terminator; token counts and errors of them were read, and nothing else",
 }  # fmt: skip
 
 STREAM_LOSSES: Final[Mapping[str, str]] = {

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from pickle import loads
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, Final, NoReturn
 
 import orjson
 
@@ -17,7 +18,7 @@ from streamkit.dialects.halves import HalfCharacter, Held, held_by
 from streamkit.dialects.stop_words import meaning
 from streamkit.dialects.wholes import RunningText, Texts
 from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, SecondResponse
-from streamkit.events import Aside, ErrorType, LastFrameBroken, ProviderFailed, StopReason, WireEvent
+from streamkit.events import Aside, ErrorType, LastFrameBroken, ProviderFailed, StopReason, UsageReported, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
 from streamkit.report import REPAIRS, StreamReport
@@ -30,7 +31,11 @@ DEPTH = 200
 
 #: What a decoder has beside its state: how it was made, and what only the frame at hand decides.
 #: What was said is only looked at where a whole text comes, and no frame with one is read without the decoder.
-PASSING = frozenset({"limits", "report", "fault", "out", "frame", "texts", "_strange", "_by_type", "_by_event"})
+PASSING = frozenset(
+    {"limits", "report", "fault", "out", "frame", "texts", "_unheld", "_strange", "_by_type", "_by_event"}
+)
+#: What a frame behind the terminator may still tell.
+BEHIND_END: Final = frozenset({UsageReported, ProviderFailed, LastFrameBroken})
 
 
 class FrameDecoder:
@@ -52,6 +57,7 @@ class FrameDecoder:
         self._strange: Frame | None = None  # the first frame that is not
         self._held: Held | None = None  # frames that wait for the second half of a character
         self.texts = Texts()  # that were said, where the dialect may say them again
+        self._unheld: Frame | None = None  # the frame that does not wait again
 
     def feed(self, frames: list[Frame], /) -> list[WireEvent]:
         self.out = []
@@ -89,29 +95,25 @@ class FrameDecoder:
                     self.take(frame)
                 elif (released := self._held.take(frame)) is not None:
                     frames.extendleft(reversed(released))
-                    self.frame = released[0]
-                    self._met()
+                    self._met(released[0])
             except HalfCharacter as half:
                 self._held = half.held
             except Exception as error:  # noqa: BLE001 - as in ``feed``
                 self._fails(error)
 
-    def _met(self) -> None:
-        """Count what became of the halves that were held."""
-        held, self._held = self._held, None
-        if held is not None:
-            for kind, times in ("character_cut", held.joined), ("lone_surrogate", held.lost):
-                for _ in range(times):
-                    self.report.repair(kind)
+    def _met(self, first: Frame) -> None:
+        """What was held goes on: count the characters that were put together in its ``first`` frame, which waits no more."""
+        held, self._held, self.frame, self._unheld = self._held, None, first, first
+        for _ in range(held.joined if held is not None else 0):
+            self.report.repair("character_cut")
 
     def _release(self) -> None:
         """Nothing more comes: read what was held."""
         while self._held is not None and self.fault is None:
             frames = deque(self._held.give_up())
             try:
-                self._met()
+                self._met(frames[0])
             except NeedsRepair as error:
-                self.frame = frames[0]
                 self._fails(error)
             self._feed_halves(frames)
 
@@ -220,6 +222,14 @@ class FrameDecoder:
             raise SecondResponse(first, other, offset=self.frame.offset)
         self.report.repair("response_restarted")
 
+    def behind_end(self, read: Callable[[Any], None], value: Any) -> None:
+        """Read what came behind the terminator and count it. The answer is over: only token counts and failures are told."""
+        self.report.repair("after_end")
+        before = len(self.out)
+        with suppress(SecondResponse):  # it is passed over with the rest
+            read(value)
+        self.out[before:] = [event for event in self.out[before:] if type(event) in BEHIND_END]
+
     def strange(self) -> None:
         """Note a frame that is not the dialect's: if none is, the input is not this dialect at all."""
         if self._strange is None:
@@ -262,7 +272,7 @@ class FrameDecoder:
                 return None
             raise BrokenFrame("no JSON", frame.data, offset=frame.offset) from error
         if whole is not document:
-            if is_utf8 and (held := held_by(frame)) is not None:
+            if is_utf8 and frame is not self._unheld and (held := held_by(frame)) is not None:
                 raise HalfCharacter(held)
             self.report.repair("lone_surrogate")
         elif is_utf8:  # bytes that are not UTF-8 are counted

@@ -39,7 +39,8 @@ LABELS: Final = (
     "thought",
 )
 ESCAPE_BYTES: Final = 6
-REPLACED: Final = rb"\ufffd"
+#: Members whose value, where it is an object, is whole: nothing of it goes on in another frame.
+WHOLE: Final = frozenset({"arguments", "args", "input"})
 _STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 
 
@@ -61,7 +62,6 @@ class Held:
     #: What is to be written in the first frame and in the last: byte, length of what is replaced, replacement.
     edits: list[tuple[int, int, bytes]] = field(factory=list)
     joined: int = 0  #: halves that found each other
-    lost: int = 0  #: halves that did not
 
     def take(self, frame: Frame) -> list[Frame] | None:
         """The frames that are now to be read; None as long as something is to come."""
@@ -76,20 +76,14 @@ class Held:
                     own += self._meet(place, text, frame.data, strings[place].start + 1)
         self.frames.append(_edited(frame, own))
         if not self.waiting:
-            return self._released()
+            return self.give_up()
         size = sum(len(waiting.data) for waiting in self.frames)
         if not is_beside or len(self.frames) > HELD_FRAMES or size > HELD_BYTES:
             return self.give_up()
         return None
 
     def give_up(self) -> list[Frame]:
-        """The frames, with U+FFFD for every half that still waits."""
-        self.edits += [(at, ESCAPE_BYTES, REPLACED) for at in self.waiting.values()]
-        self.lost += len(self.waiting)
-        self.waiting = {}
-        return self._released()
-
-    def _released(self) -> list[Frame]:
+        """The frames as they are now: what still waits stays half."""
         return [_edited(self.frames[0], self.edits), *self.frames[1:]]
 
     def _meet(self, place: Place, text: str, data: bytes, start: int) -> list[tuple[int, int, bytes]]:
@@ -98,8 +92,6 @@ class Held:
         """
         at = self.waiting.pop(place)
         if not "\udc00" <= text[0] <= "\udfff":
-            self.edits.append((at, ESCAPE_BYTES, REPLACED))
-            self.lost += 1
             return []
         self.edits.append((at + ESCAPE_BYTES, 0, data[start : start + ESCAPE_BYTES]))
         self.joined += 1
@@ -115,7 +107,7 @@ class Held:
 
 def held_by(frame: Frame) -> Held | None:
     """What is to be held of a frame; None if none of its strings ends with a first half, or if there is no telling."""
-    found = _read(frame)
+    found = _read(frame) if frame.terminated else None  # nothing follows one that is not
     if found is None:
         return None
     waiting = {
@@ -128,8 +120,6 @@ def held_by(frame: Frame) -> Held | None:
 
 def _read(frame: Frame) -> tuple[dict[str, Any], dict[Place, slice]] | None:
     """The JSON object of a frame, and where its strings stand; None if it is none."""
-    if not frame.terminated:
-        return None
     try:
         document = json.loads(frame.data)
         places = list(_places(document, ())) if type(document) is dict else []
@@ -143,21 +133,22 @@ def _read(frame: Frame) -> tuple[dict[str, Any], dict[Place, slice]] | None:
     }
 
 
-def _places(value: Any, place: Place) -> Iterator[Place | None]:
-    """The place of each string in the order of their bytes; None for the name of a member."""
+def _places(value: Any, place: Place | None) -> Iterator[Place | None]:
+    """The place of each string in the order of their bytes; None for the name of a member, and inside of a whole value."""
     if type(value) is str:
         yield place
     elif type(value) is dict:
         whose = tuple((name, value[name]) for name in LABELS if type(value.get(name)) in {int, str, bool})
-        if not place and type(value.get("type")) is str:
+        if place == () and type(value.get("type")) is str:
             whose += (value["type"],)
         for name, item in value.items():
             yield None
-            yield from _places(item, (*place, whose, name))
+            is_whole = place is None or (name in WHOLE and type(item) is dict)
+            yield from _places(item, None if is_whole else (*(place or ()), whose, name))
     elif type(value) is list:
         for position, item in enumerate(value):
             has_index = type(item) is dict and type(item.get("index")) is int
-            yield from _places(item, (*place, None if has_index else position))
+            yield from _places(item, None if place is None else (*place, None if has_index else position))
 
 
 def _shape(place: Place) -> Place:

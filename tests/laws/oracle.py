@@ -449,15 +449,17 @@ def facts(dialect: str, body: bytes) -> list[Fact]:
     """What the stream says up to each of its frames, as far as they are JSON."""
     make, payloads = ORACLES[dialect]
     oracle = make()
-    found = []
+    found: list[Fact] = []
+    is_over = False
     for end, payload in payloads(body):
         value = _value(payload)
         if value is None:
             if payload.strip() and not payload.startswith(b":"):
                 break
             continue
-        try:
-            quiet = oracle.take(value)
+        try:  # behind the terminator only a failure counts
+            quiet = oracle.take(value) if not is_over or _is_failure(value) else True
+            is_over = is_over or (dialect != "gemini" and SUCCESS[dialect](value))
         except (KeyError, TypeError, AttributeError):
             break
         found.append(Fact(end, oracle.complete, oracle.text, oracle.ended_calls, quiet))
@@ -467,6 +469,16 @@ def facts(dialect: str, body: bytes) -> list[Fact]:
 def says_success(dialect: str, output: bytes) -> bool:
     values = (_value(payload) for _, payload in ORACLES[dialect][1](output))
     return any(value is not None and SUCCESS[dialect](value) for value in values)
+
+
+def _is_failure(value: Any) -> bool:
+    return value != "[DONE]" and bool(
+        value.get("error") or value.get("type", value.get("object")) == "error" or any(map(_names_failure, value))
+    )
+
+
+def _names_failure(name: str) -> bool:
+    return name.startswith(("exception:", "error:"))
 
 
 def _value(payload: bytes) -> Any:

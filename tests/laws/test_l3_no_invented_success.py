@@ -35,7 +35,7 @@ def check_cut(stream, marks, whole, end, targets):
     where = f"cut after {end} of {len(stream.body)} bytes"
     if not cut.fault and REPLACED not in mark.text:
         assert cut.text() == mark.text, where
-    assert whole.text().startswith(cut.text()), where
+    assert whole.text().startswith(cut.text().rstrip(REPLACED)), where  # the second half of a character may be cut off
     assert cut.clean == mark.complete, where
 
     def passes(target):

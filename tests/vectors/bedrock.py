@@ -137,7 +137,7 @@ REPAIRED = [
     turn("text inside a call", begin(0, toolUse={"toolUseId": "t", "name": "f"}), delta(0, text="Hi"), stop(0), reason="tool_use", calls=(Call("f", "", "empty"),), stop="tool_calls", repairs={"field_invalid": 1}),
     turn("redacted content that is no base64", delta(0, **thought(redactedContent="%")), stop(0), *block(1, "Hi"), text="Hi", repairs={"field_invalid": 1}),
     turn("a second start", START, *HI, text="Hi", repairs={"response_restarted": 1}),
-    vector("more after messageStop", START, *HI, finish(), *block(1, "!"), counts(), text="Hi!", repairs={"after_end": 2}),
+    vector("more after messageStop", START, *HI, finish(), *block(1, "!"), counts(), text="Hi", repairs={"after_end": 2}),
     turn("stop with calls", *tool(0, "t", "f", "{}"), calls=(Call("f", "{}"),), stop="tool_calls", repairs={"stop_with_calls": 1}),
     vector("an exception that is no JSON", START, *HI, exception("internalServerException", b"<html>gone</html>"), text="Hi", stop=None, repairs={"error_shape": 1}, provider_error="<html>gone</html>"),
     native("native: a block that is never closed", am.START, am.begin(0, "text", text=""), am.delta(0, "text_delta", text="Hi"), am.finish("end_turn"), am.STOP, text="Hi", repairs={"block_unclosed": 1}),

@@ -111,7 +111,7 @@ REPAIRED = [
     message("a second start", START, *block(0, "Hi"), text="Hi", repairs={"response_restarted": 1}),
     vector("no start", *block(0, "Hi"), finish(), text="Hi"),
     message("complete with calls", *tool(0, "a", "f", "{}"), calls=(Call("f", "{}"),), stop="tool_calls", repairs={"stop_with_calls": 1}),
-    vector("more after message-end", START, *block(0, "Hi"), finish(), *block(1, "!"), text="Hi!", repairs={"after_end": 3}),
+    vector("more after message-end", START, *block(0, "Hi"), finish(), *block(1, "!"), text="Hi", repairs={"after_end": 3}),
     message("an end for no block", *block(0, "Hi"), end(5), text="Hi", repairs={"block_unopened": 1}),
 ]  # fmt: skip
 

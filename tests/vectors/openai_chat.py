@@ -184,7 +184,7 @@ REPAIRED = [
     vector("two stop reasons", ROLE, said("Hi"), STOP, chunk(finish="length"), DONE, text="Hi", stop="length", repairs={"stop_conflict": 1}),
     vector("one stop reason twice", ROLE, said("Hi"), STOP, STOP, DONE, text="Hi"),
     vector("no stop reason but complete calls", ROLE, calls(call(0, "a", "f", '{"x":1}')), DONE, calls=(Call("f", '{"x":1}'),), stop="tool_calls", repairs={"finish_derived": 1}),
-    vector("more after [DONE]", ROLE, said("Hi"), STOP, DONE, said("!"), text="Hi!", repairs={"after_end": 1}),
+    vector("more after [DONE]", ROLE, said("Hi"), STOP, DONE, said("!"), text="Hi", repairs={"after_end": 1}),
 ]  # fmt: skip
 
 BROKEN = [

@@ -216,7 +216,7 @@ REPAIRED = [
     turn("a name that comes with the end", added(0, "function_call", call_id="c1"), event("function_call_arguments.delta", delta=X), done(0, "function_call", call_id="c1", name="f", arguments=X), calls=(Call("f", X, id="c1"),), stop="tool_calls"),
     turn("another end than the response says", *HI, end=last("incomplete", kind="response.completed", incomplete_details={"reason": "max_output_tokens"}), text="Hello", stop="length", repairs={"stop_conflict": 1}),
     vector("another dialect's terminator", numbered(START, *HI, last("completed", HI[-1])) + b"data: [DONE]\n\n", text="Hello", repairs={"foreign_terminator": 1}),
-    vector("more behind the end", START, *HI, last("completed", HI[-1]), *message(1, "!"), text="Hello!", repairs={"after_end": 6}),
+    vector("more behind the end", START, *HI, last("completed", HI[-1]), *message(1, "!"), text="Hello", repairs={"after_end": 6}),
     turn("a second start", START, *HI, text="Hello", repairs={"response_restarted": 1}),
     vector("a bare error", START, *HI, {"type": "", "error": {"message": "gone"}}, text="Hello", stop=None, repairs={"error_shape": 1}, provider_error="gone"),
     vector("an error as text", START, *HI, {"type": "error", "error": "gone"}, text="Hello", stop=None, repairs={"error_shape": 1}, provider_error="gone"),

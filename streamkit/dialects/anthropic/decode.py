@@ -88,8 +88,9 @@ class AnthropicDecoder(ContentReader):
         if kind == "ping":
             return
         if self._stopped:
-            self.report.repair("after_end")
-        self._by_type[kind](document)
+            self.behind_end(self._by_type[kind], document)
+        else:
+            self._by_type[kind](document)
 
     def _message_start(self, document: dict[str, Any]) -> None:
         message = self.fields(document.get("message"))

@@ -111,8 +111,9 @@ class BedrockDecoder(ContentReader):
             if document is not None:
                 self.recognised = True
                 if self._stopped and event != "metadata":
-                    self.report.repair("after_end")
-                self._by_event[event](document)
+                    self.behind_end(self._by_event[event], document)
+                else:
+                    self._by_event[event](document)
         elif event == CHUNK and not self._started:
             self._chunk(frame)
         elif event.startswith((EXCEPTION, ERROR)):

@@ -76,8 +76,9 @@ class CohereDecoder(ContentReader):
         if self.frame.event == "message":
             self.report.repair("event_name_missing")
         if self._ended:
-            self.report.repair("after_end")
-        handler(document)
+            self.behind_end(handler, document)
+        else:
+            handler(document)
 
     def other(self, document: dict[str, Any], kind: str) -> None:
         """No event of this dialect: an error in another envelope (the body of an HTTP error), or something new."""

@@ -93,9 +93,12 @@ class OllamaDecoder(FrameDecoder):
             raise
 
     def decode(self, document: dict[str, Any]) -> None:
-        line = document
         if self._done:
-            self.report.repair("after_end")
+            self.behind_end(self._line, document)
+        else:
+            self._line(document)
+
+    def _line(self, line: dict[str, Any]) -> None:
         if error := line.get("error"):
             self.recognised = True
             if not isinstance(error, str):

@@ -72,8 +72,9 @@ class ChatDecoder(DeltaReader):
 
     def take(self, frame: Frame) -> None:
         if self._done and frame.data:
-            self.report.repair("after_end")
-        super().take(frame)
+            self.behind_end(super().take, frame)
+        else:
+            super().take(frame)
 
     def usage(self, raw: dict[str, Any]) -> WireEvent:
         return decode_usage(raw, self.vendor)

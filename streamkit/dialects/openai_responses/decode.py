@@ -131,8 +131,9 @@ class ResponsesDecoder(ItemReader):
             return
         self.recognised = True
         if self._terminal:
-            self.report.repair("after_end")
-        handler(document)
+            self.behind_end(handler, document)
+        else:
+            handler(document)
 
     def _other(self, document: dict[str, Any]) -> None:
         """An event that is not known, or an error in another envelope (quirks.md 112)."""

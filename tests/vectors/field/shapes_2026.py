@@ -237,4 +237,28 @@ CASES = (
             ),
         ),
     ),
+    Case(
+        number=163, refs="vercel/ai (a recording of four responses one behind the other); llmock",
+        cause="text or calls behind `[DONE]`, `message_stop`, `response.completed`, `done`, `message-end`, `messageStop`",
+        does="The answer is over: what follows is counted and not delivered, but for token counts and errors.",
+        forms=(
+            chat(said("Hi"), chunk(finish="stop"), DONE, said("!"), calls(call(0, "a", "f", "{}")), CALLED, DONE, name="Chat", text="Hi", repairs={"after_end": 4}, to={"anthropic": messages(Text("Hi")), "openai-chat": written(Text("Hi"))}),
+            chat(
+                said("Hi"), chunk(finish="stop"), DONE, {**HEAD, "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}}, name="token counts", text="Hi", repairs={"after_end": 1},
+                to={"anthropic": messages(Text("Hi"), usage=COUNTED)},
+            ),
+            anthropic(
+                am.START, *am.block(0, "Hi"), am.finish("end_turn"), am.STOP, *am.tool(1, "a", "f", "{}"), am.finish("tool_use"), am.STOP, name="Anthropic", text="Hi", repairs={"after_end": 5},
+                to={"openai-chat": written(Text("Hi"))},
+            ),
+            ollama(ol.line("Hi"), ol.end(), ol.line("!"), ol.line(tool_calls=[ol.call("f", {})]), name="Ollama", text="Hi", repairs={"after_end": 2}, to={"openai-chat": written(Text("Hi"))}),
+            bedrock(br.START, *br.block(0, "Hi"), br.finish(), *br.block(1, "!"), br.counts(), name="Bedrock", text="Hi", repairs={"after_end": 2}, to={"openai-chat": written(Text("Hi"), losses={"metadata": 1})}),
+            form("cohere", named(co.START, *co.block(0, "Hi"), co.finish(), *co.block(1, "!")), "Cohere", {"openai-chat": written(Text("Hi"))}, {"text": "Hi", "repairs": {"after_end": 3}}),
+            form("mistral", sse(mi.ROLE, mi.said("Hi"), mi.finish(), mi.DONE, mi.said("!")), "Mistral", {"openai-chat": written(Text("Hi"))}, {"text": "Hi", "repairs": {"after_end": 1}}),
+            responses(
+                rs.START, *rs.HI, rs.last("completed", rs.HI[-1]), rs.START, *rs.message(1, "!"), rs.last("completed"), name="Responses", text="Hello", repairs={"after_end": 8, "response_restarted": 1},
+                to={"openai-chat": written(Text("Hello"))},
+            ),
+        ),
+    ),
 )  # fmt: skip
