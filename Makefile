@@ -22,7 +22,7 @@ test-all: $(VENV)/.test lint  ## the laws in full: every cut of every recording
 	$(BIN)/python -m pytest -n $(WORKERS) --timeout 3600 -q
 
 test-agents: $(VENV)/.test  ## coding agents from npm (1.2 GB, once) through the gateway: two minutes
-	$(BIN)/python -m pytest -n $(WORKERS) -m agents -q -rs tests/gateway/agents
+	$(BIN)/python -m pytest -n $(WORKERS) -m agents -q -rs tests/gateway/agents tests/suites
 
 coverage: $(VENV)/.test  ## which lines the tests run; tracing them takes four times as long
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not exhaustive" -q --timeout 600 --cov --cov-report=term:skip-covered

@@ -19,3 +19,12 @@ DIALECTS.find = tuple
 def pytest_configure(config: pytest.Config) -> None:
     """`make test` leaves the exhaustive forms out; with them, hypothesis looks for longer and anew."""
     settings.load_profile("sampled" if "not exhaustive" in config.option.markexpr else "exhaustive")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What installs programs from npm by the gigabyte is run by ``-m agents``, and by no command that does not name it."""
+    if "agents" in config.option.markexpr:
+        return
+    ours = [item for item in items if item.get_closest_marker("agents")]
+    config.hook.pytest_deselected(items=ours)
+    items[:] = [item for item in items if item not in ours]
