@@ -20,6 +20,14 @@ sys.path.insert(0, str(ROOT))
 from streamkit.dialects import dialect_named  # noqa: E402 - after the path is set
 from streamkit.events import ErrorType, ProviderFailed  # noqa: E402
 from streamkit.http_errors import encode_error  # noqa: E402
+from streamkit.web.estimate import (  # noqa: E402
+    ESTIMATED,
+    FILE_TOKENS,
+    IMAGE_TOKENS,
+    MOST_CHARS,
+    TOKEN_BYTES,
+    VOCABULARY,
+)
 from streamkit.web.inventory import OLLAMA_VERSION, add_inventory  # noqa: E402
 from streamkit.web.surfaces import BODY_S, GEMINI_NAME, SURFACES  # noqa: E402
 
@@ -44,9 +52,16 @@ ANSWERS = {
     "gemini": "one response",
 }
 STREAMED = "events with `?alt=sse`, else one JSON array that is streamed"
-COUNTS = {"anthropic": '`{"input_tokens": …}`', "gemini": '`{"totalTokens": …}`'}
-AFTER_ASKING = f"""A count is that of an upstream.
-Where none can count it is an error (404), never a guess.
+COUNTS = {
+    "openai-responses": '`{"object": "response.input_tokens", "input_tokens": …}`',
+    "anthropic": '`{"input_tokens": …}`',
+    "gemini": '`{"totalTokens": …}`',
+}
+AFTER_ASKING = f"""A count is that of an upstream, where one can count.
+Else it is an estimate, and the header `{ESTIMATED}: estimate; method=…` says so and how it was made: by the vocabulary
+`{VOCABULARY}` with the extra `tokens`, by {TOKEN_BYTES} bytes a token without it or for more than {MOST_CHARS:,} characters.
+An image counts {IMAGE_TOKENS:,}, another file {FILE_TOKENS:,}.
+With `count_tokens = "upstream"` it is an error (404) where no upstream counts, with `"off"` always.
 
 The model of Gemini's dialect stands in the path, whatever the body says; its name may have slashes and colons in it.
 `tunedModels/…` is taken in place of `models/…`, and keeps its prefix as a model's name.
@@ -72,7 +87,7 @@ AFTER_LOOKING_UP = """With `server.keyless_ollama_listing` the gateway answers w
 What is not known of a model (its size, its window, when it was made) is left out.
 Where a dialect's readers demand it, it is 0, empty text or the epoch.
 Ollama's `capabilities` have `tools` only for a model whose upstreams take tools; Zed shows tools only then.
-Gemini's `supportedGenerationMethods` have `countTokens` only for a model of which an upstream counts.
+Gemini's `supportedGenerationMethods` have `countTokens` where there are counts.
 
 | list | what may stand in the query |
 |---|---|
@@ -112,7 +127,7 @@ REFUSALS = (
     (f"Responses: {STORED}; the message says what to send instead", "invalid_request", "400"),
     ("no key, or one that is not known; with `WWW-Authenticate`", "auth", "401"),
     ("a model that is not there", "not_found", "404"),
-    ("a count that no upstream can give", "not_found", "404"),
+    ('a count that no upstream can give, with `count_tokens = "upstream"` or `"off"`', "not_found", "404"),
     ("a path that is not served", "not_found", "404"),
     ("another method than is served; with `Allow`", "invalid_request", "405"),
     ("a WebSocket; with `Upgrade` and `Connection`", "invalid_request", "426"),

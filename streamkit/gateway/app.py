@@ -63,7 +63,7 @@ class Gateway:
     @property
     def cards(self) -> list[ModelCard]:
         """The models that clients are told of."""
-        return [_card(name, route) for name, route in self.routes.named.items()]
+        return [self._card(name, route) for name, route in self.routes.named.items()]
 
     def find(self, model: str, dialect: str) -> tuple[str, Route] | None:
         """The route of a model, and what the model is called there: to clients of Ollama ``m:latest`` is ``m``."""
@@ -75,7 +75,12 @@ class Gateway:
     def card(self, model: str, dialect: str) -> ModelCard | None:
         """What clients are told of one model, listed or not."""
         found = self.find(model, dialect)
-        return found and _card(*found)
+        return found and self._card(*found)
+
+    def _card(self, name: str, route: Route) -> ModelCard:
+        mode = self.config.server.count_tokens
+        counts = mode == "estimate" or (mode == "upstream" and any(can_count(leg.upstream) for leg in route.legs))
+        return ModelCard(id=name, tools=route.tools, counts=counts)
 
     @property
     def session(self) -> ClientSession:
@@ -86,10 +91,6 @@ class Gateway:
         async with client_session() as session:
             self._sessions = [session]
             yield
-
-
-def _card(name: str, route: Route) -> ModelCard:
-    return ModelCard(id=name, tools=route.tools, counts=any(can_count(leg.upstream) for leg in route.legs))
 
 
 GATEWAY: Final = web.AppKey("streamkit-gateway", Gateway)
@@ -212,7 +213,8 @@ def _handler(surface: Surface, operation: Operation) -> Handler:
         model, route = found
         ask, record.route = evolve(ask, model=model), route.name
         if operation == "count":
-            return await count(ask, route, gateway.session, request.headers, record, lambda: gateway.stopping)
+            mode = gateway.config.server.count_tokens
+            return await count(ask, route, gateway.session, request.headers, record, lambda: gateway.stopping, mode)
         return await _generate(request, ask, route)
 
     return handle

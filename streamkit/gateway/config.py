@@ -20,6 +20,7 @@ from streamkit.gateway.listening import url_of
 from streamkit.gateway.routing import Route
 from streamkit.limits import MIB
 from streamkit.policy import POLICIES, KeepAliveForm, PolicyName
+from streamkit.web.estimate import CountTokens
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
 from streamkit.web.upstream import Secret, Upstream
 
@@ -69,6 +70,10 @@ class Server:
     #: Whether Ollama's clients may look up which models there are without a key (`/api/tags`, `/api/show`, `/api/ps`,
     #: `/api/version`): many have no place for one where they list models. Asking a model takes a key all the same.
     keyless_ollama_listing: bool = False
+    #: What clients get that ask how many tokens a request has, where no upstream of the model can count or its count fails:
+    #: an `estimate`, marked by the header `x-streamkit-count` (with the extra `tokens` by a vocabulary, else by bytes);
+    #: `upstream`: an error, as Claude Code then asks for a completion each time; `off`: an error always, and nobody is asked.
+    count_tokens: CountTokens = "estimate"
     #: Silence after which a client gets a keep-alive. Proxies and balancers cut after 60 s by default.
     keep_alive_s: float = field(default=DEFAULT_DELIVERY.keep_alive_s, validator=gt(0))
     #: Its form: what the client's dialect reads best, or a `comment` or an `event` wherever the dialect has one. Some clients

@@ -1,4 +1,4 @@
-"""How many tokens a request has, asked of the route's upstreams that can count. A guess would be taken for a count.
+"""How many tokens a request has: asked of the route's upstreams that can count, else estimated and marked as an estimate.
 
 Source: issue text 6 §2; dialects.md §3.2, §5.1.
 """
@@ -14,8 +14,9 @@ from streamkit.events import ProviderFailed
 from streamkit.gateway.outcomes import failed_outcome
 from streamkit.gateway.record import LegOutcome, Record
 from streamkit.gateway.routing import Leg, Route
-from streamkit.web.counts import Count, count_response
-from streamkit.web.refusals import Refused, no_count
+from streamkit.web.counts import Count, count_response, estimate_instead
+from streamkit.web.estimate import CountTokens
+from streamkit.web.refusals import no_count
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import can_count
 from streamkit.web.upstream.headers import NO_HEADERS
@@ -28,21 +29,27 @@ async def count(
     client_headers: Mapping[str, str],
     record: Record,
     stopping: Callable[[], bool],
+    mode: CountTokens = "estimate",
 ) -> web.Response:
-    """The count of the first upstream that gives one. Raises Refused: not found where none can, else the last failure.
+    """The count of the first upstream that gives one, else an estimate.
+
+    Raises Refused where there is to be none: not found where no upstream counts, else the last failure; and for a request
+    that an upstream finds wrong.
 
     Each that is asked is a leg of the ``record``. ``stopping`` says whether it is the gateway that ends what is cancelled.
     """
     failed, told = no_count(ask.model), NO_HEADERS
     for leg in route.legs:
-        if not can_count(leg.upstream):
+        if mode == "off" or not can_count(leg.upstream):
             continue
         counting = Count(ask, leg.upstream, session, leg.model, client_headers)
         tokens = await _try(counting, leg, record, stopping)
         if isinstance(tokens, int):
             return count_response(ask.dialect, tokens, counting.told)
         failed, told = tokens, counting.told
-    raise Refused(failed, told)
+    response = await estimate_instead(ask, failed, mode, told)
+    record.estimated = True
+    return response
 
 
 async def _try(counting: Count, leg: Leg, record: Record, stopping: Callable[[], bool]) -> int | ProviderFailed:

@@ -47,6 +47,7 @@ class Record:
     seconds: float = 0.0
     first_byte_s: float | None = None  #: until the first byte of an answer, keep-alives aside
     keep_alives: int = 0
+    estimated: bool = False  #: a count of tokens that is none of an upstream's
 
     def document(self) -> dict[str, Any]:
         """The record as JSON values, for one line of a log. No body, no header, no key is in it."""
@@ -64,6 +65,7 @@ class Record:
             "seconds": round(self.seconds, 3),
             "first_byte_s": None if self.first_byte_s is None else round(self.first_byte_s, 3),
             "keep_alives": self.keep_alives,
+            "estimated": self.estimated,
             "error": without_secrets(self.error)[:TOLD_CHARS],  # of a client's body, the part that can't be
             "legs": [_leg(leg, self.error) for leg in self.legs],
         }

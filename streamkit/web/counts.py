@@ -19,14 +19,24 @@ from streamkit.dialects.encoding import failure_from
 from streamkit.errors import StreamError, UsageError
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
-from streamkit.web.opening import open_answer
+from streamkit.web.estimate import CountTokens, estimate
+from streamkit.web.opening import UNFIT, open_answer
+from streamkit.web.refusals import Refused
 from streamkit.web.source import iter_upstream, whole_body
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, count_of, hidden
 from streamkit.web.upstream.headers import NO_HEADERS
 
 #: The member that says how many, in each dialect that has a path to ask at.
-_MEMBERS: Final[Mapping[str, str]] = {"anthropic": "input_tokens", "gemini": "totalTokens"}
+_MEMBERS: Final[Mapping[str, str]] = {
+    "anthropic": "input_tokens",
+    "openai-responses": "input_tokens",
+    "gemini": "totalTokens",
+}
+#: What stands beside it.
+_BESIDE: Final[Mapping[str, Mapping[str, str]]] = {"openai-responses": {"object": "response.input_tokens"}}
+#: Kinds of failures that are the request's own: no estimate hides them.
+_OF_THE_REQUEST: Final = frozenset({"invalid_request", "too_large"})
 #: A count is one number in a small object.
 COUNT_BYTES: Final = 64 * 1024
 
@@ -69,10 +79,20 @@ class Count:
             return hidden(failure_from(error), opened.cut)
 
 
+async def estimate_instead(
+    ask: Ask, failed: ProviderFailed, mode: CountTokens, headers: Mapping[str, str] = NO_HEADERS
+) -> web.Response:
+    """The answer where no upstream gave a count: an estimate, where one is wanted. Raises Refused: with what ``failed``."""
+    if mode != "estimate" or (failed.type in _OF_THE_REQUEST and failed.code != UNFIT):
+        raise Refused(failed, headers)
+    found = await estimate(ask.request)
+    return count_response(ask.dialect, found.tokens, found.headers)
+
+
 def count_response(dialect: str, tokens: int, headers: Mapping[str, str] = NO_HEADERS) -> web.Response:
     """The answer that tells a client of ``dialect`` a count. Raises UsageError for a dialect in which nobody asks for one."""
     name = client_named(dialect)[0].name
     if name not in _MEMBERS:
-        raise UsageError(f"nobody asks for a count in {name}; {' and '.join(_MEMBERS)} have a path for it")
-    body = orjson.dumps({_MEMBERS[name]: tokens})
+        raise UsageError(f"nobody asks for a count in {name}; {', '.join(_MEMBERS)} have a path for it")
+    body = orjson.dumps({**_BESIDE.get(name, {}), _MEMBERS[name]: tokens})
     return web.Response(body=body, content_type="application/json", headers=headers)

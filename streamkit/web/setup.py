@@ -17,10 +17,11 @@ from attrs import frozen
 from streamkit.errors import UsageError
 from streamkit.events import ProviderFailed
 from streamkit.web.askers import in_dialect, no_socket, wants_socket
-from streamkit.web.counts import Count, count_response
+from streamkit.web.counts import Count, count_response, estimate_instead
+from streamkit.web.estimate import CountTokens
 from streamkit.web.exchange import Exchange
 from streamkit.web.live import LIVE, end_streams_on_shutdown
-from streamkit.web.refusals import Refused, no_count
+from streamkit.web.refusals import no_count
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
 from streamkit.web.surfaces import SURFACES, Surface, read_ask
 from streamkit.web.upstream import Upstream, can_count, client_session
@@ -37,6 +38,7 @@ class _Route:
     upstream: Upstream
     model: str | None
     delivery: Delivery
+    count_tokens: CountTokens
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         ask = await read_ask(request, self.surface)
@@ -70,12 +72,12 @@ class _Route:
 
     async def count(self, request: web.Request) -> web.Response:
         ask = await read_ask(request, self.surface, "count")
-        if not can_count(self.upstream):
-            raise Refused(no_count(ask.model))
+        if self.count_tokens == "off" or not can_count(self.upstream):
+            return await estimate_instead(ask, no_count(ask.model), self.count_tokens)
         counting = Count(ask, self.upstream, request.config_dict[SESSION], self.model, request.headers)
         tokens = await counting.fetch()
         if isinstance(tokens, ProviderFailed):
-            raise Refused(tokens, counting.told)
+            return await estimate_instead(ask, tokens, self.count_tokens, counting.told)
         return count_response(ask.dialect, tokens, counting.told)
 
 
@@ -88,20 +90,25 @@ def setup(
     prefix: str = "",
     delivery: Delivery = DEFAULT_DELIVERY,
     grace_s: float = 30.0,
+    count_tokens: CountTokens = "estimate",
 ) -> None:
     """Serve clients of the dialects ``clients`` from ``upstream``: answers and counts of tokens, at their official clients'
     paths. ``add_inventory`` has those that list models.
 
     ``model`` is what the upstream is asked for, whatever the client calls it; None: what the client says. ``prefix`` stands in
     front of every path. Streaming and whole; errors are in the client's dialect; live streams end within ``grace_s`` seconds
-    when the application shuts down. May be called again for another upstream under another prefix. Who may ask is for the
-    application's middlewares to say; its ``client_max_size`` bounds the requests' bodies, and aiohttp's default of 1 MiB is
-    too small for prompts with images. Raises UsageError for a dialect that is not served.
+    when the application shuts down. ``count_tokens`` says what is answered where the upstream gives no count: an ``estimate``
+    that is marked as one, or an error (``upstream``; ``off`` without asking it). May be called again for another upstream
+    under another prefix. Who may ask is for the application's middlewares to say; its ``client_max_size`` bounds the requests'
+    bodies, and aiohttp's default of 1 MiB is too small for prompts with images. Raises UsageError for a dialect that is not
+    served.
     """
     for client in clients:
         if client not in SURFACES:
             raise UsageError(f"no clients of {client!r} are served; there are {', '.join(SURFACES)}")
-        route = _Route(surface=SURFACES[client], upstream=upstream, model=model, delivery=delivery)
+        route = _Route(
+            surface=SURFACES[client], upstream=upstream, model=model, delivery=delivery, count_tokens=count_tokens
+        )
         for path in route.surface.generate:
             app.router.add_post(prefix + path, in_dialect(route.answer))
             if client == "openai-responses":

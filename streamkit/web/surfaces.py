@@ -216,7 +216,11 @@ def _gemini_paths(*methods: str) -> tuple[str, ...]:
 
 _CHAT: Final = Surface(dialect="openai-chat", generate=("/v1/chat/completions",), address=_in_body)
 _RESPONSES: Final = Surface(
-    dialect="openai-responses", generate=("/v1/responses",), address=_in_body, check=_refuse_state
+    dialect="openai-responses",
+    generate=("/v1/responses",),
+    count=("/v1/responses/input_tokens",),
+    address=_in_body,
+    check=_refuse_state,
 )
 _ANTHROPIC: Final = Surface(
     dialect="anthropic", generate=("/v1/messages",), count=("/v1/messages/count_tokens",), address=_in_body

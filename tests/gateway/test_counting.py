@@ -1,6 +1,7 @@
-"""How many tokens a request has: asked of an upstream that counts, and never guessed."""
+"""How many tokens a request has: asked of an upstream that counts, else estimated and marked so, or refused."""
 
 import asyncio
+import logging
 
 import orjson
 import pytest
@@ -10,7 +11,8 @@ from streamkit.gateway.routing import Leg
 from streamkit.http_errors import decode_error
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret
-from tests.gateway.running import asking, config_of, gateway, upstream_at
+from tests.gateway.running import asking, gateway, upstream_at
+from tests.gateway.running import config_of as usual_config
 from tests.web.evil import Delay, EvilUpstream, Script, Send
 from tests.web.faults import FAULTS, answer, refuse, status
 from tests.web.raw_client import ask
@@ -21,8 +23,11 @@ pytestmark = pytest.mark.usefixtures("no_leaks")
 #: By client, where it asks, and the member in which it reads the count.
 CLIENTS = {
     "anthropic": ("/v1/messages/count_tokens", "input_tokens"),
+    "openai-responses": ("/v1/responses/input_tokens", "input_tokens"),
     "gemini": ("/v1beta/models/m:countTokens", "totalTokens"),
 }
+#: No estimate hides what is tested.
+STRICT = {"server": {"count_tokens": "upstream"}}
 #: By upstream, where it is asked, and what it answers for 1,234.
 UPSTREAMS = {
     "anthropic": ("/v1/messages/count_tokens", {"input_tokens": 1234}),
@@ -33,6 +38,16 @@ UPSTREAMS = {
 NOT_COUNTING = [dialect for dialect in DIALECTS if dialect not in UPSTREAMS]
 #: A member of the request that is counted, as each upstream calls it.
 SAID = {"anthropic": "messages", "openai-responses": "input", "gemini": "contents", "bedrock": "messages"}
+
+
+def config_of(upstreams, **values):
+    return usual_config(upstreams, **{**STRICT, **values})
+
+
+def answered(client, tokens=1234):
+    """What a client reads as that count."""
+    beside = {"object": "response.input_tokens"} if client == "openai-responses" else {}
+    return {**beside, CLIENTS[client][1]: tokens}
 
 
 def counts(dialect, number=1234, **headers):
@@ -59,7 +74,7 @@ async def test_each_upstream_that_counts_is_asked_in_its_dialect_and_answers_in_
         gateway(config_of([upstream_at(evil, upstream)])) as running,
     ):
         found = await counted(running, client)
-        assert (found.status, found.json()) == (200, {CLIENTS[client][1]: 1234})
+        assert (found.status, found.json()) == (200, answered(client))
         assert found.headers["content-type"] == "application/json"
         assert found.headers["x-request-id"].startswith("req_")
     [request] = evil.requests
@@ -139,7 +154,7 @@ async def test_a_count_that_fails_is_the_clients_error_and_another_upstream_may_
         two = [upstream_at(bad, "anthropic"), upstream_at(sound, "gemini", "two")]
         async with gateway(config_of(two)) as running:
             found = await counted(running, client)
-            assert (found.status, found.json()) == (200, {CLIENTS[client][1]: 1234})
+            assert (found.status, found.json()) == (200, answered(client))
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -245,3 +260,81 @@ async def test_an_upstream_that_repeats_its_key_in_place_of_a_count_does_not_tel
     assert evil.requests[0].header("x-api-key") == key
     assert (b"who are you" in found.body) is (code == 401)  # of what can't be read nothing is told
     assert key.encode() not in found.body
+
+
+# -- where nobody counts -----------------------------------------------------------------------------------------------
+
+NO_COUNT = {
+    "no such path": status(404, "anthropic", message="no such path"),
+    "busy": status(429, "anthropic", message="slow down"),
+    "broken": answer(200, b"1234"),
+    "silent": FAULTS["silence before headers"]("anthropic"),
+    "away": refuse(),
+}
+
+
+@pytest.mark.parametrize("upstream", NOT_COUNTING)
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_where_no_upstream_counts_it_is_estimated_marked_so_and_nobody_is_asked(client, upstream):
+    """Claude Code's ``/context`` asks nineteen times, and for a completion each time that it is refused."""
+    async with (
+        EvilUpstream(status(500)) as evil,
+        gateway(usual_config([upstream_at(evil, upstream)])) as running,
+    ):
+        found = await counted(running, client)
+        tokens = found.json()[CLIENTS[client][1]]
+        assert (found.status, found.json()) == (200, answered(client, tokens))
+        assert 20 < tokens < 100
+        assert found.headers["x-streamkit-count"].startswith("estimate; method=")
+    assert not evil.requests
+
+
+@pytest.mark.parametrize("script", NO_COUNT.values(), ids=NO_COUNT)
+async def test_where_the_count_fails_it_is_estimated_too(script, caplog):
+    caplog.set_level(logging.INFO)
+    async with EvilUpstream(script) as evil, gateway(usual_config([upstream_at(evil, "anthropic")])) as running:
+        found = await counted(running, "anthropic")
+        assert (found.status, "x-streamkit-count" in found.headers) == (200, True)
+        assert ("one", "counted") not in await running.outcomes()
+    [line] = [record.fields for record in caplog.records if record.name == "streamkit.gateway"]
+    assert line["estimated"] is True
+    assert len(line["legs"]) == 1
+
+
+async def test_an_upstreams_count_is_no_estimate():
+    async with (
+        EvilUpstream(counts("anthropic")) as evil,
+        gateway(usual_config([upstream_at(evil, "anthropic")])) as running,
+    ):
+        found = await counted(running, "anthropic")
+    assert found.json() == {"input_tokens": 1234}
+    assert "x-streamkit-count" not in found.headers
+
+
+async def test_a_request_that_an_upstream_finds_wrong_is_not_estimated():
+    async with (
+        EvilUpstream(status(400, "anthropic", message="too many tools")) as evil,
+        gateway(usual_config([upstream_at(evil, "anthropic")])) as running,
+    ):
+        assert (await counted(running, "anthropic")).status == 400
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_counts_may_be_off(client):
+    async with (
+        EvilUpstream(counts("anthropic")) as evil,
+        gateway(usual_config([upstream_at(evil, "anthropic")], server={"count_tokens": "off"})) as running,
+    ):
+        found = await counted(running, client)
+        assert (found.status, told(found, client).type) == (404, "not_found")
+    assert not evil.requests
+
+
+@pytest.mark.parametrize(("mode", "listed"), [("estimate", True), ("upstream", False), ("off", False)])
+async def test_gemini_is_told_that_a_model_counts_where_it_does(mode, listed):
+    async with (
+        EvilUpstream(status(500)) as evil,
+        gateway(usual_config([upstream_at(evil, "openai-chat")], server={"count_tokens": mode})) as running,
+    ):
+        found = await ask(running.url, "/v1beta/models/m", method="GET")
+    assert ("countTokens" in found.json()["supportedGenerationMethods"]) is listed

@@ -53,13 +53,17 @@ async def test_counts_are_asked_of_an_upstream_that_counts(path, member):
     async with EvilUpstream(answer(200, b'{"input_tokens":7}')) as evil, EvilUpstream(status(500)) as other:
         app = web.Application()
         setup(app, upstream_at(evil, "anthropic"), model="there")
-        setup(app, upstream_at(other, "openai-chat"), prefix="/chat")
+        setup(app, upstream_at(other, "openai-chat"), prefix="/chat", count_tokens="upstream")
+        setup(app, upstream_at(other, "openai-chat"), prefix="/about")
         async with serving(app) as port:
             url = f"http://127.0.0.1:{port}"
             counted = await ask(url, path, body=orjson.dumps(body))
             assert (counted.status, counted.json()) == (200, {member: 7})
             refused = await ask(url, f"/chat{path}", body=orjson.dumps(body))
             assert (refused.status, b"counts tokens" in refused.body) == (404, True)
+            about = await ask(url, f"/about{path}", body=orjson.dumps(body))
+            assert (about.status, "x-streamkit-count" in about.headers) == (200, True)
+            assert 0 < about.json()[member] < 20
     assert evil.requests[0].json()["model"] == "there"
     assert not other.requests
 
@@ -67,7 +71,7 @@ async def test_counts_are_asked_of_an_upstream_that_counts(path, member):
 async def test_a_count_that_fails_is_the_clients_error():
     async with EvilUpstream(status(429, "anthropic", headers={"retry-after": "9"})) as evil:
         app = web.Application()
-        setup(app, upstream_at(evil, "anthropic"))
+        setup(app, upstream_at(evil, "anthropic"), count_tokens="upstream")
         async with serving(app) as port:
             body = orjson.dumps(asking("anthropic")[1])
             failed = await ask(f"http://127.0.0.1:{port}", "/v1/messages/count_tokens", body=body)

@@ -287,4 +287,10 @@ CASES = (
         does="`/api/ps` is served, and with `keyless_ollama_listing` the models are listed without a key; asking one takes a key.",
         covered_by="tests/gateway/test_front_page.py::test_ollamas_clients_list_models_without_a_key_where_that_is_wanted",
     ),
+    Elsewhere(
+        number=247, refs="Wei-Shaw/claude-relay-service#731; BerriAI/litellm#13252; router-for-me/CLIProxyAPI#679; badrisnarayanan/antigravity-claude-proxy#13",
+        cause="`count_tokens` is refused where the upstream can't count, and Claude Code asks for completions instead; or tools and system are left out of the count",
+        does="The count is estimated over all that the model reads, and a header marks it as an estimate.",
+        covered_by="tests/gateway/test_counting.py::test_where_no_upstream_counts_it_is_estimated_marked_so_and_nobody_is_asked",
+    ),
 )  # fmt: skip
