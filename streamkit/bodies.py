@@ -23,10 +23,10 @@ from streamkit.errors import BadRequest, StreamError, UsageError
 from streamkit.identifiers import random_id
 from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.messages import Request, Response, Tool
+from streamkit.messages import Media, Request, Response, Tool, ToolResult
 from streamkit.pairing import check_pairing, repair_pairing
 from streamkit.pipeline import Chain
-from streamkit.policy import TOLERANT, AssistantFirst, Policy
+from streamkit.policy import TOLERANT, AssistantFirst, LinkedMedia, Policy
 from streamkit.redact import redacted
 from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
@@ -51,6 +51,7 @@ def encode_request(
     max_tokens: int = DEFAULT_MAX_TOKENS,
     emulate: bool = False,
     assistant_first: AssistantFirst = "bridge",
+    linked_media: LinkedMedia = "refuse",
     report: StreamReport | None = None,
 ) -> bytes:
     """Write a request for ``dialect``, or for a provider that speaks it, which then gets what it wants beside its dialect.
@@ -60,7 +61,8 @@ def encode_request(
     names them within a dialect). So is a reference to what only another provider's store has (``previous_response_id``).
     ``max_tokens`` is written where a dialect demands a bound and the request has none;
     ``emulate`` imitates what the dialect lacks instead of refusing it. Where a dialect refuses a history that begins with the
-    assistant, ``assistant_first`` puts a short turn of the user in front, or refuses it here.
+    assistant, ``assistant_first`` puts a short turn of the user in front, or refuses it here; media at a URL, where a dialect
+    takes none, are refused or dropped as ``linked_media`` says.
     What the dialect can't say is a counted loss. Raises BadRequest and UsageError.
     """
     named, provider = source_named(dialect)
@@ -75,10 +77,30 @@ def encode_request(
         raise BadRequest(
             path, f"this is kept by the provider that made it, and {named.name} can't ask for it; {instead}"
         )
+    if linked_media == "refuse" and (linked := linked_in(request, named)):
+        instead = "send its bytes, or set linked_media: 'drop', in a gateway 'fetch'"
+        raise BadRequest(linked[0].place or "messages", f"{named.name} takes no {linked[0].kind} at a URL; {instead}")
     if request.dialect != named.name:  # within one dialect it is for the provider to judge what its own clients define
         refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in MENDED])
     target = Target(provider=provider, max_tokens=max_tokens, emulate=emulate, assistant_first=assistant_first)
     return orjson.dumps(bodies.encode_request(request, target, report))
+
+
+def linked_in(request: Request, dialect: Dialect) -> list[Media]:
+    """The media at a URL of the web that a dialect would take only in the request itself; none of its own clients'."""
+    if request.dialect == dialect.name:
+        return []
+    found: list[Media] = []
+    for part in (part for turn in request.turns for part in turn.parts):
+        inner, given = (part.parts, True) if isinstance(part, ToolResult) else ([part], False)
+        found += [
+            each for each in inner if isinstance(each, Media) and _is_linked(each) and dialect.wants_bytes(each, given)
+        ]
+    return found
+
+
+def _is_linked(media: Media) -> bool:
+    return media.data is None and (media.url or "").startswith(("http:", "https:"))
 
 
 def decode_response(

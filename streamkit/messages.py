@@ -76,6 +76,9 @@ class Media:
     file_id: str | None = None
     name: str | None = None
     detail: str | None = None  #: how closely an image is to be looked at: low, high, auto, original
+    place: str = field(
+        default="", eq=False, kw_only=True
+    )  #: in the request that it was read from: ``messages[3].content[0]``
     cache: CacheMark | None = None
     extras: Extras | None = None
 

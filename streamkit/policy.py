@@ -20,6 +20,8 @@ AssistantFirst: TypeAlias = Literal["bridge", "refuse"]
 #: Whose way of writing calls into a text: see ``in_text/grammars.py``.
 TextCalls: TypeAlias = Literal["hermes", "qwen", "glm", "kimi", "deepseek", "minimax", "claude", "mistral", "llama"]
 ThinkTags: TypeAlias = Literal["auto", "on", "opened", "off"]
+#: Media at a URL for a dialect that takes none. ``refuse``: the request is an error. ``drop``: they are a counted loss.
+LinkedMedia: TypeAlias = Literal["refuse", "drop"]
 PolicyName: TypeAlias = Literal["strict", "tolerant", "lenient"]
 
 

@@ -12,7 +12,7 @@ from streamkit.cli.options import client, source
 from streamkit.dialects.base import DEFAULT_MAX_TOKENS
 from streamkit.errors import BadRequest
 from streamkit.messages import Request
-from streamkit.policy import AssistantFirst
+from streamkit.policy import AssistantFirst, LinkedMedia
 from streamkit.report import Status, StreamReport
 
 HELP = "translate one request body for a provider of another dialect"
@@ -67,6 +67,12 @@ def add_to(commands: Any, statuses: str) -> None:
         help="a history that begins with the assistant, for a dialect that refuses one: a short turn of the user in front, "
         "or an error (default: bridge)",
     )
+    command.add_argument(
+        "--linked-media",
+        choices=get_args(LinkedMedia),
+        default="refuse",
+        help="an image at a URL, for a dialect that takes none: an error, or a loss (default: refuse)",
+    )
     add_body(command)
     command.set_defaults(run=run)
 
@@ -90,6 +96,7 @@ async def run(options: argparse.Namespace) -> Status:
             max_tokens=options.max_tokens,
             emulate=options.emulate,
             assistant_first=options.assistant_first,
+            linked_media=options.linked_media,
             report=report,
         )
     except BadRequest as error:

@@ -17,7 +17,7 @@ from streamkit.events import Aside, ErrorType, Event, ProviderFailed, ResponseSt
 from streamkit.framing.frame import Frame
 from streamkit.identifiers import random_id
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.messages import Citation, Request, Response
+from streamkit.messages import Citation, Media, Request, Response
 from streamkit.pipeline import Machine
 from streamkit.policy import AssistantFirst, KeepAliveForm, Policy
 from streamkit.report import StreamReport
@@ -79,8 +79,11 @@ class Provider:
     reasoning_history_needed: bool = False
     #: openai-chat: the vendor of the signatures that it takes back in ``extra_content``.
     signatures: str = ""
-    #: openai-chat: whether a part may say ``prompt_cache_breakpoint``.
-    takes_cache_marks: bool = False
+    #: openai-chat: how a part says that the prompt up to it is to be kept: OpenAI's ``prompt_cache_breakpoint``, Anthropic's
+    #: ``cache_control``; empty: not at all.
+    cache_marks: Literal["", "openai", "anthropic"] = ""
+    #: openai-chat: whether content is text alone, as one string: it refuses a list of parts.
+    text_only: bool = False
     #: Whether its models' thinking stands in the text between tags (``<think>…</think>``): see ``Policy.think_tags``.
     thinks_in_text: bool = False
     #: anthropic: the version of the API, the newest by default; older ones take a temperature (dialects.md §3.0).
@@ -259,6 +262,8 @@ class Dialect:
     errors: Errors | None = None
     #: None for a dialect that cites no pages of the web.
     citations: CitationForm | None = None
+    #: Whether media, in what the user says (False) or a tool gave (True), must stand in a request itself: a URL is not taken.
+    wants_bytes: Callable[[Media, bool], bool] = lambda _media, _given: False
     #: What it takes of a tool's definition. See ``tool_definitions.py``.
     tools: ToolRules = PORTABLE_TOOLS
     #: Providers and clients that are known by name, and may be named where the dialect may.

@@ -21,6 +21,7 @@ from streamkit.errors import BadRequest, StreamError
 from streamkit.events import ProviderFailed
 from streamkit.messages import Request
 from streamkit.report import StreamReport
+from streamkit.web.fetching import with_fetched_media
 from streamkit.web.upstream import Operation, Upstream, count_request, error_of, redactor, response_headers, send
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream.hiding import Cut
@@ -60,12 +61,15 @@ async def open_answer(
     started = asyncio.get_running_loop().time()
     model = request.model or ""
     try:
+        if upstream.linked_media == "fetch":
+            request = await with_fetched_media(request, upstream.wire)
         body = encode_request(
             request,
             upstream.dialect,
             max_tokens=upstream.max_tokens,
             emulate=upstream.emulate,
             assistant_first=upstream.assistant_first,
+            linked_media="drop" if upstream.linked_media == "drop" else "refuse",
             report=asked,
         )
         response = await send(

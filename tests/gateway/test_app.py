@@ -673,3 +673,24 @@ async def test_a_fault_of_the_gateways_own_is_told_in_the_dialect_and_only_the_l
     assert "something within" in caplog.text
     [line] = lines(caplog)
     assert (line["status"], line["ending"]) == (500, "error")
+
+
+IMAGE = {"type": "image_url", "image_url": {"url": "https://127.0.0.1/a.png"}}
+
+
+@pytest.mark.parametrize(
+    ("linked_media", "words"),
+    [("refuse", "ollama takes no image at a URL"), ("fetch", "it has no public address"), ("drop", None)],
+)
+async def test_an_image_at_a_url_is_refused_fetched_or_dropped(linked_media, words):
+    async with (
+        EvilUpstream(as_asked("ollama")) as evil,
+        gateway(config_of([upstream_at(evil, "ollama", linked_media=linked_media)])) as running,
+    ):
+        content = [{"type": "text", "text": "What is it?"}, IMAGE]
+        answer = await asked(running, "openai-chat", {"messages": [{"role": "user", "content": content}]})
+        assert (answer.status, len(evil.requests)) == ((200, 1) if words is None else (400, 0))
+        if words is not None:
+            failed = told(answer, "openai-chat")
+            assert failed.message.startswith("messages[0].content[1]: ")
+            assert words in failed.message

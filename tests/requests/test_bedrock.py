@@ -94,6 +94,7 @@ def read(*messages: dict[str, Any], **members: Any) -> Request:
 
 def write(request: Request, to: str = "bedrock", **options: Any) -> tuple[dict[str, Any], StreamReport]:
     report = StreamReport()
+    options = {"linked_media": "drop", **options}
     return json.loads(encode_request(request, to, report=report, **options)), report
 
 

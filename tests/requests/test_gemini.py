@@ -56,6 +56,7 @@ def read(contents: list[dict[str, Any]] | None = None, **members: Any) -> Reques
 
 def write(request: Request, to: str = "gemini", **options: Any) -> tuple[dict[str, Any], StreamReport]:
     report = StreamReport()
+    options = {"linked_media": "drop", **options}
     return orjson.loads(encode_request(request, to, report=report, **options)), report
 
 

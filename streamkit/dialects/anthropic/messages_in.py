@@ -116,7 +116,7 @@ class BlockReader(BlockParts):
 
     def _media(self, block: Fields, kind: str) -> Media:
         source = block.needed_fields("source")
-        media = Media("image" if kind == "image" else "file")
+        media = Media("image" if kind == "image" else "file", place=block.place)
         match source.needed("type"):
             case "base64":
                 media.media_type, media.data = source.needed("media_type"), source.needed("data")

@@ -298,3 +298,8 @@ def _is_json(text: str) -> bool:
     except orjson.JSONDecodeError:
         return False
     return True
+
+
+def wants_bytes(media: Media, _given: bool) -> bool:
+    """Media are taken from S3 or in the request itself."""
+    return not (media.url or "").startswith("s3://")

@@ -63,7 +63,11 @@ class MessageReader:
     def _image(self, part: Fields) -> Media:
         image = part.needed_fields("image_url")
         url = image.needed("url")
-        media = Media("image", *media_of(url, image.at("url"))) if is_data_uri(url) else Media("image", url=url)
+        media = (
+            Media("image", *media_of(url, image.at("url")))
+            if is_data_uri(url)
+            else Media("image", url=url, place=image.place)
+        )
         media.detail = image.string("detail")
         media.extras = part.rest() or None
         return media

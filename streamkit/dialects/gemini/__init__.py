@@ -9,6 +9,7 @@ from streamkit.dialects.gemini.encode import GeminiEncoder
 from streamkit.dialects.gemini.errors import ERRORS
 from streamkit.dialects.gemini.framing import EVENT_END, GeminiParser, continued
 from streamkit.dialects.gemini.lint import GeminiLinter
+from streamkit.dialects.gemini.messages_out import wants_bytes
 from streamkit.dialects.gemini.request_in import decode_request
 from streamkit.dialects.gemini.request_out import encode_request
 from streamkit.dialects.gemini.response import decode_response, encode_response
@@ -34,6 +35,7 @@ DIALECT = Dialect(
         encode_response=encode_response,
     ),
     errors=ERRORS,
+    wants_bytes=wants_bytes,
     tools=TOOLS,
     citations=CITATIONS,
     continued=continued,

@@ -224,7 +224,7 @@ def media_of(part: Fields) -> Media:
 
 def _media(data: Fields) -> Media:
     kind = data.string("mimeType")
-    media = Media("file", kind, name=data.string("displayName"))
+    media = Media("file", kind, name=data.string("displayName"), place=data.place)
     match (kind or "").partition("/")[0].lower():
         case "image" | "audio" | "video" as known:
             media.kind = known

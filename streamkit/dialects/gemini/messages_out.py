@@ -303,3 +303,8 @@ class MessageWriter(RequestWriter):
 
 def _is_result(part: PartBody) -> bool:
     return "functionResponse" in part
+
+
+def wants_bytes(_media: Media, given: bool) -> bool:
+    """What a tool gave must be in the request itself."""
+    return given

@@ -153,7 +153,9 @@ class MistralMessageReader(MessageReader):
 def _at(kind: Any, fields: Fields, name: str) -> Media:
     """Media at a URL, which may be their content itself."""
     url = fields.needed(name)
-    return Media(kind, *media_of(url, fields.at(name))) if is_data_uri(url) else Media(kind, url=url)
+    return (
+        Media(kind, *media_of(url, fields.at(name))) if is_data_uri(url) else Media(kind, url=url, place=fields.place)
+    )
 
 
 def _aside(where: str, kind: str, part: Fields) -> Aside:

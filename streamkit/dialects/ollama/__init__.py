@@ -7,6 +7,7 @@ from streamkit.dialects.ollama.decode import OllamaDecoder, recognises
 from streamkit.dialects.ollama.encode import OllamaEncoder
 from streamkit.dialects.ollama.errors import ERRORS
 from streamkit.dialects.ollama.lint import OllamaLinter
+from streamkit.dialects.ollama.media import wants_bytes
 from streamkit.dialects.ollama.request_in import decode_request
 from streamkit.dialects.ollama.request_out import encode_request
 from streamkit.dialects.ollama.response import decode_response, encode_response
@@ -35,6 +36,7 @@ DIALECT = Dialect(
         encode_response=encode_response,
     ),
     errors=ERRORS,
+    wants_bytes=wants_bytes,
     tools=TOOLS,
     clients=(
         Profile(name="zed", title="Zed, the editor: one key in a call"),

@@ -17,6 +17,7 @@ from itertools import takewhile
 from typing import Any, Final
 
 from streamkit.dialects.base import Target
+from streamkit.dialects.ollama.media import IMAGES
 from streamkit.dialects.ollama.wire import VENDOR
 from streamkit.dialects.writing import ERROR, RequestWriter, merged
 from streamkit.events import Aside
@@ -35,8 +36,6 @@ from streamkit.messages import (
 from streamkit.report import StreamReport
 
 BLANK_LINE: Final = "\n\n"
-#: What the slot for images takes: sounds too, for models that hear (dialects.md §7.4).
-IMAGES: Final = frozenset({"image", "audio"})
 
 
 class MessageWriter(RequestWriter):

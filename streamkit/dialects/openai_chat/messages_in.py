@@ -104,7 +104,9 @@ class MessageReader:
 
     def _image(self, part: Fields) -> Media:
         image = part.needed_fields("image_url")
-        media = Media("image", url=image.needed("url"), detail=image.string("detail"), cache=self._cache(part))
+        media = Media(
+            "image", url=image.needed("url"), detail=image.string("detail"), cache=self._cache(part), place=part.place
+        )
         if media.url is not None and is_data_uri(media.url):
             media.media_type, media.data = media_of(media.url, image.at("url"))
             media.url = None

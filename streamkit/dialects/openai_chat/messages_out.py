@@ -19,7 +19,14 @@ from typing import Any, ClassVar, Final, TypeAlias
 from attrs import evolve
 
 from streamkit.dialects.openai_chat.parts import encrypted, reasoning_detail, tool_call
-from streamkit.dialects.openai_chat.wire import AUDIO_FORMATS, CACHE_TTLS, FORMATS, VENDOR, extra_content
+from streamkit.dialects.openai_chat.wire import (
+    AUDIO_FORMATS,
+    CACHE_CONTROLS,
+    CACHE_TTLS,
+    FORMATS,
+    VENDOR,
+    extra_content,
+)
 from streamkit.dialects.writing import RequestWriter, as_error, data_uri, given, merged
 from streamkit.events import Aside, Opaque
 from streamkit.messages import (
@@ -38,6 +45,10 @@ from streamkit.messages import (
 #: A part of reasoning, or one of OpenRouter's details that says something else.
 Thought: TypeAlias = Reasoning | RedactedReasoning | Aside
 DETAILS: Final = "reasoning_details"
+#: What stands between texts that become one, unless they are pieces of what a model wrote.
+BLANK_LINE: Final = "\n\n"
+#: Dialects whose marks on a prompt are for Anthropic's two spans.
+ANTHROPIC_SPANS: Final = frozenset({"anthropic", "bedrock"})
 
 
 class MessageWriter(RequestWriter):
@@ -84,14 +95,31 @@ class MessageWriter(RequestWriter):
 
     # -- content ---------------------------------------------------------------------------------------------------
 
-    def content(self, parts: Sequence[Part]) -> str | list[dict[str, Any]]:
-        """A string for one plain text, else a list of parts."""
+    def content(self, parts: Sequence[Part], joint: str = BLANK_LINE) -> str | list[dict[str, Any]]:
+        """A string for one plain text, else a list of parts; for a provider that takes none, texts with ``joint`` between."""
         written = [content for part in parts if (content := self.part(part)) is not None]
         if not written:
             return ""
+        if self.target.provider is not None and self.target.provider.text_only:
+            return self._one_text(written, joint)
         if len(written) == 1 and written[0].keys() == {"type", "text"}:
             return str(written[0]["text"])
         return written
+
+    def _one_text(self, parts: Sequence[dict[str, Any]], joint: str) -> str:
+        """The texts of parts as one; what is no text is a loss."""
+        texts: list[str] = []
+        for part in parts:
+            kind = part["type"]
+            if kind in {"text", "refusal"}:
+                texts.append(part[kind])
+            else:
+                self.lose("media", f"{kind}, which this provider does not take")
+            for name in part.keys() - {"type", kind}:
+                self.lose("metadata", name)
+        if len(texts) > 1:
+            self.report.lose("block_boundary", len(texts) - 1)
+        return joint.join(texts)
 
     def part(self, part: Part) -> dict[str, Any] | None:
         """One part as content; None for what can't be."""
@@ -136,12 +164,16 @@ class MessageWriter(RequestWriter):
         return None
 
     def cache_mark(self, cache: CacheMark) -> dict[str, Any]:
-        """The mark of a part: OpenAI's two spans are not those of other vendors, and other providers refuse the member."""
+        """The mark of a part, in the provider's words. The spans of OpenAI are not those of Anthropic."""
         provider = self.target.provider
-        takes = provider is None or provider.takes_cache_marks
-        if not (self.own and takes):
+        words = "openai" if provider is None else provider.cache_marks
+        if words == "anthropic":
+            if self.request.dialect not in ANTHROPIC_SPANS:
+                self.lose("cache_mark", cache)
+            return {"cache_control": dict(CACHE_CONTROLS[cache])}
+        if not (self.own and words):
             self.lose("cache_mark", cache)
-        return {"prompt_cache_breakpoint": {"mode": "explicit", "ttl": CACHE_TTLS[cache]}} if takes else {}
+        return {"prompt_cache_breakpoint": {"mode": "explicit", "ttl": CACHE_TTLS[cache]}} if words else {}
 
     # -- what the assistant said -----------------------------------------------------------------------------------
 
@@ -172,7 +204,7 @@ class MessageWriter(RequestWriter):
                 case _:
                     raise TypeError(f"an assistant's turn has no {type(part).__name__}")
         empty = None if calls or beside else ""
-        message = {"role": "assistant", "content": self.content(said) if said else empty, **beside}
+        message = {"role": "assistant", "content": self.content(said, "") if said else empty, **beside}
         reasoning = self.reasoning(turn, thought, calls)
         if late and reasoning:
             self.lose("block_order")
@@ -305,11 +337,20 @@ class MessageWriter(RequestWriter):
             self.lose("result_error", result.call_id)
             parts = as_error(parts)
         if result.cache is not None:
-            self.lose("cache_mark", result.cache)
+            parts = self._marked(parts, result.cache)
         message = {"role": "tool", "tool_call_id": self.call_id(result.call_id), "content": self.content(parts)}
         if result.name is not None and self.own and result.place:  # as it came; of other results the call says it
             message["name"] = result.name
         return merged(message, self.extras(result.extras))
+
+    def _marked(self, parts: list[Part], cache: CacheMark) -> list[Part]:
+        """What a tool said, with the result's mark on the text at its end for a provider who takes one there."""
+        provider = self.target.provider
+        last = parts[-1] if parts else None
+        if provider is None or provider.cache_marks != "anthropic" or not isinstance(last, Text):
+            self.lose("cache_mark", cache)
+            return parts
+        return [*parts[:-1], evolve(last, cache=cache)]
 
 
 def _is_opaque(part: Thought) -> bool:

@@ -2,7 +2,8 @@
 
 Their habits are read from every stream, named or not: this list only says whose they are. What a provider wants in a request
 is written only where it is named: which field bounds the answer, whether and where reasoning comes back (§7.4; DeepSeek and
-Moonshot refuse a message that calls tools without it, and take an empty one).
+Moonshot refuse a message that calls tools without it, and take an empty one), how it is told what to keep of the prompt, and
+whether it takes content as a list of parts (DeepSeek does not: cline#230, qwen-code#2318).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ PROVIDERS = (
         habits={"stop_with_calls": "`stop` for a call that `tool_choice` forced by name"},
         adds={"obfuscation": "random padding of delta chunks"},
         max_tokens_field="max_completion_tokens",
-        takes_cache_marks=True,
+        cache_marks="openai",
     ),
     Provider(
         name="azure",
@@ -34,7 +35,7 @@ PROVIDERS = (
             "choices[].content_filter_offsets": "what an asynchronous filter has looked at",
         },
         max_tokens_field="max_completion_tokens",
-        takes_cache_marks=True,
+        cache_marks="openai",
     ),
     Provider(
         name="openrouter",
@@ -48,6 +49,7 @@ PROVIDERS = (
         },
         thinking_field="reasoning",
         reasoning_history="reasoning_details",
+        cache_marks="anthropic",
     ),
     Provider(
         name="deepseek",
@@ -59,6 +61,7 @@ PROVIDERS = (
         },
         reasoning_history="reasoning_content",
         reasoning_history_needed=True,
+        text_only=True,
     ),
     Provider(
         name="vllm",

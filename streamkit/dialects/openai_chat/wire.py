@@ -179,6 +179,11 @@ OPTIONS: Mapping[str, str] = {
 #: ``ttl`` of a ``prompt_cache_breakpoint``; without one it is that of the request, whose only value is the shorter.
 CACHE_SPANS: Mapping[str | None, CacheMark] = {None: "short", "30m": "short", "12h": "long"}
 CACHE_TTLS: Mapping[CacheMark, str] = {"short": "30m", "long": "12h"}
+#: Anthropic's marks, which OpenRouter takes in Chat.
+CACHE_CONTROLS: Mapping[CacheMark, Mapping[str, str]] = {
+    "short": {"type": "ephemeral"},
+    "long": {"type": "ephemeral", "ttl": "1h"},
+}
 #: ``format`` of ``input_audio``.
 AUDIO_TYPES: Mapping[str, str] = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 AUDIO_FORMATS: Mapping[str, str] = {

@@ -53,7 +53,13 @@ class ContentReader:
 
 
 def _image(part: Fields) -> Media:
-    media = Media("image", url=part.string("image_url"), file_id=part.string("file_id"), detail=part.string("detail"))
+    media = Media(
+        "image",
+        url=part.string("image_url"),
+        file_id=part.string("file_id"),
+        detail=part.string("detail"),
+        place=part.place,
+    )
     if media.url is None and media.file_id is None:
         raise part.wrong("an image needs image_url or file_id")
     if media.url is not None and is_data_uri(media.url):
@@ -64,7 +70,7 @@ def _image(part: Fields) -> Media:
 
 def _file(part: Fields) -> Media:
     data = part.string("file_data")
-    media = Media("file", data=data, url=part.string("file_url"), file_id=part.string("file_id"))
+    media = Media("file", data=data, url=part.string("file_url"), file_id=part.string("file_id"), place=part.place)
     if data is None and media.url is None and media.file_id is None:
         raise part.wrong("a file needs file_data, file_url or file_id")
     if data is not None and is_data_uri(data):

@@ -65,6 +65,8 @@ _ENDPOINTS: Final[Mapping[str, str]] = {
     "cohere": "/v2/chat",
     "mistral": "/chat/completions",
 }
+#: As ``LinkedMedia``, or ``fetch``: they are fetched, and put into the request.
+FetchedMedia: TypeAlias = Literal["refuse", "fetch", "drop"]
 _NAME: Final = re.compile(r"[\w.:-]+", re.ASCII)
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 §5.6.2
 _OPENAI: Final = frozenset({"openai-chat", "openai-responses"})
@@ -118,6 +120,9 @@ class Upstream:
     #: What becomes of a history that begins with the assistant, for a dialect that refuses one: a short turn of the user in
     #: front of it (``bridge``), or an error (``refuse``).
     assistant_first: AssistantFirst = "bridge"
+    #: What becomes of an image at a URL, for a dialect that takes none: an error (``refuse``), the image itself, which is
+    #: fetched over https from public addresses alone (``fetch``), or a counted loss (``drop``).
+    linked_media: FetchedMedia = "refuse"
     #: Thinking that stands in the text between tags (`<think>…</think>`), as reasoning. `auto`: as the policy says, which is
     #: so for providers that are known to send it, where the client speaks another dialect. `on`: in any case. `opened`: in any
     #: case, and the text begins with thinking though no tag opens it, since the server's template opened it in the prompt.

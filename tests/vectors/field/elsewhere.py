@@ -228,6 +228,30 @@ CASES = (
         covered_by="tests/requests/test_openai_responses.py::test_a_reference_to_a_store_is_refused_elsewhere_with_what_to_send_instead",
     ),
     Elsewhere(
+        number=213, refs="cline#230, #247; QwenLM/qwen-code#2318; BerriAI/litellm#6642; tailcallhq/forgecode#2008; openclaude#774",
+        cause="content as a list of parts for a provider that takes strings alone (DeepSeek: 422, `invalid type: sequence`)",
+        does="The provider's profile says so, and its texts are one string; what is no text is a counted loss.",
+        covered_by="tests/requests/test_providers.py::test_deepseek_gets_strings",
+    ),
+    Elsewhere(
+        number=214, refs="OpenRouterTeam/ai-sdk-provider#35; OpenRouter's prompt caching",
+        cause="marks on what is to be kept of a prompt are lost on the way to OpenRouter, and every request pays the whole prompt",
+        does="OpenRouter gets `cache_control` on parts, and on the text at the end of a tool's result.",
+        covered_by="tests/requests/test_providers.py::test_openrouter_gets_anthropics_marks_in_results_too",
+    ),
+    Elsewhere(
+        number=215, refs="Claude Code, the AI SDK and openai-agents with images at URLs towards Ollama and Bedrock",
+        cause="an image at a URL is left out for a dialect without URLs, and the model describes what it has not seen",
+        does="Refused with its place and the setting `linked_media`, fetched (https, public addresses, bounded), or dropped and counted.",
+        covered_by="tests/requests/test_providers.py::test_an_image_at_a_url_is_refused_where_no_url_is_taken_unless_it_may_be_dropped",
+    ),
+    Elsewhere(
+        number=216, refs="OWASP SSRF; redirects and names that lead into a private network",
+        cause="a gateway that fetches what a client names asks for addresses inside its own network",
+        does="The address is looked at where the socket is made, each redirect anew; size, type, number and time are bounded.",
+        covered_by="tests/web/test_fetching.py::test_what_may_not_be_fetched_is_refused_with_its_place",
+    ),
+    Elsewhere(
         number=237, refs="BerriAI/litellm#8450; nguyenphutrong/quotio#460; headroomlabs-ai/headroom#2026; TheR1D/shell_gpt#741; @ai-sdk/mistral",
         cause="a usage chunk without choices for a client of Chat that never asked for one and reads `choices[0]`",
         does="The chunk is for clients that asked for it; Mistral's packages, which can't ask, get the usage beside the stop reason.",

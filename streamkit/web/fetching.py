@@ -1,0 +1,245 @@
+"""Images that a client names by their URL, for an upstream whose dialect takes them in the request alone.
+
+Whoever may write a URL into a request can make this process ask for it, so what is asked for is narrow: ``https`` only, at
+addresses of the public internet only, looked at where the connection is made: names are resolved by a resolver that gives no
+other address, and the address that a socket is made for is looked at again. Redirects are followed one by one, each under the
+same rules. No proxy, no cookie, no key and no header of the client goes along.
+
+What comes back is bounded: its size, its type, the number of files of a request, and the time for all of them. A file that
+can't be fetched fails the request with the place of its URL; nothing is left out silently.
+
+Nothing is kept: the same URL in the next request is fetched again.
+
+Source: OWASP, "Server Side Request Forgery Prevention"; RFC 6890 (special-purpose addresses).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ipaddress
+import socket
+from collections.abc import Callable, Mapping
+from ssl import SSLContext
+from typing import Final, Literal, TypeAlias
+
+from aiohttp import (
+    AddrInfoType,
+    ClientError,
+    ClientResponse,
+    ClientSession,
+    ClientTimeout,
+    DummyCookieJar,
+    TCPConnector,
+)
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.resolver import DefaultResolver
+from attrs import evolve, field, frozen
+from yarl import URL
+
+from streamkit.bodies import linked_in
+from streamkit.dialects.base import Dialect
+from streamkit.errors import BadRequest
+from streamkit.messages import Media, Part, Request, ToolResult, Turn
+
+IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+#: What may come of each kind of media.
+TYPES: Final[Mapping[str, frozenset[str]]] = {
+    "image": frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"}),
+    "audio": frozenset({"audio/mpeg", "audio/mp3", "audio/wav", "audio/x-wav", "audio/ogg", "audio/flac"}),
+    "video": frozenset({"video/mp4", "video/webm", "video/quicktime", "video/mpeg"}),
+    "file": frozenset({"application/pdf", "text/plain", "text/csv", "text/html", "text/markdown"}),
+}
+REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+#: Ranges of IPv6 that lead to an IPv4 address inside them: NAT64, and IPv4-compatible addresses.
+_TRANSLATED: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
+
+
+def is_public(address: IPAddress) -> bool:
+    """Whether an address is of the public internet, and so is any IPv4 address that it leads to."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if inner is None and any(address in network for network in _TRANSLATED):
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if address.teredo is not None or (inner is not None and not is_public(inner)):
+            return False
+        if address.ipv4_mapped is not None:
+            return True
+    return address.is_global and not address.is_multicast
+
+
+@frozen(kw_only=True)
+class FetchLimits:
+    """What is fetched for one request, at most."""
+
+    #: A photograph takes 5 MiB; providers refuse images beyond 5 to 20.
+    file_bytes: int = 10 * 1024 * 1024
+    #: Bedrock and Anthropic take 20 images at their full size.
+    files: int = 20
+    #: For all of them, which the client waits for.
+    total_s: float = 20.0
+    redirects: int = 3
+
+
+DEFAULT_FETCH_LIMITS: Final = FetchLimits()
+
+
+class NoPublicAddress(OSError):
+    """A name leads to no address of the public internet."""
+
+
+class PublicResolver(AbstractResolver):
+    """Resolves names to public addresses alone: a connection goes to what it gives, and to nothing else."""
+
+    def __init__(self, resolver: AbstractResolver, allows: Callable[[IPAddress], bool]) -> None:
+        self._resolver = resolver
+        self._allows = allows
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await self._resolver.resolve(host, port, family)
+        public = [each for each in found if self._allows(ipaddress.ip_address(each["host"].partition("%")[0]))]
+        if not public:
+            raise NoPublicAddress(None, f"{host} has no address of the public internet")
+        return public
+
+    async def close(self) -> None:
+        await self._resolver.close()
+
+
+class _Unfetched(Exception):
+    """Why a file can't be fetched, in words for the client."""
+
+
+@frozen(kw_only=True)
+class Fetcher:
+    """Fetches files at URLs. The fields beside ``limits`` are for tests, which have no public address."""
+
+    limits: FetchLimits = DEFAULT_FETCH_LIMITS
+    allows: Callable[[IPAddress], bool] = is_public
+    resolver: Callable[[], AbstractResolver] = DefaultResolver
+    ssl: SSLContext | Literal[True] = field(default=True)
+
+    async def fetch(self, media: list[Media]) -> dict[str, Media]:
+        """Each URL's media with its bytes. Raises BadRequest, with the place, for one that can't be had."""
+        wanted = {each.url: each for each in media if each.url is not None}
+        if len(wanted) > self.limits.files:
+            raise BadRequest(
+                media[0].place, f"{len(wanted)} files at URLs are to be fetched, of {self.limits.files} at most"
+            )
+        resolver = PublicResolver(self.resolver(), self.allows)
+        connector = TCPConnector(
+            resolver=resolver, use_dns_cache=False, force_close=True, limit=4, ssl=self.ssl, socket_factory=self._socket
+        )
+        session = ClientSession(
+            connector=connector,
+            cookie_jar=DummyCookieJar(),
+            timeout=ClientTimeout(total=self.limits.total_s),
+            trust_env=False,
+            auto_decompress=False,
+            headers={"Accept-Encoding": "identity", "User-Agent": "streamkit"},
+        )
+        try:
+            async with session, asyncio.timeout(self.limits.total_s), asyncio.TaskGroup() as group:
+                tasks = {url: group.create_task(self._fetch(session, each, url)) for url, each in wanted.items()}
+        except* (BadRequest, TimeoutError) as several:
+            first: BaseException = several
+            while isinstance(first, BaseExceptionGroup):
+                first = first.exceptions[0]
+            if isinstance(first, BadRequest):
+                raise first from None
+            raise BadRequest(
+                media[0].place, f"the files at URLs took longer than {self.limits.total_s:g} seconds"
+            ) from None
+        finally:
+            await resolver.close()
+        return {url: task.result() for url, task in tasks.items()}
+
+    async def _fetch(self, session: ClientSession, media: Media, url: str) -> Media:
+        try:
+            return await self._followed(session, media, URL(url))
+        except (_Unfetched, ValueError) as error:
+            reason = str(error) if isinstance(error, _Unfetched) else "its URL can't be read"
+        except TimeoutError:
+            reason = "its server did not answer in time"
+        except (ClientError, OSError) as error:
+            hidden = isinstance(getattr(error, "os_error", None), NoPublicAddress)
+            reason = "it has no public address" if hidden else "its server could not be reached"
+        raise BadRequest(media.place, f"the {media.kind} can't be fetched: {reason}")
+
+    async def _followed(self, session: ClientSession, media: Media, url: URL) -> Media:
+        for _ in range(self.limits.redirects + 1):
+            self._check(url)
+            async with session.get(url, allow_redirects=False) as response:
+                if response.status not in REDIRECTS:
+                    return await self._read(media, response)
+                url = url.join(URL(response.headers.get("Location", "")))
+        raise _Unfetched(f"more than {self.limits.redirects} redirects")
+
+    def _check(self, url: URL) -> None:
+        if url.scheme != "https" or not url.host:
+            raise _Unfetched("only https is fetched")
+        if url.user is not None or url.password is not None:
+            raise _Unfetched("its URL has a user or a password")
+        try:
+            literal = ipaddress.ip_address(url.host)
+        except ValueError:
+            return  # a name, which the resolver looks at
+        if not self.allows(literal):
+            raise _Unfetched("it has no public address")
+
+    def _socket(self, address: AddrInfoType) -> socket.socket:
+        """A socket for the very address that is going to be connected to, which is looked at once more."""
+        family, kind, protocol, _, peer = address
+        if not self.allows(ipaddress.ip_address(str(peer[0]).partition("%")[0])):
+            raise NoPublicAddress(None, "the connection would go to no address of the public internet")
+        return socket.socket(family, kind, protocol)
+
+    async def _read(self, media: Media, response: ClientResponse) -> Media:
+        if response.status != 200:
+            raise _Unfetched(f"its server answers with status {response.status}")
+        kind = response.content_type.lower()
+        if kind not in TYPES[media.kind]:
+            raise _Unfetched(f"its type is none of {', '.join(sorted(TYPES[media.kind]))}")
+        if response.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise _Unfetched("it is compressed")
+        if (response.content_length or 0) > self.limits.file_bytes:
+            raise _Unfetched(f"it has more than {self.limits.file_bytes} bytes")
+        pieces, size = [], 0
+        async for piece in response.content.iter_any():
+            size += len(piece)
+            if size > self.limits.file_bytes:
+                raise _Unfetched(f"it has more than {self.limits.file_bytes} bytes")
+            pieces.append(piece)
+        return evolve(media, data=base64.b64encode(b"".join(pieces)).decode(), media_type=kind, url=None)
+
+
+DEFAULT_FETCHER: Final = Fetcher()
+
+
+async def with_fetched_media(request: Request, dialect: Dialect, fetcher: Fetcher = DEFAULT_FETCHER) -> Request:
+    """The request with the bytes of all media that ``dialect`` does not take by URL. Raises BadRequest."""
+    linked = linked_in(request, dialect)
+    if not linked:
+        return request
+    fetched = await fetcher.fetch(linked)
+    found = {id(media): fetched[media.url] for media in linked if media.url is not None}
+    return evolve(request, turns=[_with_media(turn, found) for turn in request.turns])
+
+
+def _with_media(turn: Turn, found: Mapping[int, Media]) -> Turn:
+    parts: list[Part] = []
+    for part in turn.parts:
+        if isinstance(part, ToolResult):
+            inner = [_own(each, found) if isinstance(each, Media) else each for each in part.parts]
+            parts.append(evolve(part, parts=inner))
+        else:
+            parts.append(_own(part, found) if isinstance(part, Media) else part)
+    return evolve(turn, parts=parts)
+
+
+def _own(media: Media, found: Mapping[int, Media]) -> Media:
+    """The media with what was fetched for its URL; what else it says stays its own."""
+    fetched = found.get(id(media))
+    return media if fetched is None else evolve(media, data=fetched.data, media_type=fetched.media_type, url=None)

@@ -1,0 +1,255 @@
+"""Images at URLs: fetched over https from public addresses alone, whatever a name, a redirect or a server says."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+import shutil
+import socket
+import ssl
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from aiohttp import web
+from aiohttp.abc import AbstractResolver, ResolveResult
+from attrs import evolve
+
+from streamkit.bodies import decode_request, encode_request
+from streamkit.dialects import DIALECTS
+from streamkit.errors import BadRequest
+from streamkit.web.fetching import Fetcher, FetchLimits, is_public, with_fetched_media
+
+PNG = base64.b64decode("iVBORw0KGgo=")
+LOOPBACK = ipaddress.ip_address("127.0.0.1")
+
+
+class Names(AbstractResolver):
+    """Names of these tests, and what they resolve to."""
+
+    def __init__(self, port: int) -> None:
+        self.addresses = {
+            "pictures.test": "127.0.0.1",
+            "private.test": "10.0.0.1",
+            "link-local.test": "169.254.169.254",
+            "six.test": "::1",
+            "mapped.test": "::ffff:127.0.0.2",
+        }
+        self.port = port
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        if host not in self.addresses:
+            raise OSError(None, "no such name")
+        found = self.addresses[host]
+        kind = socket.AF_INET6 if ":" in found else socket.AF_INET
+        return [ResolveResult(hostname=host, host=found, port=self.port, family=kind, proto=0, flags=0)]
+
+    async def close(self) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("openssl, which makes the certificate of the server, is not here")
+    folder = tmp_path_factory.mktemp("certificate")
+    key, cert = folder / "key.pem", folder / "cert.pem"
+    names = "subjectAltName=DNS:pictures.test,DNS:private.test,DNS:link-local.test,DNS:six.test,DNS:mapped.test"
+    command = [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=pictures.test"]
+    subprocess.run([*command, "-addext", names, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    return key, cert
+
+
+class Pictures:
+    """A server of pictures, and of what else may come under the name of one."""
+
+    def __init__(self) -> None:
+        self.asked: list[web.Request] = []
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(request)
+        match request.path:
+            case "/big":
+                return web.Response(body=bytes(2000), content_type="image/png")
+            case "/endless":
+                response = web.StreamResponse(headers={"Content-Type": "image/png"})
+                await response.prepare(request)
+                for _ in range(100):
+                    await response.write(bytes(100))
+                return response
+            case "/page":
+                return web.Response(text="<html>", content_type="text/html")
+            case "/zipped":
+                return web.Response(body=PNG, headers={"Content-Type": "image/png", "Content-Encoding": "gzip"})
+            case "/gone":
+                return web.Response(status=404)
+            case "/moved":
+                return web.Response(status=302, headers={"Location": "/picture"})
+            case "/around":
+                return web.Response(status=302, headers={"Location": "/around"})
+            case path if path.startswith("/to/"):
+                return web.Response(status=302, headers={"Location": request.query["url"]})
+            case _:
+                return web.Response(body=PNG, content_type="image/png")
+
+
+@asynccontextmanager
+async def pictures(certificate: tuple[Path, Path]) -> AsyncIterator[tuple[Pictures, Fetcher]]:
+    key, cert = certificate
+    there = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    there.load_cert_chain(cert, key)
+    server = Pictures()
+    app = web.Application()
+    app.router.add_get("/{path:.*}", server.answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=there)
+    await site.start()
+    try:
+        port = runner.addresses[0][1]
+        yield (
+            server,
+            Fetcher(
+                limits=FetchLimits(file_bytes=1000, files=3, total_s=5.0),
+                allows=lambda address: address == LOOPBACK or is_public(address),
+                resolver=lambda: Names(port),
+                ssl=ssl.create_default_context(cafile=str(cert)),
+            ),
+        )
+    finally:
+        await runner.cleanup()
+
+
+def asked(*urls: str) -> Any:
+    content = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    messages = [{"role": "user", "content": [{"type": "text", "text": "What is it?"}, *content]}]
+    return decode_request(orjson.dumps({"model": "m", "messages": messages}), "openai-chat")
+
+
+async def told(fetcher: Fetcher, *urls: str) -> BadRequest:
+    with pytest.raises(BadRequest) as refused:
+        await with_fetched_media(asked(*urls), DIALECTS["ollama"], fetcher)
+    return refused.value
+
+
+async def test_an_image_is_fetched_and_stands_in_the_request(certificate):
+    async with pictures(certificate) as (server, fetcher):
+        request = asked("https://pictures.test/a", "https://pictures.test/a", "https://pictures.test/moved")
+        fetched = await with_fetched_media(request, DIALECTS["ollama"], fetcher)
+        written = orjson.loads(encode_request(fetched, "ollama"))
+        assert written["messages"][0]["images"] == ["iVBORw0KGgo="] * 3
+        assert sorted(each.path for each in server.asked) == ["/a", "/moved", "/picture"]
+        sent = {name.lower() for each in server.asked for name in each.headers}
+        assert sent == {"connection", "host", "accept", "accept-encoding", "user-agent"}
+        assert [part.url for part in request.turns[0].parts[1:]] == [  # nothing that is passed in is changed
+            "https://pictures.test/a",
+            "https://pictures.test/a",
+            "https://pictures.test/moved",
+        ]
+
+
+async def test_what_a_tool_gave_is_fetched_for_gemini_and_what_the_user_sent_stays_a_link(certificate):
+    async with pictures(certificate) as (server, fetcher):
+        image = {"type": "image", "source": {"type": "url", "url": "https://pictures.test/a"}}
+        body = {
+            "model": "m",
+            "max_tokens": 9,
+            "messages": [
+                {"role": "user", "content": [image]},
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": [image]}]},
+            ],
+        }
+        request = decode_request(orjson.dumps(body), "anthropic")
+        written = orjson.loads(encode_request(await with_fetched_media(request, DIALECTS["gemini"], fetcher), "gemini"))
+        assert written["contents"][0]["parts"] == [{"fileData": {"fileUri": "https://pictures.test/a"}}]
+        response = written["contents"][2]["parts"][0]["functionResponse"]
+        assert response["parts"] == [{"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}]
+        assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("http://pictures.test/a", "only https"),
+        ("https://user:word@pictures.test/a", "a user or a password"),
+        ("https://private.test/a", "no public address"),
+        ("https://link-local.test/latest/meta-data", "no public address"),
+        ("https://six.test/a", "no public address"),
+        ("https://mapped.test/a", "no public address"),
+        ("https://10.0.0.1/a", "no public address"),
+        ("https://[::1]/a", "no public address"),
+        ("https://[::ffff:10.0.0.1]/a", "no public address"),
+        ("https://2130706434/a", "can't be read"),
+        ("https://nobody.test/a", "could not be reached"),
+        ("https://pictures.test/big", "more than 1000 bytes"),
+        ("https://pictures.test/endless", "more than 1000 bytes"),
+        ("https://pictures.test/page", "its type is none of"),
+        ("https://pictures.test/zipped", "compressed"),
+        ("https://pictures.test/gone", "status 404"),
+        ("https://pictures.test/around", "more than 3 redirects"),
+        ("https://pictures.test/to/?url=http://pictures.test/a", "only https"),
+        ("https://pictures.test/to/?url=https://private.test/a", "no public address"),
+        ("https://pictures.test/to/?url=https://169.254.169.254/latest", "no public address"),
+        ("https://pictures.test/to/?url=file:///etc/passwd", "only https"),
+    ],
+)
+async def test_what_may_not_be_fetched_is_refused_with_its_place(certificate, url, reason):
+    async with pictures(certificate) as (_, fetcher):
+        refused = await told(fetcher, url)
+        assert refused.path == "messages[0].content[1]"
+        assert reason in refused.reason
+        assert "10.0.0.1" not in refused.reason
+
+
+async def test_the_address_that_is_connected_to_is_looked_at_whatever_the_resolver_said(certificate):
+    async with pictures(certificate) as (_, fetcher):
+        first = iter([True])
+        blind = evolve(fetcher, allows=lambda _address: next(first, False))
+        assert "no public address" in (await told(blind, "https://pictures.test/a")).reason
+
+
+async def test_the_number_of_files_and_the_time_for_them_are_bounded(certificate):
+    async with pictures(certificate) as (server, fetcher):
+        refused = await told(fetcher, *(f"https://pictures.test/{number}" for number in range(4)))
+        assert "4 files at URLs are to be fetched, of 3 at most" in refused.reason
+        assert not server.asked
+        hasty = evolve(fetcher, limits=evolve(fetcher.limits, total_s=0.000001))
+        assert "seconds" in (await told(hasty, "https://pictures.test/a")).reason or "in time" in refused.reason
+
+
+@pytest.mark.parametrize(
+    ("address", "public"),
+    [
+        ("93.184.216.34", True),
+        ("2606:4700::1111", True),
+        ("127.0.0.1", False),
+        ("10.1.2.3", False),
+        ("100.64.0.1", False),
+        ("169.254.169.254", False),
+        ("192.0.2.1", False),
+        ("224.0.0.1", False),
+        ("0.0.0.0", False),
+        ("255.255.255.255", False),
+        ("::1", False),
+        ("::", False),
+        ("fe80::1", False),
+        ("fc00::1", False),
+        ("ff02::1", False),
+        ("::ffff:10.0.0.1", False),
+        ("::ffff:93.184.216.34", True),
+        ("::7f00:1", False),
+        ("64:ff9b::a00:1", False),
+        ("2002:a00:1::1", False),
+        ("2001:0:4136:e378:8000:63bf:3fff:fdd2", False),
+    ],
+)
+def test_which_addresses_are_public(address, public):
+    assert is_public(ipaddress.ip_address(address)) is public
