@@ -123,6 +123,15 @@ class ToolResult:
 
 
 @define
+class WebSearched:
+    """A search of the web that the provider ran: what it looked for, and the pages that it found, by URL and title."""
+
+    query: str
+    pages: list[tuple[str, str]] = field(factory=list)
+    failed: bool = False
+
+
+@define
 class Citation:
     """A page of the web that a text cites. ``start`` and ``end`` are a dialect's own; None: all of the block."""
 

@@ -23,6 +23,7 @@ from streamkit.pipeline import Pipe, Stage, StageFunction, pipe
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
 from streamkit.restore import ToolNames, restore_tools
+from streamkit.searches import carries_searches, carry_searches
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.tool_calls.check import check_json
 from streamkit.tool_calls.schema import Tools, compiled
@@ -111,6 +112,8 @@ def transcode(
     ]
     if ToolNames.of(offered):
         stages.append(restore_tools(offered, limits=limits))
+    if carries_searches(dialect.name, target.name, offered):
+        stages.append(carry_searches(dialect.name, target.name, limits=limits))
     if carries(dialect.name, target.name, offered):
         stages.append(carry_citations(dialect.name, target.name, limits=limits))
     stages.append(encode(to_dialect, profile=profile, limits=limits, make_id=make_id, clock=clock))

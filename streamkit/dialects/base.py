@@ -17,7 +17,7 @@ from streamkit.events import Aside, ErrorType, Event, ProviderFailed, ResponseSt
 from streamkit.framing.frame import Frame
 from streamkit.identifiers import random_id
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.messages import Citation, Media, Request, Response
+from streamkit.messages import Citation, Media, Request, Response, WebSearched
 from streamkit.pipeline import Machine
 from streamkit.policy import AssistantFirst, KeepAliveForm, Policy
 from streamkit.report import StreamReport
@@ -233,6 +233,26 @@ class CitationForm:
     write: Callable[[Sequence[Citation], int], list[Aside]]
 
 
+class SearchReader(Protocol):
+    """Reads the searches of one response from the asides of a dialect."""
+
+    def take(self, aside: Aside, /) -> tuple[list[WebSearched], Aside | None]:
+        """The searches that are over, and what is left of the aside; None where it was about a search."""
+
+    def finish(self) -> None:
+        """Count what has no end."""
+
+
+@frozen(kw_only=True)
+class SearchForm:
+    """How a dialect tells of searches of the web that its provider ran. See ``streamkit/searches.py``."""
+
+    vendor: str
+    reader: Callable[[Limits, StreamReport], SearchReader]
+    #: Asides that tell one, by its number among all, of that choice. None: it has no place of its own.
+    write: Callable[[WebSearched, int, int], list[Aside]] | None = None
+
+
 @frozen(kw_only=True)
 class Dialect:
     """One wire vocabulary: all that the recipes, the command line and the property tests need to know of it."""
@@ -264,6 +284,8 @@ class Dialect:
     citations: CitationForm | None = None
     #: Whether media, in what the user says (False) or a tool gave (True), must stand in a request itself: a URL is not taken.
     wants_bytes: Callable[[Media, bool], bool] = lambda _media, _given: False
+    #: None for a dialect that tells of no searches of the web.
+    searches: SearchForm | None = None
     #: What it takes of a tool's definition. See ``tool_definitions.py``.
     tools: ToolRules = PORTABLE_TOOLS
     #: Providers and clients that are known by name, and may be named where the dialect may.

@@ -22,6 +22,8 @@ Kind: TypeAlias = Literal["reasoning", "text", "part", "call", "opaque"]
 KINDS = frozenset(get_args(Kind))
 #: Nine bytes are twelve characters of base64, whatever follows.
 MARK = b"streamkit"
+#: What stands in an id that was made for something which another provider ran.
+MADE = MARK.decode()
 START = base64.b64encode(MARK).decode()
 
 #: What was sealed for Bedrock, when its signatures were not yet known to be Anthropic's, goes to either.

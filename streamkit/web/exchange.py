@@ -34,6 +34,7 @@ from streamkit.recipes import collect, transcode
 from streamkit.replay import replay
 from streamkit.report import StreamReport
 from streamkit.restore import restore_response
+from streamkit.searches import carries_searches, carry_searches_of
 from streamkit.web.forms import Came, form_of
 from streamkit.web.json_array import as_array
 from streamkit.web.opening import open_answer
@@ -194,6 +195,8 @@ class Exchange:
         """A whole answer of another dialect as the client knows its tools, and cites."""
         tools, client = self.ask.request.tools, client_named(self.reply.client)[0].name
         restore_response(answer, tools, limits=self.limits)
+        if carries_searches(answer.dialect, client, tools):
+            carry_searches_of(answer, client, limits=self.limits)
         if carries(answer.dialect, client, tools):
             carry_citations_of(answer, client, limits=self.limits)
 

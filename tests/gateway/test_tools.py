@@ -8,12 +8,14 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.bodies import encode_response
+from streamkit import collect
+from streamkit.bodies import decode_response, encode_response
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.base import Encoding
 from streamkit.messages import Choice, Response, ToolCall
 from streamkit.replay import replay
 from streamkit.report import StreamReport
+from streamkit.testing import source_of
 from tests.gateway.running import config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream
 from tests.web.faults import Script, as_asked, asks_for_stream, good, status, whole
@@ -91,3 +93,58 @@ async def test_where_nobody_has_a_word_for_it_the_client_is_told_which_tool_and_
     assert (answer.status, error["type"]) == (400, "invalid_request_error")
     assert error["message"] == "tool_choice: 'web_search' must be called, and openai-chat can't define it"
     assert not one.requests + two.requests
+
+
+PAGE = {"url": "https://a.example/1", "title": "One"}
+SAID = "streamkit is on the web."
+
+
+def searching(dialect: str) -> Any:
+    """An upstream that has searched the web, as its dialect says so."""
+    if dialect == "gemini":
+        grounding = {
+            "webSearchQueries": ["streamkit"],
+            "groundingChunks": [{"web": {"uri": PAGE["url"], "title": PAGE["title"]}}],
+            "groundingSupports": [{"segment": {"endIndex": len(SAID), "text": SAID}, "groundingChunkIndices": [0]}],
+        }
+        content = {"parts": [{"text": SAID}], "role": "model"}
+        body = {"candidates": [{"content": content, "finishReason": "STOP", "groundingMetadata": grounding}]}
+    else:
+        search = {"type": "search", "query": "streamkit", "sources": [{"type": "url", "url": PAGE["url"]}]}
+        cited = {"type": "url_citation", "start_index": 0, "end_index": len(SAID), **PAGE}
+        body = {
+            "object": "response", "id": "r", "model": "m", "status": "completed",
+            "output": [
+                {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": search},
+                {"type": "message", "id": "m_1", "role": "assistant", "status": "completed", "content": [
+                    {"type": "output_text", "text": SAID, "annotations": [cited]},
+                ]},
+            ],
+        }  # fmt: skip
+    said = decode_response(orjson.dumps(body), dialect)
+
+    def play(request: Any) -> Script:
+        if not asks_for_stream(request, dialect):
+            return whole(dialect, orjson.dumps(body))
+        encoder = DIALECTS[dialect].encoder(Encoding(), StreamReport())
+        return good(dialect, [encoder.feed([*replay(said)]) + encoder.finish()])
+
+    return play
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
+@pytest.mark.parametrize("dialect", ["openai-responses", "gemini"])
+async def test_claude_code_gets_its_search_from_another_provider(dialect, stream):
+    async with EvilUpstream(searching(dialect)) as upstream:
+        async with gateway(config_of([upstream_at(upstream, dialect)])) as running:
+            answer = await ask(running.url, "/v1/messages", body=orjson.dumps(SEARCH | {"stream": stream}))
+        sent = upstream.requests[0].json()
+    assert answer.status == 200
+    assert "earch" in json.dumps(sent["tools"])
+    said = await collect(source_of([answer.body]), "anthropic") if stream else decode_response(answer.body, "anthropic")
+    assert (said.clean, said.text, said.tool_calls, said.choices[0].stop_reason) == (True, SAID, [], "stop")
+    starts = [aside.raw["content_block"] for aside in said.choices[0].asides if aside.type == "content_block_start"]
+    assert [block["type"] for block in starts] == ["server_tool_use", "web_search_tool_result"]
+    assert [page["url"] for page in starts[1]["content"]] == [PAGE["url"]]
+    cited = [aside.raw for aside in said.choices[0].asides if aside.kind == "citation"]
+    assert [(citation["url"], citation["title"]) for citation in cited] == [(PAGE["url"], PAGE["title"])]

@@ -10,6 +10,7 @@ from streamkit.dialects.anthropic.lint import AnthropicLinter
 from streamkit.dialects.anthropic.request_in import decode_request
 from streamkit.dialects.anthropic.request_out import encode_request
 from streamkit.dialects.anthropic.response import decode_response, encode_response
+from streamkit.dialects.anthropic.searches import SEARCHES
 from streamkit.dialects.anthropic.tools import TOOLS
 from streamkit.dialects.base import Bodies, Dialect, Profile
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
@@ -29,6 +30,7 @@ DIALECT = Dialect(
     errors=ERRORS,
     tools=TOOLS,
     citations=CITATIONS,
+    searches=SEARCHES,
     bodies=Bodies(
         decode_request=decode_request,
         encode_request=encode_request,

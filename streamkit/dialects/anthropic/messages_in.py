@@ -14,8 +14,10 @@ from typing import Final, Literal, TypeAlias, cast
 
 from streamkit.dialects.anthropic.asides import CONTENT, aside_of, frames_of
 from streamkit.dialects.anthropic.citations import is_foreign
+from streamkit.dialects.anthropic.searches import is_made
 from streamkit.dialects.anthropic.wire import CACHE_SPANS, VENDOR
 from streamkit.dialects.block_reading import BlockParts
+from streamkit.dialects.opaque import MADE
 from streamkit.dialects.reading import Fields, kind_of
 from streamkit.events import Aside
 from streamkit.messages import (
@@ -109,10 +111,12 @@ class BlockReader(BlockParts):
 
     def _text_block(self, block: Fields, number: int) -> None:
         text = self.last_text = Text(block.needed("text"), cache=cache_mark(block), block=number)
-        citations = [citation for citation in block.listed("citations") if not is_foreign(citation)]
+        citations = block.listed("citations")
         text.extras = block.rest() or None
         self.parts.append(text)
-        self.parts += [Aside(VENDOR, "citation", "citations_delta", citation, block=number) for citation in citations]
+        for citation in citations:
+            vendor = MADE if is_foreign(citation) else VENDOR
+            self.parts.append(Aside(vendor, "citation", "citations_delta", citation, block=number))
 
     def _media(self, block: Fields, kind: str) -> Media:
         source = block.needed_fields("source")
@@ -157,6 +161,9 @@ class BlockReader(BlockParts):
         given = block.peek("input")
         text = block.text_of("input") if isinstance(given, dict) and given else None
         raw = {"type": kind, **block.rest()}
+        if is_made(raw):  # the server would refuse what it did not run
+            self.parts.append(Aside(MADE, "server_tool", f"{CONTENT}{kind}", raw, block=number))
+            return
         self.parts += [aside_of(frame, kind, number) for frame in frames_of(raw, number, text)]
 
     # -- results ---------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from streamkit.dialects.gemini.messages_out import wants_bytes
 from streamkit.dialects.gemini.request_in import decode_request
 from streamkit.dialects.gemini.request_out import encode_request
 from streamkit.dialects.gemini.response import decode_response, encode_response
+from streamkit.dialects.gemini.searches import SEARCHES
 from streamkit.dialects.gemini.tools import TOOLS
 
 DIALECT = Dialect(
@@ -38,6 +39,7 @@ DIALECT = Dialect(
     wants_bytes=wants_bytes,
     tools=TOOLS,
     citations=CITATIONS,
+    searches=SEARCHES,
     continued=continued,
     clients=(Profile(name="google-genai", title="the google-genai package, and programs like it"),),
 )

@@ -5,7 +5,7 @@ Source: dialects.md §5.2; the types of google-genai.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from streamkit.dialects.base import CitationForm
@@ -23,7 +23,7 @@ def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
     raw = aside.raw
     if aside.type != TYPE or not isinstance(raw, dict):
         return [], ()
-    pages = [_page(chunk) for chunk in _listed(raw.get("groundingChunks"))]
+    pages = pages_of(raw)
     found = list(_supported(pages, _listed(raw.get("groundingSupports"))))
     if not found:  # of the whole text
         found = [Citation(*page) for page in pages if page is not None]
@@ -40,6 +40,11 @@ def _supported(pages: Sequence[tuple[str, str | None] | None], supports: Sequenc
             page = pages[number] if type(number) is int and 0 <= number < len(pages) else None
             if page is not None and type(start) is int and type(end) is int and 0 <= start <= end:
                 yield Citation(*page, text if isinstance(text, str) else None, start, end)
+
+
+def pages_of(raw: Mapping[str, Any]) -> list[tuple[str, str | None] | None]:
+    """URL and title of each page, in their order; None for what is no page of the web."""
+    return [_page(chunk) for chunk in _listed(raw.get("groundingChunks"))]
 
 
 def _page(chunk: Any) -> tuple[str, str | None] | None:

@@ -11,6 +11,7 @@ from streamkit.dialects.openai_responses.lint import ResponsesLinter
 from streamkit.dialects.openai_responses.request_in import decode_request
 from streamkit.dialects.openai_responses.request_out import encode_request
 from streamkit.dialects.openai_responses.response import decode_response, encode_response
+from streamkit.dialects.openai_responses.searches import SEARCHES
 from streamkit.dialects.openai_responses.tools import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
@@ -36,5 +37,6 @@ DIALECT = Dialect(
     errors=ERRORS,
     tools=TOOLS,
     citations=CITATIONS,
+    searches=SEARCHES,
     clients=(Profile(name="codex", title="Codex: it reads `response.failed`, and passes over `error`"),),
 )

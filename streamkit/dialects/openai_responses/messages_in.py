@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
-from streamkit.dialects.opaque import unseal
+from streamkit.dialects.opaque import MADE, unseal
 from streamkit.dialects.openai_responses.content_in import ContentReader
 from streamkit.dialects.openai_responses.items import SERVER_ITEMS
+from streamkit.dialects.openai_responses.searches import is_made
 from streamkit.dialects.openai_responses.tools_in import ToolReader
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, ITEM, OPAQUE_VENDOR, OUTPUTS, VENDOR
 from streamkit.dialects.reading import Fields
@@ -143,7 +144,8 @@ class MessageReader(ToolReader, ContentReader):
 
     def _aside(self, kind: str, raw: dict[str, Any]) -> None:
         users = kind in PROGRAMS or kind in OUTPUTS.values()
-        what = Aside(VENDOR, "server_tool" if kind.endswith(SERVER_ITEMS) else "unknown_event", f"{ITEM}{kind}", raw)
+        vendor = MADE if is_made(raw) else VENDOR
+        what = Aside(vendor, "server_tool" if kind.endswith(SERVER_ITEMS) else "unknown_event", f"{ITEM}{kind}", raw)
         if users and self.turns and self.turns[-1].role == "user":
             self.turns[-1].parts.append(what)
         else:

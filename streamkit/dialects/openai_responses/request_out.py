@@ -25,8 +25,9 @@ from streamkit.report import StreamReport
 BESIDE: Final = frozenset({"choices", "logprobs", "max_tokens", "output", "service_tier", "thinking"})
 #: A schema must have a name, and other dialects give it none.
 SCHEMA_NAME: Final = "response"
-#: The search of the web.
+#: The search of the web, and the entry of ``include`` that asks for the pages that it found.
 SEARCH: Final = "web_search"
+SOURCES: Final = "web_search_call.action.sources"
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 #: What other dialects take for it; the server demands a schema.
 NOTHING: Final[tuple[Any, ...]] = (None, {})
@@ -61,6 +62,8 @@ class RequestBodyWriter(MessageWriter):
         body |= self.options(OPTIONS, BESIDE)
         extras = dict(self.extras(request.extras, "parameter"))
         include = [*extras.pop("include", ()), *([LOGPROBS] if options.logprobs else ())]
+        if self.search is not None:
+            include.append(SOURCES)
         return merged(body, extras | given(include=include or None))
 
     # -- options ---------------------------------------------------------------------------------------------------

@@ -192,6 +192,12 @@ CASES = (
         covered_by="tests/test_citing.py::test_a_streamed_citation_is_one_of_the_same_text",
     ),
     Elsewhere(
+        number=204, refs="router-for-me/CLIProxyAPI#121, #883; raine/claude-code-proxy#10",
+        cause="Claude Code says `Did 0 searches` and has no links, though another provider searched for it",
+        does="A search that the provider ran is told as the client's dialect tells it, with the pages; it is never a call to run.",
+        covered_by="tests/gateway/test_tools.py::test_claude_code_gets_its_search_from_another_provider",
+    ),
+    Elsewhere(
         number=207, refs="claude-code#23440; opencode#31259, #46335; goose#7343; hermes-agent#67978; langchainjs#8618; CLIProxyAPI#1292; litellm#42186",
         cause="a history with an empty text, or one of white space: beside calls and images, alone, in a tool's result, of the system",
         does="Beside anything else it is left out of requests of another dialect, alone where the server refuses it; each is counted (`turn_empty`).",
