@@ -163,6 +163,17 @@ class ToolCallWhole:
 
 
 @define
+class ToolCallsWhole:
+    """The wire said all calls of a choice once more, behind their fragments (the ``message`` at the end of a Chat stream).
+
+    Each has its whole argument text; an index is its place in the list, and may be another than that of its fragments.
+    """
+
+    calls: tuple[ToolCallDelta, ...]
+    choice: int = 0
+
+
+@define
 class ToolCallEnded:
     """The wire ended the call at ``index`` (``content_block_stop``, a whole Ollama line).
 
@@ -340,7 +351,14 @@ Carried: TypeAlias = (
 """Events that mean the same before and after accumulation."""
 
 WireEvent: TypeAlias = (
-    Carried | ToolCallDelta | ToolCallWhole | ToolCallEnded | StopReasonSeen | TerminatorSeen | LastFrameBroken
+    Carried
+    | ToolCallDelta
+    | ToolCallWhole
+    | ToolCallsWhole
+    | ToolCallEnded
+    | StopReasonSeen
+    | TerminatorSeen
+    | LastFrameBroken
 )
 """What ``decode`` yields."""
 

@@ -19,6 +19,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+from attrs import evolve
+
 from streamkit.errors import (
     ArgumentsTooLong,
     MissingCallId,
@@ -48,6 +50,7 @@ from streamkit.events import (
     ToolCallEnded,
     ToolCallFinished,
     ToolCallStarted,
+    ToolCallsWhole,
     ToolCallWhole,
     UsageReported,
     WireEvent,
@@ -63,6 +66,7 @@ from streamkit.tool_calls.ending import derives, is_cut, missing_end, stop_reaso
 from streamkit.tool_calls.failed_turns import FAILING, failure_in
 from streamkit.tool_calls.identity import Identity
 from streamkit.tool_calls.joining import join_deltas
+from streamkit.tool_calls.pairs import paired
 
 log = logging.getLogger("streamkit.tool_calls")
 
@@ -204,16 +208,15 @@ class ToolCallAccumulator:
             self._settled.clear()
         if isinstance(event, DeltaRun):
             self._run(event)
-        elif isinstance(event, ToolCallDelta):
+        elif isinstance(event, ToolCallDelta | ToolCallWhole | ToolCallsWhole):
             if self._failed:
                 self.report.repair("after_error")
-            else:
+            elif isinstance(event, ToolCallDelta):
                 self._delta(event)
-        elif isinstance(event, ToolCallWhole):
-            if self._failed:
-                self.report.repair("after_error")
-            else:
+            elif isinstance(event, ToolCallWhole):
                 self._whole(event)
+            else:
+                self._wholes(event)
         elif isinstance(event, ToolCallEnded):
             self._ended(event)
         elif isinstance(event, StopReasonSeen):
@@ -428,9 +431,36 @@ class ToolCallAccumulator:
         """The whole text, said once more: what never came of it is added. Fragments that were handed on stand."""
         choice = self._choice(event.choice)
         call = choice.by_index.get(event.index)
-        if call is None:
+        if call is not None:
+            self._whole_text(choice, call, event.arguments)
+
+    def _wholes(self, event: ToolCallsWhole) -> None:
+        """All calls, said once more: each is the one with its id, its text, its index or its name, or it never came."""
+        choice = self._choice(event.choice)
+        ids: dict[int, set[str]] = {id(each): set() if each.id is None else {each.id} for each in choice.calls}
+        for known, each in choice.by_id.items():
+            ids.setdefault(id(each), set()).add(known)
+        calls = paired(
+            event.calls, choice.calls,
+            lambda whole, call: bool(whole.id) and whole.id in ids[id(call)],
+            lambda whole, call: _may_be(whole, call) and call.text.whole() == (whole.arguments or ""),
+            lambda whole, call: _may_be(whole, call) and whole.index is not None and choice.by_index.get(whole.index) is call,
+            _may_be,
+        )  # fmt: skip
+        for whole, call in zip(event.calls, calls, strict=True):
+            if call is None:
+                self._delta(evolve(whole, index=1 + max(choice.by_index, default=-1)))
+                continue
+            if whole.name and call.name is None:
+                call.name = whole.name
+            if whole.id and call.id is None and whole.id not in choice.by_id:
+                call.id, choice.by_id[whole.id] = whole.id, call
+            self._whole_text(choice, call, whole.arguments or "")
+
+    def _whole_text(self, choice: Choice, call: Call, text: str) -> None:
+        if not text.strip():
             return
-        text, came = event.arguments, call.text.chars
+        came = call.text.chars
         goes_on = len(text) >= came and text.startswith(call.text.whole())  # a shorter one is not worth the join
         if goes_on and len(text) == came:
             return
@@ -535,6 +565,15 @@ class ToolCallAccumulator:
 FEW = 8
 #: What may follow an error without being content.
 AFTER_ERROR = frozenset({ResponseStarted, UsageReported})
+
+
+def _may_be(whole: ToolCallDelta, call: Call) -> bool:
+    """Whether a call that is said once more may be one that came: neither its name nor its id is another's."""
+    if whole.id and call.id is not None and not call.id_made and whole.id != call.id:
+        return False
+    return not whole.name or call.name is None or whole.name == call.name
+
+
 SPOKEN = frozenset(
     {DeltaRun, TextDelta, RefusalDelta, ReasoningDelta, ReasoningSignature, ReasoningOpaque, ToolCallStarted}
 )
@@ -545,6 +584,7 @@ OWN = frozenset(
         DeltaRun,
         ToolCallDelta,
         ToolCallWhole,
+        ToolCallsWhole,
         ToolCallEnded,
         StopReasonSeen,
         TerminatorSeen,

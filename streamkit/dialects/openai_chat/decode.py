@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from streamkit.dialects.decoding import details_of, provider_failed, said, text_of
-from streamkit.dialects.openai_chat.delta import DeltaReader
+from streamkit.dialects.openai_chat.message import MessageReader
 from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, decode_usage
 from streamkit.errors import TooManyChoices
 from streamkit.events import (
@@ -33,7 +33,6 @@ from streamkit.report import StreamReport
 CHUNK_FIELDS = frozenset(
     {"id", "object", "created", "model", "choices", "usage", "error", "obfuscation", "type", "message", "detail"}
 )
-#: ``message`` repeats the delta of some clones; it is read only where the delta is missing.
 CHOICE_FIELDS = frozenset(
     {"index", "delta", "message", "finish_reason", "logprobs", "usage", "stop_reason", "matched_stop"}
 )
@@ -51,7 +50,7 @@ def recognises(_event: str, document: Any) -> bool:
     )
 
 
-class ChatDecoder(DeltaReader):
+class ChatDecoder(MessageReader):
     #: Fields of a chunk that are no extras.
     chunk_fields: ClassVar[frozenset[str]] = CHUNK_FIELDS
     #: Words for the type of an error.
@@ -65,7 +64,7 @@ class ChatDecoder(DeltaReader):
         self._extras: dict[str, Any] = {}
         self._head: dict[str, Any] = {}
         self._choices: set[int] = set()
-        self._spoke: set[int] = set()  # choices whose delta said something: their ``message`` only repeats it
+        self._spoke: set[int] = set()  # choices that had a delta or a message with anything in it
         self._done = False
         self._id: str | None = None
         self._is_steady = False  # chunks that go on have the id of the first: another id says another response
@@ -184,22 +183,19 @@ class ChatDecoder(DeltaReader):
         if index is None:
             self.report.repair("choice_index_missing")
             index = 0
-        delta = choice.get("delta")
-        where = "delta"
-        if not isinstance(delta, dict) or (not delta and index not in self._spoke):
-            where, delta = "message", choice.get("message")
-            if not isinstance(delta, dict):
-                delta = {}
-                if not choice.get("finish_reason"):
-                    self.report.repair("delta_missing")
+        delta, message = choice.get("delta"), choice.get("message")
+        delta, message = delta if isinstance(delta, dict) else None, message if isinstance(message, dict) else None
+        is_blank = delta is None or (not delta and index not in self._spoke)
+        if is_blank and message is None and not choice.get("finish_reason"):
+            self.report.repair("delta_missing")
+        if delta or message:
+            self._spoke.add(index)
         if index not in self._choices:
             if len(self._choices) >= self.limits.choices:
                 raise TooManyChoices(self.limits.choices, offset=self.frame.offset)
             self._choices.add(index)
-            self.out.append(ChoiceStarted(index, text_of(delta.get("role")) or "assistant"))
-        if delta:
-            self._spoke.add(index)
-            self.delta(delta, index, (position, where))
+            self.out.append(ChoiceStarted(index, text_of((delta or message or {}).get("role")) or "assistant"))
+        self.read_choice(delta or {}, message or {}, index, position, ends=bool(choice.get("finish_reason")))
         logprobs = choice.get("logprobs")
         if logprobs and (not isinstance(logprobs, dict) or logprobs.get("content") or logprobs.get("refusal")):
             self.out.append(Aside(self.vendor, "logprobs", "logprobs", logprobs, index))

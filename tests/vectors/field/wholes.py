@@ -6,7 +6,7 @@ from tests.vectors import anthropic as am
 from tests.vectors import openai_responses as rs
 from tests.vectors.field.case import Case, Text, Thinking, Use
 from tests.vectors.field.shapes import chat, message, messages, responses, responses_turn, written
-from tests.vectors.openai_chat import DONE, ROLE, call, calls, chunk
+from tests.vectors.openai_chat import DONE, ROLE, call, calls, chunk, said
 from tests.vectors.vector import Call
 
 A = Call("f", '{"x":1}', id="a")
@@ -65,7 +65,104 @@ THOUGHT = rs.added(0, "reasoning", summary=[])
 THOUGHT_DONE = rs.done(0, "reasoning", summary=[], content=[rs.part("Hm.", "reasoning_text")])
 NEW_IDS = {"openai-chat": HELLO, "anthropic": messages(Text("Hello"), usage=None)}
 
+
+def ending(message: dict[str, object], *, finish: str = "stop", **beside: object) -> dict[str, object]:
+    """A chunk with a whole message, and the stop reason."""
+    found = {"role": "assistant", **message}
+    return {
+        "id": "chatcmpl-7",
+        "object": "chat.completion.chunk",
+        "model": "m-1",
+        "choices": [{"index": 0, "message": found, "finish_reason": finish, **beside}],
+    }
+
+
+def completion(**message: object) -> dict[str, object]:
+    """A whole answer in the place of the last chunk."""
+    return {
+        **ending(
+            {"content": None, "refusal": None, **message},
+            finish="tool_calls" if "tool_calls" in message else "stop",
+            logprobs=None,
+        ),
+        "object": "chat.completion",
+    }
+
+
+def saying(text: str, **beside: object) -> dict[str, object]:
+    return {
+        "id": "chatcmpl-7",
+        "object": "chat.completion.chunk",
+        "model": "m-1",
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}, **beside}],
+    }
+
+
+def thinking(text: str) -> dict[str, object]:
+    return chunk({"reasoning_content": text})
+
+
+SAID = (ROLE, said("Hel"), said("lo"))
+BOTH = (calls(call(0, "a", "f", '{"x":')), calls(call(0, None, None, "1}")), calls(call(1, "b", "g", '{"y":2}')))
+WHOLE_CALLS = [call(0, "a", "f", A.arguments), call(1, "b", "g", B.arguments)]
+USED = {"anthropic": messages(Use("a", "f", A.arguments), Use("b", "g", B.arguments), stop="tool_use")}
+
 CASES = (
+    Case(
+        number=137, refs="abundantbeing/hermes-browser-extension#11; infiniflow/ragflow#15286; posit-dev/chatlas#435",
+        cause="a Chat stream ends with `choices[].message`, the whole answer, beside the last delta or instead of it",
+        does="It only adds what is missing of text, reasoning and refusal. A delta that repeats all before it is text.",
+        forms=(
+            chat(*SAID, ending({"content": "Hello"}), DONE, name="instead", text="Hello", to={"openai-responses": written(Text("Hello"), stop="completed")}),
+            chat(*SAID, ending({"content": "Hello"}, delta={}), DONE, name="beside a blank delta", text="Hello", to={"openai-responses": written(Text("Hello"), stop="completed")}),
+            chat(*SAID[:2], ending({"content": "Hello"}, delta={"content": "lo"}), DONE, name="beside the last delta", text="Hello", to={"openai-responses": written(Text("Hello"), stop="completed")}),
+            chat(*SAID[:2], ending({"content": "lo"}, delta={"content": "lo"}), DONE, name="which says what its delta does", text="Hello", to={"openai-responses": written(Text("Hello"), stop="completed")}),
+            chat(*SAID, ending({"content": "Hello you"}), DONE, name="more than the deltas", text="Hello you", repairs={"fragments_missing": 1}, to={"openai-responses": written(Text("Hello you"), stop="completed")}),
+            chat(*SAID, ending({"content": "Hullo"}), DONE, name="contradicts", text="Hello", repairs={"whole_differs": 1}, to={"openai-responses": written(Text("Hello"), stop="completed")}),
+            chat(ROLE, ending({"content": "Hello"}, delta={}), DONE, name="alone", text="Hello", to={"openai-responses": written(Text("Hello"), stop="completed")}),
+            chat(
+                ROLE, thinking("H"), thinking("m."), said("Hi"), ending({"content": "Hi", "reasoning_content": "Hm.", "refusal": None}), DONE, name="reasoning", reasoning="Hm.", text="Hi",
+                to={"anthropic": messages(Thinking("Hm."), Text("Hi"))},
+            ),
+            chat(ROLE, chunk({"refusal": "N"}), chunk({"refusal": "o."}), ending({"content": None, "refusal": "No."}), DONE, name="a refusal", refusal="No.", stop="refusal", to={"openai-chat": written(Text("No."))}),
+            chat(saying("Hel"), saying("lo", finish_reason="stop"), DONE, name="fragments in messages", text="Hello", to={"openai-chat": written(Text("Hello"))}),
+            chat(saying("ha"), saying("ha"), saying("ha", finish_reason="stop"), DONE, name="fragments that are alike", text="hahaha", to={"openai-chat": written(Text("hahaha"))}),
+            chat(saying("Hel"), saying("lo"), saying("Hello", finish_reason="stop"), DONE, name="fragments in messages, and all of them", text="Hello", to={"openai-chat": written(Text("Hello"))}),
+            chat(saying(LONG), saying(LONG + "More."), saying(LONG + "More. End.", finish_reason="stop"), DONE, name="each with all before it", text=LONG + "More. End.", repairs={"fragments_missing": 2}, to={"openai-chat": written(Text(LONG + "More. End."))}),
+            chat(ROLE, said("ha"), said("ha"), said("haha"), chunk(finish="stop"), DONE, name="deltas are text", text="hahahaha", to={"openai-chat": written(Text("hahahaha"))}),
+        ),
+    ),
+    Case(
+        number=138, refs="servers behind caches and filters, which add the answer as one object",
+        cause="a whole `chat.completion` within a Chat stream",
+        does="It is compared as a `message` is, and ends its choices.",
+        forms=(
+            chat(*SAID, completion(content="Hello"), DONE, name="behind all deltas", text="Hello", to={"anthropic": messages(Text("Hello"))}),
+            chat(*SAID, chunk(finish="stop"), completion(content="Hello"), DONE, name="behind the stop reason", text="Hello", to={"anthropic": messages(Text("Hello"))}),
+            chat(completion(content="Hello"), DONE, name="alone", text="Hello", to={"anthropic": messages(Text("Hello"))}),
+        ),
+    ),
+    Case(
+        number=139, refs="abetlen/llama-cpp-python; servers that end with the whole message",
+        cause="`message.tool_calls` at the end of a Chat stream has the calls of its deltas once more, by other indices or without ids",
+        does="Each is the call with its id, its text, its index or its name, and only adds what is missing.",
+        forms=(
+            chat(*BOTH, ending({"content": None, "tool_calls": WHOLE_CALLS}, finish="tool_calls"), DONE, name="alike", calls=(A, B), stop="tool_calls", to=USED),
+            chat(*BOTH, completion(tool_calls=WHOLE_CALLS), DONE, name="a whole completion", calls=(A, B), stop="tool_calls", to=USED),
+            chat(
+                *BOTH, ending({"content": None, "tool_calls": [{k: v for k, v in each.items() if k not in {"id", "index"}} for each in reversed(WHOLE_CALLS)]}, finish="tool_calls"), DONE,
+                name="neither ids nor indices, and another order", calls=(A, B), stop="tool_calls", to=USED,
+            ),
+            chat(
+                *BOTH[:1], ending({"content": None, "tool_calls": WHOLE_CALLS}, finish="tool_calls"), DONE, name="half of one, and one that never came", calls=(A, B), stop="tool_calls",
+                repairs={"fragments_missing": 1}, to=USED,
+            ),
+            chat(
+                *BOTH, ending({"content": None, "tool_calls": [call(0, "a", "f", '{"x":9}'), WHOLE_CALLS[1]]}, finish="tool_calls"), DONE, name="contradicts", calls=(A, B),
+                stop="tool_calls", repairs={"whole_differs": 1}, withheld=('{"x":9}',), to=USED,
+            ),
+        ),
+    ),
     Case(
         number=140, refs="abetlen/llama-cpp-python#2285; PrimeIntellect-ai/verifiers#2164",
         cause="`output_item.added` or `content_part.added` has the first text already, or all of it, and deltas say it again",
