@@ -86,8 +86,17 @@ async def test_transcode_counts_the_losses_and_says_all_the_same(vector, target)
     assert again.report.repairs.keys() <= numbers  # what the encoders write needs no tolerance
 
 
-#: Not in the bytes alone: tests/test_pass_through.py, tests/test_policy.py, tests/test_restore.py, tests/web/test_exchange.py.
-NOT_OF_THE_WIRE = {"body_for_stream", "stream_for_body", "fault_after_end", "objects_split", "custom_input_bare"}
+#: Not in the bytes alone: tests/test_pass_through.py, tests/test_policy.py, tests/test_restore.py, tests/web/test_exchange.py,
+#: tests/in_text.
+NOT_OF_THE_WIRE = {
+    "body_for_stream",
+    "stream_for_body",
+    "fault_after_end",
+    "objects_split",
+    "custom_input_bare",
+    "thinking_in_text",
+    "call_in_text",
+}
 
 
 @pytest.mark.parametrize("kind", sorted(STREAM_REPAIRS.keys() - NOT_OF_THE_WIRE))

@@ -57,6 +57,8 @@ KIND: Final = "call_in_text"
 FIRST_LABEL: Final = 1 << 32
 #: A key of a call's object, with its quotes, is shorter, in characters; and so is a name.
 KEY_CHARS: Final = 256
+#: Long text is read in pieces, so that what each step leaves of it is copied cheaply: a whole answer may be one delta.
+PIECE: Final = 2048
 NAMES: Final = frozenset({"name"})
 ARGUMENTS: Final = frozenset({"arguments", "parameters"})
 NATURAL: Final = frozenset({"stop", "stop_sequence", "tool_calls"})
@@ -96,9 +98,10 @@ class TextCallReader:
             self._code.feed(delta.text)
             self.out.append(delta)
             return
-        self._pending += delta.text
-        while self._step():
-            pass
+        for begin in range(0, len(delta.text), PIECE):
+            self._pending += delta.text[begin : begin + PIECE]
+            while self._step():
+                pass
 
     def finish(self) -> None:
         """The text is over."""
@@ -120,10 +123,9 @@ class TextCallReader:
         pending, self._pending = self._pending, ""
         if self._step == self._close and self._body.whole and closed:
             self._end()
-        elif self._step == self._parameter:
+        elif self._step == self._parameter and self._body.streams:  # no end of arguments is inside of a string
             self._grow(pending)
-            if self._body.streams:  # no end of arguments is inside of a string
-                self._hand_on_held()
+            self._hand_on_held()
         elif self._step in {self._object, self._in_value} and not self._begun:
             self._say(self._body.raw() + pending)
         elif self._step in {self._text, self._head_of, self._after}:
@@ -340,15 +342,15 @@ class TextCallReader:
     def _in_value(self) -> bool:
         """A member's value: the name, the arguments, or something else."""
         body, pending = self._body, self._pending
-        room = self._limits.arguments_chars - body.raw_chars
+        most = self._limits.arguments_chars + HEAD_CHARS  # of what may turn out to be text
         if not self._begun:
-            pending = pending[: room + 1]
+            pending = pending[: max(most - body.raw_chars, 0) + 1]
         size = body.value.feed(pending)
         text, self._pending = pending[:size], self._pending[size:]
         if not self._begun:
             body.keep(text)
         self._take(text)
-        if body.value.faulty or (not self._begun and body.raw_chars > self._limits.arguments_chars):
+        if body.value.faulty or (not self._begun and body.raw_chars > most):
             return self._reject()
         if not body.value.done:
             return bool(self._pending)
@@ -369,7 +371,7 @@ class TextCallReader:
         body = self._body
         body.gathered.append(text)
         body.gathered_chars += len(text)
-        if body.gathered_chars > self._limits.arguments_chars:
+        if self._begun and body.gathered_chars > self._limits.arguments_chars:
             raise ArgumentsTooLong(self._limits.arguments_chars)
 
     def _value_end(self) -> bool:

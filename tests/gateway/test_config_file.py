@@ -44,6 +44,8 @@ def test_everything_can_be_set():
         key.file = "key"
         tools = false
         emulate = false
+        think_tags = "opened"
+        text_calls = ["hermes", "qwen"]
         max_tokens = 9
         headers = { "X-One" = "1", cf-aig-authorization = { env = "KEY" } }
         timeouts = { connect_s = 1, first_byte_s = 2, idle_s = 3, total_s = 4 }
@@ -70,6 +72,8 @@ def test_everything_can_be_set():
     assert (azure.name, azure.auth, azure.key, azure.tools, azure.emulate) == (
         "a.b", "azure", Secret(f"file-{CANARY}"), False, False,
     )  # fmt: skip
+    assert (azure.think_tags, azure.text_calls) == ("opened", ("hermes", "qwen"))
+    assert (aws.think_tags, aws.text_calls) == ("auto", ())
     assert azure.headers == {"x-one": "1", "cf-aig-authorization": f"env-{CANARY}"}
     assert azure.timeouts == Timeouts(connect_s=1, first_byte_s=2, idle_s=3, total_s=4)
     assert (aws.auth, aws.region, aws.key) == ("sigv4", "eu-west-1", None)

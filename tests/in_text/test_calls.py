@@ -251,6 +251,85 @@ def test_l1_the_deltas_of_the_provider_change_nothing(form):
         assert said_in([text[a:b] for a, b in zip([0, *ends], [*ends, len(text)], strict=True)]) == expected
 
 
+def parts_of_grammars():
+    for grammar in GRAMMARS.values():
+        for head in grammar.heads:
+            yield from (part for part in head.parts if isinstance(part, str))
+            yield from head.ends
+            yield from (head.tags.begin, head.tags.close, head.tags.end) if head.tags else ()
+        yield from grammar.trailers
+
+
+PARTS = [
+    *dict.fromkeys(parts_of_grammars()),
+    "read",
+    "list_all",
+    " ",
+    "\n",
+    "\n\n",
+    " " * 300,
+    "`",
+    "```",
+    "{",
+    "}",
+    "[",
+    "]",
+    '"',
+    "\\",
+    ",",
+]
+
+
+def mutated(rng, texts):
+    """One or two of the texts, with letters left out, doubled and put in."""
+    text = "".join(rng.choices(texts, k=rng.choice((1, 1, 2))))
+    for _ in range(rng.choice((0, 1, 1, 2, 3))):
+        begin = rng.randrange(len(text) + 1)
+        end = min(len(text), begin + rng.choice((0, 1, 1, 2, 5, 20)))
+        text = text[:begin] + rng.choice(("", rng.choice(PARTS), text[begin:end] * 2)) + text[end:]
+    return text
+
+
+def told_in(pieces, tools, reason, limits):
+    machine = TextCallFinder(GrammarSet.named(GRAMMARS), tools=tools, limits=limits)
+    out = [event for piece in pieces for event in machine.feed([TextDelta(piece)])]
+    out += machine.feed([StopReasonSeen(reason, "")]) + machine.finish()
+    told = []
+    for event in out:
+        if type(event) is StopReasonSeen:
+            continue
+        said_so = event.text if type(event) is TextDelta else getattr(event, "arguments", None) or ""
+        key = type(event), getattr(event, "index", None)
+        if told and told[-1][0] == key:
+            told[-1] = key, told[-1][1] + said_so, told[-1][2]
+        else:
+            told.append((key, said_so, getattr(event, "name", None)))
+    return told, str(machine.fault)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_l1_cuts_of_texts_that_are_nearly_calls_change_nothing(seed):
+    rng = random.Random(seed)
+    texts = [text_in(form) for form in FORMS if form.dialect == "openai-chat"]
+    for _ in range(10):
+        text, reason = mutated(rng, texts), rng.choice(("stop", "length"))
+        tools = rng.choice((OfferedTools(TOOLS), OfferedTools(None), OfferedTools([{"name": "other"}])))
+        limits = rng.choice((Limits(), Limits(arguments_chars=20)))
+        whole = told_in([text], tools, reason, limits)
+        for _ in range(3):
+            ends = sorted(rng.choices(range(len(text) + 1), k=4))
+            pieces = [text[a:b] for a, b in zip([0, *ends], [*ends, len(text)], strict=True)]
+            assert told_in(pieces, tools, reason, limits) == whole, pieces
+        assert told_in(text, tools, reason, limits) == whole
+        if not tools.has("read"):
+            assert "".join(piece for (kind, _), piece, _ in whole[0] if kind is TextDelta) == text
+
+
+def text_in(form):
+    """The text of a stream, whatever stands in it."""
+    return read(form.dialect, [form.body], policy=evolve(form.policy, text_calls=(), think_tags="off")).text()
+
+
 def work(monkeypatch, text, size=7):
     """How many characters the scanners were handed, and the events."""
     counts = Counter()
@@ -305,7 +384,7 @@ def test_l2_no_character_is_read_more_than_a_few_times(monkeypatch, text):
 @pytest.mark.parametrize("form", [form for form in CALLING if form.dialect == "openai-chat"], ids=name_of)
 def test_l3_a_call_that_was_cut_is_never_complete(form):
     """At each letter of the text the stream ends, without a reason or by its length: a call is whole with its end only."""
-    text = read(form.dialect, [form.body], policy=evolve(form.policy, text_calls=(), think_tags="off")).text()
+    text = text_in(form)
     whole = {call.arguments for call in form.calls}
     for end in range(len(text)):
         for ending in ((), (chunk({}, "length"), DONE)):

@@ -14,11 +14,13 @@ from streamkit import (
     collect,
     decode,
     encode,
+    find_text_calls,
     parse_eventstream,
     parse_json_array,
     parse_ndjson,
     parse_sse,
     pipe,
+    split_thinking,
     transcode,
 )
 from streamkit.events import Event, TextDelta, WireEvent
@@ -43,6 +45,10 @@ def right(source: AsyncIterable[bytes]) -> None:
     assert_type(pipe(source, parse_json_array(), decode("gemini")), Pipe[list[WireEvent]])
     assert_type(pipe(source, parse_sse(), decode("anthropic"), accumulate_tool_calls()), Pipe[list[Event]])
     assert_type(
+        pipe(source, parse_sse(), decode("vllm"), split_thinking(), find_text_calls("hermes"), accumulate_tool_calls()),
+        Pipe[list[Event]],
+    )
+    assert_type(
         pipe(
             source,
             parse_sse(),
@@ -62,6 +68,7 @@ def wrong(source: AsyncIterable[bytes], texts: AsyncIterable[str]) -> None:
     pipe(texts, parse_sse())  # type: ignore[arg-type]
     pipe(source, decode("openai-chat"))  # type: ignore[arg-type]
     pipe(source, parse_sse(), accumulate_tool_calls())  # type: ignore[misc]
+    pipe(source, parse_sse(), decode("vllm"), accumulate_tool_calls(), split_thinking())  # type: ignore[misc]
     pipe(source, parse_sse(), decode("openai-chat"), check_json())  # type: ignore[misc]
     pipe(source, parse_sse(), decode("openai-chat"), shout)  # type: ignore[misc]
     pipe(source, parse_sse(), decode("openai-chat"), encode("anthropic"))  # type: ignore[misc]
