@@ -208,11 +208,12 @@ def _document(body: bytes) -> Any:
     except orjson.JSONDecodeError:
         for line in text.splitlines():
             name, _, value = line.partition(":")
-            if name in {"data", "error"} and value.strip().startswith("{"):
+            if name in {"data", "error"} and value.strip().startswith(("{", "[")):
                 return _document(value.encode())
         return None
-    if isinstance(document, list) and document and isinstance(document[0], dict):
-        return document[0]  # Gemini, to a request without `alt=sse`
+    if isinstance(document, list):  # Gemini, to a request without `alt=sse`
+        objects = [item for item in document if isinstance(item, dict)]
+        return next((item for item in objects if item.get("error")), objects[0] if objects else document)
     return document
 
 

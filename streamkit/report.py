@@ -33,6 +33,8 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "character_cut": "a character came as two halves of a surrogate pair in two deltas, and was put together",
     "number_out_of_range": "a number that IEEE doubles can't hold was kept as text beside the argument text",
     # decoding
+    "payload_no_object": 'a payload that is no JSON object (`null`, `[]`, `"ping"`) was passed over',
+    "payload_in_list": "payloads that came in a list were read one by one",
     "field_invalid": "a field whose value has a type that the dialect does not know was set aside",
     "error_shape": "an error came in a form that is not the dialect's own",
     "foreign_terminator": "a terminator of another dialect (`[DONE]`) was passed over",

@@ -12,6 +12,7 @@ from pickle import loads
 from typing import Any, ClassVar, Final, NoReturn
 
 import orjson
+from attrs import evolve
 
 from streamkit.dialects.decoder_state import pickled
 from streamkit.dialects.halves import HalfCharacter, Held, held_by
@@ -23,6 +24,7 @@ from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
 from streamkit.report import REPAIRS, StreamReport
 from streamkit.tool_calls.json_scanner import JSONScanner
+from streamkit.tool_calls.value_text import item_texts, value_text
 
 DONE = b"[DONE]"
 #: Levels of a payload; what is carried on is written a few levels deeper.
@@ -250,7 +252,25 @@ class FrameDecoder:
         if not frame.terminated:
             self.out.append(LastFrameBroken(frame.data))
             return None
-        raise BrokenFrame("a JSON value that is no object", frame.data, offset=frame.offset)
+        return self._no_object(frame, document)
+
+    def _no_object(self, frame: Frame, value: Any) -> dict[str, Any] | None:
+        """A payload that is another JSON value: objects in a list are read as if each had come alone, errors above all; what
+        stands as an error is one; the rest (``null``, ``[]``, ``"ping"``) says nothing.
+        """
+        if type(value) is list and any(type(item) is dict for item in value):
+            self.report.repair("payload_in_list")
+            for item, text in zip(value, item_texts(value_text(frame.data)), strict=True):
+                if type(item) is dict:
+                    self.frame = self._unheld = evolve(frame, data=text)
+                    self.take(self.frame)
+            self.frame = frame
+            return None
+        if frame.event == "error" and said(value):
+            return {"error": value}
+        self.strange()
+        self.report.repair("payload_no_object")
+        return None
 
     def unterminated(self) -> None:
         """The input ended right behind a whole payload."""
@@ -328,15 +348,31 @@ class FrameDecoder:
 
 def read_body(decoder: FrameDecoder, body: bytes) -> list[WireEvent]:
     """The wire events of a whole body, by a decoder that takes one for its only frame. Raises what broke the reading."""
-    if body.lstrip()[:1] != b"{":
-        found = body[:60].decode("utf-8", "replace")
-        raise NotThisDialect(decoder.dialect, f"no JSON object ({found!r})")
+    body = _only_object(decoder, body)
     events = decoder.feed([Frame(body)])
     if decoder.fault is None:
         events += decoder.finish()
     if decoder.fault is not None:
         raise decoder.fault
     return events
+
+
+def _only_object(decoder: FrameDecoder, body: bytes) -> bytes:
+    """The object of a body, which may be alone in a list; of several the error. Raises NotThisDialect for another body."""
+    start = body.lstrip()[:1]
+    if start == b"[":
+        try:
+            items = [item for item in item_texts(value_text(body)) if item[:1] == b"{"] if orjson.loads(body) else []
+        except ValueError:
+            items = []
+        errors = [item for item in items if orjson.loads(item).get("error")]
+        if len(items) == 1 or errors:
+            decoder.report.repair("payload_in_list")
+            return (errors or items)[0]
+    if start != b"{":
+        found = body[:60].decode("utf-8", "replace")
+        raise NotThisDialect(decoder.dialect, f"no JSON object ({found!r})")
+    return body
 
 
 def _check_depth(frame: Frame) -> None:

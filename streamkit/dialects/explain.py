@@ -88,6 +88,7 @@ CASES: Final[Mapping[int, str]] = {
     157: "a stop reason in the words of another dialect: `tool_use` in Chat, `tool_calls` in Anthropic",
     160: "each fragment of a call in `function_call` and in `tool_calls`, as llama-cpp-python writes a forced tool",
     162: "a character beyond U+FFFF in two deltas, half a surrogate pair in each",
+    164: 'a payload that is no object: `null`, `[]`, `"ping"`, an error or a chunk in a list',
 }  # fmt: skip
 
 #: The case that a repair resembles, whatever rule is broken; None where the catalogue has none like it.
@@ -103,6 +104,8 @@ REPAIR_CASES: Final[Mapping[str, int | None]] = {
     "lone_surrogate": None,
     "character_cut": 162,
     "number_out_of_range": None,
+    "payload_no_object": 164,
+    "payload_in_list": 164,
     "field_invalid": None,
     "error_shape": 112,
     "foreign_terminator": 68,
@@ -209,7 +212,7 @@ COMMON_LOOKS: Final[Looks] = {
         Look(TORN, 106),
         Look(READS, 100),  # a blank payload: nothing else that is no JSON is read as it is
     ),
-    "not_object": (Look(STOPS, 115), Look(TORN, 106)),
+    "not_object": (like("payload_no_object"), like("payload_in_list"), Look(STOPS, 115), Look(TORN, 106)),
     "truncated": (),
     "unreadable": (Look(STOPS, 115, "no JSON"), Look(STOPS, 115, "a JSON value that is no object")),
 }  # fmt: skip

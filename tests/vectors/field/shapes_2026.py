@@ -44,6 +44,7 @@ SMILED = Call("f", '{"x":"\N{GRINNING FACE}"}', id="a")
 JOINED = {"character_cut": 1}
 FOREIGN = {"stop_reason_foreign": 1}
 #: Usage of the vectors that Anthropic's clients get as well.
+GONE = {"error": {"message": "gone", "type": "server_error"}}
 COUNTED = {"input_tokens": 9, "output_tokens": 4}
 
 
@@ -258,6 +259,46 @@ CASES = (
             responses(
                 rs.START, *rs.HI, rs.last("completed", rs.HI[-1]), rs.START, *rs.message(1, "!"), rs.last("completed"), name="Responses", text="Hello", repairs={"after_end": 8, "response_restarted": 1},
                 to={"openai-chat": written(Text("Hello"))},
+            ),
+        ),
+    ),
+    Case(
+        number=164, refs="google-gemini/gemini-cli#22489; new-api; proxies that write a ping as JSON",
+        cause='a payload that is no object: `null`, `[]`, `"ping"`, an error or a chunk in a list',
+        does="Values that say nothing are passed over, objects in a list are read one by one, and an error keeps its message and type; each is counted.",
+        forms=(
+            chat(ROLE, b"null", b"[]", b'"ping"', b"1", b"true", said("Hi"), chunk(finish="stop"), DONE, name="Chat", text="Hi", repairs={"payload_no_object": 5}, to={"anthropic": messages(Text("Hi"))}),
+            chat(b"null", [ROLE, said("Hi")], [chunk(finish="stop")], DONE, name="chunks in lists", text="Hi", repairs={"payload_no_object": 1, "payload_in_list": 2}, to={"anthropic": messages(Text("Hi"))}),
+            chat(
+                ROLE, [calls(call(0, "a", "f", {"x": 1.0}))], CALLED, DONE, name="an object in a list keeps its text", calls=(Call("f", '{"x":1.0}', id="a"),), stop="tool_calls", repairs={"payload_in_list": 1, "arguments_not_text": 1},
+                to={"anthropic": messages(Use("a", "f", '{"x":1.0}'), stop="tool_use")},
+            ),
+            chat(ROLE, said("Hi"), [GONE], name="an error in a list", text="Hi", stop=None, repairs={"payload_in_list": 1}, provider_error="gone", to={"anthropic": failed(Text("Hi"), error="gone")}),
+            chat([GONE], name="nothing but an error in a list", stop=None, repairs={"payload_in_list": 1}, provider_error="gone", to={"anthropic": failed(error="gone")}),
+            chat(
+                sse(ROLE, said("Hi")) + b'event: error\ndata: "gone"\n\n', name="an error that is a string", text="Hi", stop=None, repairs={"error_shape": 1}, provider_error="gone", to={"anthropic": failed(Text("Hi"), error="gone")},
+            ),
+            anthropic(
+                named(am.START, *am.block(0, "Hi")) + b"event: ping\ndata: null\n\nevent: message\ndata: []\n\n" + named(am.finish("end_turn"), am.STOP), name="Anthropic", text="Hi", repairs={"payload_no_object": 2},
+                to={"openai-chat": written(Text("Hi"))},
+            ),
+            anthropic(
+                named(am.START) + b"event: error\ndata: " + json.dumps([{"type": "error", **GONE}]).encode() + b"\n\n", name="Anthropic's error", stop=None, repairs={"payload_in_list": 1}, provider_error="gone",
+                to={"openai-chat": failed(error="gone")},
+            ),
+            responses(
+                rs.numbered(rs.START) + b"data: null\n\n" + rs.numbered(*rs.HI, rs.last("completed", rs.HI[-1])), name="Responses", text="Hello", repairs={"payload_no_object": 1}, to={"openai-chat": written(Text("Hello"))},
+            ),
+            form("ollama", lines(ol.line("Hi"), b"null", b'"ping"', ol.end()), "Ollama", {"openai-chat": written(Text("Hi"))}, {"text": "Hi", "repairs": {"payload_no_object": 2}}),
+            form("ollama", lines(ol.line("Hi"), [{"error": "gone"}]), "Ollama's error", {"openai-chat": failed(Text("Hi"), error="gone")}, {"text": "Hi", "stop": None, "repairs": {"payload_in_list": 1}, "provider_error": "gone"}),
+            gemini(gm.events(gm.chunk(gm.text("Hi")), b"null", [gm.STOP]), name="Gemini", text="Hi", repairs={"payload_no_object": 1, "payload_in_list": 1}, to={"openai-chat": written(Text("Hi"))}),
+            gemini(gm.events([gm.BUSY]), name="Gemini's error", stop=None, repairs={"payload_in_list": 1}, provider_error="busy", to={"openai-chat": failed(error="busy")}),
+            form(
+                "cohere", named(co.START, *co.block(0, "Hi")) + b"data: []\n\n" + named(co.finish()), "Cohere", {"openai-chat": written(Text("Hi"))}, {"text": "Hi", "repairs": {"payload_no_object": 1}},
+            ),
+            form("mistral", sse(mi.ROLE, b"null", mi.said("Hi"), mi.finish(), mi.DONE), "Mistral", {"openai-chat": written(Text("Hi"))}, {"text": "Hi", "repairs": {"payload_no_object": 1}}),
+            bedrock(
+                br.START, ("metadata", b"null"), *br.block(0, "Hi"), br.finish(), br.counts(), name="Bedrock", text="Hi", repairs={"payload_no_object": 1}, to={"openai-chat": written(Text("Hi"), losses={"metadata": 1})},
             ),
         ),
     ),
