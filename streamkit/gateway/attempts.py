@@ -22,9 +22,10 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from attrs import define, field
+from attrs import define, evolve, field
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_exponential_jitter
 
+from streamkit.errors import SourceFailed
 from streamkit.events import ProviderFailed
 from streamkit.gateway.outcomes import outcome_of
 from streamkit.gateway.record import LegOutcome, Record
@@ -158,6 +159,8 @@ class Attempts:
             if failed is IGNORED:
                 told = None
             outcome = outcome_of(exchange, told, exchange.report.verdicts.total())
+            if failed is not None and isinstance(exchange.report.error, SourceFailed):
+                failed = told = evolve(failed, message=f"{leg.upstream.name}: {failed.message}")
             detail = told.message if told is not None else ""
         except (asyncio.CancelledError, ClientLeftError):
             outcome = self._cut_short(exchange)
@@ -168,7 +171,7 @@ class Attempts:
         finally:
             seconds = loop.time() - started
             self.record.legs.append(
-                LegOutcome(leg.upstream.name, outcome, seconds, detail, exchange.report, exchange.asked)
+                LegOutcome(leg.upstream.name, outcome, seconds, detail, exchange.report, exchange.asked, exchange.path)
             )
         if failed is not None:
             self._remember(leg, failed, loop.time())

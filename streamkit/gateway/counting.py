@@ -18,7 +18,7 @@ from streamkit.web.counts import Count, count_response, estimate_instead
 from streamkit.web.estimate import CountTokens
 from streamkit.web.refusals import no_count
 from streamkit.web.surfaces import Ask
-from streamkit.web.upstream import can_count
+from streamkit.web.upstream import can_count, path_of
 from streamkit.web.upstream.headers import NO_HEADERS
 
 
@@ -66,5 +66,8 @@ async def _try(counting: Count, leg: Leg, record: Record, stopping: Callable[[],
         raise
     finally:
         seconds = loop.time() - started
-        record.legs.append(LegOutcome(leg.upstream.name, outcome, seconds, detail, counting.report, counting.asked))
+        path = path_of(leg.upstream, leg.model or counting.ask.model, stream=False, operation="count")
+        record.legs.append(
+            LegOutcome(leg.upstream.name, outcome, seconds, detail, counting.report, counting.asked, path)
+        )
     return tokens

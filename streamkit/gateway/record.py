@@ -13,6 +13,8 @@ from streamkit.report import StreamReport
 TOLD_CHARS = 500
 #: Members that a line has though they are 0; others that say nothing are left out.
 ALWAYS = frozenset({"status", "seconds"})
+#: Outcomes that nobody has to look into.
+ANSWERS = frozenset({"success", "answered", "tool_choice_ignored", "counted", "client_left", "client_stalled"})
 
 
 @define
@@ -26,6 +28,7 @@ class LegOutcome:
     detail: str  #: the upstream's words, without secrets; left out of a log where the client was told the same
     report: StreamReport = field(repr=False)  #: of the answer, with the upstream's own words in it
     asked: StreamReport = field(repr=False)  #: of the request
+    path: str = ""  #: where it was asked, without host and query; left out of a log where it answered
 
 
 @define
@@ -77,4 +80,6 @@ class Record:
 
 def _leg(leg: LegOutcome, told: str) -> dict[str, Any]:
     line = {"upstream": leg.upstream, "outcome": leg.outcome, "seconds": round(leg.seconds, 3)}
+    if leg.path and leg.outcome not in ANSWERS:
+        line["path"] = leg.path
     return {**line, "detail": leg.detail[:TOLD_CHARS]} if leg.detail not in {"", told} else line

@@ -41,7 +41,7 @@ from streamkit.web.opening import open_answer
 from streamkit.web.reply import Reply, failure_in
 from streamkit.web.source import TimedSource, iter_upstream, whole_body
 from streamkit.web.surfaces import Ask
-from streamkit.web.upstream import Upstream, hidden
+from streamkit.web.upstream import Upstream, hidden, path_of
 from streamkit.web.upstream.hiding import Cut
 
 #: How Mistral's packages name themselves, the AI SDK's included: ``mistral-client-python/1.9``, ``ai-sdk/mistral/2.0``.
@@ -65,6 +65,7 @@ class Exchange:
     #: What was repaired and lost of the answer; the upstream's own words are in it.
     report: StreamReport = field(factory=StreamReport, repr=False)
     status: int | None = None  #: the upstream's HTTP status, if it answered
+    path: str = ""  #: where it was asked, for a log
     #: The whole answer as it came, where it may go on as it is.
     raw: bytes | None = field(default=None, repr=False)
 
@@ -237,6 +238,7 @@ class Exchange:
 
     async def _open(self, *, stream: bool) -> ClientResponse | ProviderFailed:
         """The upstream's answer with status 200, its body unread; else what is wrong."""
+        self.path = path_of(self.upstream, self.model or self.ask.model, stream=stream)
         opened = await open_answer(
             self.session,
             self.upstream,

@@ -1,8 +1,8 @@
 """The upstream's answer as a source of bytes, with four timers, each its own error.
 
 Bytes are read as the network brings them (``iter_any``): aiohttp's line iteration dies at a line of 512 KiB. What breaks the
-transport becomes ``SourceFailed``, so that encoders can tell the client in its own dialect; the cause is chained, and its
-words, which may name hosts, are for the log only.
+transport becomes ``SourceFailed``, so that encoders can tell the client in its own dialect, with the operating system's word
+for it (``Connection refused``); the cause is chained, and its other words, which may name hosts, are for nobody.
 
 Timers run while the source is *waited for*: an upstream that we do not read, because the client reads slowly, is not silent.
 An upstream's keep-alives are bytes, and so count as life once the answer has begun; they do not begin it. Some leave the body
@@ -15,7 +15,10 @@ Source: design.md §6, limits.md §1 (defaults), quirks.md 127, 128.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import socket
+import ssl
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Any, Final
 
@@ -59,6 +62,27 @@ DRAIN_S: Final = 1.0
 READ_BYTES: Final = 32 * 1024
 #: The longest whole answer: images and long reasoning pass 1 MiB.
 ANSWER_BYTES: Final = 64 * 1024 * 1024
+
+
+def because(words: str, error: BaseException | None) -> str:
+    """``words``, and what the operating system or TLS says of it: no host, no path, nothing that came over the wire."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if reason := _reason(error):
+            return f"{words}: {reason}"
+        wrapped = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
+        error = wrapped or error.__cause__ or error.__context__
+    return words
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, ssl.SSLError):
+        return str(getattr(error, "reason", None) or "")  # a name of OpenSSL's; its number is none of the system's
+    if isinstance(error, socket.gaierror):
+        return error.strerror or ""
+    number = error.errno if isinstance(error, OSError) else None
+    return os.strerror(number) if isinstance(number, int) and number > 0 else ""
 
 
 class Beginning:
@@ -251,6 +275,7 @@ class _Body:
         self._content = response.content
         self._error: Exception | None = None
         self._rest = b""  # of what was read
+        self._broken_by: BaseException | None = None  # what closed the connection
         protocol = response.connection.protocol if response.connection is not None else None
         transport: Any = protocol.transport if protocol is not None else None
         if hasattr(transport, "max_size"):  # asyncio's own, without TLS
@@ -277,7 +302,9 @@ class _Body:
             return chunk[:READ_BYTES]
         self._forget()
         if self._error is not None:
-            raise SourceFailed("the connection to the upstream broke") from self._error
+            words = "the connection to the upstream broke"
+            told = because(words, self._error)
+            raise SourceFailed(because(words, self._broken_by) if told == words else told) from self._error
         raise StopAsyncIteration
 
     def unread(self, data: bytes) -> None:
@@ -286,7 +313,7 @@ class _Body:
     def _lost(self, closed: asyncio.Future[None]) -> None:
         """The connection is gone. Where aiohttp noticed, the body has its end or its error by now."""
         if not closed.cancelled():
-            closed.exception()  # else asyncio complains that nobody asked
+            self._broken_by = closed.exception()  # asyncio complains where nobody asks
         if not self._content.is_eof() and self._content.exception() is None:
             self._content.set_exception(ClientPayloadError("the connection closed inside the body"))
 

@@ -15,7 +15,7 @@ from streamkit.gateway.record import Record
 from streamkit.web.upstream import Secret
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream
-from tests.web.faults import FAULTS, answer, as_asked, status
+from tests.web.faults import FAULTS, answer, as_asked, refuse, status
 from tests.web.raw_client import RawClient, ask
 from tests.web.serving import eventually
 
@@ -161,6 +161,28 @@ async def test_the_line_of_a_failure_has_its_reason_once_and_each_leg(caplog):
     assert (line["level"], line["status"], line["ending"]) == ("warning", 529, "error")
     assert line["error"] == "the evil upstream says: no room"
     assert [(leg["outcome"], leg.get("detail")) for leg in line["legs"]] == [("http_503", None)]
+
+
+async def test_a_leg_that_failed_says_where_it_was_asked_and_why_by_the_systems_word(caplog):
+    """Neither host nor query nor key: base URLs have account numbers in their paths, and keys."""
+    caplog.set_level(logging.DEBUG)
+    async with EvilUpstream(refuse()) as one, EvilUpstream(status(404, message="Not Found")) as two:
+        upstreams = [
+            upstream_at(one, "openai-chat"),
+            upstream_at(two, "gemini", "two", base_url=f"{two.url}/v1/sk-0123456789abcdef/twice"),
+        ]
+        async with gateway(config_of(upstreams)) as running:
+            path, body = asking("anthropic", model="x/y z")
+            answer = await ask(running.url, path, body=orjson.dumps(body))
+    assert answer.status == 500  # what may pass
+    told = "one: no connection to the upstream could be made: Connection refused"
+    assert answer.json()["error"]["message"] == told
+    [record] = [record for record in caplog.records if record.name == "streamkit.gateway"]
+    first, second = json.loads(FORMS["json"].format(record))["legs"]
+    assert (first["outcome"], first["path"], "detail" in first) == ("refused", "/v1/chat/completions", False)
+    assert second["path"] == "/v1/[removed]/twice/v1beta/models/x/y%20z:streamGenerateContent"
+    assert second["outcome"] == "http_404"
+    assert str(one.port) not in record.getMessage() + str(first) + str(second)
 
 
 REFUSED = {

@@ -4,7 +4,7 @@ Upstreams come from configuration only. Nothing that a client says chooses a hos
 its dialect's feature headers (limits.md T5, T6).
 """
 
-from streamkit.web.upstream.addresses import Operation, address, can_count
+from streamkit.web.upstream.addresses import Operation, address, can_count, path_of
 from streamkit.web.upstream.auth import authorised
 from streamkit.web.upstream.counting import count_of, count_request
 from streamkit.web.upstream.headers import request_headers, response_headers
@@ -26,6 +26,7 @@ __all__ = [
     "count_request",
     "error_of",
     "hidden",
+    "path_of",
     "redactor",
     "request_headers",
     "response_headers",

@@ -21,6 +21,7 @@ from urllib.parse import quote
 from yarl import URL
 
 from streamkit.errors import BadRequest, UsageError
+from streamkit.redact import without_secrets
 from streamkit.web.upstream.value import Upstream
 
 #: What is asked: an answer of the model, or how many tokens the request has.
@@ -28,6 +29,8 @@ Operation: TypeAlias = Literal["generate", "count"]
 
 #: Bedrock's longest (an ARN).
 MODEL_CHARS: Final = 2048
+#: Of a path, in a log: the model may stand in it, which is the client's word.
+PATH_CHARS: Final = 300
 #: A base URL that says which version, or on Vertex AI whose models: ``…/v1beta``, ``…/publishers/google``.
 _VERSIONED: Final = re.compile(r"/v\d\w*$|/publishers/[^/]+$")
 #: What stands in a segment as it is (RFC 3986 §3.3), beside letters, digits and `-._~`; botocore encodes it all the same.
@@ -54,6 +57,15 @@ def address(upstream: Upstream, model: str, *, stream: bool, operation: Operatio
         return _azure(upstream, base, model) + version
     path = _PATHS.get(upstream.wire.name)
     return base if path is None else path(base, model, "count" if operation == "count" else stream) + version
+
+
+def path_of(upstream: Upstream, model: str, *, stream: bool, operation: Operation = "generate") -> str:
+    """The path of a request, for a log: without the host, the query and what looks like a key. Empty: there is none."""
+    try:
+        path = URL(address(upstream, model, stream=stream, operation=operation), encoded=True).raw_path
+    except (BadRequest, UsageError):
+        return ""
+    return str(without_secrets(path))[:PATH_CHARS]
 
 
 #: What is asked for: whether a stream, or a count.

@@ -39,7 +39,7 @@ from yarl import URL
 from streamkit.errors import ConnectTimeout, FirstByteTimeout, SourceFailed, TotalTimeout
 from streamkit.events import ProviderFailed
 from streamkit.http_errors import BODY_BYTES, decode_error
-from streamkit.web.source import READ_BYTES
+from streamkit.web.source import READ_BYTES, because
 from streamkit.web.upstream.addresses import Operation, address
 from streamkit.web.upstream.auth import authorised
 from streamkit.web.upstream.headers import NO_HEADERS, request_headers
@@ -136,7 +136,7 @@ async def _post(
 
 def _failed(error: Exception) -> SourceFailed:
     told = (words for kind, words in _BROKE if isinstance(error, kind))
-    failed = SourceFailed(next(told, "the connection to the upstream broke"))
+    failed = SourceFailed(because(next(told, "the connection to the upstream broke"), error))
     failed.__cause__ = error.__cause__ if isinstance(error, ClientResponseError) else error
     return failed
 

@@ -323,4 +323,16 @@ CASES = (
         does="The count is estimated over all that the model reads, and a header marks it as an estimate.",
         covered_by="tests/gateway/test_counting.py::test_where_no_upstream_counts_it_is_estimated_marked_so_and_nobody_is_asked",
     ),
+    Elsewhere(
+        number=248, refs="streamkit's own gateway; fredrikburmester/streamystats#491",
+        cause="an error that says neither which upstream, nor at which path, nor why: `500`, `Not Found`, `connection error`",
+        does="The log names the upstream, the path without host and query, and the system's word (`Connection refused`); the client gets all but the path.",
+        covered_by="tests/gateway/test_log.py::test_a_leg_that_failed_says_where_it_was_asked_and_why_by_the_systems_word",
+    ),
+    Elsewhere(
+        number=249, refs="caddyserver/caddy#6293, #7905, #4952; Wei-Shaw/sub2api#4757",
+        cause="a proxy that compresses holds events back: Caddy's `encode gzip`",
+        does="Streams say `Cache-Control: no-transform`, which Caddy and others heed; the page on deployment has a Caddyfile, and what not to set in it.",
+        covered_by="tests/gateway/test_app.py::test_a_stream_is_told_to_pass_through_proxies_as_it_is",
+    ),
 )  # fmt: skip

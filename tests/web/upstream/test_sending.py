@@ -236,12 +236,15 @@ async def test_a_reset_is_a_failed_source():
 
     assert str(await failing(reset)) in {
         "the upstream closed the connection before it answered",
-        "the connection to the upstream broke",
+        "the upstream closed the connection before it answered: Connection reset by peer",
+        "the connection to the upstream broke: Connection reset by peer",
     }
 
 
 async def test_a_refused_connection_is_a_failed_source(session: ClientSession, unused_tcp_port: int):
-    with pytest.raises(SourceFailed, match=r"^no connection to the upstream could be made$") as raised:
+    with pytest.raises(
+        SourceFailed, match=r"^no connection to the upstream could be made: Connection refused$"
+    ) as raised:
         await post(session, upstream(f"http://127.0.0.1:{unused_tcp_port}"))
     assert raised.value.__cause__ is not None
     assert CANARY not in told(raised.value)
@@ -259,7 +262,7 @@ async def test_no_tls_is_a_failed_source(session: ClientSession):
         await writer.drain()
 
     async with serving(plain) as recorder:
-        with pytest.raises(SourceFailed, match=r"^no TLS connection to the upstream could be made$"):
+        with pytest.raises(SourceFailed, match=r"^no TLS connection to the upstream could be made: [A-Z_]+$"):
             await post(session, upstream(recorder.url.replace("http:", "https:")))
 
 
@@ -288,7 +291,9 @@ async def test_a_certificate_that_nobody_vouches_for_is_a_failed_source(session:
     server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0, ssl=self_signed(tmp_path))
     async with server:
         port = server.sockets[0].getsockname()[1]
-        with pytest.raises(SourceFailed, match=r"^the upstream's certificate was not accepted$"):
+        with pytest.raises(
+            SourceFailed, match=r"^the upstream's certificate was not accepted: CERTIFICATE_VERIFY_FAILED$"
+        ):
             await post(session, upstream(f"https://127.0.0.1:{port}"))
 
 
