@@ -36,6 +36,10 @@ DEPTH = 200
 PASSING = frozenset(
     {"limits", "report", "fault", "out", "frame", "texts", "_unheld", "_strange", "_by_type", "_by_event"}
 )
+#: Of an index that comes as text; more are none.
+DIGITS: Final = 18
+#: Members of an object that stands where a text should.
+TEXT_MEMBERS: Final = ("text", "content", "reasoning_content", "reasoning", "thinking", "summary")
 #: What a frame behind the terminator may still tell.
 BEHIND_END: Final = frozenset({UsageReported, ProviderFailed, LastFrameBroken})
 
@@ -318,9 +322,26 @@ class FrameDecoder:
     def string(self, value: Any) -> str:
         if type(value) is str:
             return value
-        if value is not None:
-            self.odd(value)
+        if value is None:
+            return ""
+        if type(value) in {dict, list} and (text := text_in(value)):
+            self.report.repair("text_as_object")
+            return text
+        self.odd(value)
         return ""
+
+    def listed(self, value: Any) -> list[tuple[tuple[int | str, ...], Any]]:
+        """The items of a list, each with the step that leads to it. Where an object stands instead it is the only item, or has
+        them by number (``{"0": …}``, as PHP writes a list with gaps).
+        """
+        if type(value) is not dict:
+            return [((position,), item) for position, item in enumerate(self.items(value))]
+        if not value:
+            return []
+        self.report.repair("list_missing")
+        if all(name.isdigit() and type(item) is dict for name, item in value.items()):
+            return [((name,), item) for name, item in value.items()]
+        return [((), value)]
 
     def stop_reason(self, native: str, own: Mapping[str, StopReason]) -> StopReason:
         """What a stop reason means: by the dialect's ``own`` words, else by the others'; ``other`` if nobody has it."""
@@ -340,10 +361,15 @@ class FrameDecoder:
             return value
         if value is None:
             return None
-        if isinstance(value, int | float) and value > self.limits.index:
+        number = value
+        if (type(value) is str and value.strip().isdecimal() and len(value) <= DIGITS) or (
+            type(value) is float and value.is_integer()
+        ):
+            number = int(value)
+        if isinstance(number, int | float) and number > self.limits.index:
             raise IndexTooLarge(self.limits.index, offset=self.frame.offset)
         self.report.repair("index_invalid")
-        return None
+        return number if type(number) is int and number >= 0 else None
 
 
 def read_body(decoder: FrameDecoder, body: bytes) -> list[WireEvent]:
@@ -399,6 +425,17 @@ def _without_surrogates(document: Any) -> Any:
     except UnicodeEncodeError:
         return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     return document
+
+
+def text_in(value: Any, depth: int = 4) -> str:
+    """The text of an object or a list that stands where a text should; blank if it has none."""
+    if type(value) is str:
+        return value
+    if depth and type(value) is list:
+        return "".join(text_in(item, depth - 1) for item in value)
+    if depth and type(value) is dict:
+        return next((text for name in TEXT_MEMBERS if (text := text_in(value.get(name), depth - 1))), "")
+    return ""
 
 
 def text_of(value: object) -> str | None:

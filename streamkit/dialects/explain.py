@@ -89,6 +89,7 @@ CASES: Final[Mapping[int, str]] = {
     160: "each fragment of a call in `function_call` and in `tool_calls`, as llama-cpp-python writes a forced tool",
     162: "a character beyond U+FFFF in two deltas, half a surrogate pair in each",
     164: 'a payload that is no object: `null`, `[]`, `"ping"`, an error or a chunk in a list',
+    165: "values in another shape: an index as text, arguments, reasoning or `tool_calls` as an object",
 }  # fmt: skip
 
 #: The case that a repair resembles, whatever rule is broken; None where the catalogue has none like it.
@@ -112,6 +113,8 @@ REPAIR_CASES: Final[Mapping[str, int | None]] = {
     "choice_index_missing": None,
     "index_invalid": None,
     "delta_missing": 133,
+    "text_as_object": 165,
+    "list_missing": 165,
     "content_as_list": None,
     "said_twice": 160,
     "arguments_not_text": 46,

@@ -159,6 +159,8 @@ def test_choices_with_all_that_stands_beside_the_message():
         ({"tool_calls": [{**call(), "function": {"name": "look", "arguments": {"q": 1.0}}}]}, {}, {"arguments_not_text": 1}),
         ({"tool_calls": [{"type": "function", "function": {"name": "look", "arguments": "{}"}}]}, {}, {"id_missing": 1}),
         ({"content": [{"type": "text", "text": "a"}]}, {}, {"content_as_list": 1}),
+        ({"tool_calls": call()}, {}, {"list_missing": 1}),
+        ({"tool_calls": {"0": call()}}, {}, {"list_missing": 1}),
         ({"function_call": {"name": "look", "arguments": "{}"}}, {}, {}),
         ({"function_call": {"name": "look", "arguments": "{}"}, "tool_calls": [call()]}, {}, {"said_twice": 1}),
     ],

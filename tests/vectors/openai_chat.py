@@ -150,8 +150,12 @@ REPAIRED = [
         text="Hi", stop=None, repairs={"after_error": 2}, provider_error="over", losses={"anthropic": {"error_detail": 1}, "ollama": {"error_detail": 1}},
     ),
     vector("payloads that are no objects", ROLE, b"null", b'"ping"', [said("Hi")], STOP, DONE, text="Hi", repairs={"payload_no_object": 2, "payload_in_list": 1}),
+    called(
+        "an object in the place of a list, and of a text", chunk({"reasoning_content": {"text": "hm"}}), chunk({"tool_calls": call(0, "a", "f", "{}")}), reasoning="hm", calls=(Call("f", "{}"),),
+        repairs={"text_as_object": 1, "list_missing": 1},
+    ),
     vector("a choice without an index", {**HEAD, "choices": [{"delta": {"content": "Hi"}}]}, STOP, DONE, text="Hi", repairs={"choice_index_missing": 1}),
-    vector("an index that is text", chunk({"content": "Hi"}, index="0"), STOP, DONE, text="Hi", repairs={"index_invalid": 1, "choice_index_missing": 1}),
+    vector("an index that is text", chunk({"content": "Hi"}, index="0"), STOP, DONE, text="Hi", repairs={"index_invalid": 1}),
     vector("a choice without a delta", ROLE, {**HEAD, "choices": [{"index": 0}, None]}, said("Hi"), STOP, DONE, text="Hi", repairs={"delta_missing": 1, "field_invalid": 1}),
     vector(
         "content as a list", chunk({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"type": "text", "text": "Hi"}]}), STOP, DONE,

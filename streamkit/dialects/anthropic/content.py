@@ -181,7 +181,14 @@ class ContentReader(FrameDecoder):
         if kind == "citations_delta":
             self._citation(self.fields(delta.get("citation")), block)
             return
-        text = self.string(delta.get(DELTAS[kind][1]))
+        said_of = delta.get(DELTAS[kind][1])
+        if kind == "input_json_delta" and type(said_of) is dict:
+            self.report.repair("arguments_not_text")
+            block.whole_input = None
+            whole = value_text(self.frame.data, "delta", "partial_json")
+            self.out.append(ToolCallDelta(block.call, arguments=whole, snapshot=True))
+            return
+        text = self.string(said_of)
         if not text:
             return
         if kind == "text_delta":

@@ -32,6 +32,7 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
+from streamkit.tool_calls.value_text import value_text
 
 #: The member of each delta that streamkit reads, and the kind of block that it belongs into.
 MEMBERS: Final[Mapping[str, str]] = {
@@ -124,7 +125,12 @@ class ContentReader(FrameDecoder):
             if belongs == "text":
                 self._text_delta(member, value, block)
             elif belongs == "toolUse":
-                if fragment := self.string(self.fields(value).get("input")):
+                fragment = self.fields(value).get("input")
+                if type(fragment) is dict:
+                    self.report.repair("arguments_not_text")
+                    whole = value_text(self.frame.data, "delta", "toolUse", "input")
+                    self.out.append(ToolCallDelta(block.call, arguments=whole, snapshot=True))
+                elif fragment := self.string(fragment):
                     self.out.append(ToolCallDelta(block.call, arguments=fragment))
             else:
                 self._reasoning(self.fields(value), block)

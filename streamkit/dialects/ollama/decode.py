@@ -158,7 +158,11 @@ class OllamaDecoder(FrameDecoder):
             self.out.append(ReasoningDelta(thinking))
         if content := self.string(message.get("content")):
             self.out.append(TextDelta(content))
-        if calls := self.items(message.get("tool_calls")):
+        calls = message.get("tool_calls")
+        if type(calls) is dict:
+            for step, call in self.listed(calls):
+                self._tool_call(call, value_text(self.frame.data, *path, "tool_calls", *step).encode())
+        elif calls := self.items(calls):
             texts = item_texts(value_text(self.frame.data, *path, "tool_calls"))  # cut once: a line may have many
             for call, text in zip(calls, texts, strict=True):
                 self._tool_call(call, text)

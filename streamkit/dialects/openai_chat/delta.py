@@ -90,7 +90,7 @@ class DeltaReader(FrameDecoder):
             self.out.append(RefusalDelta(refusal, choice))
         calls, function = delta.get("tool_calls"), delta.get("function_call")
         if calls is not None or function is not None:
-            self.read_calls(self.items(calls), self.fields(function), choice, where)
+            self.read_calls(self.listed(calls), self.fields(function), choice, where)
         if audio := delta.get("audio"):
             self.out.append(Aside(self.vendor, "audio", "audio", audio, choice))
         for annotation in self.items(delta.get("annotations")):
@@ -177,14 +177,21 @@ class DeltaReader(FrameDecoder):
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
-    def read_calls(self, calls: list[Any], function: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
+    def read_calls(
+        self,
+        listed: list[tuple[tuple[int | str, ...], Any]],
+        function: dict[str, Any],
+        choice: int,
+        where: tuple[int, str],
+    ) -> None:
         """The two members that say what is called. Some servers write each fragment in both (llama-cpp-python)."""
+        calls = [call for _, call in listed]
         is_twin = bool(function) and choice not in self._called_before and self._is_twin(function, calls, choice)
-        for position, call in enumerate(calls):
+        for step, call in listed:
             if choice in self._called_before and self._repeats(call, choice):
                 self.report.repair("said_twice")
             else:
-                self.tool_call(call, choice, (*where, "tool_calls", position))
+                self.tool_call(call, choice, (*where, "tool_calls", *step))
         if is_twin:
             self.report.repair("said_twice")
             self._set_aside(function, calls)
@@ -203,7 +210,7 @@ class DeltaReader(FrameDecoder):
 
     def _repeats(self, call: Any, choice: int) -> bool:
         """Whether an entry of ``tool_calls`` is the call that ``function_call`` began."""
-        if type(call) is not dict or call.get("index") not in (None, 0):
+        if type(call) is not dict or call.get("index") not in (None, 0, "0"):
             return False
         return text_of(details_of(call, "function").get("name")) in {None, self._called_before[choice] or None}
 

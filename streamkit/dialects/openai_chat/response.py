@@ -53,7 +53,10 @@ class ChatBodyDecoder(ChatDecoder):
             self.out.append(TerminatorSeen(derives_calls=True))
 
     def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
-        super().tool_call({**call, "index": path[-1]} if isinstance(call, dict) else call, choice, path)
+        number = (
+            0 if path[-1] == "tool_calls" else int(path[-1])
+        )  # one that stands in the place of the list, or its number
+        super().tool_call({**call, "index": number} if isinstance(call, dict) else call, choice, path)
 
 
 class ChatResponseWriter:

@@ -302,4 +302,49 @@ CASES = (
             ),
         ),
     ),
+    Case(
+        number=165, refs="vLLM; new-api; gateways that write calls and arguments as objects",
+        cause="values in another shape: an index as text, arguments, reasoning or `tool_calls` as an object",
+        does="Each is read as what it means, and counted; arguments keep their own text.",
+        forms=(
+            calling(
+                calls(call("0", "a", "f", '{"x":')), calls(call("1", "b", "g", "{}")), calls(call("0", arguments="1}")), name="indices as text", calls=(A, Call("g", "{}", id="b")), repairs={"index_invalid": 3},
+            ),
+            calling(
+                chunk({"tool_calls": call(0, "a", "f", '{"x":')}), chunk({"tool_calls": call(0, arguments="1}")}), name="tool_calls as an object", calls=(A,), repairs={"list_missing": 2},
+            ),
+            calling(
+                chunk({"tool_calls": {"0": call(0, "a", "f", {"x": 1.0}), "1": call(1, "b", "g", {})}}), name="tool_calls by number", calls=(Call("f", '{"x":1.0}', id="a"), Call("g", "{}", id="b")),
+                repairs={"list_missing": 1, "arguments_not_text": 2},
+            ),
+            chat(
+                chunk({"reasoning_content": {"type": "text", "text": "h"}}), chunk({"reasoning_content": [{"text": "m"}]}), said("Hi"), chunk(finish="stop"), DONE, name="reasoning as an object", text="Hi", reasoning="hm",
+                repairs={"text_as_object": 2}, to={"anthropic": messages(Thinking("hm"), Text("Hi"))},
+            ),
+            message(
+                am.begin(0, "tool_use", id="a", name="f", input={}), am.delta(0, "input_json_delta", partial_json={"x": 1}), am.stop(0), name="partial_json as an object", reason="tool_use", calls=(A,), stop="tool_calls",
+                repairs={"arguments_not_text": 1}, to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")},
+            ),
+            anthropic(
+                am.START, *({**event, "index": "0"} for event in am.block(0, "Hi")), am.finish("end_turn"), am.STOP, name="indices as text of Anthropic", text="Hi", repairs={"index_invalid": 3}, to={"openai-chat": written(Text("Hi"))},
+            ),
+            bedrock(
+                br.START, br.begin(0, toolUse={"toolUseId": "a", "name": "f"}), br.delta(0, toolUse={"input": {"x": 1}}), br.stop(0), br.finish("tool_use"), br.counts(), name="input as an object of Bedrock", calls=(A,),
+                stop="tool_calls", repairs={"arguments_not_text": 1}, to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls", losses={"metadata": 1})},
+            ),
+            ollama_turn(
+                ol.line(tool_calls=ol.call("f", {"x": 1.0}, id="a")), name="tool_calls of Ollama as an object", calls=(Call("f", '{"x":1.0}', id="a"),), stop="tool_calls", repairs={"list_missing": 1},
+                to={"openai-chat": written(Use("a", "f", '{"x":1.0}'), stop="tool_calls")},
+            ),
+            ollama_turn(ol.line("Hi", thinking={"content": "hm"}), name="thinking of Ollama as an object", text="Hi", reasoning="hm", repairs={"text_as_object": 1}, to={"openai-chat": written(Thinking("hm"), Text("Hi"))}),
+            mistral(
+                mi.chunk({"tool_calls": mi.call("a", "f", {"x": 1})}), name="tool_calls of Mistral as an object", calls=(A,), stop="tool_calls", repairs={"list_missing": 1},
+                to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")},
+            ),
+            form(
+                "cohere", named(co.START, *({**event, "index": "0"} for event in co.block(0, "Hi")), co.finish()), "indices as text of Cohere", {"openai-chat": written(Text("Hi"))}, {"text": "Hi", "repairs": {"index_invalid": 3}},
+            ),
+            gemini(gm.chunk(gm.text("Hi"), index="0", finish="STOP"), name="an index as text of Gemini", text="Hi", repairs={"index_invalid": 1}, to={"openai-chat": written(Text("Hi"))}),
+        ),
+    ),
 )  # fmt: skip
