@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 2
 PORT ?= 8080
-.PHONY: run demo test test-all test-agents coverage lint docs bench bench-gateway bench-peers bench-check clean
+.PHONY: run demo test test-all test-agents coverage lint docs conformance bench bench-gateway bench-peers bench-check clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -40,6 +40,9 @@ docs: $(VENV)/.test  ## write the generated reference pages again
 	$(BIN)/python tools/fault_matrix.py
 	$(BIN)/python tools/http_surface.py
 	$(BIN)/python tools/gateway_config.py
+
+conformance: $(VENV)/.test  ## run other people's suites, from PyPI and npm, and write their verdicts: two minutes
+	$(BIN)/python tools/conformance.py
 
 bench: $(VENV)/.bench  ## measure everything and write docs/benchmarks: a few minutes
 	$(BIN)/python -m benchmarks
