@@ -88,8 +88,10 @@ def test_the_gateway_reads_what_was_recorded_as_it_was_cut(
     read = _Body.__anext__
 
     async def noted(body: _Body) -> bytes:
+        again = bool(body._rest)  # put back by who looked at how the answer begins
         data = await read(body)
-        reads.append(data)
+        if not again:
+            reads.append(data)
         return data
 
     monkeypatch.setattr(_Body, "__anext__", noted)
