@@ -16,6 +16,7 @@ from attrs import evolve
 
 from streamkit.dialects.decoder_state import pickled
 from streamkit.dialects.halves import HalfCharacter, Held, held_by
+from streamkit.dialects.members import UNREAD, Members
 from streamkit.dialects.stop_words import meaning
 from streamkit.dialects.wholes import RunningText, Texts
 from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, SecondResponse
@@ -40,6 +41,7 @@ PASSING = frozenset(
 DIGITS: Final = 18
 #: Members of an object that stands where a text should.
 TEXT_MEMBERS: Final = ("text", "content", "reasoning_content", "reasoning", "thinking", "summary")
+IN_TEXT: Final = Members("type", *TEXT_MEMBERS)
 #: What a frame behind the terminator may still tell.
 BEHIND_END: Final = frozenset({UsageReported, ProviderFailed, LastFrameBroken})
 
@@ -326,6 +328,7 @@ class FrameDecoder:
             return ""
         if type(value) in {dict, list} and (text := text_in(value)):
             self.report.repair("text_as_object")
+            self.keep_unread(value, IN_TEXT, where="text.")
             return text
         self.odd(value)
         return ""
@@ -349,6 +352,11 @@ class FrameDecoder:
         if reason is None and (reason := meaning(native)) is not None:
             self.report.repair("stop_reason_foreign")
         return reason or "other"
+
+    def keep_unread(self, document: Any, members: Members, choice: int = 0, block: int = 0, *, where: str = "") -> None:
+        """Keep what nobody reads of an object: for the same dialect, and as a counted loss for all others."""
+        for path, value in members.unread(document):
+            self.out.append(Aside(self.vendor, "unknown_event", f"{UNREAD}{where}{path}", value, choice, block))
 
     def odd(self, value: Any) -> None:
         """Keep what has a type that the dialect does not know."""

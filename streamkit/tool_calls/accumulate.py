@@ -16,7 +16,7 @@ What it refuses to do: repair argument text, or split one call's text in two wit
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from attrs import evolve
@@ -98,6 +98,7 @@ class ToolCallAccumulator:
         self._calls = 0
         self._chars = 0
         self._failed = False
+        self._vendor = ""
         self._abandoned = False
         self._terminator: TerminatorSeen | None = None
         #: Calls by index, at whose fragments no vote and no wait can happen: ``_grows`` was true, and nothing but fragments,
@@ -137,6 +138,8 @@ class ToolCallAccumulator:
                 else:
                     if kind is RefusalDelta:
                         self._choice(cast("RefusalDelta", event).choice).refused = True
+                    elif kind is ResponseStarted:
+                        self._vendor = cast("ResponseStarted", event).vendor
                     out.append(cast("Carried", event))
             except StreamError as error:
                 self.fault = error
@@ -386,6 +389,8 @@ class ToolCallAccumulator:
                     return
         self._settled.clear()
         call, is_new = self._identity.place(choice, delta)
+        if delta.extras and call.ordinal is not None:
+            self._late_extras(call, delta.extras)
         if is_new:
             if self._calls >= self.limits.tool_calls:
                 raise TooManyToolCalls(self.limits.tool_calls)
@@ -401,6 +406,12 @@ class ToolCallAccumulator:
         if self._debug and delta.arguments:
             grown = call.text.chars - before
             log.debug("call %s: %+d characters, %d in all", call.id or call.name, grown, call.text.chars)
+
+    def _late_extras(self, call: Call, extras: Mapping[str, Any]) -> None:
+        """Members of a call that was announced without them: for its own dialect, and a counted loss elsewhere."""
+        for name, value in extras.items():
+            if (call.extras or {}).get(name) != value:
+                self._out.append(Aside(self._vendor, "unknown_event", f"late:{name}", value, call.choice))
 
     def _arguments(self, call: Call, delta: ToolCallDelta) -> None:
         fragment = delta.arguments or ""

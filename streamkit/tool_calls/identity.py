@@ -39,7 +39,7 @@ class Identity:
             self.set_id(choice, call, call_id, is_new=is_new)
             self.set_name(call, name, is_new=is_new)
             if delta.extras and call.ordinal is None:
-                call.extras = delta.extras if call.extras is None else call.extras
+                call.extras = delta.extras if call.extras is None else {**delta.extras, **call.extras}
             if delta.signature is not None and call.ordinal is None:
                 call.signature = delta.signature if call.signature is None else call.signature
         return call, is_new

@@ -206,7 +206,8 @@ def test_counts_and_fields_beside_the_content():
     body = message(text(), usage=usage, diagnostics={"cache_miss_reason": None}, context_management={"x": 1})
     found = read(body)
     assert found.usage == UsageReported(9, 3, 1, 7, None, 16, usage, "anthropic")
-    assert found.extras == {"diagnostics": {"cache_miss_reason": None}, "context_management": {"x": 1}}
+    assert found.extras == {"diagnostics": {"cache_miss_reason": None}}
+    assert found.choices[0].asides == [Aside("anthropic", "metadata", "beside_delta.context_management", {"x": 1})]
     assert write(found)[0] == body
 
 

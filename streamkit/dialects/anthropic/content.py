@@ -194,7 +194,9 @@ class ContentReader(FrameDecoder):
         if kind == "text_delta":
             self.out.append(TextDelta(text, 0, block.number))
         elif kind == "input_json_delta":
-            block.whole_input = None
+            if block.whole_input is not None:  # a start that had all of it, and fragments as well
+                self.report.repair("arguments_replaced")
+                block.whole_input = None
             self.out.append(ToolCallDelta(block.call, arguments=text))
         elif kind == "thinking_delta":
             self.out.append(ReasoningDelta(text, 0, block.number, "summary"))

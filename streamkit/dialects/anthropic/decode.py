@@ -7,11 +7,20 @@ Source: dialects.md §3.1, §3.3.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from streamkit.dialects.anthropic.content import ContentReader
-from streamkit.dialects.anthropic.wire import ERROR_TYPES, MESSAGE_DELTA, STOP_REASONS, VENDOR, decode_usage
+from streamkit.dialects.anthropic.wire import (
+    BESIDE_DELTA,
+    ERROR_TYPES,
+    MESSAGE_DELTA,
+    STOP_REASONS,
+    VENDOR,
+    decode_usage,
+)
 from streamkit.dialects.decoding import provider_failed, said, text_of
+from streamkit.dialects.members import KEPT, Members, kept
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -39,6 +48,23 @@ MESSAGE_FIELDS = frozenset(
 )
 
 
+#: What is read of each event; blocks that only Anthropic understands are kept whole.
+MEMBERS: Mapping[str, Members] = {
+    "message_start": Members("type", "message"),
+    "content_block_start": Members(
+        "type", "index", content_block=Members("type", "text", "citations", "thinking", "signature", "data")
+    ),
+    "content_block_delta": Members("type", "index", "delta"),
+    "content_block_stop": Members("type", "index"),
+    "message_delta": kept("type", "delta", "usage"),
+    "message_stop": Members("type"),
+    "ping": Members("type"),
+    "error": KEPT,
+}
+#: A call keeps its members itself.
+CALL_START = Members("type", "index", "content_block")
+
+
 #: Counts that a usage object may have; each frame repeats them all.
 COUNTS = 64
 
@@ -53,6 +79,8 @@ def recognises(event: str, document: Any) -> bool:
 
 
 class AnthropicDecoder(ContentReader):
+    members: ClassVar[Mapping[str, Members]] = MEMBERS
+
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._started = False
@@ -86,11 +114,26 @@ class AnthropicDecoder(ContentReader):
                 self.out.append(Aside(VENDOR, "unknown_event", kind or "event", document))
             return
         if kind == "ping":
+            self.keep_unread(document, self.members[kind])
             return
         if self._stopped:
             self.behind_end(self._by_type[kind], document)
-        else:
-            self._by_type[kind](document)
+            return
+        before = len(self.out)
+        self._by_type[kind](document)
+        members = self.members[kind]
+        if not document.keys() <= members.names or kind == "content_block_start":
+            self._unread(document, members, before)
+
+    def _unread(self, document: dict[str, Any], members: Members, before: int) -> None:
+        """Keep what was not read, unless the whole event was kept."""
+        if any(type(event) is Aside and event.raw is document for event in self.out[before:]):
+            return
+        if document.get("type") == "content_block_start":
+            block = document.get("content_block")
+            if type(block) is dict and block.get("type") == "tool_use":
+                members = CALL_START
+        self.keep_unread(document, members, where=f"{document['type']}.")
 
     def _message_start(self, document: dict[str, Any]) -> None:
         message = self.fields(document.get("message"))
@@ -133,6 +176,10 @@ class AnthropicDecoder(ContentReader):
         for name, value in delta.items():
             if name not in {"stop_reason", "stop_sequence"} and value is not None:
                 self.out.append(Aside(VENDOR, "metadata", f"{MESSAGE_DELTA}{name}", value))
+        if not document.keys() <= (members := self.members["message_delta"]).names:
+            for name, value in document.items():
+                if name not in members.names and said(value):  # context_management stands beside the delta
+                    self.out.append(Aside(VENDOR, "metadata", f"{BESIDE_DELTA}{name}", value))
 
     def _message_stop(self, _document: dict[str, Any]) -> None:
         self.ensure_started()

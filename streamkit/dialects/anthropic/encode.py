@@ -9,12 +9,15 @@ Source: dialects.md §3.3, §0.4, quirks.md §8, §9.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
+from attrs import evolve
 
 from streamkit.dialects.anthropic.blocks import BlockWriter
 from streamkit.dialects.anthropic.wire import (
+    BESIDE_DELTA,
     INEXACT_STOPS,
     MESSAGE_DELTA,
     STOP_NAMES,
@@ -41,6 +44,12 @@ dumps = orjson.dumps
 FEW = 64
 
 
+#: Members of the events of a block that only Anthropic understands.
+BLOCK_FRAMES: Mapping[str, frozenset[str]] = {
+    "content_block_start": frozenset({"type", "index", "content_block"}),
+    "content_block_delta": frozenset({"type", "index", "delta"}),
+    "content_block_stop": frozenset({"type", "index"}),
+}
 #: Names of events and blocks that may be copied from the wire: nothing in them can end a line (limits.md T1).
 NAME = re.compile(r"[a-z][a-z_]{0,63}")
 
@@ -63,6 +72,7 @@ class AnthropicEncoder(BlockEncoder):
         self._citations: dict[Key, list[bytes]] = {}
         self._usage: UsageReported | None = None
         self._message_delta: dict[str, Any] = {}
+        self._beside_delta: dict[str, Any] = {}
 
     def make_blocks(self) -> BlockQueue:
         return BlockWriter(self._event, self.write, self.encoding.limits)
@@ -124,11 +134,18 @@ class AnthropicEncoder(BlockEncoder):
             self.lose(event.kind)
         elif event.type == "citations_delta":
             self._citation(event)
-        elif event.type.startswith(MESSAGE_DELTA):
-            if len(self._message_delta) < FEW:
-                self._message_delta[event.type.removeprefix(MESSAGE_DELTA)] = event.raw
+        elif event.type.startswith((MESSAGE_DELTA, BESIDE_DELTA)):
+            where, _, name = event.type.partition(".")
+            fields = self._message_delta if where + "." == MESSAGE_DELTA else self._beside_delta
+            if len(self._message_delta) + len(self._beside_delta) < FEW:
+                fields[name] = event.raw
             else:
                 self.lose(event.kind)
+        elif event.type in BLOCK_FRAMES and not event.raw.keys() <= BLOCK_FRAMES[event.type]:
+            self.lose(event.kind)  # what stands beside the block has no place
+            self.aside(
+                evolve(event, raw={name: event.raw[name] for name in BLOCK_FRAMES[event.type] & event.raw.keys()})
+            )
         elif event.type == "content_block_start":
             if NAME.fullmatch(event.raw["content_block"]["type"]) is None:
                 self.lose(event.kind)
@@ -177,9 +194,17 @@ class AnthropicEncoder(BlockEncoder):
         }
         self._event(
             b"message_delta",
-            b'{"type":"message_delta","delta":%b,"usage":%b}' % (dumps(delta), dumps(encode_usage(self._usage))),
+            b'{"type":"message_delta","delta":%b,"usage":%b%b}'
+            % (dumps(delta), dumps(encode_usage(self._usage)), self._beside()),
         )
         self._event(b"message_stop", b'{"type":"message_stop"}')
 
+    def _beside(self) -> bytes:
+        """What stands beside the delta, behind a comma."""
+        fields = {name: value for name, value in self._beside_delta.items() if name not in {"type", "delta", "usage"}}
+        return b"," + dumps(fields)[1:-1] if fields else b""
+
     def error(self, event: ProviderFailed) -> None:
+        for _ in (*self._message_delta, *self._beside_delta):  # for an end that does not come
+            self.lose("metadata")
         self._event(b"error", dumps(encode_error(event, self.report)))

@@ -19,6 +19,7 @@ from streamkit.dialects.anthropic.asides import BlockList, frames_of
 from streamkit.dialects.anthropic.content import OWN_BLOCKS
 from streamkit.dialects.anthropic.decode import AnthropicDecoder
 from streamkit.dialects.anthropic.wire import (
+    BESIDE_DELTA,
     INEXACT_STOPS,
     MESSAGE_DELTA,
     STOP_NAMES,
@@ -39,6 +40,7 @@ from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import item_texts, value_text
 
 #: What a stream says at its end.
+BESIDE: Final = ("context_management",)  #: beside the delta of its last event
 LAST: Final = ("stop_reason", "stop_sequence", "stop_details", "container")
 
 
@@ -69,7 +71,7 @@ class AnthropicBodyDecoder(AnthropicDecoder):
             self.strange()
 
     def _message(self, document: dict[str, Any]) -> None:
-        first = {name: value for name, value in document.items() if name not in LAST}
+        first = {name: value for name, value in document.items() if name not in LAST and name not in BESIDE}
         last = {name: document.get(name) for name in LAST}
         self._message_start({"message": first})
         if blocks := self.items(document.get("content")):
@@ -77,7 +79,8 @@ class AnthropicBodyDecoder(AnthropicDecoder):
             for number, (value, text) in enumerate(zip(blocks, texts, strict=True)):
                 self._block_text = text
                 self._block(self.fields(value), number)
-        self._message_delta({"delta": last, "usage": document.get("usage")})
+        beside = {name: document[name] for name in BESIDE if name in document}
+        self._message_delta({"delta": last, "usage": document.get("usage"), **beside})
         self._message_stop({})
 
     def _block(self, block: dict[str, Any], number: int) -> None:
@@ -86,7 +89,9 @@ class AnthropicBodyDecoder(AnthropicDecoder):
         streamed = isinstance(kind, str) and kind not in OWN_BLOCKS and isinstance(given, dict) and given
         start, *deltas, stop = frames_of(block, number, self.input_text() if streamed else None)
         if block:
+            before = len(self.out)
             self.block_start(start)
+            self._unread(start, self.members["content_block_start"], before)
             for delta in deltas:
                 self.block_delta(delta)
             self.block_stop(stop)
@@ -142,7 +147,7 @@ class AnthropicResponseWriter(BlockResponseWriter):
         return merged(block, extras)
 
     def beside(self, part: Aside) -> bool:
-        if not part.type.startswith(MESSAGE_DELTA):
+        if not part.type.startswith((MESSAGE_DELTA, BESIDE_DELTA)):
             return False
-        self._beside[part.type.removeprefix(MESSAGE_DELTA)] = part.raw
+        self._beside[part.type.partition(".")[2]] = part.raw
         return True

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamkit.dialects.decoding import count_of, details_of
+from streamkit.dialects.usage_members import has_more
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
 from streamkit.messages import CacheMark
 from streamkit.report import StreamReport
@@ -13,6 +14,8 @@ from streamkit.report import StreamReport
 VENDOR = "anthropic"
 #: What stands before the name of a field of a message_delta, as an aside.
 MESSAGE_DELTA = "message_delta."
+#: Of one that stands beside its ``delta`` and its ``usage``: ``context_management``.
+BESIDE_DELTA = "beside_delta."
 
 STOP_REASONS: Mapping[str, StopReason] = {
     "end_turn": "stop",
@@ -118,7 +121,10 @@ def count_usage_losses(usage: UsageReported | None, report: StreamReport) -> Non
     usage = usage or UsageReported()
     if usage.input_total is None or usage.output_total is None:
         report.lose("usage_unknown")
-    elif usage.total not in {None, usage.input_total + usage.output_total}:
+        less = False
+    else:
+        less = usage.total not in {None, usage.input_total + usage.output_total}
+    if less or has_more(usage, VENDOR):
         report.lose("usage_detail")
 
 

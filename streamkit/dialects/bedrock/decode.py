@@ -13,11 +13,12 @@ Source: dialects.md §6.1, §7.6.
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import orjson
 
-from streamkit.dialects.anthropic.decode import AnthropicDecoder
+from streamkit.dialects.anthropic.decode import MEMBERS, AnthropicDecoder
 from streamkit.dialects.bedrock.content import ContentReader
 from streamkit.dialects.bedrock.wire import (
     CHUNK,
@@ -37,6 +38,7 @@ from streamkit.dialects.bedrock.wire import (
     decode_usage,
 )
 from streamkit.dialects.decoding import said, text_of
+from streamkit.dialects.members import KEPT, Members, kept
 from streamkit.errors import BrokenFrame, SecondResponse
 from streamkit.events import (
     Aside,
@@ -52,6 +54,18 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.failed_turns import FAILING
 
+#: What is read of each message; blocks that only Bedrock understands are kept whole.
+OF_EVENTS: Mapping[str, Members] = {
+    "messageStart": KEPT,
+    "contentBlockStart": Members("contentBlockIndex", PADDING, start=Members("toolUse")),
+    "contentBlockDelta": Members("contentBlockIndex", PADDING, delta=kept(toolUse=Members("input"))),
+    "contentBlockStop": Members("contentBlockIndex", PADDING),
+    "messageStop": Members("stopReason", "additionalModelResponseFields", PADDING),
+    "metadata": KEPT,
+    KEEP_ALIVE: Members(PADDING),
+}
+#: Those of which an inner object is looked into.
+NESTED = frozenset({"contentBlockStart", "contentBlockDelta"})
 #: ``message_stop`` in base64, at each of its three places in a group: the characters that depend on nothing else.
 STOPS = tuple(
     b64encode(b"-" * place + b"message_stop")[(4 * place + 2) // 3 : (4 * (place + 12)) // 3] for place in range(3)
@@ -79,6 +93,7 @@ class NativeDecoder(AnthropicDecoder):
     """Anthropic's decoder for events that come through InvokeModel."""
 
     dialect = "bedrock"
+    members: ClassVar = {kind: members.also(METRICS) for kind, members in MEMBERS.items()}
 
     def decode(self, document: dict[str, Any]) -> None:
         super().decode(document)
@@ -112,16 +127,29 @@ class BedrockDecoder(ContentReader):
                 self.recognised = True
                 if self._stopped and event != "metadata":
                     self.behind_end(self._by_event[event], document)
-                else:
-                    self._by_event[event](document)
+                    return
+                before = len(self.out)
+                self._by_event[event](document)
+                self._unread(event, document, before)
         elif event == CHUNK and not self._started:
             self._chunk(frame)
         elif event.startswith((EXCEPTION, ERROR)):
             self._failed(frame)
-        elif event != KEEP_ALIVE:
+        elif event == KEEP_ALIVE:
+            if self._started and (document := self.load(frame)) is not None:
+                self.keep_unread(document, OF_EVENTS[KEEP_ALIVE], where=f"{KEEP_ALIVE}.")
+        else:
             self.strange()
             if self.recognised and (document := self.load(frame)) is not None:
                 self.out.append(Aside(VENDOR, "unknown_event", UNKNOWN + event, document))
+
+    def _unread(self, event: str, document: dict[str, Any], before: int) -> None:
+        """Keep what was not read, unless the whole message was kept."""
+        members = OF_EVENTS[event]
+        if document.keys() <= members.names and event not in NESTED:
+            return
+        if not any(type(one) is Aside and one.raw is document for one in self.out[before:]):
+            self.keep_unread(document, members, where=f"{event}.")
 
     def close(self) -> None:
         if self._native is not None:

@@ -53,6 +53,8 @@ from streamkit.framing.eventstream import serialize_headers, serialize_message
 from streamkit.report import StreamReport
 
 dumps = orjson.dumps
+#: Of a message of a block.
+BLOCK_MEMBERS = frozenset({"contentBlockIndex", "start", "delta", PADDING})
 #: Fields that the last message may have; more is no metadata.
 FEW = 64
 KEEP_ALIVE_MESSAGE = serialize_message(headers(KEEP_ALIVE), b"{}")
@@ -139,6 +141,8 @@ class BedrockEncoder(BlockEncoder):
         key = ("raw", event.block)
         block = self._blocks.find(key)
         start, delta = event.raw.get("start"), event.raw.get("delta")
+        if not event.raw.keys() <= BLOCK_MEMBERS:  # what stands beside the block has no place
+            self.lose(event.kind)
         if event.type == "contentBlockStart" and _is_union(start):
             self._blocks.add(key, dumps(start), needs_end=True)
         elif event.type == "contentBlockDelta" and _is_union(delta) and (block is not None or "toolUse" not in delta):
@@ -181,6 +185,8 @@ class BedrockEncoder(BlockEncoder):
         return {"usage": encode_usage(usage), "metrics": metrics, **self._metadata}
 
     def error(self, event: ProviderFailed) -> None:
+        for _ in (*self._metadata, *self._fields):  # for an end that does not come
+            self.lose("metadata")
         name = EXCEPTION_NAMES[event.type]
         payload: dict[str, Any] = {"message": event.message}
         if event.vendor == VENDOR and event.native_type in STREAM_EXCEPTIONS:

@@ -39,6 +39,7 @@ from streamkit.dialects.bedrock.wire import (
 from streamkit.dialects.block_bodies import Block, BlockResponseWriter
 from streamkit.dialects.decoding import count_of, read_body, said
 from streamkit.dialects.encoding import failure_of
+from streamkit.dialects.members import Members
 from streamkit.dialects.writing import given, merged
 from streamkit.events import Aside, UsageReported, WireEvent
 from streamkit.framing.frame import Frame
@@ -60,6 +61,10 @@ def encode_response(response: Response, encoding: Encoding, report: StreamReport
     return BedrockResponseWriter(response, encoding, report).body()
 
 
+#: What is read of two objects of a body.
+OUTPUT, CITED_TEXT = Members("message"), Members("text")
+
+
 class BedrockBodyDecoder(BedrockDecoder):
     def take(self, frame: Frame) -> None:
         document = self.load(frame)
@@ -78,6 +83,7 @@ class BedrockBodyDecoder(BedrockDecoder):
 
     def _whole(self, document: dict[str, Any], body: bytes) -> None:
         message = self.fields(document["output"].get("message"))
+        self.keep_unread(document["output"], OUTPUT, where="output.")
         self._say("messageStart", {name: value for name, value in message.items() if name != "content"})
         if blocks := self.items(message.get("content")):
             texts = item_texts(value_text(body, "output", "message", "content"))
@@ -90,7 +96,9 @@ class BedrockBodyDecoder(BedrockDecoder):
     def _say(self, event: str, payload: dict[str, Any]) -> None:
         """Read what a stream would have had a message of its own for."""
         self.frame = Frame(b"", event=event)
+        before = len(self.out)
         self._by_event[event](payload)
+        self._unread(event, payload, before)
 
     def _block(self, block: dict[str, Any], number: int, text: bytes) -> None:
         for member, value in block.items():
@@ -127,6 +135,7 @@ class BedrockBodyDecoder(BedrockDecoder):
         elif member == "citationsContent" and type(value) is dict:
             for piece in self.items(value.get("content")):
                 yield {"text": self.fields(piece).get("text") or ""}
+                self.keep_unread(piece, CITED_TEXT, where="citationsContent.content.")
             for citation in self.items(value.get("citations")):
                 yield {"citation": citation}
         elif member == "reasoningContent" and type(value) is dict:

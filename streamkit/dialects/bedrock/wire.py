@@ -8,6 +8,7 @@ from typing import Any
 
 from streamkit.dialects.anthropic.wire import VENDOR as ANTHROPIC
 from streamkit.dialects.decoding import count_of
+from streamkit.dialects.usage_members import has_more
 from streamkit.events import ErrorType, StopReason, UsageReported
 from streamkit.messages import CacheMark
 from streamkit.report import StreamReport
@@ -159,7 +160,7 @@ def count_usage_losses(usage: UsageReported, report: StreamReport) -> None:
     """Count what ``encode_usage`` can't say."""
     if usage.input_total is None or usage.output_total is None:
         report.lose("usage_unknown")
-    if usage.output_reasoning is not None:
+    if usage.output_reasoning is not None or has_more(usage, VENDOR):
         report.lose("usage_detail")
 
 

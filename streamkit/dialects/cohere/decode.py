@@ -8,11 +8,13 @@ Source: dialects.md §0.3, §6.2, §7.6.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from streamkit.dialects.cohere.content import ContentReader
 from streamkit.dialects.cohere.wire import FAILURES, STOP_REASONS, VENDOR, decode_usage, sound_usage
 from streamkit.dialects.decoding import provider_failed, said, text_of
+from streamkit.dialects.members import KEPT, Members, kept
 from streamkit.events import Aside, ChoiceStarted, ProviderFailed, ResponseStarted, StopReasonSeen, TerminatorSeen
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
@@ -32,6 +34,29 @@ EVENTS = frozenset(
         "message-end",
     }
 )
+
+
+def _of_message(index: str = "index", **members: Members) -> Members:
+    """An event whose ``delta`` has a ``message``."""
+    return Members("type", index, delta=Members(message=Members(**members)))
+
+
+CALL = Members("name", "arguments")
+#: What is read of each event; contents that only Cohere understands are kept whole.
+MEMBERS: Mapping[str, Members] = {
+    "message-start": kept(delta=Members("message")),
+    "content-start": _of_message(content=KEPT),
+    "content-delta": kept(delta=Members(message=Members(content=KEPT))),
+    "content-end": Members("type", "index"),
+    "tool-plan-delta": Members("type", delta=Members(message=Members("tool_plan"))),
+    "tool-call-start": _of_message(tool_calls=kept(function=CALL)),
+    "tool-call-delta": _of_message(tool_calls=Members(function=CALL)),
+    "tool-call-end": Members("type", "index"),
+    "citation-start": _of_message(citations=KEPT),
+    "citation-end": Members("type", "index"),
+    "message-end": Members("type", "id", "delta"),
+    "debug": KEPT,
+}
 START_FIELDS = frozenset({"id", "type", "delta"})
 END_FIELDS = frozenset({"finish_reason", "usage", "error"})
 
@@ -77,8 +102,15 @@ class CohereDecoder(ContentReader):
             self.report.repair("event_name_missing")
         if self._ended:
             self.behind_end(handler, document)
-        else:
-            handler(document)
+            return
+        before = len(self.out)
+        handler(document)
+        self._unread(document, kind, before)
+
+    def _unread(self, document: dict[str, Any], kind: str, before: int) -> None:
+        """Keep what was not read, unless the whole event was kept."""
+        if not any(type(event) is Aside and event.raw is document for event in self.out[before:]):
+            self.keep_unread(document, MEMBERS[kind], where=f"{kind}.")
 
     def other(self, document: dict[str, Any], kind: str) -> None:
         """No event of this dialect: an error in another envelope (the body of an HTTP error), or something new."""

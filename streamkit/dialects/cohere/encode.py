@@ -198,7 +198,7 @@ class CohereEncoder(BlockEncoder):
         if less_detailed(event):
             self.lose("error_detail")
         reason = "TIMEOUT" if event.type == "timeout" else "ERROR"
-        self._end({"finish_reason": reason, "error": event.message})
+        self._end({**self._message_end, "finish_reason": reason, "error": event.message})
 
 
 def _is_event(name: str, raw: Any) -> bool:

@@ -83,7 +83,9 @@ class CohereBodyDecoder(CohereDecoder):
         for index, call in enumerate(self.items(message.get("tool_calls"))):
             self.call_path = ("message", "tool_calls", index)
             document = {"index": index, **_told("tool_calls", call)}
+            before = len(self.out)
             self.call_start(document)
+            self._unread(document, "tool-call-start", before)
             self.call_end(document)
 
     def _logprobs(self, document: dict[str, Any]) -> None:

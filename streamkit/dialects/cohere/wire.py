@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from streamkit.dialects.decoding import count_of, details_of
+from streamkit.dialects.usage_members import has_more
 from streamkit.events import Aside, ErrorType, ProviderFailed, StopReason, UsageReported
 
 VENDOR = "cohere"
@@ -82,7 +83,9 @@ def less_counted(usage: UsageReported) -> bool:
     if usage.vendor == VENDOR:
         return False
     summed = (usage.input_total or 0) + (usage.output_total or 0)
-    return (usage.input_cache_write, usage.output_reasoning) != (None, None) or usage.total not in {None, summed}
+    if (usage.input_cache_write, usage.output_reasoning) != (None, None) or has_more(usage, VENDOR):
+        return True
+    return usage.total not in {None, summed}
 
 
 def less_detailed(error: ProviderFailed) -> bool:

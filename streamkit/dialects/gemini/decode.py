@@ -23,6 +23,7 @@ from streamkit.dialects.gemini.wire import (
     is_count,
     is_error,
 )
+from streamkit.dialects.members import Members
 from streamkit.errors import BrokenFrame, NotThisDialect, TooManyChoices
 from streamkit.events import Aside, AsideKind, ChoiceStarted, ResponseStarted, StopReasonSeen
 from streamkit.framing.frame import Frame
@@ -33,6 +34,7 @@ from streamkit.tool_calls.failed_turns import FAILING
 CHUNK_FIELDS = frozenset(
     {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "createTime", "error"}
 )
+CONTENT = Members("parts", "role")
 #: Of a candidate: what the reason means, in a sentence. It is part of the failure that a reason tells.
 MESSAGE = "finishMessage"
 CANDIDATE_FIELDS = frozenset({"index", "content", "finishReason"})
@@ -142,6 +144,8 @@ class GeminiDecoder(PartReader):
         of = self._choice(index)
         content = self.fields(candidate.get("content"))
         self.parts(self.items(content.get("parts")), of, position)
+        if not content.keys() <= CONTENT.names:
+            self.keep_unread(content, CONTENT, index, max(of.block, 0), where="content.")
         native = text_of(candidate.get("finishReason"))
         failed = native is not None and STOP_REASONS.get(native) in FAILING
         if not candidate.keys() <= CANDIDATE_FIELDS:
@@ -157,6 +161,8 @@ class GeminiDecoder(PartReader):
     def _count(self, usage: dict[str, Any]) -> None:
         if counts := decode_usage(usage):
             self.out.append(counts)
+        elif usage:  # no count at all: Vertex says `trafficType` before it counts
+            self.out.append(Aside(VENDOR, "metadata", "usageMetadata", usage))
         for name in COUNTS:
             value = usage.get(name)
             if value is not None and not is_count(value):

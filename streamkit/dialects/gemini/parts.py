@@ -20,6 +20,7 @@ from attrs import define
 from streamkit.dialects.decoding import FrameDecoder, said
 from streamkit.dialects.gemini.partial_args import PartialArgs
 from streamkit.dialects.gemini.wire import VENDOR
+from streamkit.dialects.members import Members
 from streamkit.dialects.opaque import unseal
 from streamkit.errors import TooManyBlocks, TooManyToolCalls
 from streamkit.events import (
@@ -40,6 +41,8 @@ from streamkit.tool_calls.value_text import item_texts, value_text
 #: All that a part of text can have.
 TEXT_FIELDS = frozenset({"text", "thought", "thoughtSignature"})
 CALL_FIELDS = frozenset({"id", "name", "args", "partialArgs", "willContinue"})
+CALL = Members(*CALL_FIELDS)
+PARTIAL = Members("jsonPath", "stringValue", "numberValue", "boolValue", "nullValue", "willContinue")
 #: Parts that are carried as they are.
 ASIDE_PARTS: dict[str, AsideKind] = {
     "inlineData": "metadata",
@@ -234,6 +237,8 @@ class PartReader(FrameDecoder):
             self._add(of.open, partial, of, more=call.get("willContinue") is True)
             return
         delta.snapshot = True
+        if partial:
+            self.odd(partial)  # all of the arguments are there
         delta.arguments = self._arguments(call.get("args"), place)
         self.out.append(ToolCallEnded(index, of.choice))
 
@@ -252,6 +257,7 @@ class PartReader(FrameDecoder):
         return value_text(self._texts[number], "functionCall", "args")
 
     def _continue(self, open_call: OpenCall, call: dict[str, Any], name: str, of: Candidate) -> None:
+        self.keep_unread(call, CALL, of.choice, max(of.block, 0), where="functionCall.")
         if name:
             self.out.append(ToolCallDelta(open_call.index, name=name, choice=of.choice, anonymous=True))
         self._add(open_call, call.get("partialArgs"), of, more=call.get("willContinue") is True)
@@ -260,6 +266,7 @@ class PartReader(FrameDecoder):
         """More of the arguments of the open call, and perhaps its end."""
         texts = []
         for entry in self.items(partial):
+            self.keep_unread(entry, PARTIAL, of.choice, max(of.block, 0), where="partialArgs.")
             text = open_call.arguments.add(entry)
             if text is None:
                 self.odd(entry)

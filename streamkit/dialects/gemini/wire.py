@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from streamkit.dialects.decoding import count_of
+from streamkit.dialects.usage_members import has_more
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
 
 VENDOR = "google"
@@ -178,7 +179,9 @@ def encode_usage(usage: UsageReported) -> dict[str, Any]:
 
 def says_all(usage: UsageReported) -> bool:
     """Whether another vendor's counts can be said here: none of what was written to the cache, thoughts within the output."""
-    return usage.input_cache_write is None and (usage.output_reasoning or 0) <= (usage.output_total or 0)
+    if usage.input_cache_write is not None or has_more(usage, VENDOR):
+        return False
+    return (usage.output_reasoning or 0) <= (usage.output_total or 0)
 
 
 def finish_reason(reason: StopReason, native: str | None) -> tuple[str, bool]:

@@ -22,7 +22,7 @@ from streamkit.dialects.decoding import provider_failed, said, text_of
 from streamkit.dialects.mistral.wire import ASIDES, CONTENT, ERROR_TYPES, THINKING, THINKING_MEMBER, VENDOR
 from streamkit.dialects.opaque import unseal
 from streamkit.dialects.openai_chat.decode import CHUNK_FIELDS, ChatDecoder
-from streamkit.dialects.openai_chat.delta import UNSIGNED
+from streamkit.dialects.openai_chat.delta import TEXT_PART, UNSIGNED
 from streamkit.events import (
     Aside,
     Opaque,
@@ -91,6 +91,7 @@ class MistralDecoder(ChatDecoder):
             if kind == "text":
                 if text := self.string(part.get("text")):
                     self.out.append(TextDelta(text, choice))
+                self.keep_unread(part, TEXT_PART, choice, where="content.")
             elif kind == "thinking":
                 self._thinking(part, choice)
             elif kind is None:
@@ -105,6 +106,7 @@ class MistralDecoder(ChatDecoder):
             if kind == "text":
                 if text := self.string(thought.get("text")):
                     self.out.append(ReasoningDelta(text, choice, block))
+                self.keep_unread(thought, TEXT_PART, choice, block, where="content.thinking.")
             elif kind is None:
                 self.odd(thought)
             else:

@@ -27,6 +27,7 @@ from streamkit.dialects.mistral.wire import (
 )
 from streamkit.dialects.opaque import Kind, seal
 from streamkit.dialects.openai_chat.encode import ChatEncoder
+from streamkit.dialects.usage_members import has_more
 from streamkit.errors import HeldTooLong
 from streamkit.events import (
     Aside,
@@ -217,6 +218,8 @@ class MistralEncoder(ChatEncoder):
         usage = b""
         if self._usage is not None:
             usage = b',"usage":' + dumps(encode_usage(self._usage))
+            if has_more(self._usage, VENDOR):
+                self.lose("usage_detail")
         for event in self._finished:
             number = event.choice
             choice = self._choice(number)

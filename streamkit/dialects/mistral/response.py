@@ -27,6 +27,7 @@ from streamkit.dialects.mistral.wire import (
 )
 from streamkit.dialects.opaque import Kind, seal
 from streamkit.dialects.openai_chat.response import ChatBodyDecoder, ChatResponseWriter
+from streamkit.dialects.usage_members import has_more
 from streamkit.dialects.writing import merged
 from streamkit.events import Aside, Opaque, ProviderFailed, WireEvent
 from streamkit.identifiers import nine_characters
@@ -64,6 +65,8 @@ class MistralResponseWriter(ChatResponseWriter):
     def usage(self) -> dict[str, Any]:
         """Token counts; the client demands the object, not the counts in it."""
         usage = self.response.usage
+        if has_more(usage, VENDOR):
+            self.report.lose("usage_detail")
         return {"usage": {} if usage is None else encode_usage(usage)}
 
     def finish_reason(self, choice: Choice, *, called: bool) -> tuple[str, bool]:

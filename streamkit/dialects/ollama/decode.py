@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from streamkit.dialects.decoding import FrameDecoder, count_of, decode_time, provider_failed, said, text_of
+from streamkit.dialects.members import Members
 from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
 from streamkit.errors import BrokenFrame, NotThisDialect
 from streamkit.events import (
@@ -52,6 +53,8 @@ LINE_FIELDS = frozenset(
 MESSAGE_FIELDS = frozenset({"role", "content", "thinking", "tool_calls"})
 
 
+#: Beside an error the head of a line says nothing that a client has not got.
+ERROR_LINE = Members("error", "model", "created_at", "done", "status")
 CALL_FIELDS = frozenset({"id", "type", "function"})
 FUNCTION_FIELDS = frozenset({"index", "name", "arguments"})
 
@@ -104,6 +107,7 @@ class OllamaDecoder(FrameDecoder):
             if not isinstance(error, str):
                 self.report.repair("error_shape")
             self.out.append(provider_failed(error, VENDOR, ERROR_TYPES))
+            self.keep_unread(line, ERROR_LINE)
             return
         if not recognises("", line):
             self.strange()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamkit.dialects.decoding import count_of
+from streamkit.dialects.usage_members import has_more
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
 
 VENDOR = "ollama"
@@ -56,7 +57,7 @@ def encode_usage(usage: UsageReported) -> tuple[dict[str, Any], bool]:
         return dict(usage.raw or {}), False
     details = [usage.input_cached, usage.input_cache_write, usage.output_reasoning]
     summed = (usage.input_total or 0) + (usage.output_total or 0)
-    less = any(count is not None for count in details) or usage.total not in {None, summed}
+    less = any(count is not None for count in details) or usage.total not in {None, summed} or has_more(usage, VENDOR)
     counts = {"prompt_eval_count": usage.input_total, "eval_count": usage.output_total}
     return {name: count for name, count in counts.items() if count is not None}, less
 

@@ -9,6 +9,7 @@ import re
 from typing import Any, ClassVar
 
 from streamkit.dialects.decoding import FrameDecoder, details_of, said, text_of
+from streamkit.dialects.members import Members
 from streamkit.dialects.opaque import Sealed, unseal
 from streamkit.dialects.openai_chat.wire import VENDOR, signature_in
 from streamkit.errors import StreamArgumentsTooLong
@@ -46,6 +47,12 @@ DELTA_FIELDS = frozenset(
 PLAIN_REASONING = ("reasoning", "reasoning_content", "thinking")
 REASONING_FIELDS = frozenset({"reasoning_details", *PLAIN_REASONING})
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
+#: What is read of a function, of parts of a content, and of an entry of ``reasoning_details``, whose id is nobody's.
+NONE = Members()
+FUNCTION = Members("name", "arguments", "input")
+TEXT_PART = Members("type", "text")
+THINKING_PART = Members("type", "signature", "closed", thinking=TEXT_PART)
+DETAIL = Members("type", "id", "format", "index", "text", "summary", "signature", "data")
 #: Where deltas differ. Reasoning may come twice in one chunk; ``obfuscation`` is padding.
 HOLES = re.compile(
     rb'"(?:content|reasoning_content|reasoning|thinking|text|summary|refusal|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")'
@@ -134,6 +141,8 @@ class DeltaReader(FrameDecoder):
             self.out.append(ReasoningOpaque(data, vendor, choice, block))
         if signature or data:
             self._signed[choice] = block, vendor
+        if not detail.keys() <= DETAIL.names:
+            self.keep_unread(detail, DETAIL, choice, block, where="reasoning_details.")
         return bool(text or summary)
 
     def _vendor_of(self, detail: dict[str, Any], choice: int, block: int) -> str:
@@ -159,6 +168,7 @@ class DeltaReader(FrameDecoder):
             if kind == "text":
                 if text := self.string(part.get("text")):
                     self.out.append(TextDelta(text, choice))
+                self.keep_unread(part, TEXT_PART, choice, where="content.")
             elif kind == "thinking":
                 self._thinking(part, choice)
             else:
@@ -170,6 +180,7 @@ class DeltaReader(FrameDecoder):
         for thought in self.items(part.get("thinking")):
             if text := self.string(self.fields(thought).get("text")):
                 self.out.append(ReasoningDelta(text, choice, block))
+        self.keep_unread(part, THINKING_PART, choice, block, where="content.")
         if blob := self.string(part.get("signature")):
             sealed = unseal(blob) or Sealed("reasoning", "mistral", blob)
             self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, choice, block))
@@ -248,6 +259,9 @@ class DeltaReader(FrameDecoder):
             self._function(function, delta, (*path, "function"))
         if delta.name or choice not in self._called:
             self._called[choice] = delta.name or ""
+        if delta.extras and delta.id is None and delta.name is None:  # of a fragment, which has nothing but text
+            self.keep_unread(delta.extras, NONE, choice, where="tool_calls.")
+            delta.extras = None
 
     def _identity(self, value: Any) -> str | None:
         return None if value is None else self.string(value)
@@ -265,3 +279,5 @@ class DeltaReader(FrameDecoder):
             delta.arguments = value_text(self.frame.data, "choices", *path, name)
             delta.snapshot = True
         self.out.append(delta)
+        if not function.keys() <= FUNCTION.names:
+            self.keep_unread(function, FUNCTION, delta.choice, where="function.")

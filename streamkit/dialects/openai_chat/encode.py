@@ -23,6 +23,7 @@ from streamkit.dialects.openai_chat.wire import (
     finish_reason,
     format_of,
 )
+from streamkit.dialects.usage_members import has_more
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -298,6 +299,8 @@ class ChatEncoder(EventEncoder):
         usage = b""
         if self._usage is not None and self.encoding.profile.include_usage:
             usage = b'"usage":' + dumps(encode_usage(self._usage, self.vendor))
+            if has_more(self._usage, self.vendor):
+                self.lose("usage_detail")
         if self._stop:
             self._write_stop(b"," + usage if usage else b"")
         elif usage:

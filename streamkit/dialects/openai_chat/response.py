@@ -21,6 +21,7 @@ from streamkit.dialects.encoding import failure_of
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.parts import reasoning_detail, tool_call
 from streamkit.dialects.openai_chat.wire import VENDOR, encode_error, encode_usage, extra_content, finish_reason
+from streamkit.dialects.usage_members import has_more
 from streamkit.dialects.writing import merged
 from streamkit.events import Aside, ProviderFailed, TerminatorSeen, WireEvent
 from streamkit.limits import Limits
@@ -93,6 +94,8 @@ class ChatResponseWriter:
 
     def usage(self) -> dict[str, Any]:
         usage = self.response.usage
+        if has_more(usage, self.vendor):
+            self.report.lose("usage_detail")
         return {} if usage is None else {"usage": encode_usage(usage, self.vendor)}
 
     def choice(self, choice: Choice, body: dict[str, Any]) -> dict[str, Any]:

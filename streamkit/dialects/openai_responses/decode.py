@@ -13,7 +13,9 @@ from functools import partial
 from typing import Any, Final
 
 from streamkit.dialects.decoding import details_of, provider_failed, said, text_of
+from streamkit.dialects.members import UNREAD
 from streamkit.dialects.openai_responses.items import ItemReader
+from streamkit.dialects.openai_responses.members import EVENTS, FEW, SaidBefore
 from streamkit.dialects.openai_responses.texts import REFUSAL, SUMMARY, TEXT, THOUGHT, placeless
 from streamkit.dialects.openai_responses.wire import ASIDES, ERROR_TYPES, INCOMPLETE_REASONS, VENDOR, decode_usage
 from streamkit.dialects.stop_words import meaning
@@ -92,6 +94,7 @@ class ResponsesDecoder(ItemReader):
         self._terminal = False
         self._failures: set[str] = set()  # the events that told of one
         self._extras: dict[str, Any] = {}
+        self._said = SaidBefore()
         self._by_type: dict[str, Callable[[dict[str, Any]], None]] = {
             "response.output_text.delta": partial(self.delta, speech=TEXT),
             "response.function_call_arguments.delta": partial(self.call_delta, kind="function_call"),
@@ -132,8 +135,22 @@ class ResponsesDecoder(ItemReader):
         self.recognised = True
         if self._terminal:
             self.behind_end(handler, document)
-        else:
-            handler(document)
+            return
+        before = len(self.out)
+        handler(document)
+        self._unread(document, document["type"], before)
+
+    def _unread(self, document: dict[str, Any], kind: str, before: int) -> None:
+        """Keep what was not read, unless the whole event was kept; what it repeats is kept once."""
+        members = EVENTS.get(kind)
+        if members is None or kind.endswith("text.delta") or kind == "response.refusal.delta":
+            return  # carried whole, or kept by the reader of texts
+        for path, value in self._said.of_event(document, kind):
+            self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{path}", value))
+        if document.keys() <= members.names and not members.inner:
+            return
+        if not any(type(event) is Aside and event.type == kind for event in self.out[before:]):
+            self.keep_unread(document, members, where=f"{kind}.")
 
     def _other(self, document: dict[str, Any]) -> None:
         """An event that is not known, or an error in another envelope (quirks.md 112)."""
@@ -143,6 +160,8 @@ class ResponsesDecoder(ItemReader):
             self.recognised = True
             self.report.repair("error_shape")
             self._fail(document.get("error") or document, "error")
+            if document.get("error"):
+                self.keep_unread(document, EVENTS["error"], where="error.")
             return
         if kind.startswith("response."):
             self.recognised = True
@@ -158,16 +177,26 @@ class ResponsesDecoder(ItemReader):
         response = self.fields(document.get("response"))
         if self._started:
             self.restarted(self._id, response.get("id"))
+            self._changed(response)
         else:
             self._begun(document)
 
     def _begun(self, document: dict[str, Any]) -> None:
         if self._started:
+            self._changed(self.fields(document.get("response")))
             return
         response = self.fields(document.get("response"))
         self._start(response)
         for place, item in enumerate(self.items(response.get("output"))):  # nearly always none
             self.item_added({"output_index": place, "item": item})
+
+    def _changed(self, response: dict[str, Any]) -> None:
+        """Members of the response that are unknown, and new or other than at its start."""
+        for name, value in response.items():
+            if name not in RESPONSE_FIELDS and said(value) and self._extras.get(name) != value:
+                if len(self._extras) < FEW:
+                    self._extras = {**self._extras, name: value}
+                self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
 
     def ensure_started(self) -> None:
         if not self._started:

@@ -30,6 +30,7 @@ from streamkit.dialects.openai_responses.wire import (
     knows_all,
 )
 from streamkit.dialects.openai_responses.writer import FreeText, ItemWriter, Label
+from streamkit.dialects.usage_members import has_more
 from streamkit.events import (
     Aside,
     ProviderFailed,
@@ -193,6 +194,8 @@ class ResponsesEncoder(BlockEncoder):
         elif not _is_event(event.type, event.raw):
             self.lose(event.kind)
         elif event.type == "response.output_item.added":
+            if not event.raw.keys() <= {"type", "item"}:  # what stands beside the item has no place
+                self.lose(event.kind)
             self._blocks.add(("hosted", event.block), dumps(event.raw["item"]), needs_end=True)
         elif (block := self._blocks.find(("hosted", event.block))) is not None:
             self._blocks.delta(block, dumps(event.raw))
@@ -224,6 +227,8 @@ class ResponsesEncoder(BlockEncoder):
             self.report.lose("metadata", len(fields))
         if self._usage is not None and not knows_all(self._usage):
             self.lose("usage_unknown")
+        if has_more(self._usage, VENDOR):
+            self.lose("usage_detail")
         stop = self.stop()
         end = encode_end(stop.reason, stop.native if self._vendor == VENDOR else None)
         if not end.exact or (stop.reason == "refusal" and not self._refused):

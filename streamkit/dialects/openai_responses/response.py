@@ -16,9 +16,11 @@ from typing import Any, Final
 from streamkit.dialects.base import Encoding
 from streamkit.dialects.decoding import read_body
 from streamkit.dialects.encoding import failure_of, only_choice
+from streamkit.dialects.members import UNREAD
 from streamkit.dialects.opaque import Kind, seal
 from streamkit.dialects.openai_responses.decode import ResponsesDecoder, known_status
 from streamkit.dialects.openai_responses.encode import DEFAULTS
+from streamkit.dialects.openai_responses.members import RESPONSE
 from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, reasoning_item, thoughts
 from streamkit.dialects.openai_responses.wire import (
     OPAQUE_VENDOR,
@@ -29,6 +31,7 @@ from streamkit.dialects.openai_responses.wire import (
     encode_usage,
     knows_all,
 )
+from streamkit.dialects.usage_members import has_more
 from streamkit.dialects.writing import merged
 from streamkit.events import Aside, Opaque, WireEvent
 from streamkit.limits import Limits
@@ -75,6 +78,7 @@ class ResponsesBodyDecoder(ResponsesDecoder):
 
     def _whole(self, response: dict[str, Any]) -> None:
         self._start({name: value for name, value in response.items() if name not in LAST})
+        self.keep_unread(response, RESPONSE)
         for place, found in enumerate(self.items(response.get("output"))):
             self._item(place, self.fields(found))
         if status := known_status(response.get("status")):
@@ -93,6 +97,8 @@ class ResponsesBodyDecoder(ResponsesDecoder):
             if kind in {"message", "reasoning"}:
                 self._unknown(item, found)
             self._whole_item(item, found, ("output", place))
+            for path, value in self._said.of_item(found, place, kept=True):
+                self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{path}", value))
             return
         start = {**found, "status": "in_progress"} if "status" in found else found
         for name, value in ("added", start), ("done", found):
@@ -150,6 +156,8 @@ class ResponsesBodyWriter:
             return None
         if not knows_all(usage):
             self.report.lose("usage_unknown")
+        if has_more(usage, VENDOR):
+            self.report.lose("usage_detail")
         body = encode_usage(usage)
         if usage.vendor != VENDOR:  # the whole body's model demands the member; a stream leaves it out
             body["input_tokens_details"].setdefault("cache_write_tokens", 0)

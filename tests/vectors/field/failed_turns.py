@@ -19,9 +19,10 @@ from tests.vectors.field.shapes import (
     message,
     messages,
     responses,
+    responses_turn,
     written,
 )
-from tests.vectors.openai_chat import DONE, ROLE, STOP, call, calls, chunk, said
+from tests.vectors.openai_chat import CALLED, DONE, ROLE, STOP, call, calls, chunk, said
 from tests.vectors.vector import Call
 
 DETAIL = {"error_detail": 1}
@@ -36,6 +37,7 @@ TOOL_USE = "the provider gave the finish reason 'malformed_tool_use': the model 
 OUTPUT = "the provider gave the finish reason 'malformed_model_output': the model wrote a response that can't be read"
 WHOLE = Call("f", '{"x":1}', id="a")
 AGAIN = {**am.START, "message": {**am.START["message"], "id": "msg_8"}}
+EDITS = {"applied_edits": [{"type": "clear_tool_uses_20250919"}]}
 SECOND = "a second response began before the first had ended"
 
 
@@ -157,6 +159,59 @@ CASES = (
             cohere(
                 *co.block(0, "Hi"), {**co.START, "id": "other"}, *co.block(0, "Ho"), name="another message of Cohere", text="Hi", stop=None, fault="SecondResponse",
                 to={"openai-chat": failed(Text("Hi"), error=SECOND)},
+            ),
+        ),
+    ),
+    Case(
+        number=182, refs="vercel/ai#12154; langchain-ai/langchainjs#11396; stdapi-ai/stdapi.ai#128; vllm-project/semantic-router#3416",
+        cause="`context_management` and `input_transformations` stand beside the delta of `message_delta`, where nobody reads them",
+        does="They are written again beside it, in whole answers as members of the message, and are counted losses elsewhere.",
+        forms=(
+            anthropic(
+                am.START, *am.block(0, "Hi"), {**am.finish("end_turn"), "context_management": EDITS, "input_transformations": ["x"]}, am.STOP, text="Hi", stop="stop",
+                to={
+                    "anthropic": messages(Text("Hi"), usage={"input_tokens": 9, "output_tokens": 4}, holds=(b',"context_management":{"applied_edits":[{"type":"clear_tool_uses_20250919"}]},"input_transformations":["x"]}',)),
+                    "openai-chat": written(Text("Hi"), losses={"metadata": 2}),
+                },
+            ),
+        ),
+        beside="tests/laws/test_l5_no_member_is_silent.py::test_a_member_that_nobody_knows_is_kept_or_counted",
+    ),
+    Case(
+        number=183, refs="BerriAI/litellm#28868; vllm-project/semantic-router#3416",
+        cause="new members of events, of blocks, parts and functions, for which no reader has a name",
+        does="Each is kept for its own dialect and is a counted loss in every other, in streams and whole answers of all dialects.",
+        forms=(
+            message(
+                {**am.begin(0, "text", text=""), "novel": 1}, am.delta(0, "text_delta", text="Hi"), {**am.stop(0), "novel": 2}, name="events of a block", text="Hi", stop="stop",
+                to={"openai-chat": written(Text("Hi"), losses={"unknown_event": 2}), "anthropic": messages(Text("Hi"), usage={"input_tokens": 9, "output_tokens": 4}, losses={"unknown_event": 2})},
+            ),
+            chat(
+                calls({**call(0, "a", "f", '{"x":'), "function": {"name": "f", "arguments": '{"x":', "novel": 1}}), calls({**call(0, None, None, "1}"), "novel": 2}), CALLED, DONE, name="a function",
+                calls=(WHOLE,), stop="tool_calls", to={"anthropic": messages(Use("a", "f", '{"x":1}'), stop="tool_use", losses={"unknown_event": 2})},
+            ),
+            responses_turn(
+                *rs.message(0, "Hi")[:-2], {**rs.message(0, "Hi")[-2], "part": {**rs.part("Hi"), "novel": 1}}, rs.message(0, "Hi")[-1], name="a part", text="Hi", stop="stop",
+                to={"openai-chat": written(Text("Hi"), losses={"unknown_event": 1})},
+            ),
+            bedrock(
+                br.START, ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "Hi"}, "novel": 1}), br.stop(0), br.finish(), name="a message of Bedrock", text="Hi", stop="stop",
+                to={"openai-chat": written(Text("Hi"), losses={"unknown_event": 1})},
+            ),
+        ),
+    ),
+    Case(
+        number=184, refs="BerriAI/litellm#28868, of counts in `usage`",
+        cause="token counts that another dialect has no name for vanish from the usage",
+        does="They are written within the dialect and are one counted loss elsewhere.",
+        forms=(
+            chat(
+                said("Hi"), STOP, {**chunk(), "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13, "completion_tokens_details": {"accepted_prediction_tokens": 2}}}, DONE,
+                text="Hi", stop="stop",
+                to={
+                    "anthropic": messages(Text("Hi"), usage={"input_tokens": 9, "output_tokens": 4}, losses={"usage_detail": 1}),
+                    "openai-chat": written(Text("Hi"), holds=(b'"accepted_prediction_tokens":2',)),
+                },
             ),
         ),
     ),

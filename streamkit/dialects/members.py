@@ -1,0 +1,62 @@
+"""Which members of an event are read, so that all others are kept: none is passed over without a word (L5).
+
+``Members`` describes an object: the names that a decoder reads or that mean nothing, and the objects in it that have
+descriptions of their own. What it does not name is an aside of its dialect: encoders write what has a place, and count
+the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+#: What stands before the path of a member that nobody reads, as the type of an aside.
+UNREAD: Final = "unread:"
+
+
+class Members:
+    """The members of an object, or of each object of a list. ``inner`` are those with a description of their own."""
+
+    __slots__ = ("inner", "names", "open")
+
+    def __init__(self, *names: str, **inner: Members) -> None:
+        self.names = frozenset((*names, *inner))
+        self.inner = tuple(inner.items())
+        self.open = False
+
+    def also(self, *names: str, **inner: Members) -> Members:
+        """The same with more names."""
+        more = Members(*self.names, *names, **{**dict(self.inner), **inner})
+        more.open = self.open
+        return more
+
+    def unread(self, value: Any) -> Iterator[tuple[str, Any]]:
+        """The path and the value of each member of ``value`` that is not named and says anything."""
+        if type(value) is dict:
+            if not self.open and not value.keys() <= self.names:
+                for name, member in value.items():
+                    if name not in self.names and member is not None and member not in ("", [], {}):
+                        yield name, member
+            for name, members in self.inner:
+                if found := value.get(name):
+                    for path, member in members.unread(found):
+                        yield f"{name}.{path}", member
+        elif type(value) is list:
+            for each in value:
+                yield from self.unread(each)
+
+
+def kept(*names: str, **inner: Members) -> Members:
+    """An object whose unknown members the decoder keeps itself, in extras or in asides that it names."""
+    members = Members(*names, **inner)
+    members.open = True
+    return members
+
+
+#: Such an object without any more to say of it.
+KEPT: Final = kept()
+
+
+def of_events(common: tuple[str, ...], **events: Members) -> Mapping[str, Members]:
+    """Descriptions of events, all of which may have the ``common`` names."""
+    return {name: members.also(*common) for name, members in events.items()}

@@ -1,0 +1,125 @@
+"""What is read of each event of Responses, and which members of items and parts were said before.
+
+Everything is said three or four times: a member that an item or a part had in an earlier event is not kept once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from attrs import define, field
+
+from streamkit.dialects.decoding import said
+from streamkit.dialects.members import Members, kept, of_events
+from streamkit.dialects.openai_responses.items import ITEM_FIELDS
+from streamkit.dialects.openai_responses.wire import CALL_INPUTS
+
+#: Places and numbers; ``obfuscation`` is padding.
+COMMON: Final = (
+    "type",
+    "sequence_number",
+    "output_index",
+    "item_id",
+    "call_id",
+    "content_index",
+    "summary_index",
+    "obfuscation",
+    "stream_id",
+)
+#: A response keeps its own members.
+RESPONSE: Final = kept("output", "error", incomplete_details=Members("reason"))
+EVENTS: Final[Mapping[str, Members]] = of_events(
+    COMMON,
+    **{
+        **dict.fromkeys(("response.created", "response.queued", "response.in_progress"), Members("response")),
+        **dict.fromkeys(
+            (
+                "response.completed",
+                "response.incomplete",
+                "response.failed",
+                "response.cancelled",
+                "response.done",
+            ),
+            Members(response=RESPONSE),
+        ),
+        "response.output_item.added": Members("item"),
+        "response.output_item.done": Members("item"),
+        "response.content_part.added": Members("part"),
+        "response.content_part.done": Members("part"),
+        "response.reasoning_summary_part.added": Members("part"),
+        "response.reasoning_summary_part.done": Members("part"),
+        "response.output_text.done": Members("text", "logprobs"),
+        "response.refusal.done": Members("refusal"),
+        "response.reasoning_text.done": Members("text"),
+        "response.reasoning_summary_text.done": Members("text"),
+        "response.function_call_arguments.delta": Members("delta"),
+        "response.function_call_arguments.done": Members("arguments", "name"),
+        "response.custom_tool_call_input.delta": Members("delta"),
+        "response.custom_tool_call_input.done": Members("input", "name"),
+        "response.output_text.annotation.added": Members("annotation", "annotation_index"),
+        "error": Members("error", "code", "message", "param"),
+    },
+)
+PART_FIELDS: Final = frozenset({"type", "text", "refusal", "annotations", "logprobs"})
+#: Parts that mean the same in other dialects; all others are kept whole.
+PARTS: Final = frozenset({"output_text", "refusal", "reasoning_text", "summary_text"})
+#: Members that are remembered; more are kept each time.
+FEW: Final = 1000
+
+
+@define
+class SaidBefore:
+    """Which members of items and parts came, by the id of the item, else its place."""
+
+    _told: set[tuple[Any, ...]] = field(factory=set)
+
+    def _is_new(self, *key: Any) -> bool:
+        if key in self._told:
+            return False
+        if len(self._told) < FEW:
+            self._told.add(key)
+        return True
+
+    def of_item(self, item: Any, place: Any, *, kept: bool, last: bool = False) -> Iterator[tuple[str, Any]]:
+        """What is new of an item. ``kept``: the reader of items keeps it. ``last``: it stands in the terminal response."""
+        if type(item) is not dict or type(kind := item.get("type")) is not str:
+            return
+        whose = item.get("id") if isinstance(item.get("id"), str) and item["id"] else place
+        if kind not in ITEM_FIELDS:
+            if self._is_new(whose) and last and kind.strip():
+                yield "item", item
+            return
+        for name, value in item.items():
+            if name not in ITEM_FIELDS[kind] and said(value) and self._is_new(whose, name) and not kept:
+                yield f"item.{name}", value
+        if kind in CALL_INPUTS:
+            return
+        for group in ("content", "summary"):
+            parts = item.get(group)
+            for number, part in enumerate(parts if type(parts) is list else ()):
+                yield from self.of_part(part, place, group, number)
+
+    def of_part(self, part: Any, place: Any, group: str, number: Any) -> Iterator[tuple[str, Any]]:
+        """What is new of a part."""
+        if type(part) is not dict or type(kind := part.get("type")) is not str or kind not in PARTS:
+            return
+        for name, value in part.items():
+            if name not in PART_FIELDS and said(value) and self._is_new(place, group, number, name):
+                yield f"part.{name}", value
+
+    def of_event(self, document: dict[str, Any], kind: str) -> Iterator[tuple[str, Any]]:
+        """What is new in the items and parts of an event."""
+        place = document.get("output_index")
+        place = place if type(place) is int else None
+        if "item" in document:
+            item = document["item"]
+            is_call = type(item) is dict and isinstance(item.get("type"), str) and item["type"] in CALL_INPUTS
+            yield from self.of_item(item, place, kept=not is_call or kind.endswith("added"))
+        elif "part" in document:
+            group = "summary" if "summary" in kind else "content"
+            number = document.get("summary_index" if group == "summary" else "content_index")
+            yield from self.of_part(document["part"], place, group, number if type(number) is int else None)
+        elif type(response := document.get("response")) is dict and type(response.get("output")) is list:
+            for number, item in enumerate(response["output"]):
+                yield from self.of_item(item, number, kept=False, last=True)

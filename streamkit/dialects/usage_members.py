@@ -1,0 +1,80 @@
+"""Token counts that one dialect has and ``UsageReported`` has no place for: written within the dialect, lost elsewhere.
+
+What is no count of tokens that were read or written is passed over without a loss; each name stands here with its reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from streamkit.events import UsageReported
+
+#: The counts that ``UsageReported`` carries, by their names in all dialects.
+CARRIED: Final = frozenset(
+    {
+        "input_tokens",
+        "output_tokens",
+        "total_tokens",
+        "cache_read_input_tokens",
+        "cache_creation_input_tokens",
+        "thinking_tokens",
+        "prompt_tokens",
+        "completion_tokens",
+        "cached_tokens",
+        "cache_write_tokens",
+        "reasoning_tokens",
+        "prompt_cache_hit_tokens",
+        "promptTokenCount",
+        "cachedContentTokenCount",
+        "candidatesTokenCount",
+        "thoughtsTokenCount",
+        "totalTokenCount",
+        "inputTokens",
+        "outputTokens",
+        "totalTokens",
+        "cacheReadInputTokens",
+        "cacheWriteInputTokens",
+        "prompt_eval_count",
+        "eval_count",
+    }
+)
+#: Numbers that are no counts of their own, and why.
+NO_COUNTS: Final[Mapping[str, str]] = {
+    "prompt_cache_miss_tokens": "DeepSeek's prompt without what was cached, which both stand beside it",
+    "toolUsePromptTokenCount": "Gemini's, a part of the input that is summed",
+    "cacheReadInputTokenCount": "Bedrock's second name of a count",
+    "cacheWriteInputTokenCount": "Bedrock's second name of a count",
+    "text_tokens": "what is left of a sum once the other kinds are known",
+    "total_duration": "Ollama's time in nanoseconds",
+    "load_duration": "Ollama's time in nanoseconds",
+    "prompt_eval_duration": "Ollama's time in nanoseconds",
+    "eval_duration": "Ollama's time in nanoseconds",
+}
+#: Objects that count something else.
+NO_TOKENS: Final[Mapping[str, str]] = {
+    "billed_units": "Cohere's, of what is paid for, not of what was read and written",
+    "cost_details": "OpenRouter's, of money",
+}
+
+
+def has_more(usage: UsageReported | None, vendor: str) -> bool:
+    """Whether another vendor's usage has token counts that can't be written in ``vendor``'s dialect."""
+    if usage is None or usage.vendor == vendor or usage.raw is None:
+        return False
+    return _counts_more(usage.raw)
+
+
+def _counts_more(value: Any) -> bool:
+    if type(value) is dict:
+        is_text = value.get("modality") == "TEXT"  # of Gemini's parts of a sum text is what is left
+        return any(
+            (_counts_more(member) if type(member) in {dict, list} else _is_count(member) and name not in NO_COUNTS)
+            for name, member in value.items()
+            if name not in NO_TOKENS and name not in CARRIED and not (is_text and name == "tokenCount")
+        )
+    return type(value) is list and any(map(_counts_more, value))
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value > 0
