@@ -94,5 +94,30 @@ class Texts:
         return text if text is not None and text.chars else None
 
 
+class StartText:
+    """The text that a block started with: its deltas say it once more, or go on from there, and only they tell which."""
+
+    __slots__ = ("_held", "_repeated", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._held: list[str] = []
+        self._repeated = 0  # so many characters of it came again
+
+    def follow(self, text: str) -> tuple[str, bool] | None:
+        """What to say once a delta brought ``text``, and whether the start was repeated; None while that is open."""
+        size = min(len(text), len(self._text) - self._repeated)
+        repeats = self._text.startswith(text[:size], self._repeated)
+        self._held.append(text)
+        self._repeated += size
+        if repeats and self._repeated < len(self._text):
+            return None
+        return "".join(self._held if repeats else [self._text, *self._held]), repeats
+
+    def settle(self) -> tuple[str, bool]:
+        """The same where nothing more comes."""
+        return self._text, bool(self._held)
+
+
 def _raw(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")

@@ -18,6 +18,7 @@ from streamkit.dialects.anthropic.asides import aside_of
 from streamkit.dialects.anthropic.wire import VENDOR
 from streamkit.dialects.decoding import FrameDecoder, said
 from streamkit.dialects.opaque import unseal
+from streamkit.dialects.wholes import StartText
 from streamkit.errors import TooManyBlocks
 from streamkit.events import (
     Aside,
@@ -53,6 +54,8 @@ class Block:
     call: int = 0  #: its place among the calls
     #: The whole ``input`` that came with the start, until a delta or the stop settles whether it counts.
     whole_input: str | None = None
+    #: The text that came with the start, until a delta or the stop settles whether it is said again.
+    start: StartText | None = None
 
 
 #: Where deltas differ (``skeleton.py``).
@@ -83,6 +86,12 @@ class ContentReader(FrameDecoder):
         for block in self.blocks.values():  # the input ended inside a block whose start brought a whole input
             if block.whole_input is not None:
                 self.out.append(ToolCallDelta(block.call, arguments=block.whole_input, snapshot=True))
+        self.settle_starts()
+
+    def settle_starts(self) -> None:
+        """Say what blocks started with: nothing more comes."""
+        for block in self.blocks.values():
+            self._settle(block)
 
     def block_start(self, document: dict[str, Any]) -> None:
         index = self.index(document.get("index"))
@@ -93,13 +102,15 @@ class ContentReader(FrameDecoder):
         if block.kind == "text":
             self._text = block.number
             if text := self.string(start.get("text")):
-                self.out.append(TextDelta(text, 0, block.number))
+                block.start = StartText(text)
             for citation in self.items(start.get("citations")):
+                self._settle(block)
                 self._citation(self.fields(citation), block)
         elif block.kind == "thinking":
             if text := self.string(start.get("thinking")):
-                self.out.append(ReasoningDelta(text, 0, block.number, "summary"))
+                block.start = StartText(text)
             if signature := self.string(start.get("signature")):
+                self._settle(block)
                 self._opaque(signature, block)
         elif block.kind == "redacted_thinking":
             self._opaque(self.string(start.get("data")), block)
@@ -145,6 +156,7 @@ class ContentReader(FrameDecoder):
 
     def close_block(self, index: int) -> None:
         block = self._closed[index] = self.blocks.pop(index)
+        self._settle(block)
         if block.kind == "tool_use":
             if block.whole_input is not None:
                 self.out.append(ToolCallDelta(block.call, arguments=block.whole_input, snapshot=True))
@@ -179,6 +191,7 @@ class ContentReader(FrameDecoder):
     def _delta(self, kind: str, delta: dict[str, Any], block: Block) -> None:
         """A delta in a block of its own kind; empty ones say nothing."""
         if kind == "citations_delta":
+            self._settle(block)
             self._citation(self.fields(delta.get("citation")), block)
             return
         said_of = delta.get(DELTAS[kind][1])
@@ -191,6 +204,14 @@ class ContentReader(FrameDecoder):
         text = self.string(said_of)
         if not text:
             return
+        if block.start is not None and kind != "input_json_delta":
+            if kind == "signature_delta":
+                self._settle(block)
+            elif (told := block.start.follow(text)) is None:
+                return
+            else:
+                block.start = None
+                text = self._told(*told)
         if kind == "text_delta":
             self.out.append(TextDelta(text, 0, block.number))
         elif kind == "input_json_delta":
@@ -202,6 +223,19 @@ class ContentReader(FrameDecoder):
             self.out.append(ReasoningDelta(text, 0, block.number, "summary"))
         else:
             self._opaque(text, block)
+
+    def _settle(self, block: Block) -> None:
+        """Say what a block started with: no delta tells any more whether it is said again."""
+        if block.start is not None:
+            start, block.start = block.start, None
+            text = self._told(*start.settle())
+            spoken = TextDelta(text, 0, block.number)
+            self.out.append(spoken if block.kind == "text" else ReasoningDelta(text, 0, block.number, "summary"))
+
+    def _told(self, text: str, repeated: bool) -> str:
+        if repeated:
+            self.report.repair("text_repeated")
+        return text
 
     def _opaque(self, blob: str, block: Block) -> None:
         """A signature or redacted thinking: this vendor's, or another's that was sealed."""

@@ -191,6 +191,7 @@ class AnthropicDecoder(ContentReader):
         self.out.append(TerminatorSeen())
 
     def _error(self, document: dict[str, Any]) -> None:
+        self.settle_starts()
         failed = provider_failed(document.get("error") or document, VENDOR, ERROR_TYPES)
         if isinstance(document.get("error"), dict) and document.keys() - {"type", "error"}:  # the request's id
             failed.raw = document

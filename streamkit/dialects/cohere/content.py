@@ -15,6 +15,7 @@ from attrs import define
 
 from streamkit.dialects.cohere.wire import CITATION, CONTENT_START, VENDOR
 from streamkit.dialects.decoding import FrameDecoder, said
+from streamkit.dialects.wholes import StartText
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, ReasoningDelta, TextDelta, ToolCallDelta, ToolCallEnded
 from streamkit.limits import Limits
@@ -31,6 +32,8 @@ SPOKEN = frozenset({"text", "thinking"})
 class Block:
     kind: str  #: blank until its start or its first delta says it
     number: int  #: its place among all blocks of the response: the label of its events
+    #: The text that came with the start, until a delta or the end settles whether it is said again.
+    start: StartText | None = None
 
 
 #: Where deltas differ (``skeleton.py``).
@@ -81,7 +84,7 @@ class ContentReader(FrameDecoder):
         if block.kind and block.kind not in SPOKEN:
             self.out.append(Aside(VENDOR, "unknown_event", CONTENT_START, document, block=block.number))
         else:
-            self._say(content, block)
+            self._start_with(content, block)
 
     def content_delta(self, document: dict[str, Any]) -> None:
         content = self.fields(self.message(document).get("content"))
@@ -108,11 +111,36 @@ class ContentReader(FrameDecoder):
             self.report.repair("block_unopened")
             return
         self._used.add(index)
+        self._settle(block)
         if block.kind and block.kind not in SPOKEN:
             self.out.append(Aside(VENDOR, "unknown_event", "content-end", document, block=block.number))
 
+    def _start_with(self, content: dict[str, Any], block: Block) -> None:
+        """The text that a block starts with, nearly always none."""
+        for kind in ("text", "thinking"):
+            if block.start is None and block.kind in (kind, "") and type(content.get(kind)) is str and content[kind]:
+                self._belongs(block, kind)
+                block.start = StartText(content[kind])
+                content = {name: value for name, value in content.items() if name != kind}
+        self._say(content, block)
+
+    def _settle(self, block: Block) -> None:
+        """Say what a block started with: no delta tells any more whether it is said again."""
+        if block.start is not None:
+            (text, repeated), block.start = block.start.settle(), None
+            if repeated:
+                self.report.repair("text_repeated")
+            self._say({block.kind: text}, block)
+
     def _say(self, content: dict[str, Any], block: Block) -> None:
         """The text of a start or of a delta, by the kind that it names itself."""
+        if block.start is not None and (fragment := self.string(content.get(block.kind))):
+            if (told := block.start.follow(fragment)) is None:
+                return
+            block.start = None
+            if told[1]:
+                self.report.repair("text_repeated")
+            content = {**content, block.kind: told[0]}
         if text := self.string(content.get("text")):
             self._belongs(block, "text")
             self.out.append(TextDelta(text, 0, block.number))
@@ -213,8 +241,17 @@ class ContentReader(FrameDecoder):
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
+    def close(self) -> None:
+        self.settle_starts()
+
+    def settle_starts(self) -> None:
+        """Say what blocks started with: nothing more comes."""
+        for block in self._blocks.values():
+            self._settle(block)
+
     def close_all(self) -> None:
         """The message ended well: what is still open ends with it."""
+        self.settle_starts()
         for _ in (*self._blocks, *self._open_calls):
             self.report.repair("block_unclosed")
         self._blocks.clear()

@@ -117,6 +117,7 @@ class CohereDecoder(ContentReader):
         if document.get("error") or self.frame.event == "error" or (not kind and text_of(document.get("message"))):
             self.recognised = True
             self.report.repair("error_shape")
+            self.settle_starts()
             self.out.append(provider_failed(document.get("error") or document, VENDOR, {}))
             return
         self.strange()
@@ -175,6 +176,7 @@ class CohereDecoder(ContentReader):
             self.odd({name: value for name, value in usage.items() if sound.get(name) != value})
 
     def _failed(self, delta: dict[str, Any], native: str | None) -> None:
+        self.settle_starts()
         error = delta.get("error") or f"the provider gave the finish reason {native!r}"
         if not isinstance(error, str):
             self.report.repair("error_shape")

@@ -9,11 +9,12 @@ Source: dialects.md §4.1, §4.2, §4.4.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Final
 
 from streamkit.dialects.decoding import FrameDecoder, count_of, decode_time, provider_failed, said, text_of
 from streamkit.dialects.members import Members
 from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
+from streamkit.dialects.wholes import RunningText
 from streamkit.errors import BrokenFrame, NotThisDialect
 from streamkit.events import (
     Aside,
@@ -73,6 +74,10 @@ HOLES = re.compile(
 )
 
 
+#: A last line that begins with all of a text that is so long repeats it; a shorter one may do so by chance.
+REPEATED_CHARS: Final = 16
+
+
 class OllamaDecoder(FrameDecoder):
     dialect = "ollama"
     vendor = VENDOR
@@ -83,6 +88,9 @@ class OllamaDecoder(FrameDecoder):
         self._started = False
         self._done = False
         self._calls = 0
+
+    def text_of_run(self, model: Any) -> RunningText:
+        return self.texts.of(isinstance(model, TextDelta))
 
     def unterminated(self) -> None:
         """A last line without its line end is whole all the same, and common."""
@@ -117,13 +125,13 @@ class OllamaDecoder(FrameDecoder):
         self.recognised = True
         if not self._started:
             self._start(line)
-        message = line.get("message")
+        message, ends = line.get("message"), bool(line.get("done"))
         if isinstance(message, dict):
-            self._message(message, ("message",))
+            self._message(message, ("message",), ends=ends)
             self._unknown(message, MESSAGE_FIELDS, "message.")
             self._beside(line, message)
         else:  # /api/generate says the same one level up
-            self._message({**line, "content": line.get("response")}, ())
+            self._message({**line, "content": line.get("response")}, (), ends=ends)
         if logprobs := line.get("logprobs"):
             self.out.append(Aside(VENDOR, "logprobs", "logprobs", logprobs))
         self._unknown(line, LINE_FIELDS, "")
@@ -155,13 +163,23 @@ class OllamaDecoder(FrameDecoder):
                 if not said(message.get(of_message)):
                     rest[of_message] = line[name]
         if rest:
-            self._message(rest, ())
+            self._message(rest, (), ends=bool(line.get("done")))
 
-    def _message(self, message: dict[str, Any], path: tuple[str, ...]) -> None:
+    def _say(self, delta: TextDelta | ReasoningDelta, *, ends: bool) -> None:
+        """Text of a line. Ollama's own last line has none; that of some servers has all of it once more."""
+        text = self.texts.of(isinstance(delta, TextDelta))
+        if ends and text.chars >= REPEATED_CHARS and (rest := text.rest_of(delta.text)) is not None:
+            self.report.repair("text_repeated")
+            delta.text = rest
+        if delta.text:
+            text.append(delta.text)
+            self.out.append(delta)
+
+    def _message(self, message: dict[str, Any], path: tuple[str, ...], *, ends: bool) -> None:
         if thinking := self.string(message.get("thinking")):
-            self.out.append(ReasoningDelta(thinking))
+            self._say(ReasoningDelta(thinking), ends=ends)
         if content := self.string(message.get("content")):
-            self.out.append(TextDelta(content))
+            self._say(TextDelta(content), ends=ends)
         calls = message.get("tool_calls")
         if type(calls) is dict:
             for step, call in self.listed(calls):

@@ -295,6 +295,7 @@ class ResponsesDecoder(ItemReader):
 
     def _fail(self, error: Any, told_by: str) -> None:
         """A failure; what the second kind of event tells of it is the same one."""
+        self.settle_starts()
         if not self._failures or told_by in self._failures:
             self.out.append(provider_failed(error, VENDOR, ERROR_TYPES))
         self._failures.add(told_by)

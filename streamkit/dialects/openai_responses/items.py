@@ -71,6 +71,11 @@ class ItemReader(TextReader):
         for item in self._open:  # the input ended behind a start that brought all arguments, or text
             if item.start:
                 self.out.append(ToolCallWhole(item.call, item.start))
+        self.settle_starts()
+
+    def settle_starts(self) -> None:
+        """Say what waits in open items: no delta follows."""
+        for item in self._open:
             for part in item.parts.values():
                 self.settle(part)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from tests.vectors import anthropic as am
+from tests.vectors import cohere as co
+from tests.vectors import ollama as ol
 from tests.vectors import openai_responses as rs
 from tests.vectors.field.case import Case, Text, Thinking, Use
-from tests.vectors.field.shapes import chat, message, messages, responses, responses_turn, written
+from tests.vectors.field.shapes import chat, cohere, message, messages, ollama, responses, responses_turn, written
 from tests.vectors.openai_chat import DONE, ROLE, call, calls, chunk, said
 from tests.vectors.vector import Call
 
@@ -37,6 +39,15 @@ TWO = {"anthropic": messages(Use("a", "f", A.arguments), Use("b", "g", B.argumen
 CUT_ITEM = rs.done(0, "function_call", call_id="a", name="f", arguments="", status="incomplete")
 
 LONG = "It is a long answer, and each of its messages begins with all that the ones before it had said. "
+
+
+def co_starts(text: str, *deltas: str) -> tuple[object, ...]:
+    """A block of Cohere's that starts with text."""
+    return (
+        co.event("content-start", 0, content={"type": "text", "text": text}),
+        *(co.delta(0, each) for each in deltas),
+        co.end(0),
+    )
 
 
 def delta(text: str, kind: str = "output_text", **where: object) -> dict[str, object]:
@@ -281,6 +292,33 @@ CASES = (
                 *HI[:3], {**TEXT_DONE, "text": "Hel"}, {**PART_DONE, "part": rs.part("Hel")}, rs.done(0, "message", role="assistant", content=[rs.part("Hel")]), delta("lo"),
                 end=rs.last("completed", ITEM_DONE), name="too early", text="Hello", repairs={"block_unopened": 1}, to={"openai-chat": HELLO},
             ),
+        ),
+    ),
+    Case(
+        number=145, refs="proxies of Anthropic's and Cohere's dialects",
+        cause="`content_block_start` (Cohere: `content-start`) has the first text, or all of it, and deltas say it again",
+        does="The start waits for the deltas, which tell whether they repeat it or go on from it.",
+        forms=(
+            message(am.begin(0, "text", text="Hel"), am.delta(0, "text_delta", text="Hel"), am.delta(0, "text_delta", text="lo"), am.stop(0), name="the first delta", text="Hello", repairs={"text_repeated": 1}, to={"openai-chat": written(Text("Hello"))}),
+            message(am.begin(0, "text", text="Hello"), am.delta(0, "text_delta", text="Hel"), am.delta(0, "text_delta", text="lo"), am.stop(0), name="all of it", text="Hello", repairs={"text_repeated": 1}, to={"openai-chat": written(Text("Hello"))}),
+            message(am.begin(0, "text", text="Hel"), am.delta(0, "text_delta", text="lo"), am.stop(0), name="and goes on", text="Hello", to={"openai-chat": written(Text("Hello"))}),
+            message(am.begin(0, "text", text="Hello"), am.stop(0), name="without deltas", text="Hello", to={"openai-chat": written(Text("Hello"))}),
+            message(
+                am.begin(0, "thinking", thinking="H"), am.delta(0, "thinking_delta", thinking="H"), am.delta(0, "thinking_delta", thinking="m."), am.delta(0, "signature_delta", signature="s"), am.stop(0),
+                *am.block(1, "Hi"), name="thinking", reasoning="Hm.", text="Hi", repairs={"text_repeated": 1},
+                to={"openai-chat": written(Thinking("Hm.", "s"), Text("Hi"))},
+            ),
+            cohere(*co_starts("Hel", "Hel", "lo"), name="Cohere", text="Hello", repairs={"text_repeated": 1}, to={"openai-chat": written(Text("Hello"))}),
+            cohere(*co_starts("Hel", "lo"), name="Cohere, and goes on", text="Hello", to={"openai-chat": written(Text("Hello"))}),
+        ),
+    ),
+    Case(
+        number=146, refs="servers of Ollama's dialect; infiniflow/ragflow#15286, posit-dev/chatlas#435",
+        cause="the last line of Ollama has the whole text once more, where Ollama's own has none",
+        does="From 16 characters on it only adds what is missing. A shorter one, and a last delta of Gemini's or Chat's, is text.",
+        forms=(
+            ollama(ol.line(LONG[:30]), ol.line(LONG[30:]), ol.end(message={"role": "assistant", "content": LONG}), name="all of it", text=LONG, repairs={"text_repeated": 1}, to={"openai-chat": written(Text(LONG))}),
+            ollama(ol.line("ha"), ol.line("ha"), ol.end(message={"role": "assistant", "content": "haha"}), name="short", text="hahahaha", to={"openai-chat": written(Text("hahahaha"))}),
         ),
     ),
     Case(
