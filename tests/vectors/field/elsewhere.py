@@ -193,7 +193,7 @@ CASES = (
     ),
     Elsewhere(
         number=204, refs="router-for-me/CLIProxyAPI#121, #883; raine/claude-code-proxy#10",
-        cause="Claude Code says `Did 0 searches` and has no links, though another provider searched for it",
+        cause="`Did 0 searches` is what Claude Code says, without links, though another provider searched for it",
         does="A search that the provider ran is told as the client's dialect tells it, with the pages; it is never a call to run.",
         covered_by="tests/gateway/test_tools.py::test_claude_code_gets_its_search_from_another_provider",
     ),
