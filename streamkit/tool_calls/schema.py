@@ -22,7 +22,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
@@ -31,6 +31,7 @@ from attrs import define, field
 
 from streamkit.errors import UsageError
 from streamkit.events import Verdict
+from streamkit.identifiers import flat_name
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.tool_calls.schema_walk import Endless, SchemaGraph, nodes
 
@@ -48,6 +49,8 @@ MAX_VIOLATIONS: Final = 5
 VIOLATION_CHARS: Final = 200
 
 UNKNOWN_TOOL: Final = "unknown_tool"
+#: Members that a definition of a tool of the program's has one of.
+NAMED: Final = frozenset({"name", "function", "custom"})
 UNEXPLAINED: Final = "the arguments do not match the schema (too large or too branched to say where)"
 _surrogates: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
@@ -79,8 +82,9 @@ class _Tool:
 class ToolSchemas:
     """The schemas of a request's tools, to check finished arguments against.
 
-    ``tools`` are the definitions as the request has them, of OpenAI Chat, Anthropic or Ollama, or a mapping of names to
-    schemas. A definition without a schema (a custom tool, one that the provider runs) takes any object.
+    ``tools`` are the definitions as the request has them, of OpenAI's two dialects, Anthropic or Ollama, or a mapping of names
+    to schemas. A definition without a schema (a custom tool, one that the provider runs) takes any object. A tool in a
+    namespace is known by its name there, if no other has it, and by the name that other dialects are offered.
 
     Needs the extra ``schema``. Raises BadToolSchema for a schema past ``limits.schema_bytes`` (all together) or
     ``limits.json_depth``, or past the bounds above; UsageError without the extra or for what is no definition. Compiled by
@@ -94,7 +98,7 @@ class ToolSchemas:
         self._limits = limits
         self._bytes = self._patterns = 0
         self._tools: dict[str, _Tool] = {}
-        for name, schema in tools.items() if isinstance(tools, Mapping) else map(definition, tools):
+        for name, schema in tools.items() if isinstance(tools, Mapping) else _definitions(tools):
             if name in self._tools:
                 raise BadToolSchema(name, "", "another tool has this name")
             self._tools[name] = self._bounded(name, schema)
@@ -194,6 +198,24 @@ def _library() -> Any:
 
 def _refuse(_uri: str) -> NoReturn:
     raise ValueError("references outside the schema are refused")
+
+
+def _definitions(tools: Iterable[Any]) -> Iterator[tuple[str, Any]]:
+    """Names and schemas of tools, those in namespaces by each name that a call may have."""
+    grouped: dict[str, Any] = {}
+    plain: set[str] = set()
+    for tool in tools:
+        if not isinstance(tool, Mapping) or tool.get("type") != "namespace":
+            if not (isinstance(tool, Mapping) and "type" in tool and tool.keys().isdisjoint(NAMED)):
+                name, schema = definition(tool)
+                plain.add(name)
+                yield name, schema
+            continue  # a tool without a name is one that the provider runs, and nobody calls
+        members = tool.get("tools")
+        for name, schema in map(definition, members if isinstance(members, list) else ()):
+            for known in dict.fromkeys((name, flat_name(str(tool.get("name")), name))):
+                grouped[known] = {} if known in grouped else schema  # of two that are called so, either may be meant
+    yield from ((name, schema) for name, schema in grouped.items() if name not in plain)
 
 
 def definition(tool: Any) -> tuple[str, Any]:

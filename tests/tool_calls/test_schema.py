@@ -97,6 +97,27 @@ def test_what_is_no_definition_is_refused(tools):
         ToolSchemas(tools)
 
 
+def test_tools_in_namespaces_are_known_by_their_names_there_and_elsewhere():
+    """As Codex sends them, and a search of the web that its provider runs beside."""
+    city = {"type": "object", "properties": {}, "required": ["city"]}
+    tools = [
+        {"type": "function", "name": "plain", "parameters": city},
+        {"type": "namespace", "name": "mcp__w", "tools": [{"type": "function", "name": "look", "parameters": city}]},
+        {"type": "namespace", "name": "mcp__x", "tools": [
+            {"type": "function", "name": "both", "parameters": city},
+            {"type": "function", "name": "plain", "parameters": {}},
+        ]},
+        {"type": "namespace", "name": "mcp__y", "tools": [{"type": "function", "name": "both", "parameters": {}}]},
+        {"type": "web_search", "external_web_access": True},
+    ]  # fmt: skip
+    schemas = ToolSchemas(tools)
+    for name in ("plain", "look", "mcp__w__look", "mcp__x__both"):
+        assert schemas.check(name, "{}").kind == "schema_invalid"
+        assert schemas.check(name, '{"city":"x"}').kind == "complete"
+    assert [schemas.check(name, "{}").kind for name in ("both", "mcp__y__both", "mcp__x__plain")] == ["complete"] * 3
+    assert schemas.check("mcp__w", "{}").reason.startswith("unknown_tool")
+
+
 def test_two_tools_of_one_name_are_refused():
     with pytest.raises(BadToolSchema, match="another tool"):
         ToolSchemas([{"name": "f"}, {"name": "f"}])
