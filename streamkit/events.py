@@ -49,7 +49,9 @@ ErrorType: TypeAlias = Literal[
     "truncated",
 ]
 ToolKind: TypeAlias = Literal["function", "custom"]
-AsideKind: TypeAlias = Literal["logprobs", "citation", "server_tool", "audio", "metadata", "unknown_event"]
+AsideKind: TypeAlias = Literal[
+    "logprobs", "citation", "server_tool", "client_tool", "audio", "metadata", "unknown_event"
+]
 VerdictKind: TypeAlias = Literal["complete", "empty", "truncated", "malformed", "not_an_object", "schema_invalid"]
 
 
@@ -288,6 +290,8 @@ class StopReasonSeen:
     message: str | None = None
     #: It says a failure in the dialect's own word and ends the stream: no reader takes it for a success.
     ends_failed: bool = False
+    #: The client has something to run or to approve in a form that only the dialect has, so that no call is seen.
+    waits: bool = False
 
 
 @define

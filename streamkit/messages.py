@@ -99,6 +99,8 @@ class ToolCall:
     signature: Opaque | None = None
     cache: CacheMark | None = None
     extras: Extras | None = None
+    #: All of it, where the dialect has another form for it than for calls of functions (``local_shell_call``).
+    item: Extras | None = field(default=None, eq=False, kw_only=True)
     qualified: QualifiedName | None = None  #: how the client knows ``name``, if its tool is in a namespace
 
 
@@ -113,6 +115,7 @@ class ToolResult:
     kind: ToolKind = "function"
     cache: CacheMark | None = None
     extras: Extras | None = None
+    item: Extras | None = field(default=None, eq=False, kw_only=True)  #: as that of its call
     #: The member that held its text, where the dialect has an object for it (``output``).
     native: str | None = field(default=None, eq=False)
     place: str = field(default="", eq=False, kw_only=True)  #: in the request that it was read from: ``messages[3]``

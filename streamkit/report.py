@@ -108,6 +108,7 @@ STREAM_LOSSES: Final[Mapping[str, str]] = {
     "logprobs": "log probabilities",
     "citation": "citations and annotations",
     "server_tool": "blocks of tools that the provider ran itself",
+    "client_tool": "a call that the client runs or approves itself, in a form that only its dialect has (a shell, a computer)",
     "audio": "audio output",
     "metadata": "a field that the dialect has no place for (content filter results, timings, …)",
     "response_fields": "constant fields of the response (system fingerprint, service tier, provider, …)",

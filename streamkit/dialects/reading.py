@@ -100,6 +100,10 @@ class Fields:
         """A value that stays where it is: to tell of which kind the object is."""
         return self._members.get(name)
 
+    def peek_all(self) -> Mapping[str, Any]:
+        """What nobody took, which stays where it is."""
+        return dict(self._members)
+
     def take(self, name: str) -> Any:
         """Any value."""
         return self._members.pop(name, None)

@@ -109,7 +109,7 @@ def stop_reason(number: int, choice: Choice, report: StreamReport, depth: int) -
     elif reason == "other" and choice.calls and all(_is_whole(call, depth) for call in choice.calls):
         report.repair("stop_unknown_with_calls")
         reason = "tool_calls"
-    elif not choice.calls and reason == "tool_calls":
+    elif not choice.calls and reason == "tool_calls" and not best.waits:
         report.repair("calls_without_call")
         reason = "stop"
     if reason == "stop" and choice.refused:

@@ -366,8 +366,8 @@ ITEMS: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
     "what the program answers to that": (
         [called(), COMPUTER, answer(), SCREEN, {"role": "user", "content": "go on"}, {"type": "compaction_trigger"}],
         [
-            Turn("assistant", [CALL, aside(COMPUTER)]),
-            Turn("user", [*ANSWERED.parts, aside(SCREEN)]),
+            Turn("assistant", [CALL, ToolCall(1, "c", "computer", '{"type":"wait"}')]),
+            Turn("user", [*ANSWERED.parts, ToolResult("c", [Media("image", url="u")])]),
             Turn("user", [Text("go on"), aside({"type": "compaction_trigger"}, "unknown_event")]),
         ],
     ),

@@ -120,6 +120,8 @@ X = '{"x":1.0}'
 ANNOTATION = {"type": "url_citation", "url": "u", "start_index": 0, "end_index": 2, "title": "t"}
 LOGPROBS = [{"token": "Hi", "logprob": -0.5, "bytes": [72, 105], "top_logprobs": []}]
 OTHERS = ("openai-chat", "anthropic", "ollama")
+RUN = {"call_id": "c1", "action": {"type": "exec", "command": ["ls"], "env": {}}}
+SHELL = (added(1, "local_shell_call", **RUN), done(1, "local_shell_call", **RUN))
 ANNOTATED = (
     added(0, "message", role="assistant", content=[]), event("content_part.added", content_index=0, part=part("")),
     event("output_text.delta", content_index=0, delta="Hi", logprobs=LOGPROBS),
@@ -170,6 +172,7 @@ HEALTHY = [
     turn("a refusal", *REFUSED, refusal="I won't", stop="refusal", losses={"anthropic": {"refusal_as_text": 1}, "ollama": {"refusal_as_text": 1}}),
     turn("log probabilities and an annotation", *ANNOTATED, text="Hi", losses={d: {"logprobs": 1, "citation": 1} for d in OTHERS}),
     turn("a tool of the server's", *SEARCHED, text="Hi", losses={d: {"server_tool": 4} for d in OTHERS}),
+    turn("a shell that the client runs", *message(0, "Hi"), *SHELL, text="Hi", stop="tool_calls", losses={"openai-chat": {"client_tool": 2, "stop_reason": 1}, "anthropic": {"client_tool": 2}, "ollama": {"client_tool": 2}}),
     turn("a custom tool", *CUSTOM, calls=(Call("sh", 'ls "a"', id="c1"),), stop="tool_calls", losses={d: {"custom_tool_wrapped": 1} for d in OTHERS}),
     turn("fields of a call that are the vendor's", *call(0, "c1", "f", X, namespace="n"), calls=(Call("f", X, id="c1"),), stop="tool_calls", losses={d: {"metadata": 1} for d in OTHERS}),
     turn("nothing but done events", added(0, "message", content=[]), done(0, "message", content=[part("Hi")]), added(1, "function_call", call_id="c1", name="f"), done(1, "function_call", call_id="c1", name="f", arguments=X), text="Hi", calls=(Call("f", X, id="c1"),), stop="tool_calls"),

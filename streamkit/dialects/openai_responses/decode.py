@@ -263,7 +263,9 @@ class ResponsesDecoder(ItemReader):
         An incomplete one whose reason is not known, or not given, is ``length`` at least.
         """
         if status == "completed":
-            self.out.append(StopReasonSeen("stop", status, covers_calls=True))
+            waits = bool(self.waiting)
+            reason: StopReason = "tool_calls" if waits else "stop"
+            self.out.append(StopReasonSeen(reason, status, covers_calls=not waits, waits=waits))
         word = response.get("status")
         if native := text_of(details_of(response, "incomplete_details").get("reason")):
             reason = self.stop_reason(native, INCOMPLETE_REASONS)

@@ -30,6 +30,12 @@ ITEM_FIELDS: Mapping[str, frozenset[str]] = {
     "function_call": frozenset({"id", "type", "status", "call_id", "name", "arguments"}),
     "custom_tool_call": frozenset({"id", "type", "status", "call_id", "name", "input"}),
 }
+#: Items that the client runs, or approves, and answers in its next request: the turn waits for it.
+CLIENT_ITEMS = frozenset(
+    {"apply_patch_call", "computer_call", "local_shell_call", "mcp_approval_request", "shell_call"}
+)
+#: What answers one that the server ran after all: a shell in a container of its own.
+SERVER_ANSWERS = frozenset({"shell_call_output"})
 SERVER_ITEMS = ("_call", "_call_output", "_list_tools", "_approval_request")
 
 
@@ -61,6 +67,7 @@ class ItemReader(TextReader):
         self._by_call_id: dict[str, Item] = {}
         self._last: Item | None = None
         self._last_call: Item | None = None
+        self.waiting: set[str] = set()  #: ids of the items that the client is to run or to approve
         self._calls = 0
 
     def ensure_started(self) -> None:
@@ -204,8 +211,14 @@ class ItemReader(TextReader):
     def _carry(self, document: dict[str, Any], item: Item) -> None:
         """A frame of an item that only this vendor understands; the frames together are the item."""
         item.carried = True
-        kind: AsideKind = "server_tool" if item.kind.endswith(SERVER_ITEMS) else "unknown_event"
         block = self.block_of(item)
+        kind = aside_kind(item.kind)
+        found = document.get("item")
+        name = found.get("call_id") or found.get("id") if isinstance(found, dict) else None
+        if isinstance(name, str) and item.kind in CLIENT_ITEMS:
+            self.waiting.add(name)
+        elif isinstance(name, str) and item.kind in SERVER_ANSWERS:
+            self.waiting.discard(name)
         self.out.append(Aside(VENDOR, kind, str(document.get("type")), placeless(document), block=block))
 
     def carry_event(self, document: dict[str, Any], kind: AsideKind) -> None:
@@ -434,3 +447,10 @@ def _is_named(item: Item, found: dict[str, Any]) -> bool:
     if item.kind != found["type"]:
         return False
     return bool(item.id and item.id == found.get("id")) or bool(item.call_id and item.call_id == found.get("call_id"))
+
+
+def aside_kind(item: str) -> AsideKind:
+    """What an item is that only this vendor understands: the client's to run, the server's tool, or not known."""
+    if item in CLIENT_ITEMS:
+        return "client_tool"
+    return "server_tool" if item.endswith(SERVER_ITEMS) else "unknown_event"

@@ -16,8 +16,9 @@ from __future__ import annotations
 from typing import Any, Final, cast
 
 from streamkit.dialects.opaque import MADE, unseal
+from streamkit.dialects.openai_responses.client_items import ANSWERS, CALLS, answered, call_id_of, call_of, result_of
 from streamkit.dialects.openai_responses.content_in import ContentReader
-from streamkit.dialects.openai_responses.items import SERVER_ITEMS
+from streamkit.dialects.openai_responses.items import aside_kind
 from streamkit.dialects.openai_responses.searches import is_made
 from streamkit.dialects.openai_responses.tools_in import ToolReader
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, ITEM, OPAQUE_VENDOR, OUTPUTS, VENDOR
@@ -70,6 +71,7 @@ class MessageReader(ToolReader, ContentReader):
         self.stored = False  #: the server knows more of the conversation than the request says
         self._answers: Turn | None = None  # the turn that further outputs join
         self._calls: set[str] = set()
+        self._answered: set[str] = set()  # calls of other forms that the input answers
         self._text: Text | None = None  # the assistant's last one
         self._signature: Opaque | None = None  # of the next call
 
@@ -79,6 +81,7 @@ class MessageReader(ToolReader, ContentReader):
             text = fields.needed("input")
             self.turns.append(Turn("user", [Text(text)] if text else []))
             return
+        self._answered = answered(fields.peek("input"))
         for item in fields.each("input"):
             self._item(item)
         self._close()
@@ -94,6 +97,13 @@ class MessageReader(ToolReader, ContentReader):
                 self._call(item, kind)
             case "function_call_output" | "custom_tool_call_output" if self._is_paired(item):
                 self._result(item, kind)
+            case _ if kind in CALLS and call_id_of(item.peek_all()) in self._answered:
+                said = self._assistants()
+                call = call_of(item, kind, sum(isinstance(part, ToolCall) for part in said))
+                self._calls.add(call.id)
+                said.append(call)
+            case _ if kind in ANSWERS and call_id_of({"type": kind, **item.peek_all()}) in self._calls:
+                self._programs().append(result_of(item, kind))
             case _:
                 if kind == "item_reference":
                     self.stored = True
@@ -145,7 +155,7 @@ class MessageReader(ToolReader, ContentReader):
     def _aside(self, kind: str, raw: dict[str, Any]) -> None:
         users = kind in PROGRAMS or kind in OUTPUTS.values()
         vendor = MADE if is_made(raw) else VENDOR
-        what = Aside(vendor, "server_tool" if kind.endswith(SERVER_ITEMS) else "unknown_event", f"{ITEM}{kind}", raw)
+        what = Aside(vendor, aside_kind(kind), f"{ITEM}{kind}", raw)
         if users and self.turns and self.turns[-1].role == "user":
             self.turns[-1].parts.append(what)
         else:

@@ -107,6 +107,8 @@ class MessageWriter(ContentWriter):
         return message
 
     def _result(self, result: ToolResult) -> Item:
+        if self.own and result.item is not None:
+            return dict(result.item)
         parts: Sequence[Part] = result.parts
         if result.is_error:
             self.lose("result_error", result.call_id)
@@ -206,6 +208,8 @@ class MessageWriter(ContentWriter):
         )
 
     def _call(self, call: ToolCall) -> Item:
+        if self.own and call.item is not None:
+            return dict(call.item)
         if call.signature is not None:
             self.lose("reasoning_signature", call.signature.vendor)
         if call.cache is not None:

@@ -258,6 +258,18 @@ CASES = (
         covered_by="tests/web/test_fetching.py::test_what_may_not_be_fetched_is_refused_with_its_place",
     ),
     Elsewhere(
+        number=217, refs="Codex' shells and patches, computer use and approvals of MCP servers, in histories that go to another provider",
+        cause="items of Responses that the client runs are taken for the provider's own tools, and are lost with their outputs",
+        does="Towards other dialects they are calls and results by the name of what was run; within Responses they stay as they came.",
+        covered_by="tests/requests/test_client_items.py::test_in_a_history_for_another_dialect_they_are_a_call_and_its_result",
+    ),
+    Elsewhere(
+        number=218, refs="OpenAI Responses: `local_shell_call`, `shell_call`, `apply_patch_call`, `computer_call`, `mcp_approval_request`",
+        cause="a turn that waits for the client to run or to approve something ends as if it were done",
+        does="Its stop reason is `tool_calls`; where a dialect has no form for the item, the losses are `client_tool` and `stop_reason`.",
+        covered_by="tests/requests/test_client_items.py::test_a_stream_that_waits_for_the_client_ends_for_calls",
+    ),
+    Elsewhere(
         number=237, refs="BerriAI/litellm#8450; nguyenphutrong/quotio#460; headroomlabs-ai/headroom#2026; TheR1D/shell_gpt#741; @ai-sdk/mistral",
         cause="a usage chunk without choices for a client of Chat that never asked for one and reads `choices[0]`",
         does="The chunk is for clients that asked for it; Mistral's packages, which can't ask, get the usage beside the stop reason.",
