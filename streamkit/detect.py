@@ -10,7 +10,8 @@ import orjson
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.base import Dialect, FramingParser
 from streamkit.errors import NotThisDialect
-from streamkit.framing.frame import Frame, describe_beginning
+from streamkit.framing.frame import BEGINNING_BYTES, Frame, describe_beginning
+from streamkit.framing.sse import has_comments_only
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport
 
@@ -40,6 +41,8 @@ class Detector:
         """The dialect's name after all. Raises NotThisDialect."""
         if name := self._first(lambda parser: parser.finish()):
             return name
+        if has_comments_only(b"".join(self._seen)[:BEGINNING_BYTES]):
+            return "openai-chat"  # an event stream that was cut before it said whose it is
         raise self._unknown()
 
     def _first(self, frames_of: Callable[[FramingParser], list[Frame]]) -> str | None:

@@ -28,7 +28,7 @@ from streamkit.errors import (
     StreamkitError,
     UsageError,
 )
-from streamkit.framing.frame import Beginning, Frame, cut_lines, describe_beginning
+from streamkit.framing.frame import BEGINNING_BYTES, Beginning, Frame, cut_lines, describe_beginning
 from streamkit.framing.json_object import NOWHERE, ObjectScanner
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
@@ -47,6 +47,17 @@ _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 
 #: A comment for a client that waits. The blank line is for clients that cut at blank lines only.
 KEEP_ALIVE: Final = b": keep-alive\n\n"
+
+
+def has_comments_only(beginning: bytes) -> bool:
+    """Whether what a stream began with is an event stream that has said nothing yet: comments, and fields without data.
+
+    Of the last line only a part may be there.
+    """
+    lines = [line for line in beginning.splitlines() if line]
+    if len(beginning) >= BEGINNING_BYTES:
+        lines.pop()
+    return bool(lines) and all(line.startswith((b":", b"retry:", b"id:", b"event:")) for line in lines)
 
 
 class SSEParser:
@@ -120,7 +131,8 @@ class SSEParser:
     def finish(self) -> list[Frame]:
         """The input ended: the last event if it lacked its blank line. Sets a fault if this was no event stream."""
         frames = self.abandon()
-        if self.fault is None and not self._any_event and self._beginning.kept:
+        kept = self._beginning.kept
+        if self.fault is None and not self._any_event and kept and not has_comments_only(kept):
             self.fault = NotThisDialect("an event stream", describe_beginning(self._beginning.kept))
         return frames
 

@@ -13,6 +13,7 @@ Source: design.md §4.
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import Any, NoReturn
 
 import orjson
@@ -70,18 +71,28 @@ def _article(root: str | None) -> str:
     return f"an {root}" if root == "array" else f"a {root}"
 
 
-def parse_arguments(text: str) -> dict[str, Any]:
+def parse_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> dict[str, Any]:
     """The value of argument text whose verdict is ``complete`` or ``empty``: whole numbers keep all their digits.
 
-    Raises ValueError for any other text.
+    A whole number with more digits than Python makes an ``int`` of (``sys.get_int_max_str_digits``, 4,300) is a ``Decimal``.
+    ``depth`` is the ``json_depth`` of the limits that the verdict was given with. Raises ValueError for any other text.
     """
-    try:
-        value = json.loads(text, parse_constant=_refuse) if text.strip() else {}
-    except RecursionError as error:
-        raise ValueError("the arguments are nested too deep") from error
-    if not isinstance(value, dict):
-        raise ValueError(f"the arguments are no JSON object but {type(value).__name__}")  # noqa: TRY004
+    verdict = check_arguments(text, depth=depth)
+    if verdict.kind == "empty":
+        return {}
+    if verdict.kind == "not_an_object":
+        raise ValueError(f"the arguments are no JSON object: {verdict.reason}")
+    if verdict.kind != "complete":
+        raise ValueError(f"the arguments are {verdict.kind}: {verdict.reason}")
+    value: dict[str, Any] = json.loads(text, parse_constant=_refuse, parse_int=_whole_number)
     return value
+
+
+def _whole_number(digits: str) -> int | Decimal:
+    try:
+        return int(digits)
+    except ValueError:  # more digits than Python converts, since that takes quadratic time
+        return Decimal(digits)
 
 
 def _refuse(constant: str) -> NoReturn:

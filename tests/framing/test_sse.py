@@ -14,6 +14,7 @@ from streamkit.framing.sse import SSEParser, parse_sse, serialize_comment, seria
 from streamkit.limits import Limits
 from streamkit.pipeline import pipe
 from streamkit.report import StreamReport
+from streamkit.testing import cuts
 from tests.framing.cuts import cut_at, read, same_at_every_cut
 from tests.framing.standard import events_of
 
@@ -216,6 +217,23 @@ def test_after_a_fault_nothing_is_read():
     assert (fault.offset, fault.allowed) == (9, 10)
     assert parser.feed(b"\ndata: y\n\n") == parser.finish() == parser.abandon() == []
     assert parser.fault is fault
+
+
+@pytest.mark.parametrize(
+    "body", [b": ping\n\n: ping\n\n", b":", b"retry: 100\n: ping\n", b"\xef\xbb\xbf: ping\r\n", b": ping\n" * 100]
+)
+def test_a_stream_of_comments_only_is_an_event_stream_that_was_cut(body):
+    for reads in cuts(body, seed=1, sample=5):
+        parser = SSEParser()
+        assert [frame for read in reads for frame in parser.feed(read)] + parser.finish() == []
+        assert parser.fault is None
+
+
+def test_what_follows_comments_may_still_be_no_event_stream():
+    parser = SSEParser()
+    parser.feed(b": ping\n<html></html>\n")
+    parser.finish()
+    assert isinstance(parser.fault, NotThisDialect)
 
 
 def test_comments_without_end_are_fine():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
 import pytest
 from attrs import evolve
@@ -153,6 +154,7 @@ def test_empty_arguments_are_an_empty_object(text):
         "nonsense",
         '{"a":NaN}',
         pytest.param(nested(100_000), id="too-deep"),
+        pytest.param(nested(129), id="deeper-than-the-verdict-bears"),
     ],
 )
 def test_text_that_may_not_be_used_is_refused(text):
@@ -163,6 +165,24 @@ def test_text_that_may_not_be_used_is_refused(text):
 @pytest.mark.parametrize("text", [text for text, kind, *_ in VECTORS if kind in {"complete", "empty"}])
 def test_what_is_complete_can_be_parsed(text):
     assert isinstance(parse_arguments(text), dict)
+
+
+@pytest.mark.parametrize("depth", [127, 128, 129, 130, 300])
+def test_the_value_agrees_with_the_verdict_however_deep(depth):
+    text = nested(depth)
+    if check_arguments(text).kind == "complete":
+        assert isinstance(parse_arguments(text), dict)
+    else:
+        with pytest.raises(ValueError, match="malformed"):
+            parse_arguments(text)
+        assert isinstance(parse_arguments(text, depth=1000), dict)
+
+
+@pytest.mark.parametrize("digits", [4300, 4301, 5000, 100_000])
+def test_the_value_agrees_with_the_verdict_however_many_digits(digits):
+    text = '{"n":-' + "9" * digits + "}"
+    assert check_arguments(text).kind == "complete"
+    assert Decimal(parse_arguments(text)["n"]) == Decimal("-" + "9" * digits)
 
 
 OBJECTS = st.dictionaries(

@@ -150,6 +150,18 @@ CASES = (
         covered_by="tests/dialects/test_one_choice.py::test_an_encoder_that_looks_at_no_choice_is_handed_one",
     ),
     Elsewhere(
+        number=185, refs="BerriAI/litellm#30244, of keep-alives; OpenRouter's `: OPENROUTER PROCESSING`",
+        cause="an event stream of comments only, cut before its first event, is taken for something else than an event stream",
+        does="It was cut: the client gets the error of a cut stream, and the exit status is 3.",
+        covered_by="tests/framing/test_sse.py::test_a_stream_of_comments_only_is_an_event_stream_that_was_cut",
+    ),
+    Elsewhere(
+        number=186, refs="streamkit's own `parse_arguments`",
+        cause="arguments with the verdict `complete` can't be parsed (a number of 5,000 digits), or such without it can (129 levels)",
+        does="The value agrees with the verdict: the same limit of levels, and a whole number that is too long for `int` is a `Decimal`.",
+        covered_by="tests/tool_calls/test_check.py::test_the_value_agrees_with_the_verdict_however_many_digits",
+    ),
+    Elsewhere(
         number=197, refs="openai/codex#36942; ggml-org/llama.cpp#23229; NVIDIA-NeMo/Switchyard#384; Codex 0.169",
         cause="tools of MCP servers and sub-agents come in a `namespace`, which nobody but OpenAI knows, and vanish",
         does="Every dialect is offered them as `mcp__server__tool`, in definitions, history and choices; the namespace is a counted loss.",
