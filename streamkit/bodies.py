@@ -72,6 +72,9 @@ def encode_request(
         request = repair_pairing(request, report)
     else:
         check_pairing(request)
+    if request.unreadable and request.dialect != named.name:
+        path, instead = request.unreadable[0]
+        raise BadRequest(path, f"only the provider that made this can read it; {instead}")
     if request.stored and request.dialect != named.name:
         path, instead = request.stored[0]
         raise BadRequest(

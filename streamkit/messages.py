@@ -34,6 +34,8 @@ class Text:
     cache: CacheMark | None = None
     extras: Extras | None = None
     block: int = field(default=0, eq=False)  #: the label of its events, where it came of a stream
+    #: All of it, where the dialect has another form for it than for text (a compaction).
+    item: Extras | None = field(default=None, eq=False, kw_only=True)
 
 
 @define
@@ -284,6 +286,8 @@ class Request:
     extras: dict[str, Any] = field(factory=dict)  #: fields that only this dialect knows
     #: What of the conversation only its provider's store has: the path to each reference, and what to send instead.
     stored: list[tuple[str, str]] = field(factory=list)
+    #: The same of what stands for a part of the conversation and that only its vendor can read.
+    unreadable: list[tuple[str, str]] = field(factory=list)
 
 
 # -- responses ---------------------------------------------------------------------------------------------------------

@@ -100,6 +100,9 @@ class BlockReader(BlockParts):
             case "redacted_thinking":
                 data = block.needed("data")
                 self.redacted(data, number, block.rest() or None)
+            case "compaction" if isinstance(block.peek("content"), str):
+                summary = block.peek("content")
+                self.parts.append(Text(summary, block=number, item={"type": kind, **block.rest()}))
             case "tool_use":
                 self.call(self._call(block))
             case "tool_result":

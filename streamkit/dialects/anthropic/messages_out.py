@@ -131,6 +131,8 @@ class MessageWriter(RequestWriter):
         alone = all(map(is_blank, parts))
         for part in parts:
             match part:
+                case Text(item=item) if item is not None and self.own:
+                    blocks.add(dict(item))
                 case Text() | Refusal():
                     self._text(part, blocks, alone=alone)
                 case Aside():

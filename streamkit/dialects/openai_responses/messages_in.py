@@ -51,6 +51,8 @@ PROGRAMS: Final = frozenset(
         "shell_call_output",
     }
 )
+#: Items that stand for what was said before, and that only the vendor can read.
+COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
 #: Items that bring tools which the request does not define elsewhere.
 LOADING: Final = frozenset({"additional_tools", "tool_search_output"})
 #: Parts that have a word of ours: of a message of the assistant's, and of reasoning by the list that they stand in.
@@ -67,6 +69,7 @@ class MessageReader(ToolReader, ContentReader):
     def __init__(self) -> None:
         super().__init__()
         self.turns: list[Turn] = []
+        self.unreadable: list[tuple[str, str]] = []  # see ``Request.unreadable``
         self.references: list[tuple[str, str]] = []  # to what the server keeps: see ``Request.stored``
         self.stored = False  #: the server knows more of the conversation than the request says
         self._answers: Turn | None = None  # the turn that further outputs join
@@ -105,6 +108,10 @@ class MessageReader(ToolReader, ContentReader):
             case _ if kind in ANSWERS and call_id_of({"type": kind, **item.peek_all()}) in self._calls:
                 self._programs().append(result_of(item, kind))
             case _:
+                if kind in COMPACTIONS:
+                    self.unreadable.append(
+                        (item.place, "send the items that it stands for, or their summary as a message")
+                    )
                 if kind == "item_reference":
                     self.stored = True
                     self.references.append((item.place, f"send the item itself, and store: false ({SETTINGS})"))

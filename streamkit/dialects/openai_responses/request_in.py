@@ -61,6 +61,7 @@ class RequestReader(MessageReader):
         request.stream_usage = request.stream or None  # a stream always says it here
         request.extras = fields.rest() | include
         request.stored = self.references
+        request.unreadable = self.unreadable
         return request
 
     # -- options ---------------------------------------------------------------------------------------------------

@@ -282,6 +282,12 @@ CASES = (
         covered_by="tests/requests/test_client_items.py::test_a_stream_that_waits_for_the_client_ends_for_calls",
     ),
     Elsewhere(
+        number=219, refs="Claude Code and Codex after a compaction, with another provider's model as the next",
+        cause="the summary that stands for a conversation is dropped for another provider, and the model knows nothing of it",
+        does="A summary that can be read is text elsewhere; one that only its vendor reads is refused with its place. Each vendor gets its own back.",
+        covered_by="tests/requests/test_compaction.py::test_a_summary_of_anthropic_is_text_elsewhere",
+    ),
+    Elsewhere(
         number=237, refs="BerriAI/litellm#8450; nguyenphutrong/quotio#460; headroomlabs-ai/headroom#2026; TheR1D/shell_gpt#741; @ai-sdk/mistral",
         cause="a usage chunk without choices for a client of Chat that never asked for one and reads `choices[0]`",
         does="The chunk is for clients that asked for it; Mistral's packages, which can't ask, get the usage beside the stop reason.",
