@@ -115,10 +115,23 @@ MESSAGES: dict[str, tuple[dict[str, Any], str, list[Any]]] = {
 
 
 def without_nulls(body: dict[str, Any]) -> dict[str, Any]:
-    """A body without what says nothing: members of messages that are null."""
+    """A body without what says nothing: members of messages that are null, no annotations, no log probabilities."""
     for choice in body["choices"]:
-        choice["message"] = {name: value for name, value in choice["message"].items() if value is not None}
+        choice["message"] = {name: value for name, value in choice["message"].items() if value not in (None, [])}
+        if choice.get("logprobs", 0) is None:
+            del choice["logprobs"]
     return body
+
+
+def test_an_answer_has_what_the_schema_requires():
+    """llm-comply 0.5 asks for each of these members."""
+    for part in Text("a"), ToolCall(0, "c1", "look", "{}", ended=True):
+        written, _ = write(response(part))
+        (choice,) = written["choices"]
+        assert choice.keys() == {"index", "message", "finish_reason", "logprobs"}
+        assert choice["logprobs"] is None
+        assert choice["message"].keys() >= {"role", "content", "refusal", "annotations"}
+        assert (choice["message"]["refusal"], choice["message"]["annotations"]) == (None, [])
 
 
 @pytest.mark.parametrize("name", MESSAGES)

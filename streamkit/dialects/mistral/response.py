@@ -72,6 +72,9 @@ class MistralResponseWriter(ChatResponseWriter):
     def finish_reason(self, choice: Choice, *, called: bool) -> tuple[str, bool]:
         return finish_reason(choice.stop_reason or "other", called=called)
 
+    def complete(self, written: dict[str, Any], choice: Choice) -> None:
+        """Nothing: Mistral's schema requires no more."""
+
     # -- the message -----------------------------------------------------------------------------------------------
 
     def message(self, choice: Choice) -> dict[str, Any]:

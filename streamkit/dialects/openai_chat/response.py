@@ -105,12 +105,21 @@ class ChatResponseWriter:
             self.report.lose("stop_reason")
         if choice.stop_sequence is not None:
             self.report.lose("stop_sequence")
-        written = {"index": choice.index, "message": message, "finish_reason": reason}
+        written: dict[str, Any] = {"index": choice.index, "message": message, "finish_reason": reason}
         for aside in choice.asides:
             self.aside(aside, body, written, message)
-        if message.keys() == {"role", "content", "refusal"} and not choice.refusal:
-            message["content"] = choice.text
+        self.complete(written, choice)
         return written
+
+    def complete(self, written: dict[str, Any], choice: Choice) -> None:
+        """Add the members that OpenAI's schema requires and nothing said, and the text of an answer that says nothing."""
+        written.setdefault("logprobs", None)
+        message = written["message"]
+        message.setdefault("annotations", [])
+        if message.keys() == {"role", "content", "refusal", "annotations"} and not (
+            choice.refusal or message["annotations"]
+        ):
+            message["content"] = choice.text
 
     def finish_reason(self, choice: Choice, *, called: bool) -> tuple[str, bool]:
         """The word for why it ended, and whether it says less."""
