@@ -35,6 +35,11 @@ Where one is code of another project, its rules are held with inputs of our own:
 Coding agents that are run through the gateway stand [where their settings are](../how-to/connect-clients.md#what-was-tried).
 
 """
+#: Below llm-comply's table.
+DEMANDING = """
+The schemas of Responses and of Anthropic's messages demand members of every answer that only the provider knows: what the
+sampling was, where the model ran, which tier served it. Answers that came from elsewhere do not invent them, and the
+official clients, which read every pair of dialects in our tests, do without."""
 
 
 def llm_comply() -> Iterator[str]:
@@ -51,6 +56,7 @@ def llm_comply() -> Iterator[str]:
                 told.append(f"and {len(said) - len(told)} more of the kind")
             told += [f"warning: {warning}" for warning in sorted({w for ws in verdict.warned.values() for w in ws})]
             yield f"| `{verdict.dialect}` | {verdict.passed} | {len(verdict.failed)} | {escaped('; '.join(told))} |"
+    yield DEMANDING
 
 
 def aimock() -> Iterator[str]:

@@ -48,8 +48,8 @@ class Verdict:
     warned: dict[str, list[str]]
 
 
-async def run(folder: Path) -> list[Verdict]:
-    """Its verdict on each dialect. ``folder`` is for configurations and logs."""
+async def run(folder: Path, *formats: str) -> list[Verdict]:
+    """Its verdict on each of these formats, by default on all. ``folder`` is for configurations and logs."""
     program = installed()
     demo, front = folder / "demo", folder / "front"
     for each in (demo, front):
@@ -58,7 +58,7 @@ async def run(folder: Path) -> list[Verdict]:
     async with processes.serving(demo, "--port", "0") as upstream:
         config.write_text(CONFIG % upstream.url, "utf-8")
         async with processes.serving(front, "--config", str(config)) as gateway:
-            return [await asyncio.to_thread(judged, program, gateway.url, name) for name in FORMATS]
+            return [await asyncio.to_thread(judged, program, gateway.url, name) for name in formats or FORMATS]
 
 
 def judged(program: Path, url: str, name: str) -> Verdict:
