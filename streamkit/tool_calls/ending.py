@@ -96,6 +96,11 @@ def _is_whole(call: Call, depth: int) -> bool:
     return call.is_complete(depth) or (call.ended and not call.text.whole().strip())
 
 
+def _is_cut_at_once(call: Call) -> bool:
+    """Whether the wire said that a call is incomplete, and none of its arguments came."""
+    return call.incomplete and not call.text.whole().strip()
+
+
 def stop_reason(number: int, choice: Choice, report: StreamReport, depth: int) -> ResponseFinished:
     """Exactly one reason for a choice: the strongest given, corrected by whether there were calls."""
     best = strongest(choice)
@@ -112,6 +117,9 @@ def stop_reason(number: int, choice: Choice, report: StreamReport, depth: int) -
     elif not choice.calls and reason == "tool_calls" and not best.waits:
         report.repair("calls_without_call")
         reason = "stop"
+    if reason == "tool_calls" and choice.calls and all(map(_is_cut_at_once, choice.calls)):
+        report.repair("stop_conflict")  # nothing is left to run: the client must see that something was cut
+        return ResponseFinished("length", "incomplete", number)
     if reason == "stop" and choice.refused:
         reason = "refusal"  # the refusal is in the deltas; OpenAI says `stop` (dialects.md §7.1)
     return ResponseFinished(reason, best.native or None, number, best.stop_sequence)

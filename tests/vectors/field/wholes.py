@@ -378,8 +378,13 @@ CASES = (
             ),
             responses(
                 rs.START, rs.added(0, "function_call", call_id="a", name="f", arguments=""), CUT_ITEM, rs.last("completed", CUT_ITEM), name="an item marked incomplete",
-                calls=(BLANK,), stop="tool_calls",
-                to={"openai-responses": written(Use("a", "f", ""), stop="completed", holds=(b'"status":"incomplete","call_id":"a"',), lacks=(b"function_call_arguments.done",))},
+                calls=(BLANK,), stop="length", repairs={"stop_conflict": 1},
+                to={
+                    "openai-responses": written(
+                        Use("a", "f", ""), stop="incomplete", holds=(b'"status":"incomplete","call_id":"a"', b'"incomplete_details":null'), lacks=(b"function_call_arguments.done",),
+                    ),
+                    "anthropic": messages(stop="max_tokens", usage=None, losses={"call_withheld": 1}, withheld=("",)),
+                },
             ),
         ),
     ),
