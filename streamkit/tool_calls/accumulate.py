@@ -62,7 +62,7 @@ from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport, Withheld
 from streamkit.tool_calls.call import Call, Choice
 from streamkit.tool_calls.delta_run import DeltaRun, grouped, whole_run
-from streamkit.tool_calls.ending import derives, is_cut, missing_end, stop_reason, strongest
+from streamkit.tool_calls.ending import calls_nobody, derives, is_cut, missing_end, stop_reason, strongest
 from streamkit.tool_calls.failed_turns import FAILING, failure_in
 from streamkit.tool_calls.identity import Identity
 from streamkit.tool_calls.joining import join_deltas
@@ -171,6 +171,8 @@ class ToolCallAccumulator:
         """Whether every choice has its stop reason, so that only what is of no account can still come."""
         if self._failed or self.fault is not None or not self._choices or self.policy.refuse_repairs:
             return False
+        if any(map(calls_nobody, self._choices.values())):
+            return False
         return all(choice.reasons and strongest(choice).reason not in FAILING for choice in self._choices.values())
 
     def _missing_end(self) -> str | None:
@@ -182,6 +184,8 @@ class ToolCallAccumulator:
             for choice in self._choices.values():
                 if (best := strongest(choice)).reason in FAILING:  # abort, MALFORMED_FUNCTION_CALL: said nowhere else
                     self._fail(failure_in(best))
+            if self.report.failure is None and any(map(calls_nobody, self._choices.values())):
+                self._fail(ProviderFailed("server", "the model called a tool without a name", code="call_nameless"))
         return "the provider reported an error" if self._failed else None
 
     @property
@@ -191,7 +195,8 @@ class ToolCallAccumulator:
             return False
         if self._choices and all(choice.reasons for choice in self._choices.values()):
             ends = map(strongest, self._choices.values())
-            return any(seen.reason in FAILING and not seen.ends_failed for seen in ends)
+            failed = any(seen.reason in FAILING and not seen.ends_failed for seen in ends)
+            return failed or any(map(calls_nobody, self._choices.values()))
         return not derives(self._choices, self._terminator, self.policy, self.limits.json_depth)
 
     def abandon(self) -> list[Event]:

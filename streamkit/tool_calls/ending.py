@@ -89,6 +89,20 @@ def is_cut(choice: Choice, call: Call) -> bool:
     return call.kind == "custom" or not call.text.whole().strip()
 
 
+def calls_nobody(choice: Choice) -> bool:
+    """Whether a choice has a call whose name never came, so that no client can run what the model asked for.
+
+    Not behind a reason that says itself that the end is missing. An empty object beside named calls is a stray fragment.
+    """
+    if not choice.calls or all(call.name for call in choice.calls):
+        return False
+    if choice.reasons and strongest(choice).reason in CUTTING:
+        return False
+    none_named = not any(call.name for call in choice.calls)
+    texts = [call.text.whole().strip() for call in choice.calls if not call.name]
+    return any(text != "{}" or none_named for text in texts if text)
+
+
 def _is_whole(call: Call, depth: int) -> bool:
     """Whether nothing can be missing of a call: it has a name, and one complete object, or none where the wire ended it."""
     if not call.name:

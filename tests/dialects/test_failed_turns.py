@@ -15,7 +15,7 @@ from tests.laws.running import read, translate
 from tests.vectors import bedrock as br
 from tests.vectors import gemini as gm
 from tests.vectors.field.outputs import SEE
-from tests.vectors.openai_chat import DONE, ROLE, chunk, said
+from tests.vectors.openai_chat import CALLED, DONE, ROLE, call, calls, chunk, said
 from tests.vectors.vector import sse
 
 GOOGLE = (
@@ -130,3 +130,35 @@ def test_what_the_provider_said_of_it_is_told():
 def test_every_word_of_the_table_is_a_failure_of_some_dialect():
     assert {word.lower() for word in (*GOOGLE, *AMAZON, *CLONES)} | {"timeout"} == set(FAILED_TURNS) | {"error"}
     assert failure_in(StopReasonSeen("error", "novel")).message == "the provider gave the finish reason 'novel'"
+
+
+NAMELESS = "the model called a tool without a name"
+
+
+@pytest.mark.parametrize("target", DIALECTS)
+def test_a_call_whose_name_never_came_is_an_error_for_every_client(target):
+    body = sse(ROLE, said("Hi"), calls(call(0, "a", None, '{"x":1}')), CALLED, DONE)
+    output, report = translate("openai-chat", target, [body], passing=False)
+    seen = SEE[target](output)
+    assert (seen.stop, seen.error) == (None, NAMELESS)
+    assert [held.arguments for held in report.withheld] == ['{"x":1}']
+    message = {"role": "assistant", "content": "Hi", "tool_calls": [call(0, "a", None, '{"x":1}')]}
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
+    whole_body = orjson.dumps({"id": "c", "object": "chat.completion", "model": "m", "choices": [choice]})
+    answer = decode_response(whole_body, "openai-chat")
+    again = decode_response(encode_response(answer, target, report=StreamReport()), target)
+    assert (answer.clean, again.error is not None and NAMELESS in again.error.message) == (False, True)
+
+
+def test_within_its_dialect_such_a_call_gets_no_success():
+    body = sse(ROLE, calls(call(0, "a", None, '{"x":1}')), CALLED, DONE)
+    output, report = translate("openai-chat", "openai-chat", [body], passing=True)
+    assert report.status is Status.PROVIDER_ERROR
+    assert output.endswith(b"}\n\n")
+    assert NAMELESS.encode() in output
+    assert b"[DONE]" not in output
+
+
+def test_a_stray_empty_object_beside_a_call_takes_nothing_from_it():
+    body = sse(ROLE, calls(call(0, "a", "f", "{}")), calls(call(7, None, None, "{}")), CALLED, DONE)
+    assert read("openai-chat", [body]).clean

@@ -19,7 +19,11 @@ from tests.laws.oracle import Fact, facts, says_success
 from tests.laws.running import OURS, every_stream, in_one_line, read, translate
 from tests.vectors import VECTORS
 
-ERRORS = {f"{v.dialect}-{v.name}" for v in VECTORS if v.fault or (v.dialect == "ollama" and "separators" in v.name)}
+#: Those whose call has no name are failed by no frame: the oracle looks at frames.
+NAMELESS = {f"{v.dialect}-{v.name}" for v in VECTORS if v.repairs.get("call_nameless") and not v.clean}
+ERRORS = NAMELESS | {
+    f"{v.dialect}-{v.name}" for v in VECTORS if v.fault or (v.dialect == "ollama" and "separators" in v.name)
+}
 NOWHERE = Fact(0, complete=False, text="", ended_calls=0)
 NEVER_CLEAN = (Status.CUT, Status.NOT_THIS_DIALECT, Status.PROVIDER_ERROR, Status.FAILED)
 #: Text in which an ill-formed character was replaced, by us as by the oracle, but perhaps not by as many marks.
@@ -128,6 +132,6 @@ def test_a_stream_never_looks_whole_at_every_cut(stream):
 
 def test_the_oracle_agrees_with_what_the_vectors_say():
     for vector in VECTORS:
-        if not vector.fault:
+        if not vector.fault and f"{vector.dialect}-{vector.name}" not in NAMELESS:
             marks = facts(vector.dialect, vector.body)
             assert (marks[-1].complete if marks else False) == vector.clean, vector.name

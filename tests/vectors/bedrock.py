@@ -131,7 +131,7 @@ REPAIRED = [
     turn("a second stop", *HI, stop(0), text="Hi", repairs={"block_unopened": 1}),
     turn("one index for two blocks", *HI, *block(0, "!"), text="Hi!", repairs={"index_reused": 1}),
     turn("one index for two calls", *tool(0, "t", "f", "{}"), *tool(0, "u", "g", "{}"), reason="tool_use", calls=(Call("f", "{}"), Call("g", "{}")), stop="tool_calls", repairs={"index_reused": 1}),
-    turn("input without a start", delta(0, toolUse={"input": "{}"}), stop(0), reason="tool_use", calls=(Call("", "{}"),), stop="tool_calls", repairs={"block_unopened": 1, "call_nameless": 1, "id_missing": 1}),
+    turn("input without a start", delta(0, toolUse={"input": "{}"}), stop(0), reason="tool_use", calls=(Call("", "{}"),), stop=None, provider_error="the model called a tool without a name", repairs={"block_unopened": 1, "call_nameless": 1, "id_missing": 1}),
     turn("input for a call that had ended", *tool(0, "t", "f", "{}"), delta(0, toolUse={"input": '{"x":1}'}), reason="tool_use", calls=(Call("f", "{}"),), stop="tool_calls", repairs={"arguments_late": 1}, withheld=('{"x":1}',)),
     turn("reasoning inside a text block", delta(0, text="Hi"), delta(0, **thought(text="hm")), stop(0), text="Hi", reasoning="hm", repairs={"block_mismatch": 1}),
     turn("text inside a call", begin(0, toolUse={"toolUseId": "t", "name": "f"}), delta(0, text="Hi"), stop(0), reason="tool_use", calls=(Call("f", "", "empty"),), stop="tool_calls", repairs={"field_invalid": 1}),

@@ -107,7 +107,7 @@ REPAIRED = [
     message("calls that interleave", call(0, "a", "f"), call(1, "b", "g"), piece(1, '{"y":'), piece(0, '{"x":1}'), piece(1, "2}"), over(1), over(0), reason="TOOL_CALL", calls=(Call("f", '{"x":1}'), Call("g", '{"y":2}')), stop="tool_calls"),
     message("text for a call that had ended", *tool(0, "a", "f", "{}"), piece(0, '{"x":1}'), over(0), reason="TOOL_CALL", calls=(Call("f", "{}"),), stop="tool_calls", repairs={"block_unopened": 1, "arguments_late": 1}, withheld=('{"x":1}',)),
     vector("arguments as an object", named(START, call(0, "a", "f", {"x": "?"}), over(0), finish("TOOL_CALL")).replace(b'"?"', b"1.0"), calls=(Call("f", '{"x":1.0}'),), stop="tool_calls", repairs={"arguments_not_text": 1}),
-    message("a fragment for no call", piece(0, "{}"), over(0), *block(0, "Hi"), text="Hi", calls=(Call("", "{}"),), stop="tool_calls", repairs={"block_unopened": 1, "id_missing": 1, "call_nameless": 1, "stop_with_calls": 1}, losses={"cohere": {"call_withheld": 1, "stop_reason": 1}}),
+    message("a fragment for no call", piece(0, "{}"), over(0), *block(0, "Hi"), text="Hi", calls=(Call("", "{}"),), stop=None, provider_error="the model called a tool without a name", repairs={"block_unopened": 1, "id_missing": 1, "call_nameless": 1}),
     message("a second start", START, *block(0, "Hi"), text="Hi", repairs={"response_restarted": 1}),
     vector("no start", *block(0, "Hi"), finish(), text="Hi"),
     message("complete with calls", *tool(0, "a", "f", "{}"), calls=(Call("f", "{}"),), stop="tool_calls", repairs={"stop_with_calls": 1}),

@@ -132,7 +132,7 @@ HEALTHY = [
 
 REPAIRED = [
     called("arguments as text", chunk(call("f", '{"x":1}')), calls=(Call("f", '{"x":1}'),), repairs={"arguments_not_object": 1}),
-    called("a call without a name", chunk(call(None, {"x": 1})), calls=(Call("", '{"x":1}'),), repairs={"call_nameless": 1}, losses=to_all(call_withheld=1)),
+    called("a call without a name", chunk(call(None, {"x": 1})), calls=(Call("", '{"x":1}'),), repairs={"call_nameless": 1}, stop=None, provider_error="the model called a tool without a name"),
     called("the end of a call that never began", chunk(call()), stop="stop", repairs={"call_ghost": 1}),
     called("the same id twice for two calls", chunk(call("f", {"x": 1}, id="a"), call("g", id="a")), calls=(Call("f", '{"x":1}', id="a"), Call("g", "{}")), repairs={"id_duplicate": 1}),
     called("a call sent again with its id", chunk(call("f", {"x": 1}, id="a")), chunk(call("f", {"x": 1}, id="a")), calls=(Call("f", '{"x":1}', id="a"),), repairs={"arguments_repeated": 1}),

@@ -175,7 +175,7 @@ REPAIRED = [
     called("a name in pieces", calls(call(0, "a", "edit_ex")), calls(call(0, None, "isting_file")), calls(call(0, arguments="{}")), calls=(Call("edit_existing_file", "{}"),), repairs={"name_pieces": 1}),
     called("another name after arguments", calls(call(0, "a", "f", '{"x":')), calls(call(0, None, "g", "1}")), calls=(Call("f", '{"x":1}'),), repairs={"name_changed": 1}),
     vector("a call without anything", ROLE, said("Hi"), calls({"index": 0, "id": "", "type": "function"}), STOP, DONE, text="Hi", repairs={"identity_blank": 1, "call_ghost": 1}),
-    called("a call without a name", calls(call(0, "a", None, '{"x":1}')), calls=(Call("", '{"x":1}'),), repairs={"call_nameless": 1}, losses={d: {"call_withheld": 1} for d in ("anthropic", "ollama")}),
+    called("a call without a name", calls(call(0, "a", None, '{"x":1}')), calls=(Call("", '{"x":1}', "truncated"),), repairs={"call_nameless": 1}, stop=None, provider_error="the model called a tool without a name"),
     called("the whole arguments again", calls(call(0, "a", "f", '{"x":')), calls(call(0, arguments="1}")), calls(call(0, arguments='{"x":1}')), calls=(Call("f", '{"x":1}'),), repairs={"arguments_repeated": 1}),
     called("an empty object in front", calls(call(0, "a", "f", "{}")), calls(call(0, arguments='{"x"')), calls(call(0, arguments=":1}")), calls=(Call("f", '{"x":1}'),), repairs={"empty_object_prefix": 1}),
     vector("an unknown reason with calls", ROLE, calls(call(0, "a", "f", "{}")), chunk(finish="bored"), DONE, calls=(Call("f", "{}"),), stop="tool_calls", repairs={"stop_unknown_with_calls": 1}),

@@ -162,6 +162,12 @@ CASES = (
         covered_by="tests/tool_calls/test_check.py::test_the_value_agrees_with_the_verdict_however_many_digits",
     ),
     Elsewhere(
+        number=187, refs="cc-switch#5093; vercel/ai#14760",
+        cause="a call whose name never comes is withheld, and the turn ends as if the model had asked for nothing",
+        does="The turn is an error in every dialect, streaming and whole; within a dialect its success terminator is held.",
+        covered_by="tests/dialects/test_failed_turns.py::test_a_call_whose_name_never_came_is_an_error_for_every_client",
+    ),
+    Elsewhere(
         number=197, refs="openai/codex#36942; ggml-org/llama.cpp#23229; NVIDIA-NeMo/Switchyard#384; Codex 0.169",
         cause="tools of MCP servers and sub-agents come in a `namespace`, which nobody but OpenAI knows, and vanish",
         does="Every dialect is offered them as `mcp__server__tool`, in definitions, history and choices; the namespace is a counted loss.",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from tests.vectors import anthropic as am
 from tests.vectors.field.case import Case, Use
-from tests.vectors.field.shapes import calling, message, messages, uses, written
+from tests.vectors.field.shapes import calling, failed, message, uses, written
 from tests.vectors.openai_chat import call, calls
 from tests.vectors.vector import Call
 
+NAMELESS = "the model called a tool without a name"
 A = Call("read_file", '{"x":1}', id="a")
 
 CASES = (
@@ -71,7 +72,7 @@ CASES = (
     Case(
         number=40, refs="cc-switch#5093; vercel/ai#14760",
         cause="arguments before the name",
-        does="The text is held until the name comes; a call that never gets one is withheld and stands in the report.",
+        does="The text is held until the name comes; a call that never gets one is withheld, stands in the report, and the turn is an error.",
         forms=(
             calling(calls(call(0, "a", None, '{"x"')), calls(call(0, arguments=":1}")), calls(call(0, None, "read_file")), name="late", calls=(A,)),
             calling(
@@ -80,8 +81,12 @@ CASES = (
             ),
             calling(
                 calls(call(0, "a", None, '{"x":1}')), name="never",
-                calls=(Call("", '{"x":1}', id="a"),), repairs={"call_nameless": 1},
-                to={"anthropic": messages(losses={"call_withheld": 1, "stop_reason": 1}, withheld=('{"x":1}',))},
+                calls=(Call("", '{"x":1}', "truncated", id="a"),), stop=None, repairs={"call_nameless": 1}, provider_error=NAMELESS,
+                to={
+                    "anthropic": failed(error=NAMELESS, losses={"call_withheld": 1, "error_detail": 1}, withheld=('{"x":1}',)),
+                    "openai-chat": failed(error=NAMELESS, losses={"call_withheld": 1}, withheld=('{"x":1}',)),
+                    "gemini": failed(error=NAMELESS, losses={"call_withheld": 1}, withheld=('{"x":1}',)),
+                },
             ),
         ),
     ),
