@@ -85,11 +85,18 @@ CASES: Final[Mapping[int, str]] = {
     131: "streams of Responses without some of their events",
     132: "deltas of Responses that do not name their call",
     133: "choices without `delta`, which bring results of a content filter",
+    140: "`output_item.added` or `content_part.added` has the first text already, or all of it, and deltas say it again",
+    141: "the `done` events of Responses have other numbers and ids than the deltas that they repeat",
+    147: "a Responses stream ends with `response.done`",
     157: "a stop reason in the words of another dialect: `tool_use` in Chat, `tool_calls` in Anthropic",
     160: "each fragment of a call in `function_call` and in `tool_calls`, as llama-cpp-python writes a forced tool",
     162: "a character beyond U+FFFF in two deltas, half a surrogate pair in each",
     164: 'a payload that is no object: `null`, `[]`, `"ping"`, an error or a chunk in a list',
     165: "values in another shape: an index as text, arguments, reasoning or `tool_calls` as an object",
+    180: "a stop reason that nobody knows behind a whole call is a natural stop, and the call is not run",
+    227: "thinking in the content, between `<think>` and `</think>`",
+    231: "a call in the text, as Hermes and Qwen write it (`<tool_call>{…}</tool_call>`), behind `stop`",
+    241: "a whole JSON body where a stream was asked for, or a stream where a body was, under either media type",
 }  # fmt: skip
 
 #: The case that a repair resembles, whatever rule is broken; None where the catalogue has none like it.
@@ -156,6 +163,14 @@ REPAIR_CASES: Final[Mapping[str, int | None]] = {
     "after_error": None,
     "fault_after_end": None,
     "after_end": None,
+    "whole_misplaced": 141,
+    "text_repeated": 140,
+    "terminal_renamed": 147,
+    "stop_unknown_with_calls": 180,
+    "thinking_in_text": 227,
+    "call_in_text": 231,
+    "body_for_stream": 241,
+    "stream_for_body": 241,
 }  # fmt: skip
 
 

@@ -81,7 +81,7 @@ BROKEN = [
     vector("[DONE] without a reason", chunk("Hi"), DONE, stop=None),
     vector("no blank line behind the last event", sse(chunk("Hi"), STOP)[:-2], repairs={"last_event_unterminated": 1}),
     vector("a choice without an index", {**HEAD, "choices": [{"text": "Hi"}]}, STOP, DONE, repairs={"choice_index_missing": 1}),
-    vector("an index that is text", chunk("Hi", index="0"), STOP, DONE, repairs={"index_invalid": 1, "choice_index_missing": 1}),
+    vector("an index that is text", chunk("Hi", index="0"), STOP, DONE, repairs={"index_invalid": 1}),
     vector("text that is a number", chunk("Hi"), {**HEAD, "choices": [{"text": 7, "index": 0}]}, STOP, DONE, repairs={"field_invalid": 1}, losses={"unknown_event": 1}),
     vector("a choice that is null", {**HEAD, "choices": [{"text": "Hi", "index": 0}, None]}, STOP, DONE, repairs={"field_invalid": 1}, losses={"unknown_event": 1}),
     vector("an unknown object", chunk("Hi"), {**HEAD, "object": "odd"}, STOP, DONE, losses={"unknown_event": 1}),
