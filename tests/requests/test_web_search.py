@@ -117,7 +117,7 @@ OPTIONS: dict[str, tuple[str, dict[str, Any], WebSearch]] = {
     "options of the wrong kind": (
         "openai-responses",
         {"type": "web_search", "filters": 5, "user_location": "x", "search_context_size": "huge"},
-        WebSearch(extras={"user_location": "x", "search_context_size": "huge"}),
+        WebSearch(extras={"filters": 5, "user_location": "x", "search_context_size": "huge"}),
     ),
 }  # fmt: skip
 

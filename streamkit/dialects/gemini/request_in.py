@@ -147,4 +147,5 @@ class RequestReader(MessageReader):
 def _search(options: Any) -> WebSearch:
     """Google's search, whose options are its own."""
     options = dict(options) if isinstance(options, Mapping) else {}
-    return read_search(given(blocked_domains=options.pop("excludeDomains", None), **options))
+    excluded = options.pop("excludeDomains", None)
+    return read_search(options | given(blocked_domains=excluded))

@@ -180,8 +180,9 @@ class ChatRequestReader(MessageReader):
         allowed = choice.needed_fields("allowed_tools")
         found = self.mode(allowed.needed("mode"), allowed.at("mode"))
         tools = list(allowed.needed_each("tools"))
-        found.native = None if all(tool.peek("type") in CHOICES for tool in tools) else given
+        kinds = [tool.peek("type") for tool in tools]
         found.names = tuple(self._allowed(tool) for tool in tools)
+        found.native = None if all(kind in CHOICES for kind in kinds) else given
         return found
 
     def choice_of_hosted(self, fields: Fields, name: str) -> ToolChoice | None:

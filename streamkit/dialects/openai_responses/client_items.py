@@ -45,7 +45,7 @@ def call_id_of(item: Any) -> str | None:
 def answered(items: Any) -> set[str]:
     """The ids of the calls that these items of an input answer."""
     found = items if isinstance(items, list) else []
-    answers = [item for item in found if isinstance(item, dict) and item.get("type") in ANSWERS]
+    answers = [item for item in found if isinstance(item, dict) and str(item.get("type")) in ANSWERS]
     return {name for item in answers if (name := call_id_of(item)) is not None}
 
 

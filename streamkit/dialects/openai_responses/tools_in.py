@@ -91,9 +91,10 @@ class ToolReader:
 
 def _search(raw: Mapping[str, Any]) -> WebSearch:
     """A search of the web; its filters stand in an object of their own."""
-    options = {name: value for name, value in raw.items() if name not in {"type", "filters"}}
-    filters = raw.get("filters")
-    return read_search(options | (filters if isinstance(filters, dict) else {}))
+    options = {name: value for name, value in raw.items() if name != "type"}
+    if isinstance(raw.get("filters"), dict):
+        options |= options.pop("filters")
+    return read_search(options)
 
 
 def _is_group(tool: Fields) -> bool:
