@@ -34,15 +34,15 @@ def feasible(
     """
     if choice is None:
         return None
-    missing = [tool.name for tool in tools if not defines(tool)]
-    there = {tool.name for tool in tools} - {*missing}
+    there = {tool.name for tool in tools if defines(tool)}
+    missing = dict.fromkeys(tool.name for tool in tools if tool.name not in there)
     if choice.native is not None:  # what it names beside the request's tools is defined nowhere
-        missing += [name for name in choice.names if name not in there]
+        missing |= dict.fromkeys(name for name in choice.names if name not in there)
     left = tuple(name for name in choice.names if name not in missing)
     if choice.mode == "required" and choice.names and not left:
         raise BadRequest("tool_choice", f"{_shown(choice.names)} must be called, and {dialect} can't define it")
     if choice.mode == "required" and not there:
-        why = f"{dialect} can't define {_shown(missing)}" if missing else "the request defines none"
+        why = f"{dialect} can't define {_shown([*missing])}" if missing else "the request defines none"
         raise BadRequest("tool_choice", f"a tool must be called, and {why}")
     if not there:
         return None
@@ -52,6 +52,12 @@ def feasible(
     if choice.names and not left:
         return ToolChoice("none")
     return choice if left == choice.names else evolve(choice, names=left)
+
+
+def chosen_of(tools: Sequence[Tool], choice: ToolChoice) -> list[Tool]:
+    """The tools that a choice names, in their order."""
+    names = {*choice.names}
+    return [tool for tool in tools if tool.name in names]
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -87,6 +87,9 @@ class RequestWriter:
         self.own = request.dialect == self.dialect
         self._rewritten: set[tuple[str, str]] = set()
         self.request = request
+        #: The names of the tools that the program runs, and of those among them that take free text.
+        self.functions = {tool.name for tool in request.tools if tool.kind != "server"}
+        self.custom = {tool.name for tool in request.tools if tool.kind == "custom"}
         self.search: Tool | None = None  #: another dialect's search of the web that is defined here
         if not self.own:
             self.request = self._carried(request)
@@ -285,8 +288,8 @@ class RequestWriter:
         raise NotImplementedError
 
     def is_search(self, name: str) -> bool:
-        """Whether the tool of that name is another dialect's search of the web, which is defined here."""
-        return self.search is not None and self.search.name == name
+        """Whether the tool of that name is another dialect's search of the web, which is defined here, and no function."""
+        return self.search is not None and self.search.name == name and name not in self.functions
 
     def as_function(self, tool: Tool) -> Tool:
         """A custom tool for a dialect without them: a function that takes its input as text."""

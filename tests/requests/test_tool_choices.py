@@ -6,6 +6,7 @@ Source: dialects.md §7.3, §7.4; what Claude Code 2.1 and Codex 0.169 send.
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from streamkit.bodies import decode_request, encode_request
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
-from streamkit.messages import Request, Text, Tool, ToolChoice, Turn
+from streamkit.messages import Request, Text, Tool, ToolChoice, Turn, WebSearch
 from streamkit.report import StreamReport
 
 DIALECT_NAMES = [*DIALECTS.built_in]
@@ -119,3 +120,22 @@ def test_a_choice_of_a_tool_that_the_provider_runs_is_a_choice(dialect):
     assert json.loads(encode_request(request, dialect))["tool_choice"] == body["tool_choice"]
     with pytest.raises(BadRequest, match="'hologram' must be called, and anthropic"):
         write(request, "anthropic")
+
+
+def _seconds(request: Request, to: str) -> float:
+    started = time.process_time()
+    encode_request(request, to, emulate=True)
+    return time.process_time() - started
+
+
+@pytest.mark.parametrize("to", DIALECT_NAMES)
+def test_a_choice_among_many_tools_takes_linear_time(to):
+    def asked(many: int) -> Request:
+        tools = [Tool(f"t{number}", "d", SCHEMA) for number in range(many)]
+        gone = [Tool(f"s{number}", kind="server", raw={}, search=WebSearch()) for number in range(many)]
+        return asking(
+            [*gone, *tools, Tool("web_search", "d", SCHEMA)], ToolChoice("auto", tuple(tool.name for tool in tools))
+        )
+
+    few, many = asked(1000), asked(8000)
+    assert min(_seconds(many, to) for _ in range(2)) < 20 * min(_seconds(few, to) for _ in range(3))

@@ -234,3 +234,21 @@ def test_elsewhere_it_is_a_counted_loss(dialect, to):
     written, report = write(read(dialect), to)
     assert "tools" not in written
     assert report.losses["tool_definition"] == 1
+
+
+@pytest.mark.parametrize(
+    "to", [name for name in DIALECTS.built_in if name not in {"openai-responses", "ollama", "cohere"}]
+)
+def test_a_function_with_the_name_of_a_search_is_the_one_that_is_chosen(to):
+    function = {"type": "function", "name": "web_search", "parameters": FUNCTION}
+    body = {
+        "model": "m",
+        "input": [HI],
+        "tools": [{"type": "web_search"}, function],
+        "tool_choice": {"type": "function", "name": "web_search"},
+    }
+    request = decode_request(json.dumps(body).encode(), "openai-responses")
+    written, report = write(request, to)
+    assert json.dumps(written).count('"web_search"') == 2  # its definition and its choice
+    assert not {"googleSearch", "web_search_options"} & {name for tool in written.get("tools", ()) for name in tool}
+    assert report.losses == ({"tool_definition": 1} if to != "openai-chat" else {})  # which has both

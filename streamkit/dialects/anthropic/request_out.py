@@ -24,6 +24,7 @@ from streamkit.dialects.anthropic.wire import (
     WITHOUT_SAMPLING,
 )
 from streamkit.dialects.base import Provider, Target
+from streamkit.dialects.choosing import chosen_of
 from streamkit.dialects.searching import location_out
 from streamkit.dialects.writing import given, merged
 from streamkit.errors import BadRequest
@@ -147,8 +148,7 @@ class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
 
     def can_search(self, tool: Tool) -> bool:
         """Whether a tool is a search; no other tool may have its name."""
-        taken = any(each.name == SEARCH_NAME and each.kind != "server" for each in self.request.tools)
-        return super().can_search(tool) and not taken
+        return super().can_search(tool) and SEARCH_NAME not in self.functions
 
     def search_tool(self, search: WebSearch) -> dict[str, Any]:
         allowed, blocked = list(search.allowed_domains), list(search.blocked_domains)
@@ -173,7 +173,7 @@ class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
         if not self.target.emulate:
             raise BadRequest("tool_choice", "Anthropic can't be told to choose among some of the tools only")
         self.lose("tool_choice", "names")
-        return [tool for tool in tools if tool.name in choice.names], evolve(choice, names=())
+        return chosen_of(tools, choice), evolve(choice, names=())
 
     def _declared(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """Tools that were called: with calls in the history the server demands definitions, even where none may be called."""

@@ -24,6 +24,7 @@ from streamkit.dialects.anthropic.wire import EFFORTS
 from streamkit.dialects.base import Target
 from streamkit.dialects.bedrock.messages_out import Block, Message, MessageWriter, is_claude
 from streamkit.dialects.bedrock.wire import CACHE_POINTS, SERVICE_TIERS
+from streamkit.dialects.choosing import chosen_of
 from streamkit.dialects.efforts import nearest
 from streamkit.dialects.writing import asked_effort, given, merged
 from streamkit.errors import BadRequest
@@ -157,7 +158,7 @@ class BedrockRequestWriter(ThinkingWriter, MessageWriter):
             if not self.target.emulate:
                 raise BadRequest("tool_choice", "Bedrock can't be told to choose among some of the tools only")
             self.lose("tool_choice", "names")
-            offered = [tool for tool in offered if tool.name in choice.names]
+            offered = chosen_of(offered, choice)
             choice = evolve(choice, names=())
         written = [block for tool in offered for block in self._tool(tool)]
         if choice is not None and choice.mode == "required" and not written:

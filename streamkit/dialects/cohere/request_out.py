@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from streamkit.dialects.base import Target
+from streamkit.dialects.choosing import chosen_of
 from streamkit.dialects.cohere.messages_out import MessageWriter
 from streamkit.dialects.cohere.wire import OPTIONS, RANGES
 from streamkit.dialects.efforts import below, budget_of
@@ -97,7 +98,7 @@ class CohereRequestWriter(MessageWriter):
         tools = self.request.tools
         if choice is None or not choice.names or choice.mode == "none":
             return tools
-        return [tool for tool in tools if tool.name in choice.names]
+        return chosen_of(tools, choice)
 
     def _tool(self, tool: Tool) -> dict[str, Any] | None:
         """A definition; None for a tool that another dialect's provider runs itself."""

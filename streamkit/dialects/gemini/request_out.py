@@ -162,9 +162,10 @@ class GeminiRequestWriter(MessageWriter):
         """The functions, in one tool at the place of the first, and Google's own tools, each in one."""
         functions: list[dict[str, Any]] = []
         tools: list[dict[str, Any]] = []
+        must_search = self._must_search
         for number, tool in enumerate(self.request.tools):
             if tool.kind != "server":
-                if self._must_search:
+                if must_search:
                     continue
                 if not functions:
                     tools.append({"functionDeclarations": functions})
@@ -178,8 +179,8 @@ class GeminiRequestWriter(MessageWriter):
         choice = self.request.tool_choice
         if choice is not None and choice.mode == "none":  # which says nothing of it here
             return False
-        demanded = choice is not None and choice.mode == "required" and choice.names == (tool.name,)
-        alone = demanded or all(each.kind == "server" for each in self.request.tools)
+        named = choice is not None and choice.mode == "required" and choice.names == (tool.name,)
+        alone = not self.functions or (named and tool.name not in self.functions)
         return super().can_search(tool) and alone
 
     def search_tool(self, _search: WebSearch) -> dict[str, Any]:
@@ -201,7 +202,7 @@ class GeminiRequestWriter(MessageWriter):
         return merged(declaration | self._schema(parameters, tool.native_parameters, PARAMETER_FORMS, path), extras)
 
     def tool_config(self, choice: ToolChoice | None) -> dict[str, Any] | None:
-        functions = [tool for tool in self.request.tools if tool.kind != "server" and not self._must_search]
+        functions = [] if self._must_search else [tool for tool in self.request.tools if tool.kind != "server"]
         strict = any(tool.strict for tool in functions)
         if choice is None:
             return {"functionCallingConfig": {"mode": VALIDATED}} if strict else None

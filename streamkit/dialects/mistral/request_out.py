@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final
 from attrs import evolve
 
 from streamkit.dialects.base import Target
+from streamkit.dialects.choosing import chosen_of
 from streamkit.dialects.mistral.messages_out import MistralMessageWriter
 from streamkit.dialects.mistral.wire import OPTIONS, SERVICE_TIERS
 from streamkit.dialects.openai_chat.request_out import BESIDE, ChatRequestWriter
@@ -72,7 +73,7 @@ class MistralRequestWriter(MistralMessageWriter, ChatRequestWriter):
         tools, choice = self.request.tools, self.request.tool_choice
         if choice is None or not choice.names or choice.mode == "none" or _is_named(choice):
             return tools
-        return [tool for tool in tools if tool.name in choice.names]
+        return chosen_of(tools, choice)
 
     def tool(self, tool: Tool) -> dict[str, Any] | None:
         if tool.kind == "custom":

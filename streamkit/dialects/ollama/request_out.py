@@ -94,7 +94,8 @@ class OllamaRequestWriter(MessageWriter):
             if choice.parallel is False:
                 self.lose("tool_choice", "parallel")
             if choice.names:
-                tools = [(number, tool) for number, tool in tools if tool.name in choice.names]
+                names = {*choice.names}
+                tools = [(number, tool) for number, tool in tools if tool.name in names]
         written = (self.tool(tool, f"tools[{number}]") for number, tool in tools)
         return [tool for tool in written if tool is not None]
 

@@ -192,9 +192,7 @@ class ChatRequestWriter(MessageWriter):
         return {SEARCH: given(user_location=location, search_context_size=search.context)}
 
     def named_tool(self, name: str) -> dict[str, Any]:
-        kind = (
-            "custom" if any(tool.name == name and tool.kind == "custom" for tool in self.request.tools) else "function"
-        )
+        kind = "custom" if name in self.custom else "function"
         return {"type": kind, kind: {"name": self.tool_name(name)}}
 
 

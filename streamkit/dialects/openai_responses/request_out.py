@@ -174,8 +174,7 @@ class RequestBodyWriter(MessageWriter):
     def _named_tool(self, name: str) -> dict[str, Any]:
         if self.is_search(name):
             return {"type": SEARCH}
-        custom = any(tool.name == name and tool.kind == "custom" for tool in self.request.tools)
-        return {"type": "custom" if custom else "function", "name": self.tool_name(name)}
+        return {"type": "custom" if name in self.custom else "function", "name": self.tool_name(name)}
 
 
 def _namespace(namespace: Namespace, first: dict[str, Any]) -> dict[str, Any]:
