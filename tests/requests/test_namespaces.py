@@ -6,12 +6,14 @@ Source: dialects.md §2.2, §2.3; what Codex 0.169 was seen to send.
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
 
 from streamkit.bodies import decode_request, decode_response, encode_request, encode_response
 from streamkit.dialects import DIALECTS
+from streamkit.errors import BadRequest
 from streamkit.events import QualifiedName
 from streamkit.identifiers import flat_name
 from streamkit.messages import Choice, Request, Response, Text, ToolCall, ToolChoice, ToolResult
@@ -223,6 +225,60 @@ def test_tools_that_an_item_brings_are_offered_once_elsewhere_and_stay_in_it_her
         there, _ = sent(request, to)
         assert [tool.name for tool in there.tools] == ["first", "late", "mcp__w__get_weather"]
     assert restored(request, ["mcp__w__get_weather", "late"]) == [("get_weather", "mcp__w"), ("late", None)]
+
+
+@pytest.mark.parametrize("to", OTHERS)
+def test_a_tool_that_comes_late_does_not_take_the_name_of_one_in_a_namespace(to):
+    late = {"type": "additional_tools", "tools": [function("mcp__w__get_weather")]}
+    request = read(
+        {"tools": [namespace("mcp__w", function("get_weather"))], "input": [{"role": "user", "content": "hi"}, late]}
+    )
+    flat, own = [tool.name for tool in request.tools]
+    assert flat != own == "mcp__w__get_weather"
+    there, _ = sent(request, to)
+    assert [tool.name for tool in there.tools] == [flat, own]
+    assert restored(request, [flat, own]) == [("get_weather", "mcp__w"), (own, None)]
+
+
+@pytest.mark.parametrize("to", OTHERS)
+@pytest.mark.parametrize("group", [namespace("empty"), namespace("another", function("f"))])
+def test_a_choice_of_a_namespace_that_holds_nothing_is_no_choice_among_the_others(to, group):
+    empty = {"type": "namespace", "name": "empty"}
+    request = read({"tools": [function("exec_command"), group], "tool_choice": empty})
+    with pytest.raises(BadRequest, match="'empty' must be called"):
+        sent(request, to)
+    allowed = {"type": "allowed_tools", "mode": "auto", "tools": [empty]}
+    request = read({"tools": [function("exec_command"), group], "tool_choice": allowed})
+    assert request.tool_choice is not None
+    assert request.tool_choice.names == ("empty",)
+    there, _ = sent(request, to)
+    assert there.tools == [] or there.tool_choice == ToolChoice("none")
+
+
+def _seconds(many: int) -> float:
+    """To read a request with so many namespaces, late tools and choices."""
+    names = [f"t{number}" for number in range(many)]
+    calls = {
+        "tools": [namespace(f"n{name}", {"type": "function", "name": name}) for name in names]
+        + [namespace("all", *({"type": "function", "name": f"a{name}"} for name in names))],
+        "input": [
+            {"type": "tool_search_output", "tools": [{"type": "function", "name": f"l{name}"}]} for name in names
+        ],
+        "tool_choice": {
+            "type": "allowed_tools",
+            "mode": "auto",
+            "tools": [{"type": "function", "name": name} for name in names]
+            + [{"type": "namespace", "name": "all"}] * many,
+        },
+    }
+    body = json.dumps({**CODEX, **calls}).encode()
+    started = time.process_time()
+    decode_request(body, RESPONSES)
+    return time.process_time() - started
+
+
+def test_many_namespaces_and_late_tools_take_linear_time():
+    assert min(_seconds(8000) for _ in range(2)) < 20 * min(_seconds(1000) for _ in range(3))
 
 
 #: What else Codex and its kind define: the rule is a counted loss, and tools beside it stay.

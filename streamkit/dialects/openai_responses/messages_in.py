@@ -20,7 +20,7 @@ from streamkit.dialects.openai_responses.client_items import ANSWERS, CALLS, ans
 from streamkit.dialects.openai_responses.content_in import ContentReader
 from streamkit.dialects.openai_responses.items import aside_kind
 from streamkit.dialects.openai_responses.searches import is_made
-from streamkit.dialects.openai_responses.tools_in import ToolReader
+from streamkit.dialects.openai_responses.tools_in import LOADING, ToolReader
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, ITEM, OPAQUE_VENDOR, OUTPUTS, VENDOR
 from streamkit.dialects.reading import Fields
 from streamkit.dialects.writing import given
@@ -53,8 +53,6 @@ PROGRAMS: Final = frozenset(
 )
 #: Items that stand for what was said before, and that only the vendor can read.
 COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
-#: Items that bring tools which the request does not define elsewhere.
-LOADING: Final = frozenset({"additional_tools", "tool_search_output"})
 #: Parts that have a word of ours: of a message of the assistant's, and of reasoning by the list that they stand in.
 SAID: Final = frozenset({"output_text", "input_text", "refusal"})
 THOUGHTS: Final = {"summary": "summary_text", "content": "reasoning_text"}

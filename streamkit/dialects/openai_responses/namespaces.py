@@ -9,6 +9,8 @@ Source: dialects.md §2.2, §2.3; the types of openai 2.x; what Codex 0.169 was 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from attrs import define, field
 
 from streamkit.events import QualifiedName
@@ -23,6 +25,10 @@ class ToolNames:
 
     _flat: dict[QualifiedName, str] = field(factory=dict)
     _taken: set[str] = field(factory=set)
+    _called: dict[str, list[str]] = field(
+        factory=dict
+    )  #: the flat names of the tools that are called so in a namespace
+    _within: dict[str, list[str]] = field(factory=dict)  #: the flat names of the tools of a namespace
 
     def take(self, name: str) -> None:
         """A tool outside of namespaces is called so."""
@@ -37,15 +43,17 @@ class ToolNames:
                 known = f"{known}_{hashed(f'{qualified.namespace} {qualified.name}', _HASH)}"
             self._taken.add(known)
             self._flat[qualified] = known
+            self._called.setdefault(qualified.name, []).append(known)
+            self._within.setdefault(qualified.namespace, []).append(known)
         return known
 
     def chosen(self, namespace: str | None, name: str) -> str:
         """The tool that a choice names: without a namespace one outside of them, else the only one that is called so."""
         if namespace is not None:
             return self.flat(QualifiedName(namespace, name))
-        found = [flat for known, flat in self._flat.items() if known.name == name]
+        found = self._called.get(name, ())
         return found[0] if len(found) == 1 and name not in self._taken else name
 
-    def within(self, namespace: str) -> tuple[str, ...]:
-        """All that a namespace holds."""
-        return tuple(flat for known, flat in self._flat.items() if known.namespace == namespace)
+    def within(self, namespace: str) -> Sequence[str]:
+        """All that a namespace holds; its own name, which is no tool's, where it holds nothing."""
+        return self._within.get(namespace) or (namespace,)

@@ -9,7 +9,7 @@ Source: dialects.md §2.3, §7.3, §7.4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal
 
 from streamkit.dialects.openai_responses.messages_in import SETTINGS, MessageReader
@@ -124,12 +124,10 @@ class RequestReader(MessageReader):
             return None
         kind = choice.needed("type")
         if kind != "allowed_tools":
-            found = ToolChoice("required", self._allowed(choice, kind))
+            found = ToolChoice("required", (*self._allowed(choice, kind),))
         else:
             found = self._mode(choice.needed("mode"), choice.at("mode"))
-            found.names = tuple(
-                name for tool in choice.needed_each("tools") for name in self._allowed(tool, tool.string("type"))
-            )
+            found.names = self._all_allowed(choice.needed_each("tools"))
         if not _says(given, found.names):
             choice.rest()
             found.native = given
@@ -142,7 +140,19 @@ class RequestReader(MessageReader):
             case _:
                 raise BadRequest(path, f"'auto', 'none' or 'required' is needed, not {mode!r}")
 
-    def _allowed(self, tool: Fields, kind: str | None) -> tuple[str, ...]:
+    def _all_allowed(self, tools: Iterable[Fields]) -> tuple[str, ...]:
+        """The tools that a list of choices names. A namespace that stands there again adds nothing."""
+        names: list[str] = []
+        opened: set[str] = set()
+        for tool in tools:
+            kind, name = tool.string("type"), str(tool.peek("name"))
+            if kind != "namespace" or name not in opened:
+                names += self._allowed(tool, kind)
+            if kind == "namespace":
+                opened.add(name)
+        return tuple(names)
+
+    def _allowed(self, tool: Fields, kind: str | None) -> Sequence[str]:
         """The tools that a choice names: one of the program's, all of a namespace, or one that the provider runs."""
         if kind == "namespace":
             return self.names.within(tool.needed("name"))

@@ -25,6 +25,9 @@ SEARCHES: Final = frozenset(
     {"web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"}
 )
 
+#: Items that bring tools which the request does not define elsewhere.
+LOADING: Final = frozenset({"additional_tools", "tool_search_output"})
+
 
 class ToolReader:
     """The part of the reader of requests that reads tools."""
@@ -33,27 +36,26 @@ class ToolReader:
         super().__init__()
         self.names = ToolNames()
         self.loaded: list[Tool] = []  #: that items of the input brought
+        self._defined: set[str] = set()  # the names of all tools so far
 
     def tools(self, fields: Fields) -> list[Tool]:
-        """The tools of the request."""
-        given = list(fields.each("tools"))
-        for tool in given:
-            if not _is_group(tool) and isinstance(name := tool.peek("name"), str):
-                self.names.take(name)
-        self._defined = [read for tool in given for read in self._read(tool)]
-        return self._defined
+        """The tools of the request; ``fields`` still has the input, whose items may bring more."""
+        for name in _names_outside(fields.peek("tools"), fields.peek("input")):
+            self.names.take(name)
+        tools = [read for tool in fields.each("tools") for read in self._read(tool)]
+        self._defined |= {tool.name for tool in tools}
+        return tools
 
     def load(self, item: Fields) -> None:
         """Add the tools of an item, unless they are there already."""
-        known = {tool.name for tool in (*self._defined, *self.loaded)}
         for tool in item.each("tools"):
             for read in self._read(tool):
-                if read.name not in known:
-                    known.add(read.name)
+                if read.name not in self._defined:
+                    self._defined.add(read.name)
                     self.loaded.append(evolve(read, loaded=True))
 
     def _read(self, tool: Fields) -> Iterator[Tool]:
-        if not _is_group(tool):
+        if not _is_group(tool.peek_all()):
             yield self._tool(tool)
             return
         tool.take("type")
@@ -86,8 +88,6 @@ class ToolReader:
         read.extras = tool.rest() or None
         return read
 
-    _defined: list[Tool]
-
 
 def _search(raw: Mapping[str, Any]) -> WebSearch:
     """A search of the web; its filters stand in an object of their own."""
@@ -97,6 +97,19 @@ def _search(raw: Mapping[str, Any]) -> WebSearch:
     return read_search(options)
 
 
-def _is_group(tool: Fields) -> bool:
+def _is_group(tool: Mapping[str, Any]) -> bool:
     """Whether this is a namespace with tools in it; one without any is for its own server only."""
-    return tool.peek("type") == "namespace" and bool(tool.peek("tools"))
+    return tool.get("type") == "namespace" and bool(tool.get("tools"))
+
+
+def _names_outside(tools: Any, items: Any) -> Iterator[str]:
+    """The names of the tools outside of namespaces: of the request's ``tools``, and of those that items of the input bring."""
+    brought = [item.get("tools") for item in _objects(items) if str(item.get("type")) in LOADING]
+    for tool in (tool for group in (tools, *brought) for tool in _objects(group) if not _is_group(tool)):
+        name = tool.get("name") or tool.get("type")
+        if isinstance(name, str):
+            yield name
+
+
+def _objects(values: Any) -> list[dict[str, Any]]:
+    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
