@@ -11,6 +11,7 @@ Source: dialects.md §1.2, §2.2, §3.1, §5.2.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -26,6 +27,49 @@ from streamkit.report import StreamReport
 
 #: Events that close no block.
 BESIDE: Final = (UsageReported,)
+#: The longest piece of a text that is kept: all of it is read to count a place in it.
+PIECE_CHARS: Final = 1024
+#: What a citation takes beside its texts, counted as characters.
+CITATION_CHARS: Final = 100
+
+
+@define
+class _KeptText:
+    """A text in short pieces, so that a place in it is counted in bytes and in characters without all of it being read."""
+
+    _pieces: list[str] = field(factory=lambda: [""])
+    _chars: list[int] = field(factory=lambda: [0])  #: in front of each piece
+    _bytes: list[int] = field(factory=lambda: [0])
+
+    def add(self, text: str) -> None:
+        for start in range(0, len(text), PIECE_CHARS):
+            piece, last = text[start : start + PIECE_CHARS], self._pieces[-1]
+            if len(last) + len(piece) <= PIECE_CHARS:
+                self._pieces[-1] = last + piece
+            else:
+                self._chars.append(self._chars[-1] + len(last))
+                self._bytes.append(self._bytes[-1] + len(_encoded(last)))
+                self._pieces.append(piece)
+
+    def bytes_before(self, char: int) -> int:
+        number = bisect_right(self._chars, char) - 1
+        return self._bytes[number] + len(_encoded(self._pieces[number][: char - self._chars[number]]))
+
+    def chars_before(self, byte: int) -> int:
+        number = bisect_right(self._bytes, byte) - 1
+        begun = _encoded(self._pieces[number])[: byte - self._bytes[number]]
+        return self._chars[number] + len(begun.decode("utf-8", "ignore"))
+
+    def between(self, start: int, end: int) -> str:
+        """The text from one character to another."""
+        first = bisect_right(self._chars, start) - 1
+        last = bisect_right(self._chars, end) - 1
+        before = self._chars[first]
+        return "".join(self._pieces[first : last + 1])[start - before : end - before]
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
 
 
 @define
@@ -37,25 +81,14 @@ class _Choice:
     begins: dict[int, int] = field(factory=dict)  #: of each block
     last: int = 0  #: the block that was written last
     open: bool = False  #: whether it may go on
-    kept: list[str] | None = field(factory=list)  #: the text, for dialects that count bytes
+    text: _KeptText | None = field(factory=_KeptText)  #: for dialects that count bytes; None: too long
     waiting: list[Citation] = field(factory=list)  #: of the whole of the last block
     held: list[Citation] = field(factory=list)  #: for the end
 
-    def grow(self, event: TextDelta, most: int) -> None:
+    def grow(self, event: TextDelta) -> None:
         self.begins.setdefault(event.block, self.length)
         self.last, self.open = event.block, True
         self.length += len(event.text)
-        if self.kept is not None:
-            self.kept.append(event.text)
-            if self.length > most:
-                self.kept = None
-
-    @property
-    def text(self) -> str | None:
-        if self.kept is None:
-            return None
-        self.kept = ["".join(self.kept)]
-        return self.kept[0]
 
 
 class CitationCarrier:
@@ -76,7 +109,8 @@ class CitationCarrier:
         self._report = report if report is not None else StreamReport()
         self._bytes = "bytes" in {source.unit, to.unit}
         self._choices: dict[int, _Choice] = {}
-        self._held = 0
+        self._room = limits.held_chars  #: for citations that wait, in characters
+        self._text_room = limits.held_chars if self._bytes else 0  #: for the texts of all choices
         self._out: list[Any] = []
 
     def feed(self, events: list[Event], /) -> list[Event]:
@@ -86,7 +120,8 @@ class CitationCarrier:
                 choice = self._choice(event.choice)
                 if choice.waiting and choice.last != event.block:
                     self._close(choice)
-                choice.grow(event, self._limits.held_chars if self._bytes else 0)
+                self._keep(choice, event.text)
+                choice.grow(event)
             elif isinstance(event, Aside) and event.kind == "citation" and event.vendor == self._from.vendor:
                 if self._take(event):
                     continue
@@ -102,6 +137,17 @@ class CitationCarrier:
 
     def abandon(self) -> list[Event]:
         return []
+
+    def _keep(self, choice: _Choice, text: str) -> None:
+        """Keep a text as long as there is room for all of its choice."""
+        if choice.text is None:
+            return
+        if len(text) > self._text_room:
+            self._text_room += choice.length if self._bytes else 0
+            choice.text = None
+        else:
+            self._text_room -= len(text)
+            choice.text.add(text)
 
     def _choice(self, number: int) -> _Choice:
         choice = self._choices.get(number)
@@ -120,14 +166,27 @@ class CitationCarrier:
             self._report.lose("metadata", what=name)
         choice = self._choice(event.choice)
         for citation in read:
-            self._held += len(citation.url) + len(citation.quote or "")
-            if self._held > self._limits.held_chars:
-                self._report.lose("citation")
-            elif citation.start is None:
-                choice.waiting.append(evolve(citation, block=event.block))
+            if citation.start is None:
+                self._hold(choice.waiting, evolve(citation, block=event.block))
             else:
                 self._place(choice, citation, event.block)
         return True
+
+    def _hold(self, waiting: list[Citation], citation: Citation) -> None:
+        """Let a citation wait, if there is room."""
+        needed = _size(citation)
+        if needed > self._room:
+            self._report.lose("citation")
+        else:
+            self._room -= needed
+            waiting.append(citation)
+
+    def _released(self, waiting: list[Citation]) -> list[Citation]:
+        """Those that waited, which nothing holds any more."""
+        released = waiting.copy()
+        waiting.clear()
+        self._room += sum(map(_size, released))
+        return released
 
     def _place(self, choice: _Choice, citation: Citation, block: int) -> None:
         """Write a citation whose place is told, in the source's unit."""
@@ -140,8 +199,7 @@ class CitationCarrier:
             if text is None:
                 self._report.lose("citation")
                 return
-            data = text.encode()
-            start, end = (len(data[:at].decode("utf-8", "ignore")) for at in (start, end))
+            start, end = text.chars_before(start), text.chars_before(end)
         self._write(choice, evolve(citation, start=start, end=end, block=choice.last))
 
     def _close_all(self) -> None:
@@ -151,8 +209,7 @@ class CitationCarrier:
 
     def _close(self, choice: _Choice) -> None:
         """The last block is whole, so what cites all of it has its place."""
-        waiting, choice.waiting = choice.waiting, []
-        for citation in waiting:
+        for citation in self._released(choice.waiting):
             begin = choice.begins.get(citation.block)
             if begin is None:
                 self._report.lose("citation")
@@ -165,16 +222,17 @@ class CitationCarrier:
         for choice in self._choices.values():
             if isinstance(event, StreamEnded) or event.choice == choice.number:
                 self._close(choice)
-                held, choice.held = choice.held, []
-                if held:
-                    self._out += self._to.write([self._measured(choice, citation) for citation in held], choice.number)
+                if choice.held:
+                    measured = [self._measured(choice, citation) for citation in choice.held]
+                    self._released(choice.held)
+                    self._out += self._to.write(measured, choice.number)
 
     # -- what goes -------------------------------------------------------------------------------------------------
 
     def _write(self, choice: _Choice, citation: Citation) -> None:
         """Write a citation at a place of the choice's text, in characters."""
         if self._to.unit == "bytes":
-            choice.held.append(citation)
+            self._hold(choice.held, citation)
         elif self._to.unit == "choice":
             self._out += self._to.write([citation], choice.number)
         elif citation.block != choice.last or not choice.open or (citation.start or 0) < choice.begins[choice.last]:
@@ -185,12 +243,21 @@ class CitationCarrier:
             self._out += self._to.write([moved], choice.number)
 
     def _measured(self, choice: _Choice, citation: Citation) -> Citation:
-        """A citation with its place in bytes; without one where the text was too long to be kept."""
+        """A citation with its place in bytes, and its text if there is room; with neither where the text was not kept."""
         text = choice.text
         if text is None:
             return evolve(citation, start=None, end=None)
-        start, end = (len(text[:at].encode()) for at in (citation.start or 0, citation.end or 0))
-        return evolve(citation, start=start, end=end, quote=citation.quote or text[citation.start : citation.end])
+        start, end = min(citation.start or 0, choice.length), min(citation.end or 0, choice.length)
+        quote = citation.quote
+        if not quote and end - start <= self._room:
+            self._room -= end - start
+            quote = text.between(start, end)
+        return evolve(citation, start=text.bytes_before(start), end=text.bytes_before(end), quote=quote)
+
+
+def _size(citation: Citation) -> int:
+    """What it takes to hold a citation, in characters."""
+    return CITATION_CHARS + len(citation.url) + len(citation.title or "") + len(citation.quote or "")
 
 
 def carries(source: str, to: str, offered: Sequence[Tool]) -> bool:

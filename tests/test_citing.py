@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import orjson
 import pytest
+from attrs import evolve
 
 from streamkit import collect, replay, transcode
 from streamkit.bodies import decode_request, decode_response, encode_request, encode_response
@@ -156,15 +159,84 @@ def test_pages_without_places_are_of_the_whole_text():
 
 def test_no_more_text_is_kept_than_the_limit():
     events = [TextDelta("aaaa"), aside_of("openai-chat", RAW["openai-chat"][1]), ResponseFinished("stop")]
-    out, _ = carried("openai-chat", "gemini", events, held_chars=100)
+    out, _ = carried("openai-chat", "gemini", events, held_chars=1000)
     assert "groundingSupports" in out[1].raw
-    long = [TextDelta("a" * 101), *events[1:]]
-    out, report = carried("openai-chat", "gemini", long, held_chars=100)
+    long = [TextDelta("a" * 1001), *events[1:]]
+    out, report = carried("openai-chat", "gemini", long, held_chars=1000)
     assert (out[1].raw, dict(report.losses)) == ({"groundingChunks": [{"web": {"uri": URL, "title": TITLE}}]}, {})
-    _, report = carried("gemini", "openai-chat", [long[0], aside_of("gemini", RAW["gemini"][1])], held_chars=100)
+    _, report = carried("gemini", "openai-chat", [long[0], aside_of("gemini", RAW["gemini"][1])], held_chars=1000)
     assert dict(report.losses) == {"citation": 1}
     _, report = carried("openai-chat", "gemini", events, held_chars=10)
     assert dict(report.losses) == {"citation": 1}
+
+
+def supported(*places: tuple[int, int]) -> Aside:
+    supports = [
+        {"segment": {"startIndex": start, "endIndex": end}, "groundingChunkIndices": [0]} for start, end in places
+    ]
+    return aside_of("gemini", {"groundingChunks": [{"web": {"uri": URL}}], "groundingSupports": supports})
+
+
+def test_places_in_a_long_text_are_counted_in_either_unit_however_it_is_cut():
+    text = "".join("aé🌧"[number * number % 3] for number in range(5000))
+    whole = [(start, start + 700) for start in range(0, 4300, 97)]
+    in_bytes = [(len(text[:start].encode()), len(text[:end].encode())) for start, end in whole]
+    for cut in (1, 1000, 1024, 5000):
+        pieces = [TextDelta(text[start : start + cut]) for start in range(0, len(text), cut)]
+        out, _ = carried("gemini", "openai-chat", [*pieces, supported(*in_bytes)])
+        told = [event.raw["url_citation"] for event in out[len(pieces) :]]
+        assert [(each["start_index"], each["end_index"]) for each in told] == whole
+        asides = [
+            aside_of(
+                "openai-chat",
+                {"type": "url_citation", "url_citation": {"url": URL, "start_index": start, "end_index": end}},
+            )
+            for start, end in whole
+        ]
+        out, _ = carried("openai-chat", "gemini", [*pieces, *asides, ResponseFinished("stop")])
+        segments = [each["segment"] for each in out[-2].raw["groundingSupports"]]
+        assert [(each.get("startIndex", 0), each["endIndex"]) for each in segments] == in_bytes
+        assert [each["text"] for each in segments] == [text[start:end] for start, end in whole]
+
+
+def test_texts_that_are_quoted_again_and_again_stay_within_the_limit():
+    raw = {"type": "url_citation", "url_citation": {"url": URL, "start_index": 0, "end_index": 400}}
+    events = [TextDelta("a" * 400), *[aside_of("openai-chat", raw)] * 50, ResponseFinished("stop")]
+    out, report = carried("openai-chat", "gemini", events, held_chars=10_000)
+    supports = out[1].raw["groundingSupports"]
+    assert (len(supports), dict(report.losses)) == (50, {})
+    assert all(each["segment"]["endIndex"] == 400 for each in supports)
+    assert sum(len(each["segment"].get("text", "")) for each in supports) < 10_000
+
+
+def test_the_texts_of_all_choices_are_kept_within_one_limit():
+    events = [TextDelta("a" * 400, number) for number in range(3)]
+    carrier = CitationCarrier(FORMS["openai-chat"], FORMS["gemini"], limits=Limits(held_chars=1000))
+    carrier.feed(events)
+    raw = {"type": "url_citation", "url_citation": {"url": URL, "start_index": 0, "end_index": 4}}
+    for number in range(3):
+        told = carrier.feed(
+            [evolve(aside_of("openai-chat", raw), choice=number), ResponseFinished("stop", choice=number)]
+        )
+        assert ("groundingSupports" in told[0].raw) == (number < 2)
+
+
+def test_citations_that_do_not_wait_need_no_room():
+    raw = {"type": "url_citation", "url": URL, "start_index": 0, "end_index": 1}
+    events = [TextDelta("a"), *[aside_of("openai-responses", raw)] * 100]
+    out, report = carried("openai-responses", "openai-chat", events, held_chars=200)
+    assert (len(out), dict(report.losses)) == (101, {})
+
+
+def _seconds(many: int) -> float:
+    events = [TextDelta("a" * 240 * many), supported(*[(number, 240 * number) for number in range(many)])]
+    started = time.process_time()
+    carried("gemini", "openai-chat", events)
+    return time.process_time() - started
+
+
+def test_many_citations_of_a_long_text_take_linear_time():
+    assert min(_seconds(2000) for _ in range(2)) < 20 * min(_seconds(250) for _ in range(3))
 
 
 def test_a_citation_that_was_made_for_a_client_of_anthropics_does_not_go_to_its_server():
