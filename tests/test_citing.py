@@ -200,8 +200,12 @@ def test_places_in_a_long_text_are_counted_in_either_unit_however_it_is_cut():
 
 
 def test_texts_that_are_quoted_again_and_again_stay_within_the_limit():
-    raw = {"type": "url_citation", "url_citation": {"url": URL, "start_index": 0, "end_index": 400}}
-    events = [TextDelta("a" * 400), *[aside_of("openai-chat", raw)] * 50, ResponseFinished("stop")]
+    raws = [{"url": f"{URL}{number}", "start_index": 0, "end_index": 400} for number in range(50)]
+    events = [
+        TextDelta("a" * 400),
+        *[aside_of("openai-chat", {"type": "url_citation", "url_citation": raw}) for raw in raws],
+        ResponseFinished("stop"),
+    ]
     out, report = carried("openai-chat", "gemini", events, held_chars=10_000)
     supports = out[1].raw["groundingSupports"]
     assert (len(supports), dict(report.losses)) == (50, {})
@@ -222,10 +226,34 @@ def test_the_texts_of_all_choices_are_kept_within_one_limit():
 
 
 def test_citations_that_do_not_wait_need_no_room():
-    raw = {"type": "url_citation", "url": URL, "start_index": 0, "end_index": 1}
-    events = [TextDelta("a"), *[aside_of("openai-responses", raw)] * 100]
+    raws = [
+        {"type": "url_citation", "url": f"{URL}{number}", "start_index": 0, "end_index": 1} for number in range(100)
+    ]
+    events = [TextDelta("a"), *[aside_of("openai-responses", raw) for raw in raws]]
     out, report = carried("openai-responses", "openai-chat", events, held_chars=200)
     assert (len(out), dict(report.losses)) == (101, {})
+
+
+@pytest.mark.parametrize("to", ["openai-chat", "openai-responses", "anthropic"])
+async def test_what_google_says_again_with_each_chunk_is_cited_once(to):
+    def chunk(text: str, pages: int, **members: object) -> bytes:
+        support = [
+            {"segment": {"endIndex": 5, "text": "Hello"}, "groundingChunkIndices": [page]} for page in range(pages)
+        ]
+        chunks = [{"web": {"uri": f"{URL}{page}", "title": TITLE}} for page in range(pages)]
+        grounding = {"webSearchQueries": ["rain"], "groundingChunks": chunks, "groundingSupports": support}
+        said = {"content": {"role": "model", "parts": [{"text": text}]}, "groundingMetadata": grounding, **members}
+        return b"data: " + orjson.dumps({"candidates": [said], "responseId": "r", "modelVersion": "m"}) + b"\r\n\r\n"
+
+    data = chunk("Hello", 1) + chunk(" there", 2) + chunk(".", 2, finishReason="STOP")
+    async with transcode(source_of([data]), "gemini", to, offered=SEARCH) as pipe:
+        written = b"".join([piece async for piece in pipe])
+    answer = await collect(source_of([written]), to)
+    cited = [citation.url for aside in answer.choices[0].asides for citation in FORMS[to].read(aside)[0]]
+    assert cited == [f"{URL}0", f"{URL}1"]
+    assert written.count(b'"type":"web_search_tool_result"') == (
+        2 if to == "anthropic" else 0
+    )  # the second has a new page
 
 
 def _seconds(many: int) -> float:

@@ -173,3 +173,19 @@ def test_what_another_provider_ran_does_not_go_to_the_server_of_the_dialect():
         assert b"search" not in again
         assert TEXT.encode() in again
         assert report.losses["server_tool"] >= 1
+
+
+def test_what_google_says_again_is_no_search_more():
+    def said(words: list[str], pages: int) -> Aside:
+        chunks = [{"web": {"uri": f"https://a.example/{number}", "title": "A"}} for number in range(pages)]
+        raw = {"groundingChunks": chunks, "webSearchQueries": words}
+        return Aside(FORMS["gemini"].vendor, "citation", "candidates.groundingMetadata", raw)
+
+    reader = FORMS["gemini"].reader(DEFAULT_LIMITS, StreamReport())
+    told = [
+        reader.take(said(*each))[0] for each in [(["rain"], 0), (["rain"], 1), (["rain"], 1), (["rain", "snow"], 1)]
+    ]
+    pages = [("https://a.example/0", "A")]
+    assert told == [[WebSearched("rain")], [WebSearched("rain", pages)], [], [WebSearched("snow")]]
+    small = FORMS["gemini"].reader(Limits(held_chars=10), StreamReport())
+    assert [len(small.take(said(["rain"], 0))[0]) for _ in range(2)] == [1, 1]
