@@ -57,6 +57,21 @@ BODIES: dict[str, tuple[str, dict[str, Any]]] = {
             "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["read"]}},
         },
     ),
+    "a signed call": (
+        "openai-chat",
+        {
+            "messages": [
+                {
+                    "role": "assistant",
+                    "tool_calls": [{"id": "c", "type": "function", "function": {"name": "read", "arguments": "{}"}}],
+                    "reasoning_details": [
+                        {"type": "reasoning.encrypted", "format": "google-gemini-v1", "data": "AA==", "id": "c"}
+                    ],
+                },
+                {"role": "tool", "tool_call_id": "c", "content": "done"},
+            ],
+        },
+    ),
     "a search of Chat's": (
         "openai-chat",
         {

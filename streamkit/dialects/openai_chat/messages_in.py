@@ -9,7 +9,7 @@ Source: dialects.md §1.3, §1.6, §7.3, §7.4.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 from streamkit.dialects.decoding import text_of
 from streamkit.dialects.openai_chat.delta import PLAIN_REASONING
@@ -269,12 +269,13 @@ class MessageReader:
 
 def _signing(reasoning: list[Part], calls: list[ToolCall]) -> list[Part]:
     """The reasoning without what signs a call: encrypted details that have the id of one (Gemini behind OpenRouter)."""
-    by_id: dict[Any, ToolCall] = {call.id: call for call in calls if call.signature is None}
+    by_id: dict[str, ToolCall] = {call.id: call for call in calls if call.signature is None}
     kept: list[Part] = []
     for part in reasoning:
         call = None
         if isinstance(part, RedactedReasoning) and part.extras and part.extras.keys() == {"id"}:
-            call = by_id.pop(part.extras["id"], None)
+            signed = part.extras["id"]
+            call = by_id.pop(signed, None) if isinstance(signed, str) else None
         if call is None or not isinstance(part, RedactedReasoning):
             kept.append(part)
         else:
