@@ -204,7 +204,7 @@ def test_a_search_that_is_demanded_is_demanded_there(dialect, functions):
         [{"googleSearch": {}}],
         False,
     )  # alone, so that nothing else is called
-    assert report.losses == {"tool_choice": 1}
+    assert report.losses == {"tool_choice": 1} | ({"tool_definition": 1} if functions else {})
     written, report = write(request, "openai-chat")
     assert ("web_search_options" in written, "tool_choice" in written) == (True, functions)
     with pytest.raises(BadRequest, match="must be called"):
@@ -252,3 +252,10 @@ def test_a_function_with_the_name_of_a_search_is_the_one_that_is_chosen(to):
     assert json.dumps(written).count('"web_search"') == 2  # its definition and its choice
     assert not {"googleSearch", "web_search_options"} & {name for tool in written.get("tools", ()) for name in tool}
     assert report.losses == ({"tool_definition": 1} if to != "openai-chat" else {})  # which has both
+
+
+def test_functions_that_gemini_refuses_beside_a_demanded_search_are_counted():
+    choice = {"type": "tool", "name": "web_search"}
+    written, report = write(read("anthropic", functions=True, tool_choice=choice), "gemini")
+    assert written["tools"] == [{"googleSearch": {}}]
+    assert report.lost == [("tool_definition", "look"), ("tool_choice", "required")]

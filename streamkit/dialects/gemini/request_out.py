@@ -166,6 +166,7 @@ class GeminiRequestWriter(MessageWriter):
         for number, tool in enumerate(self.request.tools):
             if tool.kind != "server":
                 if must_search:
+                    self.lose("tool_definition", tool.name)
                     continue
                 if not functions:
                     tools.append({"functionDeclarations": functions})
