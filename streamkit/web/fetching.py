@@ -34,7 +34,7 @@ from aiohttp import (
 )
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import DefaultResolver
-from attrs import evolve, field, frozen
+from attrs import Factory, define, evolve, field, frozen
 from yarl import URL
 
 from streamkit.bodies import linked_in
@@ -51,21 +51,26 @@ TYPES: Final[Mapping[str, frozenset[str]]] = {
     "file": frozenset({"application/pdf", "text/plain", "text/csv", "text/html", "text/markdown"}),
 }
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-#: Ranges of IPv6 that lead to an IPv4 address inside them: NAT64, and IPv4-compatible addresses.
-_TRANSLATED: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
+#: The only unicast addresses of IPv6 that are routed (RFC 4291 §2.4); beyond it stand site-local and local NAT64 addresses.
+_GLOBAL_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
+#: IPv6 that leads to the IPv4 address inside it: NAT64 (RFC 6052). IPv4-mapped addresses have a property of their own.
+_NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+#: What Python's tables call global, and is not of the public internet: services, relays, Azure's platform, examples.
+_NOT_PUBLIC: Final = tuple(
+    ipaddress.ip_network(each) for each in ("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "3fff::/20")
+)
 
 
 def is_public(address: IPAddress) -> bool:
-    """Whether an address is of the public internet, and so is any IPv4 address that it leads to."""
+    """Whether an address is of the public internet; one that leads to an IPv4 address is as public as that."""
     if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour
-        if inner is None and any(address in network for network in _TRANSLATED):
-            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-        if address.teredo is not None or (inner is not None and not is_public(inner)):
-            return False
         if address.ipv4_mapped is not None:
-            return True
-    return address.is_global and not address.is_multicast
+            return is_public(address.ipv4_mapped)
+        if address in _NAT64:
+            return is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+        if address not in _GLOBAL_UNICAST or address.sixtofour is not None or address.teredo is not None:
+            return False
+    return address.is_global and not address.is_multicast and not any(address in each for each in _NOT_PUBLIC)
 
 
 @frozen(kw_only=True)
@@ -76,6 +81,8 @@ class FetchLimits:
     file_bytes: int = 10 * 1024 * 1024
     #: Bedrock and Anthropic take 20 images at their full size.
     files: int = 20
+    #: Of all of them: they are in memory at once, as base64 too, and providers refuse requests beyond 20 to 32 MiB.
+    total_bytes: int = 32 * 1024 * 1024
     #: For all of them, which the client waits for.
     total_s: float = 20.0
     redirects: int = 3
@@ -106,6 +113,19 @@ class PublicResolver(AbstractResolver):
 
     async def close(self) -> None:
         await self._resolver.close()
+
+
+@define
+class _Budget:
+    """How many bytes all files of one request may still have."""
+
+    limit: int
+    left: int = field(init=False, default=Factory(lambda self: self.limit, takes_self=True))
+
+    def take(self, size: int) -> None:
+        self.left -= size
+        if self.left < 0:
+            raise _Unfetched(f"the files have more than {self.limit} bytes together")
 
 
 class _Unfetched(Exception):
@@ -140,9 +160,12 @@ class Fetcher:
             auto_decompress=False,
             headers={"Accept-Encoding": "identity", "User-Agent": "streamkit"},
         )
+        budget = _Budget(self.limits.total_bytes)
         try:
             async with session, asyncio.timeout(self.limits.total_s), asyncio.TaskGroup() as group:
-                tasks = {url: group.create_task(self._fetch(session, each, url)) for url, each in wanted.items()}
+                tasks = {
+                    url: group.create_task(self._fetch(session, each, url, budget)) for url, each in wanted.items()
+                }
         except* (BadRequest, TimeoutError) as several:
             first: BaseException = several
             while isinstance(first, BaseExceptionGroup):
@@ -156,9 +179,9 @@ class Fetcher:
             await resolver.close()
         return {url: task.result() for url, task in tasks.items()}
 
-    async def _fetch(self, session: ClientSession, media: Media, url: str) -> Media:
+    async def _fetch(self, session: ClientSession, media: Media, url: str, budget: _Budget) -> Media:
         try:
-            return await self._followed(session, media, URL(url))
+            return await self._followed(session, media, URL(url), budget)
         except (_Unfetched, ValueError) as error:
             reason = str(error) if isinstance(error, _Unfetched) else "its URL can't be read"
         except TimeoutError:
@@ -168,12 +191,12 @@ class Fetcher:
             reason = "it has no public address" if hidden else "its server could not be reached"
         raise BadRequest(media.place, f"the {media.kind} can't be fetched: {reason}")
 
-    async def _followed(self, session: ClientSession, media: Media, url: URL) -> Media:
+    async def _followed(self, session: ClientSession, media: Media, url: URL, budget: _Budget) -> Media:
         for _ in range(self.limits.redirects + 1):
             self._check(url)
             async with session.get(url, allow_redirects=False) as response:
                 if response.status not in REDIRECTS:
-                    return await self._read(media, response)
+                    return await self._read(media, response, budget)
                 url = url.join(URL(response.headers.get("Location", "")))
         raise _Unfetched(f"more than {self.limits.redirects} redirects")
 
@@ -196,7 +219,7 @@ class Fetcher:
             raise NoPublicAddress(None, "the connection would go to no address of the public internet")
         return socket.socket(family, kind, protocol)
 
-    async def _read(self, media: Media, response: ClientResponse) -> Media:
+    async def _read(self, media: Media, response: ClientResponse, budget: _Budget) -> Media:
         if response.status != 200:
             raise _Unfetched(f"its server answers with status {response.status}")
         kind = response.content_type.lower()
@@ -211,6 +234,7 @@ class Fetcher:
             size += len(piece)
             if size > self.limits.file_bytes:
                 raise _Unfetched(f"it has more than {self.limits.file_bytes} bytes")
+            budget.take(len(piece))
             pieces.append(piece)
         return evolve(media, data=base64.b64encode(b"".join(pieces)).decode(), media_type=kind, url=None)
 

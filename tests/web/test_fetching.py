@@ -225,6 +225,15 @@ async def test_the_number_of_files_and_the_time_for_them_are_bounded(certificate
         assert "seconds" in (await told(hasty, "https://pictures.test/a")).reason or "in time" in refused.reason
 
 
+async def test_all_files_together_are_bounded(certificate):
+    async with pictures(certificate) as (_, fetcher):
+        small = evolve(fetcher, limits=evolve(fetcher.limits, total_bytes=len(PNG) * 2))
+        two, three = (asked(*(f"https://pictures.test/{at}" for at in range(count))) for count in (2, 3))
+        assert await with_fetched_media(two, DIALECTS["ollama"], small)
+        with pytest.raises(BadRequest, match=f"the files have more than {len(PNG) * 2} bytes together"):
+            await with_fetched_media(three, DIALECTS["ollama"], small)
+
+
 @pytest.mark.parametrize(
     ("address", "public"),
     [
@@ -249,6 +258,17 @@ async def test_the_number_of_files_and_the_time_for_them_are_bounded(certificate
         ("64:ff9b::a00:1", False),
         ("2002:a00:1::1", False),
         ("2001:0:4136:e378:8000:63bf:3fff:fdd2", False),
+        ("64:ff9b::5db8:d822", True),
+        ("64:ff9b:1::a00:1", False),
+        ("::ffff:0:a00:1", False),
+        ("fec0::1", False),
+        ("5f00::1", False),
+        ("100:0:0:1::1", False),
+        ("3fff::1", False),
+        ("4000::1", False),
+        ("192.88.99.1", False),
+        ("192.0.0.8", False),
+        ("168.63.129.16", False),
     ],
 )
 def test_which_addresses_are_public(address, public):
