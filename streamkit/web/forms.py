@@ -5,8 +5,9 @@ label either with the other's media type. The first bytes tell: a body begins wi
 or a comment, a binary message with its length. In a dialect of lines the first line tells: pretty-printed JSON has none that
 is JSON by itself, and a line that is not the last says so.
 
-What was read to find out is put back, unless it is the body. Some leave the connection open behind one: it is whole a second
-after it could be. Reading is bounded, and linear: a text is parsed again only when it has doubled.
+What was read to find out is put back, unless it is the body; a body that breaks raises what broke it. Some leave the
+connection open behind a body: it is whole a second after it could be. Reading is bounded, and linear: a text is parsed again
+only when it has doubled.
 """
 
 from __future__ import annotations
@@ -46,11 +47,13 @@ class Came:
 async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = ANSWER_BYTES) -> Came:
     """Read ``source`` until its form is known. A body is read to its end; of anything else nothing is lost.
 
-    Raises what the source raises before anything came, and BodyTooLong. What breaks it later is raised when it is read on.
+    Raises what the source raises before anything came or inside a body, and BodyTooLong. What breaks a stream later is raised
+    when it is read on.
     """
     looked = _Look(dialect)
     parts: list[bytes] = []
     size = tried = 0
+    ends = False  # whether what came could be all
     form: Form | None = None
     try:
         async for chunk in source:
@@ -61,13 +64,16 @@ async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = AN
                 break
             if size > body_bytes:
                 raise BodyTooLong(body_bytes)
+            if ends and not chunk.strip(_BLANK):
+                continue  # still the end: it is not waited for anew
             whole = form == "body" and size >= 2 * tried and chunk.rstrip()[-1:] in _CLOSING
             tried = size if whole else tried
-            source.expect_end(soon=whole and _json(b"".join(parts)) is not None)
+            ends = whole and _json(b"".join(parts)) is not None
+            source.expect_end(soon=ends)
     except BodyTooLong:
         raise
     except Exception:
-        if not parts:
+        if not parts or form == "body":
             raise
         source.unread(b"".join(parts))  # and then the same error again
         return Came(form or "other")

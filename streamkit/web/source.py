@@ -274,7 +274,7 @@ class _Body:
         self._response = response
         self._content = response.content
         self._error: Exception | None = None
-        self._rest = b""  # of what was read
+        self._rest: bytes | memoryview = b""  # of what was read; a view, as its parts are not to be copied once a part
         self._broken_by: BaseException | None = None  # what closed the connection
         protocol = response.connection.protocol if response.connection is not None else None
         transport: Any = protocol.transport if protocol is not None else None
@@ -298,8 +298,8 @@ class _Body:
                 if not isinstance(error, TimeoutError):  # aiohttp's own, after which it lets nobody read
                     chunk = self._content._read_nowait(-1)  # noqa: SLF001 - the public ways raise the error again
         if chunk:
-            self._rest = chunk[READ_BYTES:]
-            return chunk[:READ_BYTES]
+            self._rest = memoryview(chunk)[READ_BYTES:]
+            return bytes(chunk[:READ_BYTES])
         self._forget()
         if self._error is not None:
             words = "the connection to the upstream broke"
@@ -308,7 +308,7 @@ class _Body:
         raise StopAsyncIteration
 
     def unread(self, data: bytes) -> None:
-        self._rest = data + self._rest
+        self._rest = data + bytes(self._rest)
 
     def _lost(self, closed: asyncio.Future[None]) -> None:
         """The connection is gone. Where aiohttp noticed, the body has its end or its error by now."""

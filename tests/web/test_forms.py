@@ -1,11 +1,14 @@
 """Stream or body: told by the bytes, however they are cut, and nothing is lost by looking."""
 
+import asyncio
+import time
+
 import pytest
 
 from streamkit.bodies import encode_response
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BodyTooLong, SourceFailed
-from streamkit.web.forms import form_of
+from streamkit.web.forms import Came, form_of
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, _Body
 from tests.web.faults import said, speech
 
@@ -95,9 +98,9 @@ async def test_what_breaks_is_raised_in_its_place():
     broken = SourceFailed("it broke")
     with pytest.raises(SourceFailed):
         await form_of(TimedSource(Bytes(error=broken), DEFAULT_TIMEOUTS), DIALECTS["openai-chat"])
-    source = TimedSource(Bytes(b'{"a":', error=broken), DEFAULT_TIMEOUTS)
-    assert (await form_of(source, DIALECTS["openai-chat"])).form == "body"
-    assert await anext(source) == b'{"a":'
+    source = TimedSource(Bytes(b"dat", error=broken), DEFAULT_TIMEOUTS)
+    assert (await form_of(source, DIALECTS["openai-chat"])).form == "other"
+    assert await anext(source) == b"dat"
     with pytest.raises(SourceFailed):
         await anext(source)
 
@@ -107,3 +110,34 @@ async def test_a_long_body_is_parsed_a_few_times_only(monkeypatch):
     monkeypatch.setattr("streamkit.web.forms._json", lambda text: parsed.append(len(text)))
     await looked("openai-chat", b'{"a":[', *[b'{"b":1}'] * 10_000, b"{}")
     assert sum(parsed) < 4 * 70_008
+
+
+async def test_a_body_that_breaks_raises_what_broke_it():
+    source = TimedSource(Bytes(b'{"id":"x","choices":[', error=SourceFailed("the connection broke")), DEFAULT_TIMEOUTS)
+    with pytest.raises(SourceFailed, match="the connection broke"):
+        await form_of(source, DIALECTS["openai-chat"])
+
+
+async def test_blanks_behind_a_body_that_is_left_open_do_not_delay_its_end():
+    class Open(Bytes):
+        async def __anext__(self):
+            if not self.chunks:
+                await asyncio.sleep(60)
+            return await super().__anext__()
+
+    source = TimedSource(Open(b'{"id":"x"}', b"\r", b"\n"), DEFAULT_TIMEOUTS)
+    async with asyncio.timeout(5):
+        assert await form_of(source, DIALECTS["openai-chat"]) == Came("body", b'{"id":"x"}\r\n')
+
+
+async def test_what_is_put_back_is_read_again_in_linear_time():
+    body = _Body.__new__(_Body)
+    body._rest, body._error = b"", None
+    size = 64 * 1024 * 1024
+    started = time.process_time()
+    body.unread(b"x" * size)
+    read = 0
+    while read < size:
+        read += len(await anext(body))
+    assert read == size
+    assert time.process_time() - started < 2  # 8 s where each read copies the rest
