@@ -92,7 +92,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "terminal_renamed": "`response.done` was read as the end of a response, which has another name (`response.completed`)",
     "after_error": "content after the provider's error was passed over",
     "fault_after_end": "the input failed behind the completion point, which takes nothing back",
-    "after_end": "frames came after the terminator; token counts and errors of them were read, and nothing else",
+    "after_end": "frames came after the terminator; errors of them were read, and token counts if none had come",
 }  # fmt: skip
 
 STREAM_LOSSES: Final[Mapping[str, str]] = {

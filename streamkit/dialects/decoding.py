@@ -65,6 +65,7 @@ class FrameDecoder:
         self._strange: Frame | None = None  # the first frame that is not
         self._held: Held | None = None  # frames that wait for the second half of a character
         self.texts = Texts()  # that were said, where the dialect may say them again
+        self._counted = False  # token counts were told
         self._unheld: Frame | None = None  # the frame that does not wait again
 
     def feed(self, frames: list[Frame], /) -> list[WireEvent]:
@@ -231,12 +232,18 @@ class FrameDecoder:
         self.report.repair("response_restarted")
 
     def behind_end(self, read: Callable[[Any], None], value: Any) -> None:
-        """Read what came behind the terminator and count it. The answer is over: only token counts and failures are told."""
+        """Read and count what came behind the terminator. Only failures are told, and token counts if none came before."""
         self.report.repair("after_end")
         before = len(self.out)
+        told = BEHIND_END - {UsageReported} if self._counted else BEHIND_END  # others count the next answer
         with suppress(SecondResponse):  # it is passed over with the rest
             read(value)
-        self.out[before:] = [event for event in self.out[before:] if type(event) in BEHIND_END]
+        self.out[before:] = [event for event in self.out[before:] if type(event) in told]
+
+    def tell_counts(self, usage: UsageReported) -> None:
+        """Tell the token counts of the answer."""
+        self._counted = True
+        self.out.append(usage)
 
     def strange(self) -> None:
         """Note a frame that is not the dialect's: if none is, the input is not this dialect at all."""

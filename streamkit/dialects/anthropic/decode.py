@@ -149,7 +149,7 @@ class AnthropicDecoder(ContentReader):
         model = text_of(message.get("model"))
         self._start(ResponseStarted(self._id, model, vendor=VENDOR, extras=extras or None, usage=usage))
         if usage is not None:
-            self.out.append(usage)
+            self.tell_counts(usage)
 
     def _start(self, event: ResponseStarted) -> None:
         self._started = True
@@ -169,7 +169,7 @@ class AnthropicDecoder(ContentReader):
             for name, value in usage.items():
                 if value is not None and (name in self._usage or len(self._usage) < COUNTS):
                     self._usage[name] = value
-            self.out.append(decode_usage(dict(self._usage)))
+            self.tell_counts(decode_usage(dict(self._usage)))
         if native := text_of(delta.get("stop_reason")):
             reason = self.stop_reason(native, STOP_REASONS)
             self.out.append(StopReasonSeen(reason, native, 0, text_of(delta.get("stop_sequence"))))

@@ -197,7 +197,7 @@ class BedrockDecoder(ContentReader):
         """Counts, and whatever else came: latency, the traces of guardrails, the service tier."""
         self.ensure_started()
         if usage := self.fields(document.get("usage")):
-            self.out.append(decode_usage(usage))
+            self.tell_counts(decode_usage(usage))
         for name, value in document.items():
             if name not in {"usage", PADDING} and said(value) and (name != "metrics" or self.fields(value)):
                 self.out.append(Aside(VENDOR, "metadata", METADATA + name, value))

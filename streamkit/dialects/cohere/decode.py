@@ -171,7 +171,7 @@ class CohereDecoder(ContentReader):
         self.out.append(TerminatorSeen())
 
     def _usage(self, usage: dict[str, Any]) -> None:
-        self.out.append(decode_usage(usage))
+        self.tell_counts(decode_usage(usage))
         if (sound := sound_usage(usage)) != usage:
             self.odd({name: value for name, value in usage.items() if sound.get(name) != value})
 

@@ -136,7 +136,7 @@ class OllamaDecoder(FrameDecoder):
             self.out.append(Aside(VENDOR, "logprobs", "logprobs", logprobs))
         self._unknown(line, LINE_FIELDS, "")
         if usage := decode_usage(line):
-            self.out.append(usage)
+            self.tell_counts(usage)
         for name in COUNTS:
             if line.get(name) is not None and count_of(line, name) is None:
                 self.odd({name: line[name]})

@@ -111,7 +111,7 @@ class ChatDecoder(MessageReader):
             self._unknown(chunk)
         if usage := self.fields(chunk.get("usage")) or details_of(details_of(chunk, "x_groq"), "usage"):
             self._start()
-            self.out.append(decode_usage(usage, self.vendor))
+            self.tell_counts(decode_usage(usage, self.vendor))
         if error or self.frame.event == "error":
             self.out.append(provider_failed(error or chunk, self.vendor, self.error_types))
             if not isinstance(error, dict):
@@ -128,7 +128,7 @@ class ChatDecoder(MessageReader):
         elif "prompt_tokens" in details_of(chunk, "usage"):
             self.recognised = True
             self._start()
-            self.out.append(decode_usage(chunk["usage"], self.vendor))
+            self.tell_counts(decode_usage(chunk["usage"], self.vendor))
         else:
             self.strange()
             if self._started:
@@ -206,7 +206,7 @@ class ChatDecoder(MessageReader):
         if native := choice.get("finish_reason"):
             self._finish_reason(native, choice, index)
         if usage := details_of(choice, "usage"):
-            self.out.append(decode_usage(usage, self.vendor))
+            self.tell_counts(decode_usage(usage, self.vendor))
 
     def _finish_reason(self, native: Any, choice: dict[str, Any], index: int) -> None:
         native = text_of(native)

@@ -243,7 +243,7 @@ class ResponsesDecoder(ItemReader):
             self.out.append(ReasoningOpaque(self.signature.blob, self.signature.vendor, 0, self.label()))
             self.signature = None
         if usage := self.fields(response.get("usage")):
-            self.out.append(decode_usage(usage))
+            self.tell_counts(decode_usage(usage))
         for name, value in response.items():
             if name not in RESPONSE_FIELDS and said(value) and self._extras.get(name) != value:
                 self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))

@@ -241,11 +241,16 @@ CASES = (
     Case(
         number=163, refs="vercel/ai (a recording of four responses one behind the other); llmock",
         cause="text or calls behind `[DONE]`, `message_stop`, `response.completed`, `done`, `message-end`, `messageStop`",
-        does="The answer is over: what follows is counted and not delivered, but for token counts and errors.",
+        does="The answer is over: what follows is counted and not delivered, but for errors, and for token counts if none came before.",
         forms=(
             chat(said("Hi"), chunk(finish="stop"), DONE, said("!"), calls(call(0, "a", "f", "{}")), CALLED, DONE, name="Chat", text="Hi", repairs={"after_end": 4}, to={"anthropic": messages(Text("Hi")), "openai-chat": written(Text("Hi"))}),
             chat(
                 said("Hi"), chunk(finish="stop"), DONE, {**HEAD, "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}}, name="token counts", text="Hi", repairs={"after_end": 1},
+                to={"anthropic": messages(Text("Hi"), usage=COUNTED)},
+            ),
+            chat(
+                said("Hi"), chunk(finish="stop"), {**HEAD, "choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}}, DONE,
+                {**HEAD, "choices": [], "usage": {"prompt_tokens": 315, "completion_tokens": 12, "total_tokens": 327}}, name="token counts of the next answer", text="Hi", repairs={"after_end": 1},
                 to={"anthropic": messages(Text("Hi"), usage=COUNTED)},
             ),
             anthropic(
