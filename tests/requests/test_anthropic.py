@@ -44,6 +44,7 @@ from tests.requests.spoilt import spoilt
 PNG, PDF = "iVBORw0KGgo=", "JVBERi0="
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 MARK, LONG_MARK = {"type": "ephemeral"}, {"type": "ephemeral", "ttl": "1h"}
+CALLER = {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}
 Blocks = list[dict[str, Any]]
 
 
@@ -200,12 +201,12 @@ MESSAGES: dict[str, tuple[Blocks, list[Turn]]] = {
         turns(ToolResult("toolu_1", [Text("done")], cache="long", extras={"toolset_name": "browser"})),
     ),
     "a call with more": (
-        assistant(text("a"), call(arguments={"q": "x"}, caller={"type": "direct"}, cache_control=MARK)),
+        assistant(text("a"), call(arguments={"q": "x"}, caller=CALLER, cache_control=MARK)),
         [
             HI,
             Turn("assistant", [
                 Text("a"),
-                ToolCall(0, "toolu_1", "look", '{"q":"x"}', cache="short", extras={"caller": {"type": "direct"}}),
+                ToolCall(0, "toolu_1", "look", '{"q":"x"}', cache="short", extras={"caller": CALLER}),
             ]),
         ],
     ),
@@ -268,6 +269,11 @@ MESSAGES: dict[str, tuple[Blocks, list[Turn]]] = {
         [Turn("user", [Text("a", extras={"x": 1})], extras={"y": {"z": 2}})],
     ),
 }  # fmt: skip
+
+
+def test_a_call_that_the_model_made_itself_has_no_more_to_say():
+    direct = read(assistant(call(arguments={"q": "x"}, caller={"type": "direct"})))
+    assert direct.turns == read(assistant(call(arguments={"q": "x"}))).turns
 
 
 @pytest.mark.parametrize("name", MESSAGES)

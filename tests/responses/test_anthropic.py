@@ -20,7 +20,7 @@ from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdi
 from streamkit.framing.sse import serialize_sse
 from streamkit.limits import Limits
 from streamkit.messages import Choice, Media, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
-from streamkit.recipes import collect
+from streamkit.recipes import collect, transcode
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
 from tests.corpora import recordings, require_corpora
@@ -43,6 +43,23 @@ SEARCH_INPUT = '{"query": "x", "n": 1.0}'
 def message(*content: dict[str, Any], stop: str | None = "end_turn", **beside: Any) -> dict[str, Any]:
     said = {"id": "i", "type": "message", "role": "assistant", "model": "m", "content": list(content)}
     return {**said, "stop_reason": stop, "stop_sequence": None, "usage": USAGE, **beside}
+
+
+#: What the schema demands beside the counts, of a message, and of its blocks, where nothing is known of it.
+NO_COUNTS = dict.fromkeys(
+    [
+        "cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation", "inference_geo", "output_tokens_details",
+        "server_tool_use", "service_tier",
+    ]
+)  # fmt: skip
+IN_BLOCKS: dict[str, Any] = {"text": {"citations": []}, "tool_use": {"caller": {"type": "direct"}}}
+
+
+def whole(body: dict[str, Any]) -> dict[str, Any]:
+    """A message as it is written: with every member that the schema demands."""
+    content = [{**IN_BLOCKS.get(block["type"], {}), **block} for block in body["content"]]
+    usage = {**NO_COUNTS, **body["usage"]}
+    return {"stop_details": None, "container": None, **body, "content": content, "usage": usage}
 
 
 def read(body: dict[str, Any], dialect: str = "anthropic", **options: Any) -> Response:
@@ -97,7 +114,7 @@ MESSAGES: dict[str, tuple[dict[str, Any], list[Any]]] = {
         ],
     ),
     "a call with more": (
-        message(call({"q": 1}, caller={"type": "direct"}, toolset_name="browser"), stop="tool_use"),
+        message(call({"q": 1}, toolset_name="browser"), stop="tool_use"),
         [
             ToolCall(
                 0,
@@ -105,7 +122,7 @@ MESSAGES: dict[str, tuple[dict[str, Any], list[Any]]] = {
                 "look",
                 '{"q": 1}',
                 verdict=COMPLETE,
-                extras={"caller": {"type": "direct"}, "toolset_name": "browser"},
+                extras={"toolset_name": "browser"},
             )
         ],
     ),
@@ -179,8 +196,9 @@ def test_messages_are_parts_and_come_back(name):
     assert (found.id, found.model, found.vendor, found.clean) == ("i", "m", "anthropic", True)
     assert found.report.repairs == Counter()
     written, report = write(found)
-    assert written == body
+    assert written == whole(body)
     assert report.losses == Counter()
+    assert read(written).choices == found.choices
 
 
 @pytest.mark.parametrize(
@@ -198,7 +216,7 @@ def test_stop_reasons(native, reason, sequence):
     body = message(text(), stop=native, stop_sequence=sequence)
     [choice] = read(body).choices
     assert (choice.stop_reason, choice.native_stop_reason, choice.stop_sequence) == (reason, native, sequence)
-    assert write(read(body))[0] == body
+    assert write(read(body))[0] == whole(body)
 
 
 def test_counts_and_fields_beside_the_content():
@@ -208,7 +226,7 @@ def test_counts_and_fields_beside_the_content():
     assert found.usage == UsageReported(9, 3, 1, 7, None, 16, usage, "anthropic")
     assert found.extras == {"diagnostics": {"cache_miss_reason": None}}
     assert found.choices[0].asides == [Aside("anthropic", "metadata", "beside_delta.context_management", {"x": 1})]
-    assert write(found)[0] == body
+    assert write(found)[0] == whole(body)
 
 
 def test_arguments_keep_their_text():
@@ -220,9 +238,24 @@ def test_arguments_keep_their_text():
     assert encode_response(found, "anthropic").count(b'"input":' + arguments.encode()) == 3
 
 
-def test_members_that_say_nothing_are_left_out():
-    body = message(text("a", citations=None), stop="end_turn", stop_details=None, container=None)
-    assert write(read(body))[0] == message(text())
+def test_members_that_the_schema_demands_are_written_and_say_nothing():
+    body = message(text("a", citations=None), call(), stop="tool_use", usage=dict.fromkeys(NO_COUNTS) | USAGE)
+    found, written = read(body), write(read(body))[0]
+    assert written == whole(message(text(), call(), stop="tool_use"))
+    assert read(written).choices == found.choices == read(message(text(), call(), stop="tool_use")).choices
+    assert read(written).usage == found.usage == UsageReported(9, 3, 1, 7, None, 16, USAGE, "anthropic")
+    assert (found.extras, found.choices[0].asides, found.tool_calls[0].extras) == ({}, [], None)
+
+
+def test_a_call_of_the_servers_own_code_says_so():
+    caller = {"type": "code_execution_20250825", "tool_id": "srvtoolu_1"}
+    body = message(call(caller=caller), stop="tool_use")
+    found = read(body)
+    assert found.tool_calls[0].extras == {"caller": caller}
+    assert write(found)[0] == whole(body)
+
+
+def test_an_unsigned_thought_has_an_empty_signature():
     assert write(read(message({"type": "thinking", "thinking": "h"})))[0]["content"] == [
         {"type": "thinking", "thinking": "h", "signature": ""}
     ]
@@ -381,7 +414,7 @@ FOREIGN: dict[str, tuple[list[Any], str, list[dict[str, Any]], str, dict[str, in
 def test_what_another_dialect_said(name):
     parts, stop, content, reason, losses = FOREIGN[name]
     written, report = write(response(*parts, stop=stop))
-    assert written == message(*content, stop=reason)
+    assert written == whole(message(*content, stop=reason))
     assert dict(report.losses) == losses
     assert len(report.withheld) == losses.get("call_withheld", 0)
 
@@ -392,21 +425,21 @@ def test_what_stands_beside_the_content_of_another_dialect():
     said.id = None
     written, report = write(said)
     zero = {"input_tokens": 0, "output_tokens": 0}
-    assert written == {**message(text()), "id": "msg_1", "usage": zero}
+    assert written == whole({**message(text()), "id": "msg_1", "usage": zero})
     assert report.losses == Counter(response_fields=1, extra_choice=2, usage_unknown=1)
 
 
 def test_a_stop_sequence_that_was_met_is_written():
     said = response(Text("a"), stop="stop_sequence")
     said.choices[0].stop_sequence = "END"
-    assert write(said)[0] == message(text(), stop="stop_sequence", stop_sequence="END")
+    assert write(said)[0] == whole(message(text(), stop="stop_sequence", stop_sequence="END"))
 
 
 def test_frames_of_this_vendor_that_no_body_has_are_losses():
     new = Aside("anthropic", "unknown_event", "new_event", {"type": "new_event"})
     said = response(Text("a"), new, Aside("anthropic", "metadata", "delta.x", 1), vendor="anthropic")
     written, report = write(said)
-    assert written == message(text())
+    assert written == whole(message(text()))
     assert report.lost == [("unknown_event", "new_event"), ("metadata", "delta.x")]
 
 
@@ -501,8 +534,30 @@ async def test_another_translators_stream_and_whole_response_are_one(name):
     for block in body["content"]:
         if block["type"] == "thinking":
             block["signature"] = ""  # of which the type makes a must, signed or not
-    assert write(await collect(source_of([stream]), "anthropic"))[0] == {**body, "stop_sequence": None}
-    assert write(read(body))[0] == {**body, "stop_sequence": None}
+    expected = whole({**body, "stop_sequence": None})
+    assert write(await collect(source_of([stream]), "anthropic"))[0] == expected
+    assert write(read(body))[0] == expected
+
+
+async def test_a_stream_has_every_member_that_the_schema_demands_as_well():
+    chunks = [
+        {"choices": [{"index": 0, "delta": {"role": "assistant", "content": "a"}}]},
+        {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "t", "function": {"name": "f"}}]}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+    ]
+    chat = b"".join(b"data: %b\n\n" % orjson.dumps(each) for each in chunks) + b"data: [DONE]\n\n"
+    async with transcode(source_of([chat]), "openai-chat", "anthropic") as stream:
+        written = b"".join([chunk async for chunk in stream])
+    events = {
+        each["type"]: each for each in (orjson.loads(line[6:]) for line in written.splitlines() if b"data: " in line)
+    }
+    zero = {"input_tokens": 0, "output_tokens": 0}
+    assert whole(events["message_start"]["message"]) == events["message_start"]["message"]
+    assert events["message_start"]["message"]["usage"] == NO_COUNTS | zero
+    assert events["content_block_start"]["content_block"]["caller"] == {"type": "direct"}
+    assert events["message_delta"]["delta"].items() >= {"stop_details": None, "container": None}.items()
+    beside = ["cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens_details", "server_tool_use"]
+    assert events["message_delta"]["usage"] == dict.fromkeys(beside) | zero
 
 
 # -- the official client -----------------------------------------------------------------------------------------------

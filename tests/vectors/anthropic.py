@@ -69,6 +69,13 @@ HEALTHY = [
         text="then", calls=(Call("f", '{"x":1.0}', id="toolu_a"), Call("g", "", "empty", id="toolu_b")), stop="tool_calls",
         losses={"openai-chat": {"block_order": 1}},
     ),
+    message(
+        "a call of the model itself, and one of the code that the server runs",
+        begin(0, "tool_use", id="t", name="f", input={}, caller={"type": "direct"}), stop(0),
+        begin(1, "tool_use", id="u", name="g", input={}, caller={"type": "code_execution_20250825", "tool_id": "s"}), stop(1),
+        reason="tool_use", calls=(Call("f", "", "empty", id="t"), Call("g", "", "empty", id="u")), stop="tool_calls",
+        losses={"openai-chat": {"metadata": 1}, "ollama": {"metadata": 1, "call_id": 2}},
+    ),
     message("input that came whole with the start", begin(0, "tool_use", id="t", name="f", input={"x": 1}), stop(0), reason="tool_use", calls=(Call("f", '{"x":1}'),), stop="tool_calls"),
     message(
         "thinking", begin(0, "thinking", thinking="", signature=""), delta(0, "thinking_delta", thinking="hm"), delta(0, "signature_delta", signature="c2ln"), stop(0),

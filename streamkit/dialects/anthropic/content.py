@@ -15,7 +15,7 @@ from typing import Any, Literal
 from attrs import define
 
 from streamkit.dialects.anthropic.asides import aside_of
-from streamkit.dialects.anthropic.wire import VENDOR
+from streamkit.dialects.anthropic.wire import VENDOR, without_defaults
 from streamkit.dialects.decoding import FrameDecoder, said
 from streamkit.dialects.opaque import unseal
 from streamkit.dialects.wholes import StartText
@@ -178,7 +178,8 @@ class ContentReader(FrameDecoder):
 
     def _call(self, start: dict[str, Any], block: Block) -> None:
         delta = ToolCallDelta(block.call, self.string(start.get("id")) or None, self.string(start.get("name")) or None)
-        delta.extras = {name: value for name, value in start.items() if name not in CALL_FIELDS and said(value)} or None
+        extras = {name: value for name, value in start.items() if name not in CALL_FIELDS and said(value)}
+        delta.extras = without_defaults(extras) or None
         delta.signature, self._signature = self._signature, None
         self.out.append(delta)
         if start.get("input"):

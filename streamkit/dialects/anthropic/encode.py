@@ -18,7 +18,10 @@ from attrs import evolve
 from streamkit.dialects.anthropic.blocks import BlockWriter
 from streamkit.dialects.anthropic.wire import (
     BESIDE_DELTA,
+    CALL_DEFAULTS,
+    DELTA_USAGE_DEFAULTS,
     INEXACT_STOPS,
+    MESSAGE_DEFAULTS,
     MESSAGE_DELTA,
     STOP_NAMES,
     VENDOR,
@@ -95,6 +98,7 @@ class AnthropicEncoder(BlockEncoder):
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
+            **MESSAGE_DEFAULTS,
             "usage": encode_usage(event.usage),
         }
         if event.extras:
@@ -117,7 +121,7 @@ class AnthropicEncoder(BlockEncoder):
         self._blocks.end(self._blocks.add(("redacted_thinking", number), start))
 
     def call_start(self, event: ToolCallStarted) -> bytes:
-        start: dict[str, Any] = {"type": "tool_use", "id": event.id, "name": event.name, "input": {}}
+        start: dict[str, Any] = {"type": "tool_use", "id": event.id, "name": event.name, "input": {}, **CALL_DEFAULTS}
         if event.extras and self._vendor == VENDOR:
             start.update(event.extras)
         elif event.extras:
@@ -190,12 +194,13 @@ class AnthropicEncoder(BlockEncoder):
         delta = {
             "stop_reason": STOP_NAMES[stop.reason],
             "stop_sequence": stop.stop_sequence,
+            **MESSAGE_DEFAULTS,
             **self._message_delta,
         }
         self._event(
             b"message_delta",
             b'{"type":"message_delta","delta":%b,"usage":%b%b}'
-            % (dumps(delta), dumps(encode_usage(self._usage)), self._beside()),
+            % (dumps(delta), dumps(encode_usage(self._usage, DELTA_USAGE_DEFAULTS)), self._beside()),
         )
         self._event(b"message_stop", b'{"type":"message_stop"}')
 

@@ -15,7 +15,7 @@ from typing import Final, Literal, TypeAlias, cast
 from streamkit.dialects.anthropic.asides import CONTENT, aside_of, frames_of
 from streamkit.dialects.anthropic.citations import is_foreign
 from streamkit.dialects.anthropic.searches import is_made
-from streamkit.dialects.anthropic.wire import CACHE_SPANS, VENDOR
+from streamkit.dialects.anthropic.wire import CACHE_SPANS, VENDOR, without_defaults
 from streamkit.dialects.block_reading import BlockParts
 from streamkit.dialects.opaque import MADE
 from streamkit.dialects.reading import Fields, kind_of
@@ -153,7 +153,7 @@ class BlockReader(BlockParts):
         if not isinstance(block.peek("input"), dict):
             raise block.wrong(f"an object is needed, not {kind_of(block.peek('input'))}", "input")
         call = ToolCall(0, call_id, name, block.text_of("input"), cache=cache_mark(block), place=block.place)
-        call.extras = block.rest() or None
+        call.extras = without_defaults(block.rest()) or None
         return call
 
     def _aside(self, block: Fields, kind: str, number: int) -> None:

@@ -20,13 +20,16 @@ from streamkit.dialects.anthropic.content import OWN_BLOCKS
 from streamkit.dialects.anthropic.decode import AnthropicDecoder
 from streamkit.dialects.anthropic.wire import (
     BESIDE_DELTA,
+    CALL_DEFAULTS,
     INEXACT_STOPS,
+    MESSAGE_DEFAULTS,
     MESSAGE_DELTA,
     STOP_NAMES,
     VENDOR,
     count_usage_losses,
     encode_error,
     encode_usage,
+    with_defaults,
 )
 from streamkit.dialects.base import Encoding
 from streamkit.dialects.block_bodies import Block, BlockResponseWriter
@@ -125,6 +128,7 @@ class AnthropicResponseWriter(BlockResponseWriter):
             "content": content,
             "stop_reason": STOP_NAMES[self.stop(choice)],
             "stop_sequence": choice.stop_sequence,
+            **MESSAGE_DEFAULTS,
             "usage": encode_usage(response.usage),
         }
         count_usage_losses(response.usage, self.report)
@@ -134,7 +138,9 @@ class AnthropicResponseWriter(BlockResponseWriter):
         return BlockList(self.report)
 
     def text(self, text: str, label: int) -> None:
-        self.blocks.text({"type": "text", "text": text}, label)
+        self.blocks.text(
+            {"type": "text", "text": text, "citations": []}, label
+        )  # strict readers take a list, and no null
 
     def thinking(self, text: str, signature: str | None) -> Block:
         return {"type": "thinking", "thinking": text, "signature": signature or ""}  # a member that must be there
@@ -144,7 +150,7 @@ class AnthropicResponseWriter(BlockResponseWriter):
 
     def use(self, call: ToolCall, arguments: bytes, extras: Mapping[str, Any]) -> Block:
         block = {"type": "tool_use", "id": call.id, "name": call.name, "input": orjson.Fragment(arguments)}
-        return merged(block, extras)
+        return with_defaults(merged(block, extras), CALL_DEFAULTS)
 
     def beside(self, part: Aside) -> bool:
         if not part.type.startswith((MESSAGE_DELTA, BESIDE_DELTA)):

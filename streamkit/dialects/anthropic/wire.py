@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from streamkit.dialects.decoding import count_of, details_of
 from streamkit.dialects.usage_members import has_more
@@ -40,6 +40,22 @@ STOP_NAMES: Mapping[StopReason, str] = {
     "malformed_tool": "end_turn",
     "error": "end_turn",
     "other": "end_turn",
+}
+#: Members that the schema demands of a message, of the delta at its end and of a call, as they are where nothing is known.
+MESSAGE_DEFAULTS: Final[Mapping[str, Any]] = {"stop_details": None, "container": None}
+CALL_DEFAULTS: Final[Mapping[str, Any]] = {"caller": {"type": "direct"}}
+#: Of a usage object; the first are those of the last event of a stream.
+DELTA_USAGE_DEFAULTS: Final[Mapping[str, Any]] = {
+    "cache_creation_input_tokens": None,
+    "cache_read_input_tokens": None,
+    "output_tokens_details": None,
+    "server_tool_use": None,
+}
+USAGE_DEFAULTS: Final[Mapping[str, Any]] = {
+    **DELTA_USAGE_DEFAULTS,
+    "cache_creation": None,
+    "inference_geo": None,
+    "service_tier": None,
 }
 #: Reasons that another dialect's reader can't tell from the word that is written.
 INEXACT_STOPS = frozenset({"content_filter", "malformed_tool", "error", "other"})
@@ -87,6 +103,7 @@ def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
 
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
     """Token counts: ``input_tokens`` leaves the cache out here, ``input_total`` does not."""
+    raw = {name: value for name, value in raw.items() if value is not None or name not in USAGE_DEFAULTS}
     fresh, output = count_of(raw, "input_tokens"), count_of(raw, "output_tokens")
     read, written = count_of(raw, "cache_read_input_tokens"), count_of(raw, "cache_creation_input_tokens")
     given = None if fresh is None else fresh + (read or 0) + (written or 0)
@@ -95,8 +112,16 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
     return UsageReported(given, read, written, output, thinking, total, raw, VENDOR)
 
 
-def encode_usage(usage: UsageReported | None) -> dict[str, Any]:
-    """A ``usage`` object. The client's reader needs both counts, so what is unknown is 0 here."""
+def encode_usage(usage: UsageReported | None, defaults: Mapping[str, Any] = USAGE_DEFAULTS) -> dict[str, Any]:
+    """A ``usage`` object, with every member of ``defaults``.
+
+    The client's reader needs both counts, so what is unknown is 0 there; all others may be null.
+    """
+    return with_defaults(_counts(usage), defaults)
+
+
+def _counts(usage: UsageReported | None) -> dict[str, Any]:
+    """The members of a ``usage`` object that are known, and both counts."""
     if usage is None:
         return {"input_tokens": 0, "output_tokens": 0}
     if usage.vendor == VENDOR and usage.raw is not None:
@@ -114,6 +139,16 @@ def encode_usage(usage: UsageReported | None) -> dict[str, Any]:
     if usage.output_reasoning is not None:
         raw["output_tokens_details"] = {"thinking_tokens": usage.output_reasoning}
     return raw
+
+
+def with_defaults(value: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """An object with those of the ``defaults`` that it lacks."""
+    return value | {name: default for name, default in defaults.items() if name not in value}
+
+
+def without_defaults(extras: dict[str, Any]) -> dict[str, Any]:
+    """The members of a call without those that say what holds of any: ``caller``, where it is the model itself."""
+    return {name: value for name, value in extras.items() if name not in CALL_DEFAULTS or value != CALL_DEFAULTS[name]}
 
 
 def count_usage_losses(usage: UsageReported | None, report: StreamReport) -> None:

@@ -148,7 +148,7 @@ CASES = (
         cause="a block for each token, and no usage",
         does="Text that follows text is one block, and usage is always written. Blocks that the wire keeps apart stay apart in Anthropic and are joined elsewhere.",
         forms=(
-            chat(said("H"), said("i"), said("!"), STOP, DONE, name="tokens", text="Hi!", to={"anthropic": messages(Text("Hi!"), holds=(b'"usage":{"input_tokens":0,"output_tokens":0}',))}),
+            chat(said("H"), said("i"), said("!"), STOP, DONE, name="tokens", text="Hi!", to={"anthropic": messages(Text("Hi!"), holds=(b'"usage":{"input_tokens":0,"output_tokens":0,',))}),
             message(
                 *am.block(0, "H"), *am.block(1, "i"), name="blocks", text="Hi",
                 to={"openai-chat": written(Text("Hi"), losses=BOUNDARY), "ollama": written(Text("Hi"), losses=BOUNDARY), "anthropic": messages(Text("H"), Text("i"), usage=KNOWN)},

@@ -33,7 +33,9 @@ LENGTH = chunk(finish="length")
 #: What an Anthropic client gets of "Hi" and no more: the text, and an error in place of the end.
 CUT_TEXT = (
     b'event: message_start\ndata: {"type":"message_start","message":{"id":"chatcmpl-7","type":"message","role":"assistant","model":"m-1",'
-    b'"content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"output_tokens":0}}}\n\n'
+    b'"content":[],"stop_reason":null,"stop_sequence":null,"stop_details":null,"container":null,'
+    b'"usage":{"input_tokens":0,"output_tokens":0,"cache_creation_input_tokens":null,"cache_read_input_tokens":null,'
+    b'"output_tokens_details":null,"server_tool_use":null,"cache_creation":null,"inference_geo":null,"service_tier":null}}}\n\n'
     b'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}\n\n'
     b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"Hi"}}\n\n'
     b'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"stream truncated: the stream ended without a stop reason"}}\n\n'

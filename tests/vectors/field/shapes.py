@@ -17,6 +17,9 @@ from tests.vectors.vector import Call, lines, named, sse
 
 #: What OpenAI does not say without being asked and Anthropic demands.
 NO_USAGE = {"usage_unknown": 1}
+NO_COUNTS = dict.fromkeys(
+    ["cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens_details", "server_tool_use"]
+)
 
 
 def form(dialect: str, body: bytes, name: str, to: dict[str, Output], expected: dict[str, Any]) -> Form:
@@ -92,8 +95,10 @@ def uses(calls: tuple[Call, ...]) -> tuple[Use, ...]:
 
 
 def messages(*said: Said, stop: str = "end_turn", losses: dict[str, int] | None = None, **rest: Any) -> Output:
-    """An Anthropic stream that ends well; its usage was unknown unless given."""
+    """An Anthropic stream that ends well; its usage was unknown unless given, and what is not given of it is null."""
     unknown = {} if "usage" in rest else NO_USAGE
+    if rest.get("usage") is not None:
+        rest["usage"] = {**NO_COUNTS, **rest["usage"]}
     return Output(said=said, stop=stop, losses={**unknown, **(losses or {})}, **rest)
 
 
