@@ -262,7 +262,9 @@ class FrameDecoder:
             if not frame.terminated:
                 self.unterminated()
             return document
-        if not frame.terminated:
+        if (
+            not frame.terminated and type(document) is not list
+        ):  # whose closing bracket shows that nothing of it is missing
             self.out.append(LastFrameBroken(frame.data))
             return None
         return self._no_object(frame, document)

@@ -77,7 +77,8 @@ class Chat:
                 content = ""
             if content and index == 0 and not self.failed:
                 self.text += content
-            for call in delta.get("tool_calls") or ():
+            calls = delta.get("tool_calls") or ()
+            for call in [calls] if isinstance(calls, dict) else calls:
                 key = (index, call.get("index"))
                 function = call.get("function") or {}
                 arguments = function.get("arguments")
@@ -453,16 +454,21 @@ def facts(dialect: str, body: bytes) -> list[Fact]:
     is_over = False
     for end, payload in payloads(body):
         value = _value(payload)
-        if value is None:
+        values = [value] if value is not None else _values_in(payload)
+        if values is None:
             if payload.strip() and not payload.startswith(b":"):
                 break
             continue
+        quiet = True
         try:  # behind the terminator only a failure counts
-            quiet = oracle.take(value) if not is_over or _is_failure(value) else True
-            is_over = is_over or (dialect != "gemini" and SUCCESS[dialect](value))
+            for value in values:
+                if not is_over or _is_failure(value):
+                    quiet = oracle.take(value) and quiet
+                is_over = is_over or (dialect != "gemini" and SUCCESS[dialect](value))
         except (KeyError, TypeError, AttributeError):
             break
-        found.append(Fact(end, oracle.complete, oracle.text, oracle.ended_calls, quiet))
+        if values:
+            found.append(Fact(end, oracle.complete, oracle.text, oracle.ended_calls, quiet))
     return found
 
 
@@ -492,6 +498,15 @@ def _value(payload: bytes) -> Any:
         return None
     text = json.dumps(value, ensure_ascii=False)  # halves of surrogate pairs as U+FFFD
     return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+
+
+def _values_in(payload: bytes) -> list[Any] | None:
+    """The objects in a payload that is none itself: a list's, or those of ``null`` and the like; None if it is no JSON."""
+    try:
+        found = json.loads(payload)
+    except ValueError:
+        return None
+    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 def _is_object(text: str) -> bool:
