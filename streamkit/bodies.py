@@ -18,6 +18,8 @@ import orjson
 from streamkit.collector import Collector
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.base import DEFAULT_MAX_TOKENS, Bodies, Dialect, Encoding, Profile, Target, under
+from streamkit.dialects.compacting import with_summaries_as_text
+from streamkit.dialects.opaque import ANTHROPIC
 from streamkit.dialects.reading import fields_of
 from streamkit.errors import BadRequest, StreamError, UsageError
 from streamkit.identifiers import random_id
@@ -167,6 +169,8 @@ def encode_response(
     named, client = client_named(dialect)
     encoding = Encoding(limits=limits, profile=profile or client, make_id=make_id, clock=clock)
     report = report if report is not None else response.report
+    if named.name != ANTHROPIC:
+        response = with_summaries_as_text(response, report)
     return orjson.dumps(_bodies_of(named).encode_response(response, encoding, report))
 
 

@@ -107,6 +107,7 @@ STREAM_LOSSES: Final[Mapping[str, str]] = {
     "stop_sequence": "which stop sequence was met",
     "logprobs": "log probabilities",
     "citation": "citations and annotations",
+    "compaction": "the form of a summary of what was said before: its text is written, without what only its vendor can read",
     "server_tool": "blocks of tools that the provider ran itself",
     "client_tool": "a call that the client runs or approves itself, in a form that only its dialect has (a shell, a computer)",
     "audio": "audio output",

@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 import orjson
 
 from streamkit.dialects.base import Encoding
+from streamkit.dialects.compacting import SummaryReader
+from streamkit.dialects.opaque import ANTHROPIC
 from streamkit.errors import StreamError, StreamkitError
 from streamkit.events import (
     Aside,
@@ -52,7 +54,7 @@ METHODS: Mapping[type, str] = {
     ToolCallDoomed: "pass_over",
     ToolCallFinished: "call_finished",
     UsageReported: "usage_reported",
-    Aside: "aside",
+    Aside: "beside",
     ProviderFailed: "failed",
     ResponseFinished: "finished",
     StreamEnded: "stream_ended",
@@ -66,6 +68,8 @@ class EventEncoder:
     takes_runs = True
     #: Of the class, not of each encoder: an idle pipe is 2 KiB smaller.
     _handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]]
+    #: The dialect has compactions of Anthropic's; in any other their summaries are text.
+    has_summaries: ClassVar[bool] = False
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         self.encoding = encoding
@@ -73,6 +77,7 @@ class EventEncoder:
         self.fault: StreamkitError | None = None
         self.ended = False  # StreamEnded, or an error frame, was written
         self._parts: list[bytes] = []
+        self._summaries: SummaryReader | None = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -129,6 +134,19 @@ class EventEncoder:
     def terminate(self) -> None:
         """Write the dialect's success terminator."""
         raise NotImplementedError
+
+    def beside(self, event: Aside) -> None:
+        """An aside, unless it belongs to a compaction whose summary is text here."""
+        if event.vendor != ANTHROPIC or self.has_summaries:
+            self.aside(event)
+            return
+        if self._summaries is None:
+            self._summaries = SummaryReader(self.report)
+        for found in self._summaries.take(event):
+            if isinstance(found, Aside):
+                self.aside(found)
+            else:
+                self._handlers[TextDelta](self, found)
 
     def run(self, run: DeltaRun) -> None:
         """Many deltas. Overridden where they can be written at once; what is written is the same."""

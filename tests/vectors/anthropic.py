@@ -93,6 +93,7 @@ HEALTHY = [
         {"type": "novelty", "x": 1}, text="Hi",
         losses={d: {"server_tool": 3, "citation": 1, "unknown_event": 1} for d in ("openai-chat", "ollama")},
     ),
+    message("a compaction that failed", begin(0, "compaction", content=None), delta(0, "compaction_delta", content=None), stop(0), *block(1, "Hi"), text="Hi", losses={d: {"compaction": 1} for d in ("openai-chat", "ollama")}),
 ]  # fmt: skip
 
 REPAIRED = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 from tests.vectors.field import (
     anthropic_blocks,
     arguments,
+    compaction,
     elsewhere,
     ending,
     errors,
@@ -29,7 +30,7 @@ from tests.vectors.field.case import Case, Elsewhere
 SECTIONS = (
     index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
     wholes, shapes_2026, failed_turns,
-    inside_text,
+    compaction, inside_text,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)
 ELSEWHERE: tuple[Elsewhere, ...] = elsewhere.CASES
