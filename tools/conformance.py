@@ -37,9 +37,10 @@ Coding agents that are run through the gateway stand [where their settings are](
 """
 #: Below llm-comply's table.
 DEMANDING = """
-The schemas of Responses and of Anthropic's messages demand members of every answer that only the provider knows: what the
-sampling was, where the model ran, which tier served it. Answers that came from elsewhere do not invent them, and the
-official clients, which read every pair of dialects in our tests, do without."""
+What the schemas of Responses and of Anthropic's messages demand and nobody knows is null or the server's default, as the
+settings of a Responses request are said again. Responses is asked of a demo model that does not think: llm-comply takes
+`response.reasoning_text.delta` and `.done`, events of OpenAI's own API, for unknown, and its two tests of streams fail with
+one that does. Its warnings are of `/responses/compact`, which is not served, and of `max_tokens`, which we do not demand."""
 
 
 def llm_comply() -> Iterator[str]:

@@ -45,13 +45,15 @@ class Profile:
     call_ids: bool = False
     #: What this client asked for: said where the provider names no model, since clients' types demand one.
     model: str = ""
+    #: openai-responses: what this client's request set, which its answers say again (``Dialect.settings``).
+    settings: Mapping[str, Any] = field(factory=dict)
     #: What it is sent while the provider is silent, where a policy does not say otherwise.
     keep_alive: KeepAliveForm = "dialect"
 
     @property
     def changes(self) -> dict[str, Any]:
         """What differs from the defaults, whatever was asked for."""
-        names = [field.name for field in fields(Profile) if field.name not in {"name", "title", "model"}]
+        names = [field.name for field in fields(Profile) if field.name not in {"name", "title", "model", "settings"}]
         return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(DEFAULT_PROFILE, name)}
 
 
@@ -286,6 +288,8 @@ class Dialect:
     wants_bytes: Callable[[Media, bool], bool] = lambda _media, _given: False
     #: None for a dialect that tells of no searches of the web.
     searches: SearchForm | None = None
+    #: What of a request its answers say again, for ``Profile.settings``.
+    settings: Callable[[Request], Mapping[str, Any]] = lambda _request: {}
     #: What it takes of a tool's definition. See ``tool_definitions.py``.
     tools: ToolRules = PORTABLE_TOOLS
     #: Providers and clients that are known by name, and may be named where the dialect may.

@@ -234,7 +234,8 @@ class Exchange:
         asked = self.ask.request.stream_usage
         if asked is None and _MISTRAL.search(self.client_headers.get("User-Agent", "")):
             profile = next((client for client in dialect.clients if client.usage_with_stop), profile)
-        return evolve(profile, include_usage=asked is True or profile.usage_with_stop, model=self.ask.model)
+        counted = asked is True or profile.usage_with_stop
+        return evolve(profile, include_usage=counted, model=self.ask.model, settings=dialect.settings(self.ask.request))
 
     async def _open(self, *, stream: bool) -> ClientResponse | ProviderFailed:
         """The upstream's answer with status 200, its body unread; else what is wrong."""

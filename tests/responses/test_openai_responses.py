@@ -12,9 +12,11 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.bodies import decode_response, encode_response
+from streamkit.bodies import decode_request, decode_response, encode_response
 from streamkit.dialects import DIALECTS
+from streamkit.dialects.base import Profile
 from streamkit.dialects.opaque import seal
+from streamkit.dialects.openai_responses.encode import settings_of
 from streamkit.errors import BrokenFrame, NeedsRepair, NotThisDialect, TooManyBlocks
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
 from streamkit.limits import Limits
@@ -40,8 +42,11 @@ SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "actio
 COMPACTED = {"type": "compaction", "id": "cmp_1", "encrypted_content": "E"}
 #: What a response says of its request, and must say.
 ECHO = {
-    "instructions": None, "metadata": {}, "parallel_tool_calls": True, "temperature": None, "tool_choice": "auto", "tools": [],
-    "top_p": None,
+    "background": False, "completed_at": None, "frequency_penalty": 0.0, "instructions": None, "max_output_tokens": None,
+    "max_tool_calls": None, "metadata": {}, "parallel_tool_calls": True, "presence_penalty": 0.0, "previous_response_id": None,
+    "prompt_cache_key": None, "reasoning": {"effort": None, "summary": None}, "safety_identifier": None,
+    "service_tier": "default", "store": False, "temperature": 1.0, "text": {"format": {"type": "text"}}, "tool_choice": "auto",
+    "tools": [], "top_logprobs": 0, "top_p": 1.0, "truncation": "disabled",
 }  # fmt: skip
 
 
@@ -587,3 +592,26 @@ def test_the_official_client_reads_it(client, replay, name):
     calls = [(item.call_id, item.name) for item in seen.output if item.type in {"function_call", "custom_tool_call"}]
     assert calls == [(call.id, call.name) for call in said.tool_calls if call.name]
     assert (seen.usage is None) == (said.usage is None)
+
+
+def test_a_response_says_again_what_its_request_set_and_nothing_is_stored():
+    asked = {
+        "model": "m",
+        "input": "hi",
+        "instructions": "be short",
+        "store": True,
+        "temperature": 0.0,
+        "reasoning": {"effort": "low"},
+        "text": {"format": {"type": "json_object"}},
+        "tool_choice": "none",
+        "truncation": "auto",
+        "metadata": {"a": "b"},
+    }
+    profile = Profile(settings=settings_of(decode_request(json.dumps(asked).encode(), "openai-responses")))
+    said = Response(
+        "openai-chat", id="i", model="m", choices=[Choice(parts=[Text("a")], stop_reason="stop")], clean=True
+    )
+    written = json.loads(encode_response(said, "openai-responses", profile=profile))
+    again = {name: asked[name] for name in ("temperature", "text", "tool_choice", "truncation", "metadata")}
+    expected = ECHO | again | {"reasoning": {"effort": "low", "summary": None}}
+    assert {name: written[name] for name in ECHO} == expected

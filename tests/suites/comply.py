@@ -19,10 +19,11 @@ VERSION: Final = "0.5.0"
 FOLDER: Final = Path(__file__).resolve().parents[2] / ".venvs" / "llm-comply"
 INSTALL_S: Final = 300
 RUN_S: Final = 300
+#: It does not know ``response.reasoning_text.delta``, an event of OpenAI's: Responses is asked of a model that does not think.
 #: Its formats that are dialects of clients here: the dialect, the model, by whose name it chooses tests, how its base URL ends.
 FORMATS: Final = {
     "openai-chat": ("openai-chat", "gpt-5", "/v1"),
-    "open-responses": ("openai-responses", "gpt-5", "/v1"),
+    "open-responses": ("openai-responses", "gpt-5-nano", "/v1"),
     "anthropic": ("anthropic", "claude-opus-4-5", "/v1"),
     "google-genai": ("gemini", "gemini-2.5-pro", ""),
 }
@@ -34,6 +35,9 @@ private = "off"
 dialect = "openai-chat"
 base_url = "%s/v1"
 auth = "none"
+[[routes]]
+models = ["gpt-5-nano"]
+to = [{ upstream = "demo", model = "demo" }]
 [[routes]]
 models = ["*"]
 to = [{ upstream = "demo", model = "demo-reasoning" }]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from streamkit.dialects.base import Bodies, Dialect, Profile
 from streamkit.dialects.openai_responses.citations import CITATIONS
 from streamkit.dialects.openai_responses.decode import ResponsesDecoder, recognises
-from streamkit.dialects.openai_responses.encode import ResponsesEncoder
+from streamkit.dialects.openai_responses.encode import ResponsesEncoder, settings_of
 from streamkit.dialects.openai_responses.errors import ERRORS
 from streamkit.dialects.openai_responses.lint import ResponsesLinter
 from streamkit.dialects.openai_responses.request_in import decode_request
@@ -35,6 +35,7 @@ DIALECT = Dialect(
         encode_response=encode_response,
     ),
     errors=ERRORS,
+    settings=settings_of,
     tools=TOOLS,
     citations=CITATIONS,
     searches=SEARCHES,

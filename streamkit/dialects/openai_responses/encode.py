@@ -16,11 +16,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
+from attrs import evolve
 
-from streamkit.dialects.base import Encoding
+from streamkit.dialects.base import Encoding, Target
 from streamkit.dialects.block_encoding import BlockEncoder
 from streamkit.dialects.opaque import seal
 from streamkit.dialects.openai_responses.output import called
+from streamkit.dialects.openai_responses.request_out import encode_request
 from streamkit.dialects.openai_responses.wire import (
     OPAQUE_VENDOR,
     VENDOR,
@@ -31,6 +33,7 @@ from streamkit.dialects.openai_responses.wire import (
 )
 from streamkit.dialects.openai_responses.writer import FreeText, ItemWriter, Label
 from streamkit.dialects.usage_members import has_more
+from streamkit.errors import BadRequest
 from streamkit.events import (
     Aside,
     ProviderFailed,
@@ -42,6 +45,7 @@ from streamkit.events import (
     UsageReported,
 )
 from streamkit.framing.frame import Frame
+from streamkit.messages import Request
 from streamkit.report import StreamReport
 
 dumps = orjson.dumps
@@ -51,16 +55,63 @@ NAME: Final = re.compile(r"[a-z][a-z0-9_.]{0,127}")
 PLACED: Final = ("response.output_item.", "response.content_part.", "response.reasoning_summary_part.")
 #: Fields that may be added to a response, or wait for their item; more are no response.
 FEW: Final = 64
-#: What a response has that came from elsewhere, where clients look.
+#: What the schema demands of a response beside its output: the server's documented defaults, where the request is not known.
+#: Nothing is stored here. Instructions and tools, which may be long, are not said again.
 DEFAULTS: Final[Mapping[str, Any]] = {
+    "background": False,
+    "completed_at": None,
+    "frequency_penalty": 0.0,
     "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
     "metadata": {},
     "parallel_tool_calls": True,
-    "temperature": None,
+    "presence_penalty": 0.0,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None},
+    "safety_identifier": None,
+    "service_tier": "default",
+    "store": False,
+    "temperature": 1.0,
+    "text": {"format": {"type": "text"}},
     "tool_choice": "auto",
     "tools": [],
-    "top_p": None,
+    "top_logprobs": 0,
+    "top_p": 1.0,
+    "truncation": "disabled",
 }
+#: What of its request a response says again.
+ECHOED: Final = (
+    "max_output_tokens",
+    "max_tool_calls",
+    "metadata",
+    "parallel_tool_calls",
+    "prompt_cache_key",
+    "reasoning",
+    "safety_identifier",
+    "temperature",
+    "text",
+    "tool_choice",
+    "top_logprobs",
+    "top_p",
+    "truncation",
+)
+
+
+def settings_of(request: Request) -> dict[str, Any]:
+    """What the answer to a request of this dialect says again of it, as ``Profile.settings``."""
+    if request.dialect != VENDOR:
+        return {}
+    try:
+        asked = encode_request(evolve(request, turns=[]), Target(), StreamReport())
+    except BadRequest:  # which the upstream may take all the same, in another dialect
+        return {}
+    settings = {name: asked[name] for name in ECHOED if asked.get(name) is not None}
+    for name in "reasoning", "text":
+        if isinstance(settings.get(name), dict):
+            settings[name] = DEFAULTS[name] | settings[name]
+    return settings
 
 
 class ResponsesEncoder(BlockEncoder):
@@ -112,6 +163,7 @@ class ResponsesEncoder(BlockEncoder):
             "created_at": created,
             "model": event.model or self.encoding.profile.model,
             **DEFAULTS,
+            **self.encoding.profile.settings,
         }
         if event.extras:
             if event.vendor == VENDOR:

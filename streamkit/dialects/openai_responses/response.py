@@ -132,6 +132,7 @@ class ResponsesBodyWriter:
             "output": output,
             "usage": self._usage(),
             **DEFAULTS,
+            **self.encoding.profile.settings,
         }
         if response.extras and not self._own:
             self.report.lose("response_fields")
