@@ -19,6 +19,9 @@ from streamkit.messages import Part, Response, Text
 from streamkit.report import StreamReport
 
 COMPACTION: Final = "compaction"
+#: Members of each frame, and of the block or the delta in it, that are read or that the loss of the form stands for.
+FRAME: Final = frozenset({"type", "index", "content_block", "delta"})
+SAID: Final = frozenset({"type", "content", "encrypted_content", "signature", "tool_changes"})
 
 
 class SummaryReader:
@@ -36,18 +39,27 @@ class SummaryReader:
             if not isinstance(block, Mapping) or block.get("type") != COMPACTION:
                 return [aside]
             self._report.lose(COMPACTION)
+            self._lose_unread(raw, block)
             self._summaries[aside.block] = _summary(block) or ""
         elif aside.block not in self._summaries:
             return [aside]
         elif aside.type == "content_block_delta":
+            self._lose_unread(raw, raw.get("delta"))
             summary = _summary(raw.get("delta"))
             self._summaries[aside.block] = self._summaries[aside.block] if summary is None else summary
         elif aside.type == "content_block_stop":
+            self._lose_unread(raw, None)
             summary = self._summaries.pop(aside.block)
             return [TextDelta(summary, aside.choice, aside.block)] if summary else []
         else:
             return [aside]
         return []
+
+    def _lose_unread(self, frame: Mapping[str, Any], inner: Any) -> None:
+        """Count the members of a frame, and of the block or delta in it, that nobody knows."""
+        unread = (frame.keys() - FRAME) | (inner.keys() - SAID if isinstance(inner, Mapping) else set())
+        for name in sorted(unread):
+            self._report.lose("unknown_event", what=f"{COMPACTION}.{name}")
 
 
 def _summary(said: Any) -> str | None:
