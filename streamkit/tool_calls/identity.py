@@ -79,15 +79,19 @@ class Identity:
         return call, False
 
     def _misplaced(self, choice: Choice, call_id: str | None, name: str | None) -> Call | None:
-        """The latest call, if text at an index never seen is its own.
+        """The call that text at an index never seen goes on with, if any: the only one without an index yet, or the latest.
 
         A server that numbers a call's start by the tool's place in the request and its text by the call's order gives
         itself away by a start that is out of order (quirks.md 14).
         """
         last = choice.last
-        if call_id is not None or name is not None or last is None or last.ended:
+        if call_id is not None or name is not None or last is None:
             return None
-        if not last.out_of_order or self.complete(last):
+        unplaced = [call for call in choice.calls if call.index is None and not call.ended and not self.complete(call)]
+        if len(unplaced) == 1:  # its start came without the index that its text has
+            self.report.repair("index_missing")
+            return unplaced[0]
+        if last.ended or not last.out_of_order or self.complete(last):
             return None
         self.report.repair("index_changed")
         return last

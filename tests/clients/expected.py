@@ -134,6 +134,10 @@ NEAREST_STOPS: Mapping[str, Mapping[str, str]] = {
 
 #: What a dialect counts in detail though it has no place for other details.
 COUNTED: Mapping[str, frozenset[str]] = {
+    "openai-chat": frozenset({"cached", "cache_write", "reasoning"}),
+    "openai-responses": frozenset({"cached", "cache_write", "reasoning"}),
+    "anthropic": frozenset({"cached", "cache_write", "reasoning"}),
+    "mistral": frozenset({"cached", "cache_write", "reasoning"}),
     "cohere": frozenset({"cached"}),
     "gemini": frozenset({"cached", "reasoning"}),
     "bedrock": frozenset({"cached", "cache_write"}),
@@ -222,7 +226,10 @@ def unknown_as_zero(reading: Reading, _response: Response, target: str) -> None:
 ALLOWED: Mapping[str, Difference] = {
     "stop_reason": Difference("the dialect has no word for this reason", nearest_stops),
     "usage_unknown": Difference("the dialect demands both counts", unknown_as_zero),
-    "usage_detail": Difference("the dialect counts no cache and no reasoning", drop_usage_details),
+    "usage_detail": Difference(
+        "the dialect counts no cache and no reasoning, or has no name for another count (images, searches)",
+        drop_usage_details,
+    ),
     "refusal_as_text": Difference("the dialect has no refusal, and nothing said may vanish", refusal_into_text),
     "arguments_wrapped": Difference("the dialect carries objects only, and the text is none", wrap_arguments),
     "custom_tool_wrapped": Difference("the dialect has functions only", wrap_input),

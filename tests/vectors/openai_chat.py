@@ -165,6 +165,7 @@ REPAIRED = [
     called("arguments as an object, twice", calls(call(0, "a", "f", {"x": 1})), calls(call(0, arguments={"x": 2})), calls=(Call("f", '{"x":2}'),), repairs={"arguments_not_text": 2, "arguments_replaced": 1}),
     called("blank ids and names", calls(call(0, "a", "f", '{"x"')), calls(call(0, "", "", ":1}")), calls(call(0, "null")), calls=(Call("f", '{"x":1}', id="a"),), repairs={"identity_blank": 3}),
     called("no index", calls(call(None, "a", "f", '{"x":')), calls(call(None, arguments="1}")), calls(call(None, "b", "f", "{}")), calls=(Call("f", '{"x":1}', id="a"), Call("f", "{}", id="b")), repairs={"index_missing": 3}),
+    called("a start without the index that its text has", calls(call(None, "a", "f")), calls(call(1, "b", "g", "{}")), calls(call(0, arguments='{"x":1}')), calls=(Call("f", '{"x":1}', id="a"), Call("g", "{}", id="b")), repairs={"index_missing": 2}),
     called("one index for two calls", calls(call(0, "a", "f", '{"x":1}')), calls(call(0, "b", "g", '{"y":2}')), calls=(Call("f", '{"x":1}', id="a"), Call("g", '{"y":2}', id="b")), repairs={"index_reused": 1}),
     called("one call at two indices", calls(call(0, "a", "f", '{"x":')), calls(call(1, "a", None, "1}")), calls=(Call("f", '{"x":1}', id="a"),), repairs={"index_changed": 1, "id_repeated": 1}),
     called("no id", calls(call(0, None, "f", "{}")), calls=(Call("f", "{}"),), repairs={"id_missing": 1}),
