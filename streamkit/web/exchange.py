@@ -115,14 +115,7 @@ class Exchange:
 
     async def _replayed(self, body: bytes) -> ProviderFailed | None:
         """A whole answer as the stream that was asked for. Raises StreamError."""
-        answer = decode_response(
-            body,
-            self.upstream.dialect,
-            limits=self.limits,
-            policy=self._policy,
-            offered=self.ask.request.tools,
-            report=self.report,
-        )
+        answer = self._read(body)
         if not answer.clean:
             return hidden(answer.error or failure_in(self.report), self._cut)
         self.report.repair("body_for_stream")
@@ -144,14 +137,7 @@ class Exchange:
                 answer = await self._collected(source)
             else:
                 body = came.body or await whole_body(source)
-                answer = decode_response(
-                    body,
-                    self.upstream.dialect,
-                    limits=self.limits,
-                    policy=self._policy,
-                    offered=self.ask.request.tools,
-                    report=self.report,
-                )
+                answer = self._read(body)
         except StreamError as error:
             self.report.failed(error)
             return hidden(failure_from(error), self._cut)
@@ -163,6 +149,17 @@ class Exchange:
         elif not self._within:
             self._restore(answer)
         return answer
+
+    def _read(self, body: bytes) -> Response:
+        """The answer in a whole body of the upstream's. Raises StreamError."""
+        return decode_response(
+            body,
+            self.upstream.dialect,
+            limits=self.limits,
+            policy=self._policy,
+            offered=self.ask.request.tools,
+            report=self.report,
+        )
 
     async def _collected(self, source: TimedSource) -> Response:
         """A stream as the whole answer that was asked for. Raises StreamError."""
