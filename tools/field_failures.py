@@ -53,6 +53,7 @@ SECTIONS = {
     226: "History and content of requests",
     236: "Thinking and calls inside of text",
     256: "HTTP, and what clients of 2026 ask for",
+    276: "Calls that nothing closes",
 }
 
 

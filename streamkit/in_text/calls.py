@@ -12,8 +12,9 @@ whole (L3).
 
 Rules. Code in the text is text (``code_blocks.py``), and so is what has another name. Markers that are letters to a model
 (``<tool_call>``, ``<function=``, ``<invoke``) count only where a line begins. A call is closed by its end, by text or another
-call behind a whole body, or by a natural end of the answer behind a whole body. Reasoning is not read: there a model considers
-calls. Where the wire brings calls of its own, the text behind them is not read either.
+call behind a whole body, or by a natural end of the answer behind a whole body. One that is not is said to be incomplete: a
+call without arguments would mean ``{}``. Reasoning is not read: there a model considers calls. Where the wire brings calls of
+its own, the text behind them is not read either, nor is what follows an error.
 
 What it refuses: to mend arguments, and to guess at calls without a marker. What is held is bounded: a head, or the arguments
 of an object that names its tool behind them, to ``limits.arguments_chars``.
@@ -31,6 +32,7 @@ from typing import Any, Final, cast
 from streamkit.errors import ArgumentsTooLong, StreamError, UsageError
 from streamkit.events import (
     Aside,
+    ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
     ReasoningSignature,
@@ -51,6 +53,7 @@ from streamkit.pipeline import Stage
 from streamkit.policy import TextCalls
 from streamkit.report import StreamReport
 from streamkit.tool_calls.delta_run import DeltaRun
+from streamkit.tool_calls.text_buffer import TextBuffer
 
 KIND: Final = "call_in_text"
 #: Labels of calls in a text begin here: no index on the wire is as high.
@@ -62,6 +65,7 @@ PIECE: Final = 2048
 NAMES: Final = frozenset({"name"})
 ARGUMENTS: Final = frozenset({"arguments", "parameters"})
 NATURAL: Final = frozenset({"stop", "stop_sequence", "tool_calls"})
+_surrogates: Final = re.compile("[\ud800-\udfff]")
 _CONTENT: Final = frozenset({ReasoningDelta, ReasoningSignature, ReasoningOpaque, RefusalDelta})
 
 
@@ -84,6 +88,7 @@ class TextCallReader:
         self._heads: tuple[Head, ...] = ()  # what the text may be the beginning of
         self._head: Head = next(iter(grammars.heads.values()))[0]
         self._begun = False
+        self._open = False  # a call was begun, and its end was not handed on
         self._held = ""  # the last character of the arguments so far
         self._body = _Body()
 
@@ -121,15 +126,16 @@ class TextCallReader:
 
     def _settle(self, *, closed: bool) -> None:
         pending, self._pending = self._pending, ""
-        if self._step == self._close and self._body.whole and closed:
+        if self._step == self._close and self._body.whole and self._open and closed:
             self._end()
         elif self._step == self._parameter and self._body.streams:  # no end of arguments is inside of a string
             self._grow(pending)
             self._hand_on_held()
         elif self._step in {self._object, self._in_value} and not self._begun:
-            self._say(self._body.raw() + pending)
+            self._say(self._body.raw.whole() + pending)
         elif self._step in {self._text, self._head_of, self._after}:
             self._say(pending)
+        self._cut()
         self._step = self._text
 
     # -- text ------------------------------------------------------------------------------------------------------
@@ -198,7 +204,7 @@ class TextCallReader:
         self._head, self._begun, self._held = head, False, ""
         self._body = _Body()
         if head.body in {"object", "objects"}:
-            self._body.keep(found[0])
+            self._body.raw.append(found[0])
             self._step = self._object
             return True
         if name is None or not self._tools.has(name):
@@ -217,8 +223,9 @@ class TextCallReader:
         self._report.repair(KIND)
         self._blank = ""
         self._calls += 1
-        self._begun = True
+        self._begun = self._open = True
         self._body.name = name
+        self._body.raw.clear()
         self.out.append(ToolCallDelta(self._label, call_id, name, None, self._choice, anonymous=call_id is None))
 
     def _argue(self, text: str) -> None:
@@ -235,10 +242,17 @@ class TextCallReader:
 
     def _end(self) -> None:
         self._hand_on_held()
+        self._open = False
         self.out.append(ToolCallEnded(self._label, self._choice))
 
+    def _cut(self) -> None:
+        """No more comes of the call that is open: a client must not take it for one without arguments (L3)."""
+        if self._open:
+            self._open = False
+            self.out.append(ToolCallEnded(self._label, self._choice, whole=False))
+
     def _broken(self) -> bool:
-        """The body is none: the call stays without an end, and what follows is text."""
+        """The body is none: unless the end of a call follows, it is incomplete, and what follows is text."""
         self._step = self._close
         return True
 
@@ -246,23 +260,27 @@ class TextCallReader:
         """Behind a body: what ends the call, or what shows that it is over."""
         stripped = self._stripped()
         if stripped is None:
-            if self._body.whole:
-                self._end()
-            return self._go(self._after)
+            return self._leave()
         for end in self._head.ends:
             if stripped.startswith(end):
                 self._pending = stripped[len(end) :]
-                if self._body.whole or self._body.argued:  # its end says so, though a bracket is missing
+                if self._body.argued:  # its end says so, though a bracket is missing
                     self._end()
-                return self._go(self._after)
+                return self._leave()
         if not stripped or unfinished(stripped, self._head.ends) == len(stripped):
             return False
-        if self._body.whole:
-            self._end()
-        if self._head.body == "objects" and stripped[0] in ",]":
+        if self._head.body == "objects" and stripped[0] in ",]" and self._body.whole:
+            if self._open:
+                self._end()
             return self._next_object(stripped)
-        self._step = self._after
-        return True
+        return self._leave()
+
+    def _leave(self) -> bool:
+        """The call is over: ended, if its body is all there."""
+        if self._body.whole and self._open:
+            self._end()
+        self._cut()
+        return self._go(self._after)
 
     def _stripped(self) -> str | None:
         """What is pending behind white space; None for more of that than is held, which is text."""
@@ -279,14 +297,14 @@ class TextCallReader:
             self._pending, self._step = stripped[1:], self._after
             return True
         rest = stripped[1:].lstrip()
-        if not rest:
-            self._body.whole = False  # it is ended already
+        blank = len(stripped) - 1 - len(rest)
+        if not rest and blank <= BLANK_CHARS:
             return False
         self._step = self._after
-        if rest[0] == "{":
+        if rest.startswith("{") and blank <= BLANK_CHARS:
             self._pending, self._begun, self._held, self._step = rest[1:], False, "", self._object
             self._body = _Body()
-            self._body.keep("{")
+            self._body.raw.append(stripped[: blank + 2])
         return True
 
     def _after(self) -> bool:
@@ -305,17 +323,31 @@ class TextCallReader:
 
     # -- an object with name and arguments -------------------------------------------------------------------------
 
+    @property
+    def _most(self) -> int:
+        """The longest text that is held though it may turn out to be no call, in characters."""
+        return self._limits.arguments_chars + HEAD_CHARS
+
+    @property
+    def _is_too_long(self) -> bool:
+        return not self._begun and self._body.raw.chars > self._most
+
+    def _keep(self, text: str) -> None:
+        """Keep the text of what may turn out to be no call."""
+        if not self._begun:
+            self._body.raw.append(text)
+
     def _object(self) -> bool:
         """Between members: a key, what stands around it, or the end of the object."""
-        body, pending = self._body, self._pending.lstrip(" \t\r\n,")
-        body.keep(self._pending[: len(self._pending) - len(pending)])
+        pending = self._pending.lstrip(" \t\r\n,")
+        self._keep(self._pending[: len(self._pending) - len(pending)])
         self._pending = pending
+        if self._is_too_long or pending[:1] not in {"", "}", '"'}:
+            return self._reject()
         if not pending:
             return False
         if pending[0] == "}":
             return self._object_end()
-        if pending[0] != '"':
-            return self._reject()
         key = _string(pending[:KEY_CHARS])
         if key is None:
             return len(pending) >= KEY_CHARS and self._reject()
@@ -326,7 +358,7 @@ class TextCallReader:
         if behind[0] != ":":
             return self._reject()
         size = len(window) - len(behind[1:].lstrip())
-        body.keep(pending[:size])
+        self._keep(pending[:size])
         self._pending = pending[size:]
         self._value(key[0])
         return self._go(self._in_value)
@@ -342,15 +374,13 @@ class TextCallReader:
     def _in_value(self) -> bool:
         """A member's value: the name, the arguments, or something else."""
         body, pending = self._body, self._pending
-        most = self._limits.arguments_chars + HEAD_CHARS  # of what may turn out to be text
         if not self._begun:
-            pending = pending[: max(most - body.raw_chars, 0) + 1]
+            pending = pending[: max(self._most - body.raw.chars, 0) + 1]
         size = body.value.feed(pending)
         text, self._pending = pending[:size], self._pending[size:]
-        if not self._begun:
-            body.keep(text)
+        self._keep(text)
         self._take(text)
-        if body.value.faulty or (not self._begun and body.raw_chars > most):
+        if body.value.faulty or self._is_too_long:
             return self._reject()
         if not body.value.done:
             return bool(self._pending)
@@ -370,15 +400,13 @@ class TextCallReader:
     def _gather(self, text: str) -> None:
         body = self._body
         body.gathered.append(text)
-        body.gathered_chars += len(text)
-        if self._begun and body.gathered_chars > self._limits.arguments_chars:
+        if self._begun and body.gathered.chars > self._limits.arguments_chars:
             raise ArgumentsTooLong(self._limits.arguments_chars)
 
     def _value_end(self) -> bool:
         body = self._body
         self._step = self._object
-        text, body.gathered = "".join(body.gathered), []
-        body.gathered_chars = 0
+        text = body.gathered.take()
         if body.key in NAMES and not self._begun:
             name = _string(text)
             if name is None or len(text) > KEY_CHARS or not self._tools.has(name[0]):
@@ -386,11 +414,12 @@ class TextCallReader:
             body.name = name[0]
             if body.argued:  # they came first
                 self._begin(name[0])
-                self._argue(_arguments(body.early))
+                self._argue(self._arguments(body.early))
+                body.early = ""
         elif body.is_arguments:
             body.argued = True
             if self._begun:
-                self._argue(_arguments(text))
+                self._argue(self._arguments(text))
             else:
                 body.early = text
         return True
@@ -411,7 +440,7 @@ class TextCallReader:
         body = self._body
         if self._begun:
             return self._broken()
-        raw = body.raw()
+        raw = body.raw.take()
         if len(raw) > HEAD_CHARS:
             self._say(raw)
         else:
@@ -421,6 +450,15 @@ class TextCallReader:
             self._pending = raw[size:] + self._pending
         self._step = self._text
         return True
+
+    def _arguments(self, text: str) -> str:
+        """Argument text of a value that was gathered: a string holds it, ``null`` means none."""
+        found = _string(text)
+        if found is None:
+            return "" if text.strip() == "null" else text
+        if _surrogates.search(found[0]):
+            self._report.repair("lone_surrogate")
+        return _surrogates.sub("\ufffd", found[0])
 
     # -- a JSON value ----------------------------------------------------------------------------------------------
 
@@ -441,8 +479,8 @@ class TextCallReader:
             return self._broken()
         if not body.value.done:
             return False
-        if body.gathered:
-            self._argue(_arguments("".join(body.gathered)))
+        if body.gathered.chars:
+            self._argue(self._arguments(body.gathered.take()))
         body.whole = True
         self._step = self._close
         return True
@@ -502,7 +540,7 @@ class TextCallReader:
         if body.streams:
             self._argue('"')
         else:
-            text, body.gathered, body.gathered_chars = "".join(body.gathered), [], 0
+            text = body.gathered.take()
             depth = self._limits.json_depth
             self._argue(json_or_text(text, depth) if body.is_json else json_of(text, body.types, depth))
         self._step = self._parameters
@@ -526,22 +564,12 @@ class _Body:
         self.is_arguments = False
         self.argued = False  #: arguments, or a parameter, came
         self.early = ""  #: arguments that came before the name
-        self.gathered: list[str] = []
-        self.gathered_chars = 0
+        self.gathered = TextBuffer()
         self.types: frozenset[str] = frozenset()
         self.is_json = False  #: the model says that the parameter is no string
         self.streams = False  #: the parameter's text is handed on as it comes
         self.first = False
-        self.raw_chars = 0
-        self._raw: list[str] = []
-
-    def keep(self, text: str) -> None:
-        """Keep the text of what may turn out to be no call."""
-        self._raw.append(text)
-        self.raw_chars += len(text)
-
-    def raw(self) -> str:
-        return "".join(self._raw)
+        self.raw = TextBuffer()  #: the text of what may turn out to be no call
 
 
 def _string(text: str) -> tuple[str, int] | None:
@@ -554,14 +582,6 @@ def _string(text: str) -> tuple[str, int] | None:
         return str(json.loads(text[:end], strict=False)), end
     except ValueError:
         return None
-
-
-def _arguments(text: str) -> str:
-    """Argument text of a value that was gathered: a string holds it, ``null`` means none."""
-    found = _string(text)
-    if found is not None:
-        return found[0]
-    return "" if text.strip() == "null" else text
 
 
 class TextCallFinder:
@@ -585,6 +605,7 @@ class TextCallFinder:
         self.fault: StreamError | None = None
         self._grammars, self._tools, self._limits = grammars, tools, limits
         self._report = report if report is not None else StreamReport()
+        self._failed = False
         self._readers: dict[int, TextCallReader | None] = {}  # None: the wire brings the calls of this choice itself
 
     def feed(self, events: list[WireEvent], /) -> list[WireEvent]:
@@ -613,7 +634,12 @@ class TextCallFinder:
     def _take(self, event: WireEvent | DeltaRun, out: list[Any]) -> None:
         model: Any = event.model if isinstance(event, DeltaRun) else event
         kind = type(model)
-        if kind is TextDelta:
+        if kind is ProviderFailed and not self._failed:
+            out += self.finish()  # what is held was said before
+            self._failed = True
+        elif self._failed:
+            pass  # what follows an error is no answer
+        elif kind is TextDelta:
             reader = self._reader(model.choice)
             if reader is not None:
                 reader.feed(event.joined() if isinstance(event, DeltaRun) else model)

@@ -28,6 +28,7 @@ from attrs import define, field
 from streamkit.errors import StreamError
 from streamkit.events import (
     Aside,
+    ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
     ReasoningSignature,
@@ -103,6 +104,7 @@ class ThinkSplitter:
         self._report = report if report is not None else StreamReport()
         self._open: dict[int, _Choice] = {}
         self._settled: set[int] = set()
+        self._failed = False
         self._out: list[Any] = []
 
     def feed(self, events: list[WireEvent], /) -> list[WireEvent]:
@@ -110,7 +112,9 @@ class ThinkSplitter:
         self._out = out
         try:
             for event in events:
-                if type(event) is TextDelta:
+                if self._failed:  # what follows an error is no answer
+                    out.append(event)
+                elif type(event) is TextDelta:
                     if event.choice in self._settled:
                         out.append(event)
                     else:
@@ -123,9 +127,7 @@ class ThinkSplitter:
 
     def finish(self) -> list[WireEvent]:
         self._out = []
-        for choice in self._open.values():
-            self._release(choice)
-        self._open.clear()
+        self._release_all()
         return self._out
 
     def abandon(self) -> list[WireEvent]:
@@ -147,6 +149,9 @@ class ThinkSplitter:
             if isinstance(event, Aside) and self._waits(event):
                 return
             self._told(choice, model)
+        elif type(event) is ProviderFailed:
+            self._release_all()  # what is held was said before
+            self._failed = True
         self._out.append(event)
 
     def _waits(self, aside: Aside) -> bool:
@@ -180,6 +185,11 @@ class ThinkSplitter:
     def _settle(self, number: int) -> None:
         self._open.pop(number, None)
         self._settled.add(number)
+
+    def _release_all(self) -> None:
+        for choice in self._open.values():
+            self._release(choice)
+        self._open.clear()
 
     def _release(self, choice: _Choice) -> None:
         """Hand on what is held, as what it is."""

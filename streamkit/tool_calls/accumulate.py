@@ -534,6 +534,7 @@ class ToolCallAccumulator:
         if self._debug:
             log.debug("call %s: started as number %d: %s", call.id, call.ordinal, call.name)
         name = call.name or ""
+        cut = cut or (call.incomplete and not call.text.whole().strip())
         self._out.append(
             ToolCallStarted(
                 call.ordinal, call.id, name, call.choice, call.kind, call.extras, call.signature, call.id_made, cut=cut

@@ -34,10 +34,14 @@ class TextBuffer:
     def take(self) -> str:
         """The whole, leaving the buffer empty."""
         whole = self.whole()
+        self.clear()
+        return whole
+
+    def clear(self) -> None:
+        """Forget what came."""
         self._parts.clear()
         self._tail.clear()
         self.chars = 0
-        return whole
 
 
 class LazyScanner:

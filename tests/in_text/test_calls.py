@@ -53,6 +53,7 @@ from tests.laws.running import every_stream, read
 from tests.vectors import VECTORS
 from tests.vectors.field import CASES as FIELD
 from tests.vectors.field.inside_text import ALL, CASES, TOOLS
+from tests.vectors.field.unclosed import CASES as UNCLOSED
 from tests.vectors.openai_chat import DONE, ROLE, STOP, chunk, said
 from tests.vectors.vector import sse
 from tests.web.evil import EvilUpstream
@@ -406,6 +407,18 @@ def test_l3_a_call_that_was_cut_is_never_complete(form):
                     assert is_closed(text[:end], call.arguments)
 
 
+@pytest.mark.parametrize("form", [form for form in CALLING if len(form.calls) == 1], ids=name_of)
+@pytest.mark.parametrize("reason", ["stop", "tool_calls"])
+def test_l3_a_call_that_was_cut_is_none_without_arguments(form, reason):
+    """Whatever the model wrote last, and though it stopped by itself: ``""`` means ``{}`` to clients."""
+    text = text_in(form)
+    for end in range(len(text)):
+        body = sse(ROLE, said(text[:end]), chunk({}, reason), DONE)
+        for call in read("openai-chat", [body], policy=EVERYTHING, offered=TOOLS).calls:
+            if call.verdict.kind in {"complete", "empty"}:
+                assert call.arguments == form.calls[0].arguments, text[:end]
+
+
 def is_closed(text, arguments):
     """Whether more than brackets stands behind arguments, or an end of such as are not in the text as they are."""
     if arguments and arguments in text:
@@ -422,6 +435,11 @@ def test_l6_what_is_held_is_bounded():
     assert text_of(finder("hermes").feed([TextDelta(text)])) == text
     text = "<function=" + "f" * HEAD_CHARS
     assert text_of(finder("qwen").feed([TextDelta(text)])) == text
+    commas = '<tool_call>{"name": "f", ' + ", " * 1000
+    assert text_of(finder("hermes", arguments_chars=1000).feed([TextDelta(commas)])) == commas
+    machine = finder("mistral")
+    machine.feed([TextDelta('[TOOL_CALLS][{"name": "f", "arguments": {}},')])
+    assert text_of(machine.feed([TextDelta(" " * 1000)])) == "," + " " * 1000
     for body, grammar in (('<tool_call>{"name": "f", "arguments": "', "hermes"), ("<function=f><parameter=n>", "qwen")):
         machine = finder(
             grammar,
@@ -439,7 +457,7 @@ def test_l6_what_is_held_is_bounded():
 KNOWN = frozenset(
     {"openai-chat-neilberkman+req_llm/test/support/fixtures/azure/deepseek_r1/reasoning_streaming.json"}  # <think>
 )
-INSIDE = {id(form) for case in CASES for form in case.forms}
+INSIDE = {id(form) for case in CASES + UNCLOSED for form in case.forms}
 
 
 def same(stream, policy=EVERYTHING):

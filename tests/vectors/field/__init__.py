@@ -22,6 +22,7 @@ from tests.vectors.field import (
     reasoning,
     reuse,
     shapes_2026,
+    unclosed,
     usage,
     wholes,
 )
@@ -30,7 +31,7 @@ from tests.vectors.field.case import Case, Elsewhere
 SECTIONS = (
     index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
     wholes, shapes_2026, failed_turns,
-    compaction, inside_text,
+    compaction, inside_text, unclosed,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)
 ELSEWHERE: tuple[Elsewhere, ...] = elsewhere.CASES

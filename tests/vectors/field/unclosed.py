@@ -1,0 +1,104 @@
+"""Cases 272 to 276: calls that nothing closes, in the text or on the wire, and what is held when an error comes."""
+
+from __future__ import annotations
+
+from attrs import evolve
+
+from tests.vectors import anthropic as am
+from tests.vectors.field.case import Case, Form, Said, Text, Thinking, Use
+from tests.vectors.field.inside_text import ALL, ON, TOOLS, texts, written_calls
+from tests.vectors.field.shapes import anthropic, chat, failed, messages, written
+from tests.vectors.openai_chat import DONE, ROLE, chunk, said
+from tests.vectors.vector import Call
+
+BOOM = {"error": {"message": "boom", "type": "server_error"}}
+READ = '<tool_call>{"name": "read", "arguments": {"path": "a"}}</tool_call>'
+
+
+def unclosed(text: str, name: str, reason: str = "stop", *, rest: str = "", before: str = "") -> Form:
+    """A Chat stream whose model ended inside a call, before any of its arguments."""
+    after = (Text(before + rest),) if before + rest else ()
+    return chat(
+        *map(said, (before + text)),
+        chunk({}, reason),
+        DONE,
+        name=name,
+        policy=ALL,
+        offered=TOOLS,
+        text=before + rest,
+        calls=(Call("read", "", "truncated", "call_1"),),
+        stop="length",
+        repairs={"call_in_text": 1, "stop_conflict": 1, **({"stop_with_calls": 1} if reason == "stop" else {})},
+        to={
+            "anthropic": messages(*after, stop="max_tokens", losses={"call_withheld": 1}, withheld=("",)),
+            "openai-chat": written(*after, stop="length", losses={"call_withheld": 1}, withheld=("",)),
+        },
+    )
+
+
+def broken(*fragments: str, name: str, held: tuple[Said, ...], policy=ALL, **expected: object) -> Form:
+    """A Chat stream that an error ends while the end of its text is held."""
+    return chat(
+        ROLE,
+        *map(said, fragments),
+        BOOM,
+        name=name,
+        policy=policy,
+        offered=TOOLS,
+        stop=None,
+        provider_error="boom",
+        to={"anthropic": failed(*held, error="boom")},
+        **expected,
+    )
+
+
+CASES = (
+    Case(
+        number=272, refs="vLLM; llama.cpp",
+        cause="a call in the text that ends before its arguments, though the model stopped by itself",
+        does="It is no call without arguments: it is cut, and withheld; where no other call is left, the turn ended for `length`.",
+        forms=(
+            unclosed("<function=read>", "no parameter"),
+            unclosed("<function=read>\n<par", "inside of a tag", "tool_calls"),
+            unclosed("<function=read>many</function>", "no parameters but words", rest="many</function>"),
+            unclosed('<tool_call>{"name": "read", "arguments": "{\\"pa', "inside of arguments as a string"),
+            unclosed('<tool_call>{"name": "read", "arguments": <b>', "no JSON", rest="<b>"),
+            unclosed('<invoke name="read">', "claude", before="Hm.\n"),
+            unclosed("<tool_call>read\n<arg_key>path", "glm"),
+            unclosed("[TOOL_CALLS]read[ARGS]", "mistral"),
+            unclosed('<｜DSML｜invoke name="read">\n', "DSML"),
+            chat(
+                *texts("<function=read>\n", READ[:20], READ[20:]), name="another call behind it", policy=ALL, offered=TOOLS, calls=(Call("read", "", "truncated", "call_1"), Call("read", '{"path": "a"}', id="call_2")), stop="tool_calls",
+                repairs={"call_in_text": 2, "stop_with_calls": 1},
+                to={"anthropic": messages(Use("call_2", "read", '{"path": "a"}'), stop="tool_use", losses={"call_withheld": 1}, withheld=("",))},
+            ),
+        ),
+        beside="tests/in_text/test_calls.py::test_l3_a_call_that_was_cut_is_none_without_arguments",
+    ),
+    Case(
+        number=273, refs="vLLM; pydantic/pydantic#7019",
+        cause='half of a surrogate pair in arguments that a call in the text has as a string (`"{\\"path\\": \\"\\ud83d\\"}"`)',
+        does="It becomes U+FFFD, as anywhere else, and is counted; it was an exception of the encoder.",
+        forms=(
+            evolve(
+                written_calls('<tool_call>{"name": "read", "arguments": "{\\"path\\": \\"\\ud83d\\"}"}</tool_call>', name="streamed", arguments=('{"path": "\ufffd"}',)),
+                repairs={"call_in_text": 1, "stop_with_calls": 1, "lone_surrogate": 1},
+            ),
+        ),
+    ),
+    Case(
+        number=274, refs="LiteLLM; vLLM",
+        cause="an error in the stream while the end of the text may begin a tag",
+        does="What was held was said before the error and goes before it, as text, as thinking, or as a call that was cut.",
+        forms=(
+            broken("Hi <", "tool", name="text", text="Hi <tool", held=(Text("Hi <tool"),)),
+            broken("<think>Hm. </thi", name="thinking", policy=ON, reasoning="Hm. </thi", repairs={"thinking_in_text": 1}, held=(Thinking("Hm. </thi"),)),
+            broken("<thi", name="the beginning of a tag", policy=ON, text="<thi", held=(Text("<thi"),)),
+            broken('<tool_call>{"name": "re', name="an object without its name", text='<tool_call>{"name": "re', held=(Text('<tool_call>{"name": "re'),)),
+            anthropic(
+                am.START, am.begin(0, "text", text=""), am.delta(0, "text_delta", text="Hi <tool"), {"type": "error", "error": {"type": "overloaded_error", "message": "boom"}}, name="of Anthropic", policy=ALL, offered=TOOLS, text="Hi <tool",
+                stop=None, provider_error="boom", to={"openai-chat": failed(Text("Hi <tool"), error="boom")},
+            ),
+        ),
+    ),
+)  # fmt: skip
