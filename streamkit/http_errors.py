@@ -31,6 +31,7 @@ from attrs import evolve
 from streamkit.dialects import DIALECTS, client_named, source_named
 from streamkit.dialects.base import Dialect, Errors
 from streamkit.dialects.decoding import ERROR_BY_STATUS, provider_failed, told
+from streamkit.dialects.overflow import is_overflow
 from streamkit.errors import UsageError
 from streamkit.events import ErrorType, ProviderFailed
 from streamkit.redact import redacted, without_secrets
@@ -95,9 +96,10 @@ def decode_error(
     if failed is None:
         failed = ProviderFailed("server", f"the provider answered with status {status} and {_shown(body, document)}")
     wait = _wait(by_name, clock)
+    kind = _kind(failed, status, words)
     return evolve(
         failed,
-        type=_kind(failed, status, words),
+        type="too_large" if is_overflow(evolve(failed, type=kind)) else kind,
         message=_cut(without_secrets(failed.message), MESSAGE_CHARS),
         native_type=failed.native_type and _cut(failed.native_type, WORD_CHARS),
         code=failed.code and _cut(failed.code, WORD_CHARS),
@@ -161,7 +163,9 @@ def _words(named: Dialect) -> dict[str, ErrorType]:
 
 def _status(failed: ProviderFailed, errors: Errors) -> int:
     own = failed.http_status if failed.vendor in errors.vendors else None
-    return own if own is not None and 400 <= own <= 599 else errors.statuses[failed.type]
+    if own is not None and 400 <= own <= 599:
+        return own
+    return errors.statuses["invalid_request" if is_overflow(failed) else failed.type]
 
 
 # -- how long to wait --------------------------------------------------------------------------------------------------

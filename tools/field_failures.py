@@ -54,6 +54,7 @@ SECTIONS = {
     236: "Thinking and calls inside of text",
     256: "HTTP, and what clients of 2026 ask for",
     276: "Calls that nothing closes",
+    286: "What another provider refuses of a request, and what a client must learn",
 }
 
 

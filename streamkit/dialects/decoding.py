@@ -17,6 +17,7 @@ from attrs import evolve
 from streamkit.dialects.decoder_state import pickled
 from streamkit.dialects.halves import HalfCharacter, Held, held_by
 from streamkit.dialects.members import UNREAD, Members
+from streamkit.dialects.overflow import is_overflow
 from streamkit.dialects.stop_words import meaning
 from streamkit.dialects.wholes import RunningText, Texts
 from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, SecondResponse
@@ -531,9 +532,12 @@ def provider_failed(error: Any, vendor: str, types: Mapping[str, ErrorType]) -> 
     status = code if type(code) is int and 400 <= code <= 599 else None
     # the code first: OpenAI's type of a wrong key or an unknown model is `invalid_request_error`
     kind = types.get(str(code)) or types.get(native or "") or (ERROR_BY_STATUS.get(status) if status else None)
-    return ProviderFailed(
+    failed = ProviderFailed(
         kind or "server", message, native, None if code is None else str(code), status, raw=raw, vendor=vendor
     )
+    if is_overflow(failed):
+        failed.type = "too_large"
+    return failed
 
 
 def told(error: Any, depth: int = 4) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from streamkit.dialects.decoding import count_of, details_of
+from streamkit.dialects.overflow import in_claudes_words, is_overflow
 from streamkit.dialects.usage_members import has_more
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
 from streamkit.messages import CacheMark
@@ -97,6 +98,8 @@ def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
             return {**(event.raw if enveloped else {}), "type": "error", "error": error}
     if event.code is not None and event.type != "truncated":
         report.lose("error_detail")
+    if not own and is_overflow(event):
+        return {"type": "error", "error": {"type": "invalid_request_error", "message": in_claudes_words(event.message)}}
     kind = event.native_type if own and event.native_type else ERROR_NAMES[event.type]
     return {"type": "error", "error": {"type": kind, "message": event.message}}
 

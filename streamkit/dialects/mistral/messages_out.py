@@ -60,9 +60,9 @@ class MistralMessageWriter(MessageWriter):
 
     # -- the order of messages -------------------------------------------------------------------------------------
 
-    def messages(self) -> Iterator[dict[str, Any]]:
+    def messages(self) -> Iterable[dict[str, Any]]:
         messages = super().messages()
-        return messages if self.own else self._in_order(self.answered(messages))
+        return messages if self.own else self._in_order(messages)
 
     def _in_order(self, messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         front: list[dict[str, Any]] = []  # what the system says

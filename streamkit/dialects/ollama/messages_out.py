@@ -12,7 +12,7 @@ Source: dialects.md §4.1, §7.3, §7.4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
@@ -51,7 +51,11 @@ class MessageWriter(RequestWriter):
         #: Ids that the reader made, for calls that came without one.
         self._made = {call.id for call in calls if call.id_made} if self.own else set()
 
-    def messages(self) -> Iterator[dict[str, Any]]:
+    def messages(self) -> Iterable[dict[str, Any]]:
+        messages = self._messages()
+        return messages if self.own else self.answered(messages)
+
+    def _messages(self) -> Iterator[dict[str, Any]]:
         turns: Sequence[Turn] = self.request.turns
         if not self.own:
             system = [turn for turn in turns if turn.role == "system"]

@@ -8,6 +8,7 @@ from typing import Any, Final
 from streamkit.dialects.base import STATUSES, Errors
 from streamkit.dialects.decoding import provider_failed
 from streamkit.dialects.openai_chat.wire import ERROR_NAMES, ERROR_TYPES, VENDOR, encode_error
+from streamkit.dialects.overflow import CODE, is_overflow
 from streamkit.events import ErrorType, ProviderFailed
 from streamkit.report import StreamReport
 
@@ -35,7 +36,7 @@ def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any]
     headers = NO_RETRY if failed.type == "billing" else {}
     if failed.vendor == VENDOR:
         return {"error": encode_error(failed)}, headers
-    code = CODES.get(failed.type)
+    code = CODE if is_overflow(failed) else CODES.get(failed.type)
     if failed.code not in {None, code}:
         report.lose("error_detail")
     return {

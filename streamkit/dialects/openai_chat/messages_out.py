@@ -1,8 +1,9 @@
 """Turns to Chat messages.
 
-A turn is one message, and each result in it a ``tool`` message of its own in front. Chat takes text only as a tool's answer:
-what else a tool gave goes into the user's message behind all of them. Content of one plain text is a string, anything else a
-list of parts.
+A turn is one message, and each result in it a ``tool`` message of its own in front, right behind the calls: what the user or
+the system said between them stands behind the results, but for requests of Chat. Chat takes text only as a tool's answer:
+what else a tool gave goes into a message of the user behind all of them. Content of one plain text is a string, anything
+else a list of parts.
 
 Reasoning goes back where the provider takes it, or where it came from if the request was Chat's and no provider is named. A
 signature goes to the vendor who made it and to no other.
@@ -13,7 +14,7 @@ Source: dialects.md §1.3, §7.3, §7.4; seeds.md S2, S3.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final, TypeAlias
 
 from attrs import evolve
@@ -68,7 +69,12 @@ class MessageWriter(RequestWriter):
         """Whether what only a provider understands goes back to wherever it came from."""
         return self.own and self.target.provider is None
 
-    def messages(self) -> Iterator[dict[str, Any]]:
+    def messages(self) -> Iterable[dict[str, Any]]:
+        """The messages; the server refuses anything between calls and their results, so requests of others are put right."""
+        messages = self._messages()
+        return messages if self.own else self.answered(messages)
+
+    def _messages(self) -> Iterator[dict[str, Any]]:
         for turn in self.request.turns:
             if turn.role == "assistant":
                 yield self.assistant(turn)

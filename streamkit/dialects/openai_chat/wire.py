@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from attrs import evolve
+
 from streamkit.dialects.decoding import count_of, details_of, text_of
+from streamkit.dialects.overflow import CODE, is_overflow
 from streamkit.events import ErrorType, Opaque, ProviderFailed, StopReason, UsageReported
 from streamkit.messages import CacheMark
 
@@ -92,6 +95,8 @@ def encode_error(event: ProviderFailed, vendor: str = VENDOR) -> dict[str, Any]:
     if event.vendor == vendor and isinstance(event.raw, dict) and isinstance(event.raw.get("message"), str):
         return event.raw
     native = event.native_type if event.vendor == vendor else None
+    if native is None and is_overflow(event):
+        event = evolve(event, type="invalid_request", code=CODE)
     return {"message": event.message, "type": native or ERROR_NAMES[event.type], "param": None, "code": event.code}
 
 

@@ -10,6 +10,7 @@ from attrs import evolve
 from streamkit.dialects.base import STATUSES, Errors
 from streamkit.dialects.decoding import provider_failed
 from streamkit.dialects.openai_responses.wire import ERROR_TYPES, OPAQUE_VENDOR, VENDOR, encode_error
+from streamkit.dialects.overflow import is_overflow
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 
@@ -29,7 +30,8 @@ def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFai
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
     headers = NO_RETRY if failed.type == "billing" else {}
-    if failed.vendor in VENDORS and isinstance(failed.raw, dict) and isinstance(failed.raw.get("message"), str):
+    own = failed.vendor in VENDORS and isinstance(failed.raw, dict) and isinstance(failed.raw.get("message"), str)
+    if own and (failed.vendor == VENDOR or not is_overflow(failed)):
         return {"error": failed.raw}, headers
     if not failed.vendor:  # words of nobody's envelope
         failed = evolve(failed, native_type=None, code=None)

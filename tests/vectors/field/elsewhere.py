@@ -371,4 +371,16 @@ CASES = (
         does="Streams say `Cache-Control: no-transform`, which Caddy and others heed; the page on deployment has a Caddyfile, and what not to set in it.",
         covered_by="tests/gateway/test_app.py::test_a_stream_is_told_to_pass_through_proxies_as_it_is",
     ),
+    Elsewhere(
+        number=282, refs="musistudio/claude-code-router#1799; Menci/Floway#166; EasyMetaAu/helm-api#702; anthropics/claude-code#86507; kortix-ai/suna#6368; anomalyco/opencode#25231",
+        cause="a conversation longer than the context window is refused in words that the client does not know, and the agent never shortens it",
+        does="Every provider's words are known: Anthropic's clients read `prompt is too long`, OpenAI's `context_length_exceeded`, with 400 and in streams.",
+        covered_by="tests/dialects/test_overflow.py::test_claude_code_and_codex_are_told_in_the_words_they_look_for",
+    ),
+    Elsewhere(
+        number=283, refs="Yeachan-Heo/gajae-code#4807; farion1231/cc-switch#3047; openai/codex#8479; livekit/agents#1977; Oaklight/argo-proxy#69",
+        cause="a message, or the picture that a tool gave, stands between calls and their results, which Chat's servers refuse",
+        does="All results stand right behind their calls, what was said between them behind those; each that moved is counted.",
+        covered_by="tests/requests/test_between_calls_and_results.py::test_results_stand_right_behind_their_calls",
+    ),
 )  # fmt: skip
