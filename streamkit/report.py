@@ -72,6 +72,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "call_nameless": "a call with arguments had no name",
     # arguments
     "arguments_repeated": "a fragment that repeats the whole complete argument text was dropped",
+    "arguments_cumulative": "a fragment that said all argument text so far again gave only what it adds",
     "arguments_replaced": "a later whole value of the arguments replaced an earlier one",
     "empty_object_prefix": "a `{}` in front of the real arguments was dropped",
     "fragments_missing": "fragments of a text or of arguments that never came were taken from the whole behind them",

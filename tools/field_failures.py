@@ -55,6 +55,7 @@ SECTIONS = {
     256: "HTTP, and what clients of 2026 ask for",
     276: "Calls that nothing closes",
     286: "What another provider refuses of a request, and what a client must learn",
+    281: "Reports of 2025 and 2026 that broke something new",
 }
 
 

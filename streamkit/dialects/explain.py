@@ -147,6 +147,7 @@ REPAIR_CASES: Final[Mapping[str, int | None]] = {
     "call_ghost": 33,
     "call_nameless": 40,
     "arguments_repeated": 37,
+    "arguments_cumulative": 277,
     "arguments_replaced": 49,
     "empty_object_prefix": 45,
     "fragments_missing": None,

@@ -61,6 +61,7 @@ from streamkit.pipeline import Stage
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport, Withheld
 from streamkit.tool_calls.call import Call, Choice
+from streamkit.tool_calls.cumulative import is_object, is_object_or_part, may_follow, may_repeat, rest_of
 from streamkit.tool_calls.delta_run import DeltaRun, grouped, whole_run
 from streamkit.tool_calls.ending import calls_nobody, derives, is_cut, missing_end, stop_reason, strongest
 from streamkit.tool_calls.failed_turns import FAILING, failure_in
@@ -157,6 +158,7 @@ class ToolCallAccumulator:
         return self._out
 
     def _end(self) -> None:
+        self._settle_doubts()
         reason = self._missing_end()
         if reason is None:
             self._finish_calls(ended=True)
@@ -202,6 +204,7 @@ class ToolCallAccumulator:
     def abandon(self) -> list[Event]:
         self._out = []
         self._abandoned = True
+        self._settle_doubts()
         if self._is_whole():  # what fails behind the completion point takes nothing back (L3)
             self._end()
             return self._out
@@ -253,6 +256,7 @@ class ToolCallAccumulator:
             self.report.repair("after_error")
             return
         self._failed = True
+        self._settle_doubts()
         self.report.provider_error = (event.type, event.message)
         self.report.failure = event
         self._finish_calls(ended=False)
@@ -263,6 +267,8 @@ class ToolCallAccumulator:
         call = choice.by_index.get(event.index)
         if call is None or call.ended:
             return
+        if call.doubt is not None:
+            self._settle_doubt(call)
         if not event.whole:
             call.incomplete = True
             return
@@ -335,13 +341,17 @@ class ToolCallAccumulator:
         return True
 
     def _grows(self, choice: Choice, call: Call, size: int) -> bool:
-        """Whether there is nothing to decide about a fragment of ``size`` characters that says nothing of identity."""
+        """Whether there is nothing to decide about a fragment of ``size`` characters that says nothing of identity.
+
+        Whether it repeats what came is another question (``may_repeat``).
+        """
         chars, limits = call.text.chars, self.limits
         return (
             call.sent
             and not call.ended
             and not self._careful
-            and size != chars  # or it may repeat the whole text
+            and not call.cumulative
+            and call.doubt is None
             and choice.announced == len(choice.calls)  # none waits for this one to be heard of
             and chars + size <= limits.arguments_chars
             and self._chars + size <= limits.stream_arguments_chars
@@ -360,7 +370,7 @@ class ToolCallAccumulator:
         if (
             ordinal is None
             or delta.choice != call.choice
-            or size == chars
+            or (size >= chars and may_repeat(fragment, chars))
             or chars + size > limits.arguments_chars
             or self._chars + size > limits.stream_arguments_chars
         ):
@@ -441,7 +451,41 @@ class ToolCallAccumulator:
         ):
             self.report.repair("arguments_repeated")
         else:
-            call.append(fragment)
+            if call.doubt is not None:
+                self._settle_doubt(call, fragment)
+            call.append(self._added(call, fragment) if may_repeat(fragment, call.text.chars) else fragment)
+
+    def _added(self, call: Call, fragment: str) -> str:
+        """What a fragment adds to a call, if it says all text so far again (``cumulative.py``); else all of it."""
+        said, depth = call.text.whole(), self.limits.json_depth
+        rest = rest_of(fragment, said, depth)
+        if rest is None or not is_object_or_part(fragment, depth):
+            return fragment
+        if not call.cumulative and may_follow(fragment, said, depth):
+            call.doubt = len(said)
+            return fragment
+        self.report.repair("arguments_cumulative")
+        call.cumulative = True
+        return rest
+
+    def _settle_doubt(self, call: Call, fragment: str | None = None) -> None:
+        """Whether the last fragment said all text before it again: the next one says it again too, or the end shows."""
+        said, begin, depth = call.text.whole(), cast("int", call.doubt), self.limits.json_depth
+        call.doubt, last = None, said[begin:]
+        if fragment is None:
+            again = is_object(last, depth) and not is_object(said, depth)
+        else:
+            again = fragment.startswith(last) and not may_follow(fragment, said, depth)
+        if again:
+            self.report.repair("arguments_cumulative")
+            call.cumulative = True
+            call.become(last)
+
+    def _settle_doubts(self) -> None:
+        for choice in self._choices.values():
+            for call in choice.calls:
+                if call.doubt is not None:
+                    self._settle_doubt(call)
 
     def _whole(self, event: ToolCallWhole) -> None:
         """The whole text, said once more: what never came of it is added. Fragments that were handed on stand."""
@@ -476,6 +520,8 @@ class ToolCallAccumulator:
     def _whole_text(self, choice: Choice, call: Call, text: str) -> None:
         if not text.strip():
             return
+        if call.doubt is not None:
+            self._settle_doubt(call)
         came = call.text.chars
         goes_on = len(text) >= came and text.startswith(call.text.whole())  # a shorter one is not worth the join
         if goes_on and len(text) == came:

@@ -37,6 +37,8 @@ class Call:
     incomplete: bool = False  #: the wire said that it is: not ended, whatever its text looks like
     finished: bool = False
     differs: bool = False  #: a whole text that came later did, which is counted once
+    cumulative: bool = False  #: a fragment said all text so far again
+    doubt: int | None = None  #: where the last fragment begins, if it may have said all text before it again
     scanner: LazyScanner | None = None  #: made by the first question
 
     def append(self, fragment: str) -> None:
@@ -54,6 +56,11 @@ class Call:
     def replace(self, text: str) -> None:
         self.text, self.unsent, self.scanner = TextBuffer(text), TextBuffer(text), None
 
+    def become(self, text: str) -> None:
+        """Take ``text``, which begins with all that was handed on, for all that came."""
+        sent = self.text.chars - self.unsent.chars
+        self.text, self.unsent, self.scanner = TextBuffer(text), TextBuffer(text[sent:]), None
+
     def is_complete(self, depth: int) -> bool:
         """Whether the text so far is one complete JSON object."""
         if self.scanner is None:
@@ -62,8 +69,8 @@ class Call:
 
     @property
     def holds(self) -> bool:
-        """Whether what is unsent waits for the call's end: a whole value, or a first ``{}``."""
-        return self.snapshot or self.holds_empty_object
+        """Whether what is unsent waits for more, or the call's end: a whole value, a first ``{}``, what may be said again."""
+        return self.snapshot or self.doubt is not None or self.holds_empty_object
 
     @property
     def holds_empty_object(self) -> bool:

@@ -178,6 +178,7 @@ REPAIRED = [
     vector("a call without anything", ROLE, said("Hi"), calls({"index": 0, "id": "", "type": "function"}), STOP, DONE, text="Hi", repairs={"identity_blank": 1, "call_ghost": 1}),
     called("a call without a name", calls(call(0, "a", None, '{"x":1}')), calls=(Call("", '{"x":1}', "truncated"),), repairs={"call_nameless": 1}, stop=None, provider_error="the model called a tool without a name"),
     called("the whole arguments again", calls(call(0, "a", "f", '{"x":')), calls(call(0, arguments="1}")), calls(call(0, arguments='{"x":1}')), calls=(Call("f", '{"x":1}'),), repairs={"arguments_repeated": 1}),
+    called("all arguments so far in each fragment", calls(call(0, "a", "f", '{"x')), calls(call(0, arguments='{"x":')), calls(call(0, arguments='{"x":1}')), calls=(Call("f", '{"x":1}'),), repairs={"arguments_cumulative": 2}),
     called("an empty object in front", calls(call(0, "a", "f", "{}")), calls(call(0, arguments='{"x"')), calls(call(0, arguments=":1}")), calls=(Call("f", '{"x":1}'),), repairs={"empty_object_prefix": 1}),
     vector("an unknown reason with calls", ROLE, calls(call(0, "a", "f", "{}")), chunk(finish="bored"), DONE, calls=(Call("f", "{}"),), stop="tool_calls", repairs={"stop_unknown_with_calls": 1}),
     vector("stop with calls", ROLE, calls(call(0, "a", "f", "{}")), STOP, DONE, calls=(Call("f", "{}"),), stop="tool_calls", repairs={"stop_with_calls": 1}),

@@ -14,6 +14,7 @@ from tests.vectors.field import (
     errors,
     failed_turns,
     framing,
+    heldout,
     ids,
     index,
     inside_text,
@@ -32,6 +33,7 @@ SECTIONS = (
     index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
     wholes, shapes_2026, failed_turns,
     compaction, inside_text, unclosed,
+    heldout,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)
 ELSEWHERE: tuple[Elsewhere, ...] = elsewhere.CASES
