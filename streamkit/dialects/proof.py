@@ -69,6 +69,7 @@ class Proved:
         self._text = text  # which hole has the text
         self._index = index  # which hole has the index of the call
         self._most = most  # the greatest index
+        self.said: RunningText | None = None  #: where the text goes, if the decoder keeps it
         self.usage = usage  #: whether a frame has token counts in a hole, so that it says two events
         #: No more bytes are one whole event at most; fewer are few events.
         self.two, self.few = 2 * skeleton.size, (FEW_TEXTS if index is None else FEW_CALLS) * skeleton.size
@@ -95,9 +96,6 @@ class Prover:
     def __init__(self, decoder: FrameDecoder) -> None:
         self.proved: Proved | None = None
         self._decoder = decoder
-        #: Whether the decoder is to hear of what the skeleton read.
-        self.counts = type(decoder).text_of_run is not FrameDecoder.text_of_run
-        self._text: RunningText | None = None  # where the text goes that the skeleton reads
         #: Bytes to read plainly before the next proof is tried; how many they were the last time; what a proof was good for.
         self._due = self._wait = LEAST_BYTES
         self._served = WORTH_BYTES
@@ -113,16 +111,6 @@ class Prover:
         self._served += size
         self._balance = min(self._balance + size, MOST_BALANCE)
         self._due = self._wait
-
-    def ran(self, run: DeltaRun) -> None:
-        """The skeleton read these deltas. Only needed where the decoder ``counts``."""
-        if self._text is not None:
-            self._text.append("".join(run.texts))
-
-    def ran_one(self, delta: Any) -> None:
-        """It read this delta. Only needed where the decoder ``counts``."""
-        if self._text is not None:
-            self._text.append(delta.text)
 
     def wants(self, size: int) -> bool:
         """So many bytes were decoded plainly; whether it is time for a proof. A skeleton that holds no more is forgotten."""
@@ -166,7 +154,7 @@ class Prover:
         proved = self._probed([*parts, payload[end:] + behind], kinds, found, framed)
         if proved is not None:
             self.proved, self._balance = proved, WORTH_BYTES
-            self._text = self._decoder.text_of_run(proved.model)
+            proved.said = self._decoder.text_of_run(proved.model)
         return proved is not None
 
     def _probed(self, parts: list[bytes], kinds: list[Kind], values: list[Any], framed: Framer) -> Proved | None:

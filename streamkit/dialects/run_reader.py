@@ -15,6 +15,7 @@ from attrs import evolve
 
 from streamkit.dialects.decoding import FrameDecoder
 from streamkit.dialects.proof import Proved, Prover
+from streamkit.dialects.wholes import FOLD_EVERY, LONG_CHARS
 from streamkit.events import ToolCallDelta, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.pipeline import Chain, Machine, Stage
@@ -67,7 +68,6 @@ class RunReader:
         self._make_parser = make_parser
         self._plain = Chain(parser, decoder)
         self._prover = Prover(decoder)
-        self._counts = self._prover.counts
         self._at = 0  # where the last plain piece ended: what the parser passed over since then, the skeleton read
         self._held = b""  # the beginning of a like event
         self._window = WINDOW_BYTES  # so much is looked at: twice as much as it read before, up to a piece
@@ -84,8 +84,10 @@ class RunReader:
                 except ValueError:
                     events = None
                 if events is not None and self._parser.pass_over(len(chunk), 1):
-                    if self._counts:
-                        self._prover.ran_one(events[0])
+                    if (said := proved.said) is not None:
+                        said.recent.append(events[0].text)  # ``append`` without a call for each event
+                        if len(said.recent) >= FOLD_EVERY or len(chunk) > LONG_CHARS:
+                            said.fold()
                     return events
             else:
                 chunk = self._few(chunk, proved, out)
@@ -113,9 +115,8 @@ class RunReader:
             pass
         if not frames or not self._parser.pass_over(size, frames):
             return text
-        if self._counts:
-            for event in events[:: 2 if proved.usage else 1]:
-                self._prover.ran_one(event)
+        if proved.said is not None:
+            proved.said.append("".join([event.text for event in events[:: 2 if proved.usage else 1]]))
         if self.gives_runs and frames > 1 and not (proved.usage or isinstance(proved.model, ToolCallDelta)):
             out.append(DeltaRun(proved.model, [event.text for event in events]))
         else:
@@ -180,7 +181,8 @@ class RunReader:
                     out.append(run)
                 else:
                     out += run.deltas()
-                self._prover.ran(run)
+                if proved.said is not None:
+                    proved.said.append("".join(run.texts))
                 self._parser.pass_over(size, len(run.texts))
                 begin += size
             # no more like events, though one ends here; else the window cut one
@@ -247,8 +249,8 @@ class FrameRunReader:
                 events = None
             if events is not None:
                 self._prover.served(len(data))
-                if self._prover.counts:
-                    self._prover.ran_one(events[0])
+                if proved.said is not None:
+                    proved.said.append(events[0].text)
                 return events
         return self._read(frames)
 
@@ -292,7 +294,8 @@ class FrameRunReader:
             out.append(run)
         else:
             out += run.deltas()
-        self._prover.ran(run)
+        if proved.said is not None:
+            proved.said.append("".join(run.texts))
         return len(run.texts)
 
     def _payloads(self, frames: list[Frame], at: int) -> Iterator[bytes]:

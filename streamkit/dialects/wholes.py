@@ -27,32 +27,32 @@ HEAD_CHARS: Final = 64
 class RunningText:
     """A text that grows: how long it is, how it begins, and its checksums."""
 
-    __slots__ = ("_adler", "_chars", "_crc", "_head", "_recent")
+    __slots__ = ("_adler", "_chars", "_crc", "_head", "recent")
 
     def __init__(self) -> None:
         self._chars = 0
         self._crc = 0
         self._adler = 1
         self._head = ""
-        self._recent: list[str] = []
+        self.recent: list[str] = []  #: fragments that are not in the checksums yet
 
     def append(self, text: str) -> None:
-        recent = self._recent
+        recent = self.recent
         recent.append(text)
         if len(recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
-            self._fold()
+            self.fold()
 
     @property
     def chars(self) -> int:
-        if self._recent:
-            self._fold()
+        if self.recent:
+            self.fold()
         return self._chars
 
     @property
     def head(self) -> str:
         """How it begins."""
-        if self._recent:
-            self._fold()
+        if self.recent:
+            self.fold()
         return self._head
 
     def rest_of(self, whole: str) -> str | None:
@@ -63,9 +63,10 @@ class RunningText:
         raw = _raw(whole[:chars])
         return whole[chars:] if crc32(raw) == self._crc and adler32(raw) == self._adler else None
 
-    def _fold(self) -> None:
-        text = "".join(self._recent)
-        self._recent.clear()
+    def fold(self) -> None:
+        """Take what is recent into the checksums."""
+        text = "".join(self.recent)
+        self.recent.clear()
         raw = _raw(text)
         self._crc, self._adler = crc32(raw, self._crc), adler32(raw, self._adler)
         if self._chars < HEAD_CHARS:

@@ -54,10 +54,10 @@ def test_an_endless_text_is_not_kept():
     text = running()
     for _ in range(10_000):
         text.append("x" * LONG_CHARS)
-        assert sum(map(len, text._recent)) <= FOLD_EVERY * LONG_CHARS
+        assert sum(map(len, text.recent)) <= FOLD_EVERY * LONG_CHARS
     assert text.chars == 10_000 * LONG_CHARS
     assert len(pickle.dumps(text)) < 1024
-    assert sys.getsizeof(text._recent) < 2048
+    assert sys.getsizeof(text.recent) < 2048
 
 
 def test_a_text_is_begun_by_its_first_character():
