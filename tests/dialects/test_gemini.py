@@ -80,8 +80,8 @@ def parts_of(value: Any, path: str, *, quoted: bool) -> list[dict[str, Any]]:
 
 def joined(parts: list[Any], limits: Limits = DEFAULT_LIMITS) -> tuple[str, StreamReport]:
     report = StreamReport()
-    arguments = PartialArgs(limits, report)
-    texts = [arguments.add(part) for part in parts]
+    arguments = PartialArgs(limits)
+    texts = [arguments.add(part, report) for part in parts]
     assert None not in texts
     return "".join(text or "" for text in texts) + arguments.close(), report
 
@@ -114,12 +114,12 @@ def test_parts_in_any_order_are_the_same_value(value, chance):
 
 
 def test_text_is_given_as_it_grows():
-    arguments = PartialArgs(DEFAULT_LIMITS, StreamReport())
-    assert arguments.add({"jsonPath": "$.a", "stringValue": "x", "willContinue": True}) == '{"a":"x'
-    assert arguments.add({"jsonPath": "$.a", "stringValue": '"\n'}) == '\\"\\n'
-    assert arguments.add({"jsonPath": "$.a", "willContinue": False}) == ""
-    assert arguments.add({"jsonPath": "$.b[0].c", "numberValue": 1.0}) == '","b":[{"c":1.0'
-    assert arguments.add({"jsonPath": "$.b[0].d", "nullValue": None}) == ',"d":null'
+    arguments = PartialArgs(DEFAULT_LIMITS)
+    assert arguments.add({"jsonPath": "$.a", "stringValue": "x", "willContinue": True}, StreamReport()) == '{"a":"x'
+    assert arguments.add({"jsonPath": "$.a", "stringValue": '"\n'}, StreamReport()) == '\\"\\n'
+    assert arguments.add({"jsonPath": "$.a", "willContinue": False}, StreamReport()) == ""
+    assert arguments.add({"jsonPath": "$.b[0].c", "numberValue": 1.0}, StreamReport()) == '","b":[{"c":1.0'
+    assert arguments.add({"jsonPath": "$.b[0].d", "nullValue": None}, StreamReport()) == ',"d":null'
     assert arguments.cut() == ""
     assert arguments.close() == "}]}"
 
@@ -152,14 +152,14 @@ def test_a_path_leads_through_keys_and_places(path, steps):
     ],
 )  # fmt: skip
 def test_what_is_no_part_changes_nothing(part):
-    arguments = PartialArgs(DEFAULT_LIMITS, StreamReport())
+    arguments = PartialArgs(DEFAULT_LIMITS)
     given_before = [
         {"jsonPath": "$.c.d", "boolValue": True},
         {"jsonPath": "$.l[0]", "boolValue": False},
         {"jsonPath": "$.a", "stringValue": "x"},
     ]
-    built = "".join(arguments.add(one) or "" for one in given_before)
-    assert arguments.add(part) is None
+    built = "".join(arguments.add(one, StreamReport()) or "" for one in given_before)
+    assert arguments.add(part, StreamReport()) is None
     assert built + arguments.close() == '{"c":{"d":true},"l":[false],"a":"x"}'
 
 

@@ -140,6 +140,10 @@ REPAIRED = [
         "parts of arguments that go back", chunk(partial(("$.a", "x"), ("$.b", 1), name="f")), chunk(partial(("$.a", "y"), ("$.c.d", 2))), chunk(call()),
         calls=(Call("f", '{"a":"x","b":1,"a":"xy","c":{"d":2}}'),), repairs={"arguments_out_of_order": 1},
     ),
+    called(
+        "the first parts of arguments beside text", chunk(text("Hm"), partial(("$.a", "x"), ("$.b", 1), name="f")), chunk(call()),
+        text="Hm", calls=(Call("f", '{"a":"x","b":1}'),),
+    ),
     called("an array with gaps", chunk(partial(("$.a[2]", 1), name="f", more=False)), calls=(Call("f", '{"a":[null,null,1]}'),), repairs={"arguments_gap": 1}),
     called(
         "parts of arguments that lead nowhere", chunk(partial(("$", 1), ("a", 2), ("$.a[", 3), ("$.a[99999]", 4), ("$.b", 5), ("$.b.c", 6), name="f", more=False)),

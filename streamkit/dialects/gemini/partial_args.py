@@ -44,11 +44,13 @@ VALUES: Final = ("stringValue", "numberValue", "boolValue", "nullValue")
 
 
 class PartialArgs:
-    """The arguments of one call. Each method gives the text that it settled, to append to what was given before."""
+    """The arguments of one call. Each method gives the text that it settled, to append to what was given before.
 
-    def __init__(self, limits: Limits, report: StreamReport) -> None:
+    No report is kept: they are part of the state of a decoder, which is tried with another one (``FrameDecoder.tried``).
+    """
+
+    def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._report = report
         self._root: dict[str, Any] = {}
         self._chars = 0
         self._begun = False
@@ -57,7 +59,7 @@ class PartialArgs:
         self._late: dict[Step, None] = {}  #: members that were touched out of order
         self._path: tuple[object, Path | None] = (None, None)  #: the last path as it stood, and its steps
 
-    def add(self, part: object) -> str | None:
+    def add(self, part: object, report: StreamReport) -> str | None:
         """One entry of ``partialArgs``; None if it is none. Raises ArgumentsTooLong."""
         if not isinstance(part, dict):
             return None
@@ -71,7 +73,7 @@ class PartialArgs:
         if not given:
             return "" if steps == self._open else None  # a string may end so
         leaf, text = _value(given[0], part[given[0]])
-        return None if text is None or len(given) > 1 else self._put(steps, leaf, text)
+        return None if text is None or len(given) > 1 else self._put(steps, leaf, text, report)
 
     def close(self) -> str:
         """The call ended: the rest of its text."""
@@ -81,7 +83,7 @@ class PartialArgs:
         """The stream ended inside the call: what was kept back, and no end."""
         return self._rest() if self._late else ""
 
-    def _put(self, steps: Path, leaf: Any, text: str) -> str | None:
+    def _put(self, steps: Path, leaf: Any, text: str, report: StreamReport) -> str | None:
         """Put a value into its place: give its text, or keep it back."""
         node: Any = self._root
         known = 0
@@ -90,7 +92,7 @@ class PartialArgs:
             known += 1
         missing = steps[known:]
         if not missing:
-            return self._again(steps, node, leaf, text)
+            return self._again(steps, node, leaf, text, report)
         if type(node) is not (dict if type(missing[0]) is str else list):
             return None
         gaps = [step for step in missing if type(step) is int]
@@ -98,16 +100,16 @@ class PartialArgs:
             gaps[0] -= len(node)
         self._grow(len(text) + 5 * sum(gaps) + sum(len(str(step)) + 4 for step in missing))
         if any(gaps):
-            self._report.repair("arguments_gap")
+            report.repair("arguments_gap")
         _build(node, missing, leaf)
         if self._late or steps[:known] != self._open[:known]:
-            return self._keep(steps)
+            return self._keep(steps, report)
         given = self._leave(known) + _members(missing, gaps) + text
         self._begun, self._open = True, steps
         self._string = leaf if type(leaf) is TextBuffer else None
         return given
 
-    def _again(self, steps: Path, node: Any, leaf: Any, text: str) -> str | None:
+    def _again(self, steps: Path, node: Any, leaf: Any, text: str, report: StreamReport) -> str | None:
         """A value for a place that has one: more of its string, or another value instead."""
         if isinstance(node, dict | list):
             return None
@@ -121,11 +123,11 @@ class PartialArgs:
             for step in steps[:-1]:
                 holder = holder[step]
             holder[steps[-1]] = leaf
-        return self._keep(steps)
+        return self._keep(steps, report)
 
-    def _keep(self, steps: Path) -> str:
+    def _keep(self, steps: Path, report: StreamReport) -> str:
         if not self._late:
-            self._report.repair("arguments_out_of_order")
+            report.repair("arguments_out_of_order")
         self._late[steps[0]] = None
         return ""
 

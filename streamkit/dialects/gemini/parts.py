@@ -233,7 +233,7 @@ class PartReader(FrameDecoder):
         self.out.append(delta)
         partial = call.get("partialArgs")
         if not call.get("args") and (partial or call.get("willContinue") is True):
-            of.open = OpenCall(index, call_id, name, PartialArgs(self.limits, self.report))
+            of.open = OpenCall(index, call_id, name, PartialArgs(self.limits))
             self._add(of.open, partial, of, more=call.get("willContinue") is True)
             return
         delta.snapshot = True
@@ -267,7 +267,7 @@ class PartReader(FrameDecoder):
         texts = []
         for entry in self.items(partial):
             self.keep_unread(entry, PARTIAL, of.choice, max(of.block, 0), where="partialArgs.")
-            text = open_call.arguments.add(entry)
+            text = open_call.arguments.add(entry, self.report)
             if text is None:
                 self.odd(entry)
             else:
