@@ -53,9 +53,10 @@ SECTIONS = {
     226: "History and content of requests",
     236: "Thinking and calls inside of text",
     256: "HTTP, and what clients of 2026 ask for",
+    271: "Starts that say more, and places that are missing",
     276: "Calls that nothing closes",
-    286: "What another provider refuses of a request, and what a client must learn",
     281: "Reports of 2025 and 2026 that broke something new",
+    286: "What another provider refuses of a request, and what a client must learn",
 }
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from streamkit.dialects import DIALECTS
+from streamkit.dialects.openai_responses.items import ItemReader
+from streamkit.dialects.openai_responses.texts import OPEN_LOOKED_AT
 from streamkit.tool_calls import json_scanner, text_buffer
 from tests.framing.binary import events
 from tests.laws.running import read, translate
-from tests.vectors import anthropic, bedrock
+from tests.vectors import anthropic, bedrock, openai_responses
 from tests.vectors.openai_chat import CALLED, DONE, ROLE, call, calls
 from tests.vectors.vector import named, sse
 
@@ -114,3 +116,31 @@ def test_twice_the_text_is_twice_the_work(work, name):
     once, twice = effort(7_000), effort(14_000)
     for little, much in zip(once, twice, strict=True):
         assert much <= 2 * little + 100
+
+
+def whole_items(count: int) -> bytes:
+    """Messages that are all open at once, of each of which only the whole text comes."""
+    opened = [openai_responses.added(n, "message", role="assistant", content=[]) for n in range(count)]
+    told = [openai_responses.event("output_text.done", n, f"i{n}", content_index=0, text=f"{n}.") for n in range(count)]
+    parts = [openai_responses.part(f"{n}.") for n in range(count)]
+    ended = [openai_responses.done(n, "message", role="assistant", content=[part]) for n, part in enumerate(parts)]
+    return openai_responses.numbered(
+        openai_responses.START, *opened, *told, *ended, openai_responses.last("completed", *ended)
+    )
+
+
+def test_a_whole_text_is_compared_with_a_few_open_items(monkeypatch):
+    looked_at = 0
+    open_items = ItemReader.open_items
+
+    def counting(self, kind, first):
+        nonlocal looked_at
+        for item in open_items(self, kind, first):
+            looked_at += 1
+            yield item
+
+    monkeypatch.setattr(ItemReader, "open_items", counting)
+    count = 2000
+    found = read("openai-responses", [whole_items(count)])
+    assert found.text() == "".join(f"{n}." for n in range(count))
+    assert looked_at <= 2 * OPEN_LOOKED_AT * count

@@ -110,6 +110,7 @@ REPAIRED = [
         "text for a call that had ended", *tool(0, "t", "f", "{}"), delta(0, "input_json_delta", partial_json='{"x":1}'), stop(0), reason="tool_use",
         calls=(Call("f", "{}"),), stop="tool_calls", repairs={"block_unopened": 1, "arguments_late": 1}, withheld=('{"x":1}',),
     ),
+    message("input that came with the start as text", begin(0, "tool_use", id="t", name="f", input='{"x":1}'), stop(0), reason="tool_use", calls=(Call("f", '{"x":1}'),), stop="tool_calls", repairs={"arguments_not_object": 1}),
     vector("more after message_stop", START, *block(0, "Hi"), finish("end_turn"), STOP, *block(1, "!"), text="Hi", repairs={"after_end": 3}),
     vector("a bare error", START, *block(0, "Hi"), {"type": "", "error": {"message": "gone"}}, text="Hi", stop=None, repairs={"error_shape": 1}, provider_error="gone"),
     message("stop with calls", *tool(0, "t", "f", "{}"), calls=(Call("f", "{}"),), stop="tool_calls", repairs={"stop_with_calls": 1}),

@@ -72,6 +72,9 @@ class ContentReader(FrameDecoder):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self.blocks: dict[int, Block] = {}
+        self.in_start: dict[int, bytes] = {}  #: by index, the JSON of blocks in the message's start, until they come
+        self.block_text = b""  #: the JSON of the whole block that is being read
+        self._next = 0  # behind the largest index
         self._closed: dict[int, Block] = {}  # what was last at an index
         self._seen = 0
         self._calls = 0
@@ -96,7 +99,8 @@ class ContentReader(FrameDecoder):
     def block_start(self, document: dict[str, Any]) -> None:
         index = self.index(document.get("index"))
         if index is None:
-            index = max(self.blocks, default=-1) + 1
+            self.report.repair("index_missing")
+            index = self._next
         start = self.fields(document.get("content_block"))
         block = self._open(index, self.string(start.get("type")))
         if block.kind == "text":
@@ -125,7 +129,7 @@ class ContentReader(FrameDecoder):
         delta = self.fields(document.get("delta"))
         kind = self.string(delta.get("type"))
         belongs, name = DELTAS.get(kind, ("unknown", ""))
-        index = self.index(document.get("index")) or 0
+        index = self._index_of(document)
         block = self.blocks.get(index)
         if block is None and (closed := self._closed.get(index)) is not None and closed.kind == belongs == "tool_use":
             block = closed  # text for a call that had ended: the accumulator sets it aside
@@ -143,8 +147,18 @@ class ContentReader(FrameDecoder):
         else:
             self._aside(document, block)
 
+    def _index_of(self, document: dict[str, Any]) -> int:
+        """The index of a delta or a stop; of one without it that of the block that was opened last, or of the last call."""
+        index = self.index(document.get("index"))
+        if index is None:
+            self.report.repair("index_missing")
+            closed = next(reversed(self._closed.items()), None)
+            of_call = closed is not None and closed[1].kind == "tool_use"
+            index = next(reversed(self.blocks), closed[0] if closed and of_call else self._next)
+        return index
+
     def block_stop(self, document: dict[str, Any]) -> None:
-        index = self.index(document.get("index")) or 0
+        index = self._index_of(document)
         block = self.blocks.get(index)
         if block is None:
             self.report.repair("block_unopened")
@@ -164,6 +178,9 @@ class ContentReader(FrameDecoder):
 
     def _open(self, index: int, kind: str) -> Block:
         self.ensure_started()
+        if self.in_start and self.in_start.pop(index, None) is not None:
+            self.report.repair("text_repeated")
+        self._next = max(self._next, index + 1)
         if index in self.blocks:
             self.report.repair("block_reopened")
             self.close_block(index)
@@ -182,11 +199,15 @@ class ContentReader(FrameDecoder):
         delta.extras = without_defaults(extras) or None
         delta.signature, self._signature = self._signature, None
         self.out.append(delta)
-        if start.get("input"):
-            block.whole_input = self.input_text()
+        if given := start.get("input"):
+            if isinstance(given, str):
+                self.report.repair("arguments_not_object")
+            block.whole_input = given if isinstance(given, str) else self.input_text()
 
     def input_text(self) -> str:
         """The text of the ``input`` that came with a block's start."""
+        if self.block_text:
+            return value_text(self.block_text, "input")
         return value_text(self.frame.data, "content_block", "input")
 
     def _delta(self, kind: str, delta: dict[str, Any], block: Block) -> None:

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from streamkit.dialects.anthropic.content import ContentReader
+import orjson
+
+from streamkit.dialects.anthropic.asides import frames_of
+from streamkit.dialects.anthropic.content import OWN_BLOCKS, ContentReader
 from streamkit.dialects.anthropic.wire import (
     BESIDE_DELTA,
     ERROR_TYPES,
@@ -20,7 +23,7 @@ from streamkit.dialects.anthropic.wire import (
     decode_usage,
 )
 from streamkit.dialects.decoding import provider_failed, said, text_of
-from streamkit.dialects.members import KEPT, Members, kept
+from streamkit.dialects.members import KEPT, UNREAD, Members, kept
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -30,6 +33,7 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
+from streamkit.tool_calls.value_text import item_texts, value_text
 
 EVENTS = frozenset(
     {
@@ -76,6 +80,11 @@ def recognises(event: str, document: Any) -> bool:
     if document.get("type") == "error":  # an event that is counted is one of Responses
         return event == "error" and "sequence_number" not in document
     return document.get("type") in EVENTS
+
+
+def _says(block: object) -> bool:
+    """Whether a block in the message's start says more than that it begins."""
+    return not isinstance(block, dict) or any(said(value) for name, value in block.items() if name != "type")
 
 
 class AnthropicDecoder(ContentReader):
@@ -149,7 +158,42 @@ class AnthropicDecoder(ContentReader):
         model = text_of(message.get("model"))
         self._start(ResponseStarted(self._id, model, vendor=VENDOR, extras=extras or None, usage=usage))
         if usage is not None:
-            self.tell_counts(usage)
+            self.out.append(usage)  # the answer's own counts come with its end
+        if self.items(message.get("content")):
+            texts = item_texts(value_text(self.frame.data, "message", "content"))
+            self.in_start = {number: text for number, text in enumerate(texts) if _says(orjson.loads(text))}
+        if said(reason := message.get("stop_reason")):  # before its content an answer has not ended
+            self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}message.stop_reason", reason))
+
+    def close(self) -> None:
+        self._say_start(ended=False)
+        super().close()
+
+    def _say_start(self, *, ended: bool) -> None:
+        """Read the blocks of the message's start that no event brought."""
+        held, self.in_start = self.in_start, {}
+        for number, text in held.items():
+            self.whole_block(orjson.loads(text), number, text, ended=ended)
+
+    def whole_block(self, value: Any, number: int, text: bytes, *, ended: bool = True) -> None:
+        """One block, by the frames that a stream would have: a start with all of it is enough for those we know.
+
+        ``text`` is the block's own JSON.
+        """
+        block = self.fields(value)
+        self.block_text = text
+        kind, given = block.get("type"), block.get("input")
+        streamed = isinstance(kind, str) and kind not in OWN_BLOCKS and isinstance(given, dict) and given
+        start, *deltas, stop = frames_of(block, number, self.input_text() if streamed else None)
+        if block:
+            before = len(self.out)
+            self.block_start(start)
+            self._unread(start, self.members["content_block_start"], before)
+            for delta in deltas:
+                self.block_delta(delta)
+            if ended:
+                self.block_stop(stop)
+        self.block_text = b""
 
     def _start(self, event: ResponseStarted) -> None:
         self._started = True
@@ -171,6 +215,7 @@ class AnthropicDecoder(ContentReader):
                     self._usage[name] = value
             self.tell_counts(decode_usage(dict(self._usage)))
         if native := text_of(delta.get("stop_reason")):
+            self._say_start(ended=True)
             reason = self.stop_reason(native, STOP_REASONS)
             self.out.append(StopReasonSeen(reason, native, 0, text_of(delta.get("stop_sequence"))))
         for name, value in delta.items():
@@ -183,6 +228,7 @@ class AnthropicDecoder(ContentReader):
 
     def _message_stop(self, _document: dict[str, Any]) -> None:
         self.ensure_started()
+        self._say_start(ended=True)
         self._stopped = True
         for index in list(self.blocks):
             self.report.repair("block_unclosed")
@@ -191,6 +237,7 @@ class AnthropicDecoder(ContentReader):
         self.out.append(TerminatorSeen())
 
     def _error(self, document: dict[str, Any]) -> None:
+        self._say_start(ended=False)
         self.settle_starts()
         failed = provider_failed(document.get("error") or document, VENDOR, ERROR_TYPES)
         if isinstance(document.get("error"), dict) and document.keys() - {"type", "error"}:  # the request's id

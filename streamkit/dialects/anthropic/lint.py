@@ -50,7 +50,7 @@ LOOKS: Looks = {
     "message_start": (like("response_restarted"),),
     "message": (like("field_invalid"),),
     "usage": (like("field_invalid"),),
-    "block_index": (like("block_reopened"), like("index_invalid"), Look(READS, 82)),
+    "block_index": (like("block_reopened"), like("index_invalid"), like("index_missing"), Look(READS, 82)),
     "block_order": (
         like("block_unopened"),
         like("block_reopened"),

@@ -15,8 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from streamkit.dialects.anthropic.asides import BlockList, frames_of
-from streamkit.dialects.anthropic.content import OWN_BLOCKS
+from streamkit.dialects.anthropic.asides import BlockList
 from streamkit.dialects.anthropic.decode import AnthropicDecoder
 from streamkit.dialects.anthropic.wire import (
     BESIDE_DELTA,
@@ -58,8 +57,6 @@ def encode_response(response: Response, encoding: Encoding, report: StreamReport
 
 
 class AnthropicBodyDecoder(AnthropicDecoder):
-    _block_text = b""  #: the block that is being read
-
     def decode(self, document: dict[str, Any]) -> None:
         kind = document.get("type")
         if kind == "message":
@@ -74,33 +71,16 @@ class AnthropicBodyDecoder(AnthropicDecoder):
             self.strange()
 
     def _message(self, document: dict[str, Any]) -> None:
-        first = {name: value for name, value in document.items() if name not in LAST and name not in BESIDE}
+        first = {name: value for name, value in document.items() if name not in (*LAST, *BESIDE, "content")}
         last = {name: document.get(name) for name in LAST}
         self._message_start({"message": first})
         if blocks := self.items(document.get("content")):
             texts = item_texts(value_text(self.frame.data, "content"))
             for number, (value, text) in enumerate(zip(blocks, texts, strict=True)):
-                self._block_text = text
-                self._block(self.fields(value), number)
+                self.whole_block(value, number, text)
         beside = {name: document[name] for name in BESIDE if name in document}
         self._message_delta({"delta": last, "usage": document.get("usage"), **beside})
         self._message_stop({})
-
-    def _block(self, block: dict[str, Any], number: int) -> None:
-        """One block, by the frames that a stream would have: a start with all of it is enough for those we know."""
-        kind, given = block.get("type"), block.get("input")
-        streamed = isinstance(kind, str) and kind not in OWN_BLOCKS and isinstance(given, dict) and given
-        start, *deltas, stop = frames_of(block, number, self.input_text() if streamed else None)
-        if block:
-            before = len(self.out)
-            self.block_start(start)
-            self._unread(start, self.members["content_block_start"], before)
-            for delta in deltas:
-                self.block_delta(delta)
-            self.block_stop(stop)
-
-    def input_text(self) -> str:
-        return value_text(self._block_text, "input")
 
 
 class AnthropicResponseWriter(BlockResponseWriter):

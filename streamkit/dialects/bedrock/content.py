@@ -73,6 +73,7 @@ class ContentReader(FrameDecoder):
         super().__init__(limits, report)
         self.blocks: dict[int, Block] = {}
         self._closed: dict[int, Block] = {}  # what was last at an index
+        self._next = 0  # behind the largest index
         self._seen = 0
         self._calls = 0
         self._text = 0  # number of the last text block
@@ -86,7 +87,8 @@ class ContentReader(FrameDecoder):
         start = {name: value for name, value in self.fields(document.get("start")).items() if value is not None}
         index = self.index(document.get("contentBlockIndex"))
         if index is None:
-            index = max(self.blocks, default=-1) + 1
+            self.report.repair("index_missing")
+            index = self._next
         use = start.get("toolUse")
         if type(use) is dict and not said(use.get("type")):
             self._call(use, self._open(index, "toolUse"))
@@ -102,7 +104,7 @@ class ContentReader(FrameDecoder):
         if type(delta) is not dict or not delta:
             self.odd(document)
             return
-        index = self.index(document.get("contentBlockIndex")) or 0
+        index = self._index_of(document)
         block = self.blocks.get(index)
         if block is not None and block.kind == RAW:
             self._aside(document, block)
@@ -135,8 +137,18 @@ class ContentReader(FrameDecoder):
             else:
                 self._reasoning(self.fields(value), block)
 
+    def _index_of(self, document: dict[str, Any]) -> int:
+        """The index of a delta or a stop; of one without it that of the block that was opened last, or of the last call."""
+        index = self.index(document.get("contentBlockIndex"))
+        if index is None:
+            self.report.repair("index_missing")
+            closed = next(reversed(self._closed.items()), None)
+            of_call = closed is not None and closed[1].kind == "toolUse"
+            index = next(reversed(self.blocks), closed[0] if closed and of_call else self._next)
+        return index
+
     def block_stop(self, document: dict[str, Any]) -> None:
-        index = self.index(document.get("contentBlockIndex")) or 0
+        index = self._index_of(document)
         block = self.blocks.get(index)
         if block is None and index in self._closed:
             self.report.repair("block_unopened")
@@ -172,6 +184,7 @@ class ContentReader(FrameDecoder):
 
     def _open(self, index: int, kind: str) -> Block:
         self.ensure_started()
+        self._next = max(self._next, index + 1)
         if index in self.blocks:
             self.report.repair("block_reopened")
             self.close_block(index)

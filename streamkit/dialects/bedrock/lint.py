@@ -75,7 +75,13 @@ LOOKS: Looks = {
     "content_type": (),
     "kind": (),
     "message_start": (like("response_restarted"), Look(KNOWN, 66)),
-    "block_index": (like("block_reopened"), like("index_reused"), like("index_invalid"), Look(KNOWN, 82)),
+    "block_index": (
+        like("block_reopened"),
+        like("index_reused"),
+        like("index_invalid"),
+        like("index_missing"),
+        Look(KNOWN, 82),
+    ),
     "block_order": (
         like("block_unclosed"),
         like("block_reopened"),

@@ -53,6 +53,8 @@ TERMINALS: Final[Mapping[str, str]] = {
     "response.failed": "failed",
     "response.cancelled": "cancelled",
 }
+#: What an item that stands in the response's start is read as.
+ITEM_ADDED: Final = "response.output_item.added"
 #: Another name of the last event, of servers that follow OpenAI's Realtime: only its response says how it ended.
 OTHER_TERMINAL: Final = "response.done"
 #: The worse news counts where an event and its response disagree.
@@ -86,6 +88,11 @@ def known_status(word: object) -> str | None:
     return None if reason is None else STATUS_OF.get(reason, "incomplete")
 
 
+def tells_error(error: object) -> bool:
+    """Whether the ``error`` of a response says anything; of one that did not fail it is null."""
+    return any(map(said, error.values())) if isinstance(error, dict) else said(error)
+
+
 class ResponsesDecoder(ItemReader):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -115,7 +122,7 @@ class ResponsesDecoder(ItemReader):
             "response.reasoning_part.done": self.part_done,
             "response.reasoning_summary_part.added": self.part_added,
             "response.reasoning_summary_part.done": self.part_done,
-            "response.output_item.added": self.item_added,
+            ITEM_ADDED: self.item_added,
             "response.output_item.done": self.item_done,
             "response.created": self._created,
             "response.queued": self._begun,
@@ -188,7 +195,8 @@ class ResponsesDecoder(ItemReader):
         response = self.fields(document.get("response"))
         self._start(response)
         for place, item in enumerate(self.items(response.get("output"))):  # nearly always none
-            self.item_added({"output_index": place, "item": item})
+            added = {"type": ITEM_ADDED, "output_index": place, "item": item}
+            self.item_added(added, ("response", "output", place))
 
     def _changed(self, response: dict[str, Any]) -> None:
         """Members of the response that are unknown, and new or other than at its start."""
@@ -282,6 +290,8 @@ class ResponsesDecoder(ItemReader):
         of_response = known_status(word)
         if of_response is not None and of_response != word:
             self.report.repair("stop_reason_foreign")
+        if tells_error(response.get("error")):
+            of_response = "failed"
         if of_response is None or of_response == of_event:
             return of_event
         self.report.repair("stop_conflict")

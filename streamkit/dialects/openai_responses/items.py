@@ -8,13 +8,22 @@ Source: dialects.md §2.1, §2.2, §2.4, quirks.md 80, 131, 132.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from attrs import evolve, frozen
 
 from streamkit.dialects.decoding import said
-from streamkit.dialects.openai_responses.texts import SPEECHES, Item, Part, Speech, TextReader, placeless
+from streamkit.dialects.openai_responses.texts import (
+    OPEN_LOOKED_AT,
+    SPEECHES,
+    Item,
+    Part,
+    Speech,
+    TextReader,
+    placeless,
+)
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, OWN_ITEMS, VENDOR
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, AsideKind, ToolCallDelta, ToolCallEnded, ToolCallWhole, ToolKind
@@ -88,7 +97,8 @@ class ItemReader(TextReader):
 
     # -- where items begin -----------------------------------------------------------------------------------------
 
-    def item_added(self, document: dict[str, Any]) -> None:
+    def item_added(self, document: dict[str, Any], path: tuple[str | int, ...] = ("item",)) -> None:
+        """An item begins, which stands at ``path`` in the frame."""
         if document.get("item") is None:  # some servers send an empty start: the first delta opens the item
             return
         start = self.fields(document["item"])
@@ -107,7 +117,7 @@ class ItemReader(TextReader):
             self.report.repair("index_reused")
         item = self._begin(index, kind, item_id, start)
         if kind in CALL_INPUTS:
-            item.start = self._input(start, kind, "item")
+            item.start = self._input(start, kind, *path)
         elif kind in OWN_ITEMS:
             self._unknown(item, start)
             for copy in self._copies(start):
@@ -267,6 +277,9 @@ class ItemReader(TextReader):
 
     def call_done(self, document: dict[str, Any], kind: str) -> None:
         item = self._call(document, kind)
+        if not item.name and (name := self.string(document.get("name"))):  # the start of the item had none
+            item.name = name
+            self.out.append(ToolCallDelta(item.call, name=name))
         if text := self._input(document, kind):
             item.start = ""
             self.out.append(ToolCallWhole(item.call, text))
@@ -293,9 +306,12 @@ class ItemReader(TextReader):
 
     # -- what is said again ----------------------------------------------------------------------------------------
 
-    def open_items(self, kind: str, first: Item | None) -> list[Item]:
-        items = [item for item in self._open if item.kind == kind and item is not first]
-        return items if first is None or first.kind != kind else [first, *items]
+    def open_items(self, kind: str, first: Item | None) -> Iterator[Item]:
+        if first is not None and first.kind == kind:
+            yield first
+        for item in islice(self._open, OPEN_LOOKED_AT):
+            if item.kind == kind and item is not first:
+                yield item
 
     def _copies(self, found: dict[str, Any]) -> list[Copy]:
         """The parts that a message or a reasoning item has."""
@@ -334,7 +350,7 @@ class ItemReader(TextReader):
         free = [part for part in item.parts.values() if part.number not in used and self.has_said(part)]
         texts = [copy for copy in copies if copy.text]
         if not free and texts:
-            for other in self.open_items(item.kind, None):
+            for other in list(self.open_items(item.kind, None)):
                 if other is not item and any(self.agrees(part, texts[0].text) for part in other.parts.values()):
                     self.report.repair("whole_misplaced")
                     self.whole_parts(other, copies)

@@ -16,7 +16,8 @@ Source: dialects.md §2.1, §2.2, §2.4.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define, field, frozen
@@ -89,6 +90,8 @@ DELTA_FIELDS: Final = frozenset(
 )
 
 
+#: So many open items, and parts of them, are looked at for one that a whole text repeats: each may be another's copy.
+OPEN_LOOKED_AT: Final = 4 * LOOKED_AT
 #: A message that begins with all of one that is so long repeats it.
 REPEATED_CHARS: Final = 64
 
@@ -247,9 +250,7 @@ class TextReader(FrameDecoder):
         if item is not None and item.kind == speech.item:
             own = item.parts.get((speech.place, self.index(document.get(speech.place)) or 0))
         if own is None or not text or not self.has_said(own) or not self.adds(own, speech, text, logprobs):
-            parts = [part for each in self.open_items(speech.item, item) for part in each.parts.values()]
-            parts = [part for part in parts if event not in part.told and part.speech is speech and part is not own]
-            other = next((part for part in parts[:LOOKED_AT] if text and self.agrees(part, text)), None)
+            other = self._another(event, speech, text, item, own) if text else None
             if other is not None:
                 self.report.repair("whole_misplaced")
                 self.adds(other, speech, text, logprobs)
@@ -260,8 +261,16 @@ class TextReader(FrameDecoder):
         own.told.add(event)
         return own
 
-    def open_items(self, kind: str, first: Item | None) -> list[Item]:
-        """The open items of a kind, ``first`` before all others."""
+    def _another(self, event: str, speech: Speech, text: str, first: Item | None, own: Part | None) -> Part | None:
+        """A part that is not ``own``, with whose text a whole one begins that no such event had. A few are looked at."""
+        parts = (part for item in self.open_items(speech.item, first) for part in item.parts.values())
+        for part in islice(parts, OPEN_LOOKED_AT):
+            if event not in part.told and part.speech is speech and part is not own and self.agrees(part, text):
+                return part
+        return None
+
+    def open_items(self, kind: str, first: Item | None) -> Iterator[Item]:
+        """Open items of a kind, ``first`` before the others, of which a few are looked at."""
         raise NotImplementedError
 
     def located(self, document: dict[str, Any]) -> Item | None:

@@ -23,6 +23,7 @@ from tests.vectors.field import (
     reasoning,
     reuse,
     shapes_2026,
+    starts,
     unclosed,
     usage,
     wholes,
@@ -32,7 +33,7 @@ from tests.vectors.field.case import Case, Elsewhere
 SECTIONS = (
     index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
     wholes, shapes_2026, failed_turns,
-    compaction, inside_text, unclosed,
+    compaction, inside_text, starts, unclosed,
     heldout,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)

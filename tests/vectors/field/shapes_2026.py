@@ -257,6 +257,14 @@ CASES = (
                 am.START, *am.block(0, "Hi"), am.finish("end_turn"), am.STOP, *am.tool(1, "a", "f", "{}"), am.finish("tool_use"), am.STOP, name="Anthropic", text="Hi", repairs={"after_end": 5},
                 to={"openai-chat": written(Text("Hi"))},
             ),
+            anthropic(
+                am.START, *am.block(0, "Hi"), {**am.finish("end_turn"), "usage": {}}, am.STOP, am.finish(None), name="token counts of Anthropic", text="Hi", repairs={"after_end": 1},
+                to={"anthropic": messages(Text("Hi"), usage={"input_tokens": 9, "output_tokens": 4})},
+            ),
+            anthropic(
+                am.START, *am.block(0, "Hi"), am.finish("end_turn"), am.STOP, {**am.finish(None), "usage": {"output_tokens": 12}}, name="token counts of Anthropic's next answer", text="Hi", repairs={"after_end": 1},
+                to={"anthropic": messages(Text("Hi"), usage={"input_tokens": 9, "output_tokens": 4})},
+            ),
             ollama(ol.line("Hi"), ol.end(), ol.line("!"), ol.line(tool_calls=[ol.call("f", {})]), name="Ollama", text="Hi", repairs={"after_end": 2}, to={"openai-chat": written(Text("Hi"))}),
             bedrock(br.START, *br.block(0, "Hi"), br.finish(), *br.block(1, "!"), br.counts(), name="Bedrock", text="Hi", repairs={"after_end": 2}, to={"openai-chat": written(Text("Hi"), losses={"metadata": 1})}),
             form("cohere", named(co.START, *co.block(0, "Hi"), co.finish(), *co.block(1, "!")), "Cohere", {"openai-chat": written(Text("Hi"))}, {"text": "Hi", "repairs": {"after_end": 3}}),

@@ -1,0 +1,124 @@
+"""Cases 267 to 271: what starts and ends say beside what is expected of them, and places that are missing."""
+
+from __future__ import annotations
+
+from tests.vectors import anthropic as am
+from tests.vectors import bedrock as br
+from tests.vectors import openai_responses as rs
+from tests.vectors.field.case import Case, Text, Use
+from tests.vectors.field.shapes import anthropic, bedrock, failed, message, messages, responses, responses_turn, written
+from tests.vectors.vector import Call
+
+A = Call("f", '{"x":1}', id="a")
+USED = {"anthropic": messages(Use("a", "f", A.arguments), stop="tool_use", usage=None)}
+CHAT = {"openai-chat": written(Use("a", "f", A.arguments), stop="tool_calls")}
+SPOKEN = {"openai-chat": written(Text("Hi"), Use("a", "f", A.arguments), stop="tool_calls")}
+
+
+def placeless(*payloads: dict[str, object]) -> tuple[dict[str, object], ...]:
+    return tuple({name: value for name, value in payload.items() if name != "index"} for payload in payloads)
+
+
+def nowhere(*pairs: br.Pair) -> tuple[br.Pair, ...]:
+    return tuple(
+        (kind, {name: value for name, value in payload.items() if name != "contentBlockIndex"})
+        for kind, payload in pairs
+    )
+
+
+def start(*content: dict[str, object], **fields: object) -> dict[str, object]:
+    """A start of the message that has content."""
+    return {**am.START, "message": {**am.START["message"], "content": list(content), **fields}}
+
+
+def created(*output: dict[str, object]) -> dict[str, object]:
+    """A start of the response that has items."""
+    return {**rs.START, "response": {**rs.RESPONSE, "output": list(output)}}
+
+
+HI = {"type": "text", "text": "Hi"}
+CALLED = {"type": "tool_use", "id": "a", "name": "f", "input": {"x": 1}}
+OBJECT = {"type": "function_call", "id": "i0", "call_id": "a", "name": "f", "arguments": {"x": 1}}
+NAMELESS = (
+    rs.added(0, "function_call", call_id="a", name="", arguments=""),
+    rs.event("function_call_arguments.delta", delta=A.arguments),
+)
+BUSY = {"code": "server_error", "message": "busy"}
+
+CASES = (
+    Case(
+        number=267, refs="mutated recordings",
+        cause="blocks of Anthropic or Bedrock without an index",
+        does="A start opens the next block, and deltas and stops belong to the block that was opened last: the arguments reach their call.",
+        forms=(
+            message(
+                *placeless(*am.block(0, "Hi"), *am.tool(1, "a", "f", '{"x":', "1}")), name="with stops", reason="tool_use",
+                text="Hi", calls=(A,), stop="tool_calls", repairs={"index_missing": 7}, to=SPOKEN,
+            ),
+            message(
+                *placeless(*am.block(0, "Hi")[:2], *am.tool(1, "a", "f", '{"x":', "1}")[:3]), name="without stops", reason="tool_use",
+                text="Hi", calls=(A,), stop="tool_calls", repairs={"index_missing": 5, "block_unclosed": 2}, to=SPOKEN,
+            ),
+            message(
+                *am.block(0, "Hi"), am.tool(1, "a", "f")[0], *placeless(*am.tool(1, "a", "f", A.arguments)[1:]), name="with the start's alone", reason="tool_use",
+                text="Hi", calls=(A,), stop="tool_calls", repairs={"index_missing": 2}, to=SPOKEN,
+            ),
+            bedrock(
+                br.START, *nowhere(*br.block(0, "Hi"), *br.tool(1, "a", "f", '{"x":', "1}")), br.finish("tool_use"), name="Bedrock",
+                text="Hi", calls=(A,), stop="tool_calls", repairs={"index_missing": 6}, to=SPOKEN,
+            ),
+        ),
+    ),
+    Case(
+        number=268, refs="langchain-ai/langchain#34406; BerriAI/litellm#38153",
+        cause="`message_start` of Anthropic has content already",
+        does="A block with its index says it again, and is taken once; what no block brings is read at the end.",
+        forms=(
+            anthropic(start(HI), am.finish("end_turn"), am.STOP, name="and nothing else", text="Hi", to={"openai-chat": written(Text("Hi"))}),
+            anthropic(start(HI), *am.block(0, "Hi"), am.finish("end_turn"), am.STOP, name="and its blocks", text="Hi", repairs={"text_repeated": 1}, to={"openai-chat": written(Text("Hi"))}),
+            anthropic(start({"type": "text", "text": ""}), *am.block(0, "Hi"), am.finish("end_turn"), am.STOP, name="blank", text="Hi", to={"openai-chat": written(Text("Hi"))}),
+            anthropic(
+                start(HI, CALLED), *am.block(0, "Hi"), am.finish("tool_use"), am.STOP, name="and some of its blocks",
+                text="Hi", calls=(A,), stop="tool_calls", repairs={"text_repeated": 1}, to=SPOKEN,
+            ),
+            anthropic(
+                start(HI, stop_reason="end_turn"), name="and no end", text="Hi", stop=None,
+                to={"openai-chat": failed(Text("Hi"), error="stream truncated: the stream ended without a stop reason", losses={"unknown_event": 1})},
+            ),
+        ),
+    ),
+    Case(
+        number=269, refs="router-for-me/CLIProxyAPI#1004",
+        cause="the name of a Responses call stands in the event that has its whole arguments, and nowhere before",
+        does="It is the call's name; one that differs from a name that was told is passed over.",
+        forms=(
+            responses_turn(
+                *NAMELESS, rs.event("function_call_arguments.done", arguments=A.arguments, name="f"), rs.done(0, "function_call", call_id="a", name="", arguments=A.arguments),
+                calls=(A,), stop="tool_calls", to=USED,
+            ),
+        ),
+    ),
+    Case(
+        number=270, refs="mutated recordings",
+        cause="`response.completed` with an `error`",
+        does="The answer failed: the client is told the error, and no success. An error without a word in it says nothing.",
+        forms=(
+            responses(
+                rs.START, *rs.message(0, "Hi"), rs.last("completed", *[rs.message(0, "Hi")[-1]], error=BUSY), name="completed", text="Hi", stop=None, provider_error="busy", repairs={"stop_conflict": 1},
+                to={"openai-chat": failed(Text("Hi"), error="busy"), "anthropic": failed(Text("Hi"), error="busy", losses={"error_detail": 1})},
+            ),
+            responses(
+                rs.START, *rs.message(0, "Hi"), rs.last("completed", *[rs.message(0, "Hi")[-1]], error={"code": None, "message": ""}), name="an error without a word", text="Hi",
+                to={"openai-chat": written(Text("Hi"))},
+            ),
+        ),
+    ),
+    Case(
+        number=271, refs="mutated recordings",
+        cause="`response.created` has items already, with arguments as an object",
+        does="They are read as the starts of those items.",
+        forms=(
+            responses(created(OBJECT), rs.last("completed", {"item": OBJECT}), calls=(A,), stop="tool_calls", repairs={"arguments_not_text": 2, "block_unclosed": 1}, to=USED),
+        ),
+    ),
+)  # fmt: skip
