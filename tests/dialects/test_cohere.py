@@ -9,11 +9,11 @@ import pytest
 
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.base import Encoding
-from streamkit.events import ResponseFinished, StreamEnded, TextDelta
+from streamkit.events import Aside, ResponseFinished, StreamEnded, TextDelta
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from tests.laws.running import OURS, read, translate
-from tests.vectors.cohere import HEALTHY, START, block, call, delta, event, finish, over, piece, tool
+from tests.vectors.cohere import HEALTHY, START, begin, block, call, delta, end, event, finish, over, piece, tool
 from tests.vectors.openai_chat import call as chat_call
 from tests.vectors.openai_chat import calls, said
 from tests.vectors.vector import named, sse
@@ -129,3 +129,10 @@ def test_every_stop_reason_has_its_word(reason):
     output = encoder.feed([TextDelta("Hi"), ResponseFinished(reason), StreamEnded(clean=True)])
     end = json.loads(output.rstrip().rpartition(b"data: ")[2])
     assert end["delta"]["finish_reason"] + "*" * report.losses["stop_reason"] == WORDS[reason]
+
+
+def test_what_stands_beside_a_start_that_is_said_again_is_kept():
+    again = event("content-delta", 0, content={"text": "Hel", "thinking": "Hm.", "mood": "gay"})
+    outcome = read("cohere", [named(START, begin(0, text="Hello"), again, delta(0, "lo"), end(0), finish())])
+    assert (outcome.text(), outcome.reasoning) == ("Hello", "Hm.")
+    assert [aside.raw for aside in outcome.events if isinstance(aside, Aside)] == ["gay"]

@@ -135,12 +135,12 @@ class ContentReader(FrameDecoder):
     def _say(self, content: dict[str, Any], block: Block) -> None:
         """The text of a start or of a delta, by the kind that it names itself."""
         if block.start is not None and (fragment := self.string(content.get(block.kind))):
-            if (told := block.start.follow(fragment)) is None:
-                return
-            block.start = None
-            if told[1]:
+            told, repeated = block.start.follow(fragment) or ("", False)
+            if told:
+                block.start = None
+            if repeated:
                 self.report.repair("text_repeated")
-            content = {**content, block.kind: told[0]}
+            content = {**content, block.kind: told}
         if text := self.string(content.get("text")):
             self._belongs(block, "text")
             self.out.append(TextDelta(text, 0, block.number))
