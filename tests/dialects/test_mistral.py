@@ -10,6 +10,7 @@ import pytest
 
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.base import Encoding
+from streamkit.dialects.opaque import seal
 from streamkit.events import (
     ReasoningDelta,
     ReasoningSignature,
@@ -201,3 +202,12 @@ def test_every_stop_reason_has_its_word(reason):
     machine = encoder()
     *_, last = chunks_in(machine.feed([TextDelta("Hi"), ResponseFinished(reason), StreamEnded(clean=True)]))
     assert last["choices"][0]["finish_reason"] + "*" * machine.report.losses["stop_reason"] == WORDS[reason]
+
+
+@pytest.mark.parametrize(
+    ("limits", "fault"), [({"tool_calls": 3}, "TooManyToolCalls"), ({"held_chars": 9}, "HeldTooLong")]
+)
+def test_signatures_of_calls_that_never_come_are_not_kept_without_end(limits, fault):
+    signature = said([thinking(signature=seal("call", "gemini", "abc"))])
+    assert read("mistral", [sse(ROLE, *3 * [signature])], Limits(**limits)).fault == ""
+    assert read("mistral", [sse(ROLE, *4 * [signature])], Limits(**limits)).fault.startswith(fault)

@@ -23,6 +23,7 @@ from streamkit.dialects.mistral.wire import ASIDES, CONTENT, ERROR_TYPES, THINKI
 from streamkit.dialects.opaque import unseal
 from streamkit.dialects.openai_chat.decode import CHUNK_FIELDS, ChatDecoder
 from streamkit.dialects.openai_chat.delta import TEXT_PART, UNSIGNED
+from streamkit.errors import HeldTooLong, TooManyToolCalls
 from streamkit.events import (
     Aside,
     Opaque,
@@ -67,6 +68,7 @@ class MistralDecoder(ChatDecoder):
         super().__init__(limits, report)
         self._calls: dict[int, _Calls] = {}
         self._call_signatures: dict[int, deque[Opaque]] = {}  # of the next calls of a choice
+        self._signature_chars = 0  # of all of them
         self._empty_parts = 0  # parts of text that are a signature only
 
     def no_chunk(self, chunk: dict[str, Any]) -> None:
@@ -125,7 +127,13 @@ class MistralDecoder(ChatDecoder):
         kind = sealed.kind if sealed is not None else "reasoning"
         vendor, blob = (sealed.vendor, sealed.blob) if sealed is not None else (VENDOR, blob)
         if kind == "call":
-            self._call_signatures.setdefault(choice, deque()).append(Opaque(vendor, blob))
+            signatures = self._call_signatures.setdefault(choice, deque())
+            self._signature_chars += len(blob)
+            if len(signatures) >= self.limits.tool_calls:  # whose calls could not come
+                raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
+            if self._signature_chars > self.limits.held_chars:
+                raise HeldTooLong(self.limits.held_chars, offset=self.frame.offset)
+            signatures.append(Opaque(vendor, blob))
         elif kind == "text":
             self.out.append(ReasoningSignature(blob, vendor, choice, 0, "text"))
         elif kind == "part":
