@@ -38,7 +38,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "field_invalid": "a field whose value has a type that the dialect does not know was set aside",
     "error_shape": "an error came in a form that is not the dialect's own",
     "foreign_terminator": "a terminator of another dialect (`[DONE]`) was passed over",
-    "choice_index_missing": "a choice without an index was taken for choice 0",
+    "choice_index_missing": "a choice without an index was taken for the one at its place in the list, nearly always choice 0",
     "index_invalid": 'an index that is no whole number was read as the one that it means (`"0"`), or else taken for absent',
     "delta_missing": "a choice without a delta was passed over",
     "thinking_in_text": "thinking that stood in the text between tags (`<think>…</think>`) was read as reasoning",
@@ -57,7 +57,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     # identity of tool calls
     "identity_blank": 'a blank id or name ("", white space, "null") was taken for absent',
     "index_missing": "a tool call or block without an index was placed by id, name or order",
-    "index_reused": "one index was used for two calls or blocks; they were told apart",
+    "index_reused": "one index was used for two calls, blocks or choices of a whole answer; they were told apart",
     "index_changed": "one call came at several indices; they were joined by id",
     "id_missing": "a call without an id was given one",
     "id_repeated": "an id repeated on a continuation was ignored",
@@ -71,7 +71,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "call_ghost": "a call with neither a name nor arguments was dropped",
     "call_nameless": "a call with arguments had no name",
     # arguments
-    "arguments_repeated": "a fragment that repeats the whole complete argument text was dropped",
+    "arguments_repeated": "a fragment that repeats the whole complete argument text was dropped, or calls that came again",
     "arguments_cumulative": "a fragment that said all argument text so far again gave only what it adds",
     "arguments_replaced": "a later whole value of the arguments replaced an earlier one",
     "empty_object_prefix": "a `{}` in front of the real arguments was dropped",

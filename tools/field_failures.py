@@ -53,6 +53,7 @@ SECTIONS = {
     226: "History and content of requests",
     236: "Thinking and calls inside of text",
     256: "HTTP, and what clients of 2026 ask for",
+    266: "Answers that were cut, joined or said twice",
     271: "Starts that say more, and places that are missing",
     276: "Calls that nothing closes",
     281: "Reports of 2025 and 2026 that broke something new",

@@ -22,7 +22,7 @@ from streamkit.dialects.stop_words import meaning
 from streamkit.dialects.wholes import RunningText, Texts
 from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, SecondResponse
 from streamkit.events import Aside, ErrorType, LastFrameBroken, ProviderFailed, StopReason, UsageReported, WireEvent
-from streamkit.framing.frame import Frame
+from streamkit.framing.frame import BOM, Frame
 from streamkit.limits import Limits
 from streamkit.report import REPAIRS, StreamReport
 from streamkit.tool_calls.json_scanner import JSONScanner
@@ -379,20 +379,16 @@ class FrameDecoder:
             return value
         if value is None:
             return None
-        number = value
-        if (type(value) is str and value.strip().isdecimal() and len(value) <= DIGITS) or (
-            type(value) is float and value.is_integer()
-        ):
-            number = int(value)
-        if isinstance(number, int | float) and number > self.limits.index:
+        number = number_in(value)
+        if (value if number is None and isinstance(value, float) else number or 0) > self.limits.index:
             raise IndexTooLarge(self.limits.index, offset=self.frame.offset)
         self.report.repair("index_invalid")
-        return number if type(number) is int and number >= 0 else None
+        return number if number is not None and number >= 0 else None
 
 
 def read_body(decoder: FrameDecoder, body: bytes) -> list[WireEvent]:
     """The wire events of a whole body, by a decoder that takes one for its only frame. Raises what broke the reading."""
-    body = _only_object(decoder, body)
+    body = _only_object(decoder, body.removeprefix(BOM))
     events = decoder.feed([Frame(body)])
     if decoder.fault is None:
         events += decoder.finish()
@@ -424,6 +420,15 @@ def _check_depth(frame: Frame) -> None:
     scanner = JSONScanner(depth=DEPTH)
     if scanner.feed(frame.text) == "malformed":
         raise BrokenFrame(f"JSON {scanner.reason}", frame.data, offset=frame.offset)
+
+
+def number_in(value: object) -> int | None:
+    """A number that may be written as text or with a fraction of nothing; None if it is no whole number, or a long one."""
+    if type(value) is str and value.strip().isdecimal() and len(value) <= DIGITS:
+        return int(value)
+    if type(value) is float and value.is_integer():
+        return int(value)
+    return value if type(value) is int else None
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -435,3 +435,35 @@ def test_the_official_client_reads_it(client, replay, name):
     assert seen.message.refusal == message.get("refusal")
     assert [each.id for each in seen.message.tool_calls or ()] == [each["id"] for each in message.get("tool_calls", ())]
     assert completion.usage.total_tokens == 18
+
+
+@pytest.mark.parametrize("indices", [(None, None), (0, 0), ("0", "0"), (1, 1), (0, None), (None, 0)])
+@pytest.mark.parametrize("dialect", ["openai-chat", "mistral"])
+def test_each_choice_of_a_body_is_an_answer_of_its_own(dialect, indices):
+    choices = [
+        {"message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        | ({} if index is None else {"index": index})
+        for text, index in zip("AB", indices, strict=True)
+    ]
+    report = StreamReport()
+    response = read({**whole({}), "choices": choices}, dialect, report=report)
+    assert [choice.text for choice in response.choices] == ["A", "B"]
+    assert set(report.repairs) <= {"choice_index_missing", "index_reused", "index_invalid"}
+    assert report.repairs
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_byte_order_mark_before_a_body_is_passed_over(dialect):
+    response = read(whole({"content": "Hi"}))
+    body = encode_response(response, dialect)
+    report = StreamReport()
+    assert decode_response(b"\xef\xbb\xbf" + body, dialect, report=report).choices[0].text == "Hi"
+    assert not report.repairs
+
+
+@pytest.mark.parametrize("number", ["\u00b2", "9" * 5000])
+@pytest.mark.parametrize("dialect", ["openai-chat", "mistral"])
+def test_calls_numbered_by_what_is_no_number_are_read(dialect, number):
+    function = {"name": "f", "arguments": "{}"}
+    response = read(whole({"tool_calls": {number: {"id": "a", "function": function}}}, "tool_calls"), dialect)
+    assert [call.name for call in response.choices[0].tool_calls] == ["f"]

@@ -87,7 +87,7 @@ class OllamaDecoder(FrameDecoder):
         super().__init__(limits, report)
         self._started = False
         self._done = False
-        self._calls = 0
+        self._calls: list[int] = []  # the text of each call, as a number by which one that is said again is known
 
     def text_of_run(self, model: Any) -> RunningText:
         return self.texts.of(isinstance(model, TextDelta))
@@ -182,12 +182,22 @@ class OllamaDecoder(FrameDecoder):
             self._say(TextDelta(content), ends=ends)
         calls = message.get("tool_calls")
         if type(calls) is dict:
-            for step, call in self.listed(calls):
-                self._tool_call(call, value_text(self.frame.data, *path, "tool_calls", *step).encode())
-        elif calls := self.items(calls):
-            texts = item_texts(value_text(self.frame.data, *path, "tool_calls"))  # cut once: a line may have many
-            for call, text in zip(calls, texts, strict=True):
-                self._tool_call(call, text)
+            listed = self.listed(calls)
+            texts = [value_text(self.frame.data, *path, "tool_calls", *step).encode() for step, _ in listed]
+            self._tool_calls([call for _, call in listed], texts, ends=ends)
+        elif calls := self.items(calls):  # cut once: a line may have many
+            self._tool_calls(calls, item_texts(value_text(self.frame.data, *path, "tool_calls")), ends=ends)
+
+    def _tool_calls(self, calls: list[Any], texts: list[bytes], *, ends: bool) -> None:
+        """The calls of a line. Where the last line begins with all that came before, it is the whole answer once more; of
+        Ollama's own, no two are the same, since each has another index.
+        """
+        came = len(self._calls)
+        if ends and came and self._calls == [hash(text) for text in texts[:came]]:
+            self.report.repair("arguments_repeated")
+            calls, texts = calls[came:], texts[came:]
+        for call, text in zip(calls, texts, strict=True):
+            self._tool_call(call, text)
 
     def _tool_call(self, call: Any, text: bytes) -> None:
         """One call, and the text that it has in its line."""
@@ -197,7 +207,8 @@ class OllamaDecoder(FrameDecoder):
             return
         extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and said(value)}
         extras |= {name: value for name, value in function.items() if name not in FUNCTION_FIELDS and said(value)}
-        index, self._calls = self._calls, self._calls + 1
+        index = len(self._calls)
+        self._calls.append(hash(text))
         arguments = function.get("arguments")
         if isinstance(arguments, str):
             self.report.repair("arguments_not_object")

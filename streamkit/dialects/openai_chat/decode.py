@@ -182,7 +182,7 @@ class ChatDecoder(MessageReader):
         index = self.index(choice.get("index"))
         if index is None:
             self.report.repair("choice_index_missing")
-            index = 0
+            index = position
         delta, message = choice.get("delta"), choice.get("message")
         delta, message = delta if isinstance(delta, dict) else None, message if isinstance(message, dict) else None
         is_blank = delta is None or (not delta and index not in self._spoke)

@@ -223,7 +223,10 @@ class DeltaReader(FrameDecoder):
         """Whether an entry of ``tool_calls`` is the call that ``function_call`` began."""
         if type(call) is not dict or call.get("index") not in (None, 0, "0"):
             return False
-        return text_of(details_of(call, "function").get("name")) in {None, self._called_before[choice] or None}
+        name = text_of(details_of(call, "function").get("name"))
+        if name is None:  # a fragment of the call that came last in ``tool_calls``, where another one came there
+            return choice not in self._called
+        return name == self._called_before[choice]
 
     def _set_aside(self, function: dict[str, Any], calls: list[Any]) -> None:
         """Keep arguments that are not those of the call which they repeat. Raises StreamArgumentsTooLong."""

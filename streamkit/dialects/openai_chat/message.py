@@ -49,6 +49,7 @@ class MessageReader(DeltaReader):
         self._with_calls: set[int] = set()
         self._differs: set[tuple[str, int]] = set()  # texts whose whole contradicted them
         self._listed: dict[tuple[int, str], int] = {}  # how many asides of a kind a choice had
+        self._compared = 0  # messages that were compared with what was said: each changes the state, and is read alone
 
     def text_of_run(self, model: Any) -> RunningText | None:
         return self.texts.of((type(model), model.choice)) if isinstance(model, TEXTS) else None
@@ -74,6 +75,7 @@ class MessageReader(DeltaReader):
         before = len(self.out)
         self.delta(message, choice, (position, "message"))
         found = self.out[before:]
+        self._compared += not is_first
         if is_first or not self._is_whole(found, choice, ends=ends):
             self._remember(before, choice)
             return

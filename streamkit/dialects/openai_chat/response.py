@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from streamkit.dialects.base import Encoding
-from streamkit.dialects.decoding import read_body
+from streamkit.dialects.decoding import number_in, read_body
 from streamkit.dialects.encoding import failure_of
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.parts import reasoning_detail, tool_call
@@ -53,10 +53,18 @@ class ChatBodyDecoder(ChatDecoder):
         if "choices" in document:
             self.out.append(TerminatorSeen(derives_calls=True))
 
+    def _choice(self, choice: Any, position: int) -> None:
+        """One choice. Each is an answer of its own, whatever index another has, too."""
+        if type(choice) is dict:
+            index = choice.get("index")
+            if (position if index is None else number_in(index)) in self._choices:
+                self.report.repair("index_reused")
+                choice = {**choice, "index": max(self._choices) + 1}
+        super()._choice(choice, position)
+
     def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
-        number = (
-            0 if path[-1] == "tool_calls" else int(path[-1])
-        )  # one that stands in the place of the list, or its number
+        # one that stands in the place of the list, or its number
+        number = 0 if path[-1] == "tool_calls" else number_in(path[-1])
         super().tool_call({**call, "index": number} if isinstance(call, dict) else call, choice, path)
 
 

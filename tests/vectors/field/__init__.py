@@ -8,6 +8,7 @@ from __future__ import annotations
 from tests.vectors.field import (
     anthropic_blocks,
     arguments,
+    chat_answers,
     compaction,
     elsewhere,
     ending,
@@ -33,7 +34,7 @@ from tests.vectors.field.case import Case, Elsewhere
 SECTIONS = (
     index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
     wholes, shapes_2026, failed_turns,
-    compaction, inside_text, starts, unclosed,
+    compaction, inside_text, chat_answers, starts, unclosed,
     heldout,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)

@@ -372,6 +372,12 @@ CASES = (
         covered_by="tests/gateway/test_app.py::test_a_stream_is_told_to_pass_through_proxies_as_it_is",
     ),
     Elsewhere(
+        number=266, refs="ASP.NET's `StreamWriter`; streamkit itself: a foreign exception",
+        cause="a whole answer that begins with a byte order mark; calls of one that are numbered with characters which are no numbers",
+        does="The mark is passed over as in a stream; such calls stand in the order in which they came.",
+        covered_by="tests/responses/test_openai_chat.py::test_a_byte_order_mark_before_a_body_is_passed_over",
+    ),
+    Elsewhere(
         number=282, refs="musistudio/claude-code-router#1799; Menci/Floway#166; EasyMetaAu/helm-api#702; anthropics/claude-code#86507; kortix-ai/suna#6368; anomalyco/opencode#25231",
         cause="a conversation longer than the context window is refused in words that the client does not know, and the agent never shortens it",
         does="Every provider's words are known: Anthropic's clients read `prompt is too long`, OpenAI's `context_length_exceeded`, with 400 and in streams.",

@@ -1,0 +1,96 @@
+"""Cases 262 to 266: answers of Chat, Mistral and Ollama of which a part was lost, said twice or mixed with another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.vectors import mistral as mi
+from tests.vectors import ollama as ol
+from tests.vectors.field.case import Case, Text, Use
+from tests.vectors.field.shapes import chat, form, messages, mistral, ollama, written
+from tests.vectors.openai_chat import CALLED, DONE, HEAD, ROLE, calls, chunk
+from tests.vectors.vector import Call, sse
+
+PARTS = tuple(f"part {number} of it. " for number in range(12))
+ALL = "".join(PARTS)
+A = Call("f", '{"x":1}', id="call_1")
+B = Call("g", '{"y":2}', id="b")
+EXTRA = {"anthropic": messages(Text("A"), losses={"extra_choice": 1})}
+
+
+def of_message(text: str, finish: str | None = None, head: dict[str, Any] = HEAD) -> dict[str, Any]:
+    """A chunk with a ``message`` in the place of a delta."""
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": finish}
+    return {**head, "choices": [choice]}
+
+
+def two(first: dict[str, Any], second: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    """A chunk with two choices, neither with an index."""
+    return {**HEAD, "choices": [{"delta": delta, "finish_reason": finish} for delta in (first, second)]}
+
+
+CASES = (
+    Case(
+        number=262, refs="streamkit itself: like frames were read at once",
+        cause="fragments in `message`, and then the whole text in a `message` that looks like one of them",
+        does="Each such message is compared with what was said, whatever its frame looks like: the text comes once, however the network cut it.",
+        forms=(
+            chat(*map(of_message, PARTS), of_message(ALL), of_message(ALL, "stop"), DONE, text=ALL, to={"openai-chat": written(Text(ALL)), "anthropic": messages(Text(ALL))}),
+            form(
+                "mistral", sse(*(of_message(part, head=mi.HEAD) for part in (*PARTS, ALL)), of_message(ALL, "stop", mi.HEAD), mi.DONE), "Mistral",
+                {"openai-chat": written(Text(ALL))}, {"text": ALL},
+            ),
+        ),
+    ),
+    Case(
+        number=263, refs="streamkit itself: the answers were joined to one",
+        cause="several choices without an index in one chunk or body, or a body whose choices all have the same one",
+        does="Each is a choice of its own, numbered by its place; several deltas of one index in a chunk stay one.",
+        forms=(
+            chat(two({"content": "A"}, {"content": "B"}), two({}, {}, "stop"), DONE, name="two without an index", text="A", repairs={"choice_index_missing": 4}, to=EXTRA),
+            chat(
+                {**HEAD, "choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None} for text in "AB"]}, chunk(finish="stop"), DONE, name="two deltas of one", text="AB",
+                to={"anthropic": messages(Text("AB"))},
+            ),
+        ),
+        beside="tests/responses/test_openai_chat.py::test_each_choice_of_a_body_is_an_answer_of_its_own",
+    ),
+    Case(
+        number=264, refs="streamkit itself: llama-cpp-python's two members, a call in each",
+        cause="`function_call` begins a call, and `tool_calls` another whose fragments have no name",
+        does="Fragments belong to the call that came last in their own member: both calls are whole.",
+        forms=(
+            chat(
+                ROLE, chunk({"function_call": {"name": "f", "arguments": '{"x":1}'}}), calls({"index": 0, "id": "b", "function": {"name": "g", "arguments": '{"y"'}}),
+                calls({"index": 0, "function": {"arguments": ":2}"}}), CALLED, DONE, calls=(A, B), stop="tool_calls", repairs={"index_reused": 1},
+                to={"anthropic": messages(Use("call_1", "f", A.arguments), Use("b", "g", B.arguments), stop="tool_use")},
+            ),
+            mistral(
+                mi.chunk({"function_call": {"name": "f", "arguments": '{"x":1}'}}), mi.calls({"index": 0, "id": "b", "function": {"name": "g", "arguments": '{"y"'}}),
+                mi.calls({"index": 0, "function": {"arguments": ":2}"}}), name="Mistral", calls=(A, B), stop="tool_calls", repairs={"index_reused": 1},
+                to={"openai-chat": written(Use("call_1", "f", A.arguments), Use("b", "g", B.arguments), stop="tool_calls")},
+            ),
+        ),
+    ),
+    Case(
+        number=265, refs="servers of Ollama's dialect that end with the whole answer",
+        cause="the last line of Ollama has the calls of the lines before it once more",
+        does="Where it begins with all of them, as they were, only what follows is read. Another index, id or argument makes another call.",
+        forms=(
+            ollama(
+                ol.line(tool_calls=[ol.call("f", {"x": 1})]), ol.end(message={"role": "assistant", "content": "", "tool_calls": [ol.call("f", {"x": 1})]}), name="the same",
+                calls=(A,), stop="tool_calls", repairs={"arguments_repeated": 1}, to={"openai-chat": written(Use("call_1", "f", A.arguments), stop="tool_calls")},
+            ),
+            ollama(
+                ol.line(tool_calls=[ol.call("f", {"x": 1})]), ol.end(message={"role": "assistant", "content": "", "tool_calls": [ol.call("f", {"x": 1}), ol.call("g", {"y": 2})]}), name="and one more",
+                calls=(A, Call("g", '{"y":2}', id="call_2")), stop="tool_calls", repairs={"arguments_repeated": 1},
+                to={"openai-chat": written(Use("call_1", "f", A.arguments), Use("call_2", "g", '{"y":2}'), stop="tool_calls")},
+            ),
+            ollama(
+                ol.line(tool_calls=[{"function": {"index": 0, "name": "f", "arguments": {"x": 1}}}]),
+                ol.end(message={"role": "assistant", "content": "", "tool_calls": [{"function": {"index": 1, "name": "f", "arguments": {"x": 1}}}]}), name="called twice",
+                calls=(A, Call("f", A.arguments, id="call_2")), stop="tool_calls", to={"openai-chat": written(Use("call_1", "f", A.arguments), Use("call_2", "f", A.arguments), stop="tool_calls")},
+            ),
+        ),
+    ),
+)  # fmt: skip
