@@ -45,6 +45,8 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "call_in_text": "a call that the model wrote into its text (`<tool_call>…`) was read as a call",
     "text_as_object": "an object or a list stood where a text should, and the text in it was read",
     "list_missing": "an object stood where a list of such objects should, and was read as its items",
+    "list_unasked": "a list of one object stood where the object should, and was read as it",
+    "object_missing": "text stood where an object with that text should, and was read as it",
     "content_as_list": "content came as a list of parts instead of text",
     "said_twice": "what came in two members that mean the same (`function_call` and `tool_calls`) was read from one of them",
     "arguments_not_text": "arguments came as a JSON value instead of text; its own text was taken",

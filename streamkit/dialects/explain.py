@@ -122,6 +122,8 @@ REPAIR_CASES: Final[Mapping[str, int | None]] = {
     "delta_missing": 133,
     "text_as_object": 165,
     "list_missing": 165,
+    "list_unasked": 165,
+    "object_missing": 165,
     "content_as_list": None,
     "said_twice": 160,
     "arguments_not_text": 46,

@@ -143,8 +143,8 @@ def test_arguments_as_an_object_keep_their_text():
     [
         ({"content": [5, text("a")]}, {"field_invalid": 1}),
         ({"content": [{"text": "a"}]}, {}),
-        ({"content": "a"}, {"field_invalid": 1}),
-        ({"content": [text("a")], "tool_calls": {}}, {"field_invalid": 1}),
+        ({"content": 5}, {"field_invalid": 1}),
+        ({"content": [text("a")], "tool_calls": 5}, {"field_invalid": 1}),
     ],
 )
 def test_what_has_a_type_of_its_own_is_set_aside(message, repairs):
@@ -376,3 +376,27 @@ def test_the_official_client_reads_it(client, replay, name):
     assert len(seen.message.citations or ()) == len(message.get("citations", ()))
     assert seen.usage.tokens.output_tokens == 7
     type(seen).model_validate(seen.model_dump(exclude_none=True))
+
+
+@pytest.mark.parametrize(
+    ("content", "repairs"),
+    [
+        ("Hi", {"object_missing": 1}),
+        (["Hi"], {"object_missing": 1}),
+        ({"type": "text", "text": "Hi"}, {"list_missing": 1}),
+    ],
+)
+def test_content_in_another_shape_is_read_as_what_it_means(content, repairs):
+    report = StreamReport()
+    body = {"id": "i", "message": {"role": "assistant", "content": content}, "finish_reason": "COMPLETE"}
+    response = decode_response(orjson.dumps(body), "cohere", report=report)
+    assert (response.choices[0].text, dict(report.repairs)) == ("Hi", repairs)
+
+
+def test_a_call_that_stands_where_a_list_should_is_read_as_its_item():
+    function = {"name": "f", "arguments": {"x": 1.0}}
+    body = {"message": {"tool_calls": {"id": "a", "function": function}}, "finish_reason": "TOOL_CALL"}
+    report = StreamReport()
+    response = decode_response(orjson.dumps(body), "cohere", report=report)
+    assert [(call.name, call.arguments) for call in response.choices[0].tool_calls] == [("f", '{"x":1.0}')]
+    assert dict(report.repairs) == {"list_missing": 1, "arguments_not_text": 1}

@@ -68,6 +68,17 @@ class ContentReader(FrameDecoder):
     def message(self, document: dict[str, Any]) -> dict[str, Any]:
         return self.fields(self.fields(document.get("delta")).get("message"))
 
+    def _content(self, document: dict[str, Any]) -> dict[str, Any]:
+        """The content of an event. Some servers write it as the only item of a list, or as text."""
+        content = self.message(document).get("content")
+        if type(content) is list and len(content) == 1:
+            self.report.repair("list_unasked")
+            content = content[0]
+        if type(content) is str and content:
+            self.report.repair("object_missing")
+            return {"text": content}
+        return self.fields(content)
+
     def _index(self, document: dict[str, Any], default: int) -> int:
         index = self.index(document.get("index"))
         if index is None:
@@ -78,7 +89,7 @@ class ContentReader(FrameDecoder):
     # -- content ---------------------------------------------------------------------------------------------------
 
     def content_start(self, document: dict[str, Any]) -> None:
-        content = self.fields(self.message(document).get("content"))
+        content = self._content(document)
         index = self._index(document, max(self._blocks, default=-1) + 1)
         block = self._begin(index, self.string(content.get("type")))
         if block.kind and block.kind not in SPOKEN:
@@ -87,7 +98,7 @@ class ContentReader(FrameDecoder):
             self._start_with(content, block)
 
     def content_delta(self, document: dict[str, Any]) -> None:
-        content = self.fields(self.message(document).get("content"))
+        content = self._content(document)
         index = self._block_index = self._index(document, self._block_index)
         block = self._blocks.get(index)
         if block is None:
@@ -190,7 +201,7 @@ class ContentReader(FrameDecoder):
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_start(self, document: dict[str, Any]) -> None:
-        call = self.fields(self.message(document).get("tool_calls"))
+        call, path = self._call(document)
         index = self._index(document, max(self._calls, default=-1) + 1)
         self._begin_call(index)
         function = self.fields(call.get("function"))
@@ -199,15 +210,15 @@ class ContentReader(FrameDecoder):
         )
         if not call.keys() <= CALL_FIELDS:
             delta.extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and said(value)}
-        self._arguments(function, delta)
+        self._arguments(function, delta, path)
 
     def call_delta(self, document: dict[str, Any]) -> None:
-        call = self.fields(self.message(document).get("tool_calls"))
+        call, path = self._call(document)
         index = self._call_index = self._index(document, self._call_index)
         if index not in self._calls:
             self.report.repair("block_unopened")
             self._begin_call(index)
-        self._arguments(self.fields(call.get("function")), ToolCallDelta(self._calls[index]))
+        self._arguments(self.fields(call.get("function")), ToolCallDelta(self._calls[index]), path)
 
     def call_end(self, document: dict[str, Any]) -> None:
         index = self._index(document, self._call_index)
@@ -229,13 +240,21 @@ class ContentReader(FrameDecoder):
         self._calls[index] = self._seen_calls
         self._seen_calls += 1
 
-    def _arguments(self, function: dict[str, Any], delta: ToolCallDelta) -> None:
+    def _call(self, document: dict[str, Any]) -> tuple[dict[str, Any], tuple[str | int, ...]]:
+        """The call of an event, and its path. Some servers write it as the only item of a list."""
+        call = self.message(document).get("tool_calls")
+        if type(call) is list and len(call) == 1 and type(call[0]) is dict:
+            self.report.repair("list_unasked")
+            return call[0], (*self.call_path, 0)
+        return self.fields(call), self.call_path
+
+    def _arguments(self, function: dict[str, Any], delta: ToolCallDelta, path: tuple[str | int, ...]) -> None:
         arguments = function.get("arguments")
         if isinstance(arguments, str) or arguments is None:
             delta.arguments = arguments
         else:
             self.report.repair("arguments_not_text")
-            delta.arguments = value_text(self.frame.data, *self.call_path, "function", "arguments")
+            delta.arguments = value_text(self.frame.data, *path, "function", "arguments")
             delta.snapshot = True
         self.out.append(delta)
 

@@ -74,14 +74,16 @@ class CohereBodyDecoder(CohereDecoder):
         self.tool_plan(_told("tool_plan", message.get("tool_plan")))
 
     def _contents(self, message: dict[str, Any]) -> None:
-        for index, part in enumerate(self.items(message.get("content"))):
+        content = message.get("content")
+        parts = [content] if type(content) is str else [part for _, part in self.listed(content)]
+        for index, part in enumerate(parts):
             document = {"index": index, **_told("content", part)}
             self.content_start(document)
             self.content_end(document)
 
     def _tool_calls(self, message: dict[str, Any]) -> None:
-        for index, call in enumerate(self.items(message.get("tool_calls"))):
-            self.call_path = ("message", "tool_calls", index)
+        for index, (step, call) in enumerate(self.listed(message.get("tool_calls"))):
+            self.call_path = ("message", "tool_calls", *step)
             document = {"index": index, **_told("tool_calls", call)}
             before = len(self.out)
             self.call_start(document)

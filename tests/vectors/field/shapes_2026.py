@@ -357,6 +357,14 @@ CASES = (
             form(
                 "cohere", named(co.START, *({**event, "index": "0"} for event in co.block(0, "Hi")), co.finish()), "indices as text of Cohere", {"openai-chat": written(Text("Hi"))}, {"text": "Hi", "repairs": {"index_invalid": 3}},
             ),
+            form(
+                "cohere", named(co.START, co.begin(0), *(co.event("content-delta", 0, content=content) for content in ("H", [{"text": "i"}], ["!"])), co.end(0), co.finish()), "content as text and as a list of Cohere",
+                {"openai-chat": written(Text("Hi!"))}, {"text": "Hi!", "repairs": {"object_missing": 2, "list_unasked": 2}},
+            ),
+            form(
+                "cohere", named(co.START, co.event("tool-call-start", 0, tool_calls=[{"id": "a", "type": "function", "function": {"name": "f", "arguments": {"x": 1}}}]), co.event("tool-call-end", 0), co.finish("TOOL_CALL")),
+                "a call in a list of Cohere", {"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")}, {"calls": (A,), "stop": "tool_calls", "repairs": {"list_unasked": 1, "arguments_not_text": 1}},
+            ),
             gemini(gm.chunk(gm.text("Hi"), index="0", finish="STOP"), name="an index as text of Gemini", text="Hi", repairs={"index_invalid": 1}, to={"openai-chat": written(Text("Hi"))}),
         ),
     ),
