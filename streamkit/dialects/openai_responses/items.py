@@ -396,6 +396,8 @@ class ItemReader(TextReader):
     def whole_output(self, output: list[Any], *, ended: bool) -> None:
         """The items of a terminal response: those that no event brought, those that none ended, what else is missing."""
         entries = [(place, self.fields(value)) for place, value in enumerate(output)]
+        for place, found in entries:
+            self._carry_entry(place, found)
         entries = [(place, found) for place, found in entries if self.string(found.get("type")) in OWN_ITEMS]
         came = [item for item in self.began if item.kind in OWN_ITEMS]
         items = paired(
@@ -442,6 +444,21 @@ class ItemReader(TextReader):
             self.whole_parts(item, copies)
         elif isinstance(text := found.get(CALL_INPUTS[item.kind]), str) and text:
             self.out.append(ToolCallWhole(item.call, text))
+
+    def _carry_entry(self, place: int, found: dict[str, Any]) -> None:
+        """Carry an entry of the output that only this vendor understands, and that no event brought."""
+        kind, item_id = self.string(found.get("type")), found.get("id")
+        came = self._by_id.get(item_id) if isinstance(item_id, str) and item_id else self.items_at.get(place)
+        if kind.strip() and kind not in OWN_ITEMS and (came is None or came.kind != kind):
+            self.report.repair("block_unopened")
+            self.whole_carried(self._begin(place, kind, self.string(item_id), found), found)
+
+    def whole_carried(self, item: Item, found: dict[str, Any]) -> None:
+        """Carry a whole item that only this vendor understands as the frames that a stream would have."""
+        start = {**found, "status": "in_progress"} if "status" in found else found
+        for name, value in ("added", start), ("done", found):
+            self._carry({"type": f"response.output_item.{name}", "item": value}, item)
+        self._end(item)
 
     def _divided(self, kind: str, entries: list[tuple[int, dict[str, Any]]], items: list[Item]) -> bool:
         """Whether the entries of a kind together say what its items did, though not each what one of them did."""

@@ -81,14 +81,12 @@ class SaidBefore:
             self._told.add(key)
         return True
 
-    def of_item(self, item: Any, place: Any, *, kept: bool, last: bool = False) -> Iterator[tuple[str, Any]]:
-        """What is new of an item. ``kept``: the reader of items keeps it. ``last``: it stands in the terminal response."""
+    def of_item(self, item: Any, place: Any, *, kept: bool) -> Iterator[tuple[str, Any]]:
+        """What is new of an item. ``kept``: the reader of items keeps it."""
         if type(item) is not dict or type(kind := item.get("type")) is not str:
             return
         whose = item.get("id") if isinstance(item.get("id"), str) and item["id"] else place
-        if kind not in ITEM_FIELDS:
-            if self._is_new(whose) and last and kind.strip():
-                yield "item", item
+        if kind not in ITEM_FIELDS:  # carried whole
             return
         for name, value in item.items():
             if name not in ITEM_FIELDS[kind] and said(value) and self._is_new(whose, name) and not kept:
@@ -122,4 +120,4 @@ class SaidBefore:
             yield from self.of_part(document["part"], place, group, number if type(number) is int else None)
         elif type(response := document.get("response")) is dict and type(response.get("output")) is list:
             for number, item in enumerate(response["output"]):
-                yield from self.of_item(item, number, kept=False, last=True)
+                yield from self.of_item(item, number, kept=False)

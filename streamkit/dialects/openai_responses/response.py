@@ -100,10 +100,7 @@ class ResponsesBodyDecoder(ResponsesDecoder):
             for path, value in self._said.of_item(found, place, kept=True):
                 self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{path}", value))
             return
-        start = {**found, "status": "in_progress"} if "status" in found else found
-        for name, value in ("added", start), ("done", found):
-            self._carry({"type": f"response.output_item.{name}", "item": value}, item)
-        self._end(item)
+        self.whole_carried(item, found)
 
 
 class ResponsesBodyWriter:

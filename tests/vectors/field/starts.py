@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.vectors import anthropic as am
 from tests.vectors import bedrock as br
 from tests.vectors import openai_responses as rs
-from tests.vectors.field.case import Case, Text, Use
+from tests.vectors.field.case import Block, Case, Output, Text, Use
 from tests.vectors.field.shapes import anthropic, bedrock, failed, message, messages, responses, responses_turn, written
 from tests.vectors.vector import Call
 
@@ -43,6 +43,7 @@ NAMELESS = (
     rs.added(0, "function_call", call_id="a", name="", arguments=""),
     rs.event("function_call_arguments.delta", delta=A.arguments),
 )
+SHELL = {"type": "local_shell_call", "id": "i0", "call_id": "a", "status": "completed", "action": {"type": "exec"}}
 BUSY = {"code": "server_error", "message": "busy"}
 
 CASES = (
@@ -115,9 +116,13 @@ CASES = (
     ),
     Case(
         number=271, refs="mutated recordings",
-        cause="`response.created` has items already, with arguments as an object",
-        does="They are read as the starts of those items.",
+        cause="`response.created` has items already, with arguments as an object, or the terminal event alone has one for the client to run",
+        does="Those of the start begin there. What no event brought is read from the terminal event, and the turn waits for the client as in a whole answer.",
         forms=(
+            responses(
+                rs.START, rs.last("completed", {"item": SHELL}), name="an item for the client to run, in the last event alone", stop="tool_calls", repairs={"block_unopened": 1},
+                to={"openai-responses": Output(said=(Block("local_shell_call"),), stop="completed", losses={"stop_reason": 1})},
+            ),
             responses(created(OBJECT), rs.last("completed", {"item": OBJECT}), calls=(A,), stop="tool_calls", repairs={"arguments_not_text": 2, "block_unclosed": 1}, to=USED),
         ),
     ),
