@@ -102,8 +102,8 @@ def test_an_unknown_event_is_copied_only_under_a_name_that_can_stand_in_a_line()
     assert report.losses == {"unknown_event": 1}
 
 
-def test_a_list_of_calls_is_not_taken_for_one():
-    body = named(START, event("tool-call-start", 0, tool_calls=[{"id": "a"}]), delta(0, "Hi"), finish())
+def test_a_list_of_several_calls_is_not_taken_for_one():
+    body = named(START, event("tool-call-start", 0, tool_calls=[{"id": "a"}, {"id": "b"}]), delta(0, "Hi"), finish())
     assert read("cohere", [body]).report.repairs["field_invalid"] == 1
 
 
