@@ -16,7 +16,7 @@ What it refuses to do: repair argument text, or split one call's text in two wit
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from attrs import evolve
@@ -404,8 +404,8 @@ class ToolCallAccumulator:
                     return
         self._settled.clear()
         call, is_new = self._identity.place(choice, delta)
-        if delta.extras and call.ordinal is not None:
-            self._late_extras(call, delta.extras)
+        if delta.extras or delta.signature is not None:
+            self._late_extras(call, delta)
         if is_new:
             if self._calls >= self.limits.tool_calls:
                 raise TooManyToolCalls(self.limits.tool_calls)
@@ -422,11 +422,14 @@ class ToolCallAccumulator:
             grown = call.text.chars - before
             log.debug("call %s: %+d characters, %d in all", call.id or call.name, grown, call.text.chars)
 
-    def _late_extras(self, call: Call, extras: Mapping[str, Any]) -> None:
-        """Members of a call that was announced without them: for its own dialect, and a counted loss elsewhere."""
-        for name, value in extras.items():
+    def _late_extras(self, call: Call, delta: ToolCallDelta) -> None:
+        """What the call can't be announced with, since it was, or has another value of that name: a counted loss."""
+        for name, value in (delta.extras or {}).items():
             if (call.extras or {}).get(name) != value:
                 self._out.append(Aside(self._vendor, "unknown_event", f"late:{name}", value, call.choice))
+        if delta.signature is not None and delta.signature != call.signature:
+            blob = delta.signature.blob
+            self._out.append(Aside(self._vendor, "unknown_event", "late:signature", blob, call.choice))
 
     def _arguments(self, call: Call, delta: ToolCallDelta) -> None:
         fragment = delta.arguments or ""

@@ -12,6 +12,8 @@ from streamkit.tool_calls.text_buffer import LazyScanner, TextBuffer
 
 #: An empty object with white space about it is shorter.
 SHORT = 64
+#: The most members of a vendor's own that a call is announced with: no vendor has a tenth of them.
+EXTRAS = 64
 
 
 @define(eq=False)
@@ -26,7 +28,7 @@ class Call:
     id: str | None = None
     id_made: bool = False  #: the id is ours: the call was announced before the wire gave one
     name: str | None = None
-    extras: Mapping[str, Any] | None = None  #: fields of the call that are the vendor's own
+    extras: dict[str, Any] | None = None  #: fields of the call that are the vendor's own
     signature: Opaque | None = None  #: what came with the call and only its vendor can read
     text: TextBuffer = field(factory=TextBuffer)  #: everything received
     unsent: TextBuffer = field(factory=TextBuffer)  #: received, not yet handed on
@@ -40,6 +42,14 @@ class Call:
     cumulative: bool = False  #: a fragment said all text so far again
     doubt: int | None = None  #: where the last fragment begins, if it may have said all text before it again
     scanner: LazyScanner | None = None  #: made by the first question
+
+    def add_extras(self, extras: Mapping[str, Any]) -> None:
+        """Add members that are not there yet, as many as a call can have."""
+        if self.extras is None:
+            self.extras = {}
+        for name, value in extras.items():
+            if len(self.extras) < EXTRAS:
+                self.extras.setdefault(name, value)
 
     def append(self, fragment: str) -> None:
         self.text.append(fragment)

@@ -7,6 +7,7 @@ chunk, a name repeated or in pieces. The rules are quirks.md R1-R3 and dialects.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from streamkit.errors import NameTooLong
 from streamkit.events import ToolCallDelta
@@ -14,6 +15,9 @@ from streamkit.limits import Limits
 from streamkit.policy import Policy
 from streamkit.report import StreamReport
 from streamkit.tool_calls.call import Call, Choice
+
+#: Ids of a choice that are known again. A call without one may get another with each fragment.
+IDS: Final = 1024
 
 
 class Identity:
@@ -39,7 +43,7 @@ class Identity:
             self.set_id(choice, call, call_id, is_new=is_new)
             self.set_name(call, name, is_new=is_new)
             if delta.extras and call.ordinal is None:
-                call.extras = delta.extras if call.extras is None else {**delta.extras, **call.extras}
+                call.add_extras(delta.extras)
             if delta.signature is not None and call.ordinal is None:
                 call.signature = delta.signature if call.signature is None else call.signature
         return call, is_new
@@ -167,7 +171,8 @@ class Identity:
             choice.by_id[call_id] = call
         elif call.id_made and call_id not in choice.by_id:
             self.report.repair("id_late")
-            choice.by_id[call_id] = call
+            if len(choice.by_id) < IDS:
+                choice.by_id[call_id] = call
         elif not is_new:
             if call.id == call_id or choice.by_id.get(call_id) is call:
                 self.report.repair("id_repeated")

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from streamkit.errors import ArgumentsTooLong, StreamArgumentsTooLong, TooManyToolCalls
 from streamkit.events import (
+    Aside,
     ChoiceStarted,
     Event,
     LastFrameBroken,
@@ -39,8 +40,10 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
+from streamkit.tool_calls.call import EXTRAS
 from streamkit.tool_calls.check import JSONChecker
 from streamkit.tool_calls.delta_run import DeltaRun
+from streamkit.tool_calls.identity import IDS
 
 MADE = "made"
 
@@ -274,6 +277,25 @@ def test_text_that_parses_is_not_finished():  # design.md §4
     machine = ToolCallAccumulator()
     out = machine.feed([d(0, "a", "f", '{"a":1}'), CALLS])
     assert not [event for event in out if type(event) is ToolCallFinished]
+
+
+def test_members_of_a_calls_own_are_bounded_and_what_is_more_is_said():
+    """Each is added once: hundreds of deltas with one more each took quadratic time."""
+    deltas = [d(0, "a", "f", extras={f"k{number}": number}) for number in range(EXTRAS + 3)]
+    out, _ = accumulate([*deltas, d(0, "a", "f", extras={"k0": 1}), d(0, arguments="{}"), CALLS])
+    [started] = [event for event in out if type(event) is ToolCallStarted]
+    assert started.extras == {f"k{number}": number for number in range(EXTRAS)}
+    late = [(event.type, event.raw) for event in out if type(event) is Aside]
+    assert late == [*((f"late:k{number}", number) for number in range(EXTRAS, EXTRAS + 3)), ("late:k0", 1)]
+
+
+def test_ids_that_come_late_are_bounded():
+    machine = ToolCallAccumulator()
+    machine.feed([d(0, None, "f", "{")])
+    for number in range(IDS + 10):
+        machine.feed([d(0, f"id-{number}")])
+    assert machine.report.repairs["id_late"] == IDS + 10
+    assert len(machine._choices[0].by_id) == IDS
 
 
 def test_late_text_goes_to_the_report():

@@ -246,7 +246,8 @@ class DeltaReader(FrameDecoder):
             self.odd(call)
             return
         delta = ToolCallDelta(self.index(call.get("index")), self._identity(call.get("id")), choice=choice)
-        if not call.keys() <= CALL_FIELDS:
+        place = None if call.keys() <= CALL_FIELDS else len(self.out)
+        if place is not None:
             delta.extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and said(value)}
             delta.signature = signature_in(delta.extras.get("extra_content"))
             if delta.signature is not None:
@@ -262,9 +263,18 @@ class DeltaReader(FrameDecoder):
             self._function(function, delta, (*path, "function"))
         if delta.name or choice not in self._called:
             self._called[choice] = delta.name or ""
-        if delta.extras and delta.id is None and delta.name is None:  # of a fragment, which has nothing but text
-            self.keep_unread(delta.extras, NONE, choice, where="tool_calls.")
+        if place is not None and delta.id is None and delta.name is None:
+            self._strip_fragment(delta, place)
+
+    def _strip_fragment(self, delta: ToolCallDelta, place: int) -> None:
+        """Make events of their own of what a fragment has beside its text, which is all that is looked at of fragments."""
+        if delta.extras:
+            self.keep_unread(delta.extras, NONE, delta.choice, where="tool_calls.")
             delta.extras = None
+        if delta.signature is not None and delta.index is not None:
+            signed = ToolCallDelta(delta.index, choice=delta.choice, kind=delta.kind, signature=delta.signature)
+            self.out.insert(place, signed)
+            delta.signature = None
 
     def _identity(self, value: Any) -> str | None:
         return None if value is None else self.string(value)

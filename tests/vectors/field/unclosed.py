@@ -7,10 +7,12 @@ from attrs import evolve
 from tests.vectors import anthropic as am
 from tests.vectors.field.case import Case, Form, Said, Text, Thinking, Use
 from tests.vectors.field.inside_text import ALL, ON, TOOLS, texts, written_calls
-from tests.vectors.field.shapes import anthropic, chat, failed, messages, written
-from tests.vectors.openai_chat import DONE, ROLE, chunk, said
+from tests.vectors.field.shapes import anthropic, calling, chat, failed, messages, written
+from tests.vectors.openai_chat import DONE, ROLE, call, calls, chunk, said
 from tests.vectors.vector import Call
 
+SIGNED = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
+SIGNED_CALL = Call("f", '{"x":1}', id="a")
 BOOM = {"error": {"message": "boom", "type": "server_error"}}
 READ = '<tool_call>{"name": "read", "arguments": {"path": "a"}}</tool_call>'
 
@@ -98,6 +100,21 @@ CASES = (
             anthropic(
                 am.START, am.begin(0, "text", text=""), am.delta(0, "text_delta", text="Hi <tool"), {"type": "error", "error": {"type": "overloaded_error", "message": "boom"}}, name="of Anthropic", policy=ALL, offered=TOOLS, text="Hi <tool",
                 stop=None, provider_error="boom", to={"openai-chat": failed(Text("Hi <tool"), error="boom")},
+            ),
+        ),
+    ),
+    Case(
+        number=275, refs="LiteLLM; Gemini's endpoint for OpenAI clients",
+        cause="a signature of a call that comes with a fragment of its arguments",
+        does="It is the call's where nothing of the call was handed on yet, else a counted loss; it was dropped without a word.",
+        forms=(
+            calling(
+                calls(call(0, "a", "f")), calls({**call(0, arguments='{"x":'), **SIGNED}), calls(call(0, arguments="1}")), name="with the first", calls=(SIGNED_CALL,),
+                to={"openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls", holds=(b'"thought_signature":"c2ln"',))},
+            ),
+            calling(
+                calls(call(0, "a", "f", '{"x"')), calls(call(0, arguments=":")), calls({**call(0, arguments="1}"), **SIGNED}), name="with a later one", calls=(SIGNED_CALL,),
+                to={"anthropic": messages(Use("a", "f", '{"x":1}'), stop="tool_use", losses={"unknown_event": 1}), "openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls", losses={"unknown_event": 1})},
             ),
         ),
     ),
