@@ -140,6 +140,7 @@ REQUEST_REPAIRS: Final[Mapping[str, str]] = {
     "id_rewritten": "an id that the dialect does not allow was rewritten, alike in call and result",
     "properties_added": "an object schema without `properties`, which the dialect refuses, was given none in it",
     "name_rewritten": "a tool's name that the dialect does not allow was rewritten, alike everywhere",
+    "signature_excused": "a call without the signature that Gemini demands from version 3 on was marked to have none",
     "tool_declared": "a tool that the history calls and the request does not define was defined, without parameters",
 }
 REQUEST_LOSSES: Final[Mapping[str, str]] = {

@@ -32,6 +32,10 @@ _CLAUDE: Final = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\
 _GEMINI: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 
 
+#: What Google takes in place of a signature for a call that has none (ai.google.dev, "Thought signatures").
+NO_SIGNATURE: Final = "skip_thought_signature_validator"
+
+
 def budget_of(effort: str | None) -> int | None:
     """The tokens for an effort; None for none, and for a word that is not known."""
     return BUDGETS.get(effort or "")
@@ -72,3 +76,8 @@ def gemini_version(model: str | None) -> tuple[int, int] | None:
     """Which Gemini an id names; None if it names none, or no version."""
     found = _GEMINI.search(model or "")
     return None if found is None else (int(found[1]), int(found[2] or 0))
+
+
+def wants_signatures(model: str | None) -> bool:
+    """Whether a model refuses a history in which the first call of a turn lacks Google's signature: Gemini from 3 on."""
+    return (gemini_version(model) or (0, 0)) >= (3, 0)

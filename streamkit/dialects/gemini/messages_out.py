@@ -4,7 +4,8 @@ A turn is one content, and each part of it a part. All results of the calls of a
 What the system says, wherever it does, is one instruction. Neighbours of one role are joined, but requests read in this
 dialect keep those of the user as they came. The server wants the user to speak first.
 
-A signature stands on the very part that it came with; one that is not Google's is left out, and none is made up. Thoughts of
+A signature stands on the very part that it came with; one that is not Google's is left out, and none is made up: where the
+server demands one, it is told that there is none. Thoughts of
 other models are left out, too.
 
 Source: dialects.md §5.3, §7.3, §7.4; seeds.md S2.
@@ -21,6 +22,7 @@ import orjson
 from attrs import define, field
 
 from streamkit.dialects.base import Target
+from streamkit.dialects.efforts import NO_SIGNATURE, wants_signatures
 from streamkit.dialects.gemini.tools import NAMES
 from streamkit.dialects.gemini.wire import VENDOR
 from streamkit.dialects.writing import RequestWriter, given, media_type_of, merged
@@ -90,9 +92,24 @@ class MessageWriter(RequestWriter):
             elif content.parts:
                 contents.append(content)
         arranged = [content.body() for content in self._arranged(contents)]
+        self._vouch(arranged)
         if (text := self.opening(arranged[0]["role"] if arranged else None, "contents")) is not None:
             arranged.insert(0, {"role": "user", "parts": [{"text": text}]})
         return (instruction if instruction["parts"] else None), arranged
+
+    def _vouch(self, contents: list[dict[str, Any]]) -> None:
+        """Say of calls of other models, or whose signature a client did not keep, that they have none.
+
+        Since version 3 the server refuses a history in which the first call of a turn lacks its signature, and takes this word
+        for one (ai.google.dev, "Thought signatures", questions). Requests of this dialect stay as they came.
+        """
+        if self.own or not wants_signatures(self.request.model):
+            return
+        for content in contents:
+            first = next((part for part in content["parts"] if "functionCall" in part), None)
+            if first is not None and "thoughtSignature" not in first:
+                first["thoughtSignature"] = NO_SIGNATURE
+                self.report.repair("signature_excused")
 
     def _content(self, turn: Turn) -> Content:
         if turn.name is not None:

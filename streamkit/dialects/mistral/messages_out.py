@@ -50,6 +50,8 @@ class MistralMessageWriter(MessageWriter):
     dialect = "mistral"
     vendor = VENDOR
     ids = NINE
+    users = None  # there is no such member
+    text_files: ClassVar[bool] = True
     relatives: ClassVar[frozenset[str]] = frozenset({"mistral"})
     media_in_results: ClassVar[bool] = True
 

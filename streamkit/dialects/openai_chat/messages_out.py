@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from attrs import evolve
 
+from streamkit.dialects.efforts import NO_SIGNATURE, wants_signatures
 from streamkit.dialects.openai_chat.parts import encrypted, reasoning_detail, tool_call
 from streamkit.dialects.openai_chat.wire import (
     AUDIO_FORMATS,
@@ -59,6 +60,8 @@ class MessageWriter(RequestWriter):
     vendor = VENDOR
     ids = re.compile(r"(?s).{1,64}")
     names = re.compile(r"[A-Za-z0-9_-]{1,64}")
+    users: ClassVar[re.Pattern[str] | None] = re.compile(r"[ -~]{1,64}")
+    text_files: ClassVar[bool] = False
     #: Dialects of the same vendor, whose ids of files mean the same.
     relatives: ClassVar[frozenset[str]] = frozenset({"openai-chat", "openai-responses"})
     #: Whether a ``tool`` message may have media.
@@ -218,8 +221,17 @@ class MessageWriter(RequestWriter):
         message |= reasoning
         self._sign(message, said)
         if written:
+            self._vouch(written[0])
             message["tool_calls"] = written
         return self.named(message, turn)
+
+    def _vouch(self, first: dict[str, Any]) -> None:
+        """Say of the first call of a turn that it has no signature, where Google demands one behind this dialect."""
+        provider = self.target.provider
+        google = provider is not None and provider.signatures == "google" and wants_signatures(self.request.model)
+        if google and not self.own and "extra_content" not in first:
+            first["extra_content"] = extra_content(Opaque("google", NO_SIGNATURE))
+            self.report.repair("signature_excused")
 
     def _beside(self, part: Aside, said: list[Part], thought: list[Thought], beside: dict[str, Any]) -> None:
         """What only this dialect knows: a part of the content, of the reasoning, or a member of the message."""
