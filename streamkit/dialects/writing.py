@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import is_
-from typing import Any, ClassVar, Final, TypeGuard, TypeVar
+from typing import Any, ClassVar, Final, TypeGuard, TypeVar, cast
 
 import orjson
 from attrs import evolve, fields
@@ -24,9 +24,11 @@ from streamkit.dialects.choosing import feasible
 from streamkit.dialects.decoding import said
 from streamkit.dialects.efforts import effort_of
 from streamkit.dialects.encoding import wrapped_arguments, wrapped_input
+from streamkit.dialects.option_limits import OPENAI, between_openais, fitting
+from streamkit.dialects.readable import text_of_block, text_of_file
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
-from streamkit.identifiers import portable_id, portable_name
+from streamkit.identifiers import hashed, portable_id, portable_name
 from streamkit.messages import (
     Extras,
     Media,
@@ -77,6 +79,10 @@ class RequestWriter:
     #: Ids of calls and names of tools that the dialect takes; None: any.
     ids: ClassVar[re.Pattern[str] | None] = None
     names: ClassVar[re.Pattern[str] | None] = None
+    #: Names of users that the server takes; None: any.
+    users: ClassVar[re.Pattern[str] | None] = None
+    #: Whether a file of plain text may be a part of the conversation.
+    text_files: ClassVar[bool] = True
     #: Options of a search of the web that the dialect has a place for; None: its provider runs none.
     search_options: ClassVar[frozenset[str] | None] = None
 
@@ -99,9 +105,33 @@ class RequestWriter:
         for name in dict.fromkeys(tool.namespace.name for tool in request.tools if tool.namespace is not None):
             self.lose("tool_namespace", name)
         self.search = next(filter(self.can_search, request.tools), None)
-        turns = [turn for each in request.turns for turn in self._without_blanks(each)]
+        turns = [turn for each in request.turns for turn in self._without_blanks(self._readable(each))]
         choice = feasible(request.tool_choice, request.tools, self.defines, self.dialect, self.report)
-        return evolve(request, turns=turns, tool_choice=choice)
+        provider = "" if self.target.provider is None else self.target.provider.name
+        options = fitting(request.options, self.dialect, request.model, provider, self.lose)
+        if options.user is not None and self.users is not None:
+            user = options.user if self.users.fullmatch(options.user) else f"user_{hashed(options.user, 22)}"
+            options = evolve(options, user=self._rewrite(options.user, user, "id_rewritten"))
+        return evolve(request, turns=turns, tool_choice=choice, options=options)
+
+    def _readable(self, turn: Turn) -> Turn:
+        """The turn with text for what only one dialect has a form for, though it says text."""
+        if turn.role != "user" or not any(isinstance(part, Aside | Media | ToolResult) for part in turn.parts):
+            return turn
+        return evolve(turn, parts=[self._as_text(part) for part in turn.parts])
+
+    def _as_text(self, part: Part) -> Part:
+        match part:
+            case ToolResult() if not all(isinstance(inner, Text) for inner in part.parts):
+                parts = [self._as_text(inner) for inner in part.parts]
+                return evolve(part, parts=cast("list[Text | Media | Aside]", parts))
+            case Aside() if (text := text_of_block(part)) is not None:
+                self.lose("metadata", part.type)
+                return text
+            case Media() if not self.text_files and (text := text_of_file(part)) is not None:
+                self.lose("metadata", "media_type")
+                return text
+        return part
 
     def lose(self, kind: str, what: str = "") -> None:
         self.report.lose(kind, what=what)
@@ -118,6 +148,18 @@ class RequestWriter:
             if said(value):
                 self.lose(kind, name)
         return {}
+
+    def request_extras(self) -> Mapping[str, Any]:
+        """The members of the request itself to write again: between OpenAI's two dialects those that both have.
+
+        Servers of Chat refuse members that they do not know, so there they are for OpenAI's own only.
+        """
+        extras, provider = self.request.extras, self.target.provider
+        theirs = self.dialect == "openai-responses" or (provider is not None and provider.cache_marks == "openai")
+        if self.own or not theirs or not {self.dialect, self.request.dialect} <= OPENAI:
+            return self.extras(extras, "parameter")
+        written, rest = between_openais(extras, self.dialect)
+        return {**written, **self.extras(rest, "parameter")}
 
     def aside(self, part: Aside) -> bool:
         """Whether a part that only one dialect knows is written again; else it is a loss."""

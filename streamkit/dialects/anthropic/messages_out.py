@@ -70,6 +70,7 @@ class MessageWriter(RequestWriter):
     vendor = VENDOR
     ids = re.compile(r"[A-Za-z0-9_-]+")
     names = re.compile(r"[A-Za-z0-9_-]{1,128}")
+    users = re.compile(r"[^@]{1,256}")  # addresses are refused
 
     def conversation(self) -> tuple[list[Block], list[Message]]:
         """The system's blocks, and the messages."""

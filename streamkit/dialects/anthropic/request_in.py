@@ -54,7 +54,7 @@ class RequestReader(MessageReader):
             top_k=fields.integer("top_k"),
             stop=self._stop(fields),
             thinking=self._thinking(fields, config.string("effort") if config else None),
-            output=self._output(config) if config else None,
+            output=self._output(config, "format") or self._output(fields, "output_format"),
             service_tier=fields.string("service_tier") if fields.peek("service_tier") in SERVICE_TIERS else None,
             user=metadata.string("user_id") if metadata else None,
         )
@@ -82,8 +82,9 @@ class RequestReader(MessageReader):
             read.summary = DISPLAYS[thinking.needed("display")]
         return read
 
-    def _output(self, config: Fields) -> OutputFormat | None:
-        form = config.fields("format")
+    def _output(self, fields: Fields | None, name: str) -> OutputFormat | None:
+        """The form of the answer: in ``output_config``, or where the beta had it."""
+        form = None if fields is None else fields.fields(name)
         if form is None or form.peek("type") != "json_schema":
             return None
         form.take("type")

@@ -35,6 +35,7 @@ class MessageWriter(RequestWriter):
     """The part of the writer of requests that writes messages."""
 
     dialect = "cohere"
+    text_files = False
     vendor = VENDOR
 
     def messages(self) -> list[dict[str, Any]]:

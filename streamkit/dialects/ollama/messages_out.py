@@ -42,6 +42,7 @@ class MessageWriter(RequestWriter):
     """The part of the writer of requests that writes messages."""
 
     dialect = "ollama"
+    text_files = False
     vendor = VENDOR
 
     def __init__(self, request: Request, target: Target, report: StreamReport) -> None:

@@ -18,6 +18,7 @@ from attrs import evolve
 from streamkit.dialects.base import Target
 from streamkit.dialects.openai_chat.messages_out import MessageWriter
 from streamkit.dialects.openai_chat.wire import OPTIONS
+from streamkit.dialects.option_limits import least_effort
 from streamkit.dialects.writing import asked_effort, given, merged
 from streamkit.messages import OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
 from streamkit.report import StreamReport
@@ -61,7 +62,7 @@ class ChatRequestWriter(MessageWriter):
         if request.options.top_k is not None:
             body |= self.top_k(request.options.top_k)
         body |= self.stream_usage()
-        return merged(body, self.extras(request.extras, "parameter"))
+        return merged(body, self.request_extras())
 
     def stream_usage(self) -> dict[str, Any]:
         usage = self.request.stream_usage
@@ -91,8 +92,11 @@ class ChatRequestWriter(MessageWriter):
         if self.as_it_came and thinking.native is not None:
             field = thinking.native
         if field == "reasoning_effort":
-            self.lose_thinking(thinking, "budget_tokens", "enabled", "summary")
-            return given(reasoning_effort=asked_effort(thinking))
+            least = None if self.own or thinking.enabled is not False else least_effort(self.request.model)
+            if least != "none":  # which says that it is off
+                self.lose_thinking(thinking, "enabled")
+            self.lose_thinking(thinking, "budget_tokens", "summary")
+            return given(reasoning_effort=asked_effort(thinking) or least)
         if thinking.summary not in {None, "none", "auto"}:
             self.lose_thinking(thinking, "summary")
         exclude = None if thinking.summary is None else thinking.summary == "none"

@@ -23,6 +23,7 @@ class ContentWriter(RequestWriter):
     vendor = VENDOR
     ids = re.compile(r"(?s).{1,64}")
     names = re.compile(r"[A-Za-z0-9_-]{1,64}")
+    users = re.compile(r"[ -~]{1,64}")
     #: Dialects of the same vendor, whose ids of files and cache marks mean the same.
     relatives: ClassVar[frozenset[str]] = frozenset({"openai-chat", "openai-responses"})
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from streamkit.dialects.base import Target
 from streamkit.dialects.openai_responses.messages_out import MessageWriter
 from streamkit.dialects.openai_responses.wire import LEAST_TOKENS, LOGPROBS, OPTIONS, SERVICE_TIERS
+from streamkit.dialects.option_limits import least_effort
 from streamkit.dialects.searching import location_out
 from streamkit.dialects.writing import asked_effort, given, merged
 from streamkit.errors import BadRequest
@@ -60,7 +61,7 @@ class RequestBodyWriter(MessageWriter):
             stream=request.stream,
         )
         body |= self.options(OPTIONS, BESIDE)
-        extras = dict(self.extras(request.extras, "parameter"))
+        extras = dict(self.request_extras())
         include = [*extras.pop("include", ()), *([LOGPROBS] if options.logprobs else ())]
         if self.search is not None:
             include.append(SOURCES)
@@ -77,9 +78,12 @@ class RequestBodyWriter(MessageWriter):
     def _thinking(self, thinking: Thinking | None) -> dict[str, Any] | None:
         if thinking is None:
             return None
-        self.lose_thinking(thinking, "budget_tokens", "enabled")
+        least = None if self.own or thinking.enabled is not False else least_effort(self.request.model)
+        if least != "none":  # which says that it is off
+            self.lose_thinking(thinking, "enabled")
+        self.lose_thinking(thinking, "budget_tokens")
         summary = None if thinking.summary == "none" else thinking.summary
-        return given(effort=asked_effort(thinking), summary=summary) or None
+        return given(effort=asked_effort(thinking) or least, summary=summary) or None
 
     def _text(self, output: OutputFormat | None) -> dict[str, Any] | None:
         if output is None:

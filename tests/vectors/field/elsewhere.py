@@ -389,4 +389,22 @@ CASES = (
         does="All results stand right behind their calls, what was said between them behind those; each that moved is counted.",
         covered_by="tests/requests/test_between_calls_and_results.py::test_results_stand_right_behind_their_calls",
     ),
+    Elsewhere(
+        number=284, refs="caozhiyuan/copilot-api#162; BerriAI/litellm#22878; BerriAI/litellm#38251; router-for-me/CLIProxyAPI#4765",
+        cause="a block that only Anthropic has a form for, though it says text, is dropped: search results, found tools, documents in blocks or of plain text",
+        does="Its text is written where its form can't be, in messages and in tools' results, and the form is a counted loss.",
+        covered_by="tests/dialects/test_readable.py::test_its_text_is_written_and_its_form_counted",
+    ),
+    Elsewhere(
+        number=285, refs="musistudio/claude-code-router#1431; envoyproxy/ai-gateway#2366; theopenco/llmgateway#1267; nanbingxyz/5ire#405; jeremychone/rust-genai#115; vercel/ai#17620",
+        cause="calls of another model, or of a client that keeps no signatures, in a history for Gemini 3: `missing a thought_signature`, 400",
+        does="The first call of each turn is marked to have none, in Google's own word and counted, behind its OpenAI endpoint too; those that came stay.",
+        covered_by="tests/requests/test_unsigned_calls.py::test_the_first_call_of_each_turn_says_that_it_has_no_signature",
+    ),
+    Elsewhere(
+        number=286, refs="UKGovernmentBEIS/inspect_ai#3721; BerriAI/litellm#9524, #10106; danny-avila/LibreChat#10737; BittnerPierre/AI-Agent-Casebook#133; maximhq/bifrost#1000; looplj/axonhub#1669; ujisati/claude-code-provider-proxy#11; router-for-me/CLIProxyAPI#193; EleutherAI/lm-evaluation-harness#3822; ding113/claude-code-hub#1257; mnfst/llm-gateway#2782; musistudio/claude-code-router#1380; QuantumNous/new-api#6538; decolua/9router#3216, #3733; BerriAI/litellm#33195",
+        cause="options that the other model refuses (sampling beside reasoning, stop sequences, long ids of users), turns round (an effort beside no thinking) or has by another name",
+        does="What its server refuses is left out and counted, no thinking stays none, and members that OpenAI's two dialects share are carried.",
+        covered_by="tests/dialects/test_option_limits.py::test_models_that_always_reason_get_no_temperature",
+    ),
 )  # fmt: skip
