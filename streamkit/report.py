@@ -28,6 +28,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "comment_as_data": "a `data:` line that held a comment (`: …`) was passed over",
     "last_event_unterminated": "the last event lacked its blank line and was kept",
     "event_name_missing": "an event came without its `event:` line; its payload names it",
+    "event_type_missing": "a payload without a type was read by its `event:` line",
     "invalid_utf8": "bytes that are not UTF-8 were read as U+FFFD",
     "lone_surrogate": "half of a surrogate pair, which UTF-8 can't hold, became U+FFFD",
     "character_cut": "a character came as two halves of a surrogate pair in two deltas, and was put together",
@@ -55,6 +56,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "block_unclosed": "a block was still open when the message ended",
     "block_mismatch": "a delta in a block of another kind was read by its own kind",
     "block_reopened": "a block was started at an index that was already open",
+    "response_bare": "members of a response that stood in its event itself were read as the response's",
     "response_restarted": "a second start of the response was passed over",
     # identity of tool calls
     "identity_blank": 'a blank id or name ("", white space, "null") was taken for absent',

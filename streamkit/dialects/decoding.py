@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pickle import loads
@@ -245,6 +245,14 @@ class FrameDecoder:
         """Tell the token counts of the answer."""
         self._counted = True
         self.out.append(usage)
+
+    def named_by_its_line(self, document: dict[str, Any], kinds: Collection[str]) -> dict[str, Any] | None:
+        """A payload without a ``type``, with the one of ``kinds`` that its ``event:`` line says; None if that says none."""
+        event = self.frame.event
+        if said(document.get("type")) or event not in kinds:
+            return None
+        self.report.repair("event_type_missing")
+        return {**document, "type": event}
 
     def strange(self) -> None:
         """Note a frame that is not the dialect's: if none is, the input is not this dialect at all."""
@@ -521,6 +529,14 @@ ERROR_BY_STATUS: Mapping[int, ErrorType] = {
 }
 #: Members in which errors say what is wrong, the most telling first.
 TELLING = ("message", "Message", "detail", "error", "errors", "msg", "title")
+
+
+def is_bare_error(document: dict[str, Any]) -> bool:
+    """Whether an object is an error without an envelope: a message, and a type or a code of one (Cerebras, Google)."""
+    if text_of(document.get("message")) is None:
+        return False
+    code, kind = document.get("code", document.get("status_code")), document.get("type")
+    return (type(code) is int and 400 <= code <= 599) or (isinstance(kind, str) and kind.lower().endswith("error"))
 
 
 def provider_failed(error: Any, vendor: str, types: Mapping[str, ErrorType]) -> ProviderFailed:

@@ -220,6 +220,7 @@ REPAIRED = [
     turn("another end than the response says", *HI, end=last("incomplete", kind="response.completed", incomplete_details={"reason": "max_output_tokens"}), text="Hello", stop="length", repairs={"stop_conflict": 1}),
     vector("another dialect's terminator", numbered(START, *HI, last("completed", HI[-1])) + b"data: [DONE]\n\n", text="Hello", repairs={"foreign_terminator": 1}),
     vector("more behind the end", START, *HI, last("completed", HI[-1]), *message(1, "!"), text="Hello", repairs={"after_end": 6}),
+    vector("a response in its last event, and types on lines alone", b"".join(b"event: %b\n%b" % (e["type"].encode(), sse({k: v for k, v in e.items() if k != "type"})) for e in (START, *HI, {"type": "response.completed", **last("completed", HI[-1])["response"]})), text="Hello", repairs={"response_bare": 1, "event_type_missing": 9}),
     turn("a second start", START, *HI, text="Hello", repairs={"response_restarted": 1}),
     vector("a bare error", START, *HI, {"type": "", "error": {"message": "gone"}}, text="Hello", stop=None, repairs={"error_shape": 1}, provider_error="gone"),
     vector("an error as text", START, *HI, {"type": "error", "error": "gone"}, text="Hello", stop=None, repairs={"error_shape": 1}, provider_error="gone"),

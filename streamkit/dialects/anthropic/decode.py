@@ -22,7 +22,7 @@ from streamkit.dialects.anthropic.wire import (
     VENDOR,
     decode_usage,
 )
-from streamkit.dialects.decoding import provider_failed, said, text_of
+from streamkit.dialects.decoding import is_bare_error, provider_failed, said, text_of
 from streamkit.dialects.members import KEPT, UNREAD, Members, kept
 from streamkit.events import (
     Aside,
@@ -47,6 +47,8 @@ EVENTS = frozenset(
         "error",
     }
 )
+#: Those that an ``event:`` line may name alone: a bare ``ping`` or ``error`` is not only Anthropic's.
+STREAMED = EVENTS - {"ping", "error"}
 MESSAGE_FIELDS = frozenset(
     {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage", "stop_details"}
 )
@@ -79,7 +81,7 @@ def recognises(event: str, document: Any) -> bool:
         return False
     if document.get("type") == "error":  # an event that is counted is one of Responses
         return event == "error" and "sequence_number" not in document
-    return document.get("type") in EVENTS
+    return (document.get("type") or event) in STREAMED
 
 
 def _says(block: object) -> bool:
@@ -112,8 +114,11 @@ class AnthropicDecoder(ContentReader):
             self.recognised = True
             if self.frame.event == "message":
                 self.report.repair("event_name_missing")
-        elif document.get("error"):  # a bare {"error": …} of another envelope (quirks.md 112)
-            self.recognised = True
+        elif (named := self.named_by_its_line(document, STREAMED)) is not None:
+            self.decode(named)
+            return
+        elif document.get("error") or (not kind and self.frame.event == "error") or is_bare_error(document):
+            self.recognised = True  # a bare {"error": …} of another envelope (quirks.md 112), or less than that
             self.report.repair("error_shape")
             self._error(document)
             return

@@ -13,7 +13,7 @@ from typing import Any
 
 from streamkit.dialects.cohere.content import ContentReader
 from streamkit.dialects.cohere.wire import FAILURES, STOP_REASONS, VENDOR, decode_usage, sound_usage
-from streamkit.dialects.decoding import provider_failed, said, text_of
+from streamkit.dialects.decoding import is_bare_error, provider_failed, said, text_of
 from streamkit.dialects.members import KEPT, Members, kept
 from streamkit.events import Aside, ChoiceStarted, ProviderFailed, ResponseStarted, StopReasonSeen, TerminatorSeen
 from streamkit.limits import Limits
@@ -61,9 +61,12 @@ START_FIELDS = frozenset({"id", "type", "delta"})
 END_FIELDS = frozenset({"finish_reason", "usage", "error"})
 
 
-def recognises(_event: str, document: Any) -> bool:
+def recognises(event: str, document: Any) -> bool:
     """Whether a payload can be a Cohere event."""
-    return isinstance(document, dict) and isinstance(document.get("type"), str) and document["type"] in EVENTS
+    if not isinstance(document, dict):
+        return False
+    kind = document.get("type") or event
+    return isinstance(kind, str) and kind in EVENTS
 
 
 class CohereDecoder(ContentReader):
@@ -95,7 +98,10 @@ class CohereDecoder(ContentReader):
         kind = self.string(document.get("type"))
         handler = self._by_type.get(kind)
         if handler is None:
-            self.other(document, kind)
+            if (named := self.named_by_its_line(document, EVENTS)) is not None:
+                self.decode(named)
+            else:
+                self.other(document, kind)
             return
         self.recognised = True
         if self.frame.event == "message":
@@ -114,7 +120,12 @@ class CohereDecoder(ContentReader):
 
     def other(self, document: dict[str, Any], kind: str) -> None:
         """No event of this dialect: an error in another envelope (the body of an HTTP error), or something new."""
-        if document.get("error") or self.frame.event == "error" or (not kind and text_of(document.get("message"))):
+        if (
+            document.get("error")
+            or self.frame.event == "error"
+            or is_bare_error(document)
+            or (not kind and text_of(document.get("message")))
+        ):
             self.recognised = True
             self.report.repair("error_shape")
             self.settle_starts()

@@ -42,7 +42,7 @@ LOOKS: Looks = {
     **COMMON_LOOKS,
     "truncated": (Look(CUT, 66),),
     "unterminated": (like("last_event_unterminated"), Look(TORN, 106), Look(CUT, 106)),
-    "event": (like("error_shape"), like("event_name_missing")),
+    "event": (like("error_shape"), like("event_type_missing"), like("event_name_missing")),
     "message_start": (like("response_restarted"),),
     "message": (like("field_invalid"),),
     "block_index": (like("block_reopened"), like("index_reused"), like("index_invalid"), Look(READS, 82)),

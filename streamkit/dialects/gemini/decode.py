@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamkit.dialects.decoding import decode_time, provider_failed, said, text_of
+from streamkit.dialects.decoding import decode_time, is_bare_error, provider_failed, said, text_of
 from streamkit.dialects.gemini.parts import Candidate, PartReader
 from streamkit.dialects.gemini.wire import (
     COUNTS,
@@ -85,6 +85,11 @@ class GeminiDecoder(PartReader):
     def decode(self, document: dict[str, Any]) -> None:
         error = document.get("error")
         if not error and not recognises("", document):
+            if self.frame.event == "error" or is_bare_error(document):
+                self.recognised = True
+                self.report.repair("error_shape")
+                self.out.append(provider_failed(document, VENDOR, ERROR_TYPES))
+                return
             self.strange()
             if self._started:
                 self.out.append(Aside(VENDOR, "unknown_event", "chunk", document))

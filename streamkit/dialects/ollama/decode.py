@@ -11,7 +11,15 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from streamkit.dialects.decoding import FrameDecoder, count_of, decode_time, provider_failed, said, text_of
+from streamkit.dialects.decoding import (
+    FrameDecoder,
+    count_of,
+    decode_time,
+    is_bare_error,
+    provider_failed,
+    said,
+    text_of,
+)
 from streamkit.dialects.members import Members
 from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
 from streamkit.dialects.wholes import RunningText
@@ -118,6 +126,11 @@ class OllamaDecoder(FrameDecoder):
             self.keep_unread(line, ERROR_LINE)
             return
         if not recognises("", line):
+            if is_bare_error(line):
+                self.recognised = True
+                self.report.repair("error_shape")
+                self.out.append(provider_failed(line, VENDOR, ERROR_TYPES))
+                return
             self.strange()
             if self._started:
                 self.out.append(Aside(VENDOR, "unknown_event", "line", line))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from streamkit.dialects.decoding import details_of, provider_failed, said, text_of
+from streamkit.dialects.decoding import details_of, is_bare_error, provider_failed, said, text_of
 from streamkit.dialects.openai_chat.message import MessageReader
 from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, decode_usage
 from streamkit.errors import TooManyChoices
@@ -120,7 +120,7 @@ class ChatDecoder(MessageReader):
     def no_chunk(self, chunk: dict[str, Any]) -> None:
         """No chunk: an error in a form that is not the dialect's (dialects.md §1.4), or something unknown."""
         flat = chunk.get("object") == "error" or chunk.get("type") == "error" or "detail" in chunk
-        if flat or self.frame.event == "error":
+        if flat or is_bare_error(chunk) or self.frame.event == "error":
             self.recognised = True
             if not (self.has_flat_errors and chunk.get("object") == "error"):
                 self.report.repair("error_shape")

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from streamkit.dialects.decoding import details_of, provider_failed, said, text_of
+from streamkit.dialects.decoding import details_of, is_bare_error, provider_failed, said, text_of
 from streamkit.dialects.members import UNREAD
 from streamkit.dialects.openai_responses.items import ItemReader
-from streamkit.dialects.openai_responses.members import EVENTS, FEW, SaidBefore
+from streamkit.dialects.openai_responses.members import COMMON, EVENTS, FEW, SaidBefore
 from streamkit.dialects.openai_responses.texts import REFUSAL, SUMMARY, TEXT, THOUGHT, placeless
 from streamkit.dialects.openai_responses.wire import ASIDES, ERROR_TYPES, INCOMPLETE_REASONS, VENDOR, decode_usage
 from streamkit.dialects.stop_words import meaning
@@ -72,10 +72,12 @@ def recognises(event: str, document: Any) -> bool:
     """Whether a payload can be a Responses event."""
     if not isinstance(document, dict):
         return False
-    kind = document.get("type")
+    kind = document.get("type") or event
     if isinstance(kind, str) and kind.startswith("response."):
         return True
-    return kind == "error" and ("sequence_number" in document or (event != "error" and "error" in document))
+    return document.get("type") == "error" and (
+        "sequence_number" in document or (event != "error" and "error" in document)
+    )
 
 
 def known_status(word: object) -> str | None:
@@ -137,7 +139,10 @@ class ResponsesDecoder(ItemReader):
         kind = document.get("type")
         handler = self._by_type.get(kind) if isinstance(kind, str) else None
         if handler is None:
-            self._other(document)
+            if (named := self.named_by_its_line(document, self._by_type)) is not None:
+                self.decode(named)
+            else:
+                self._other(document)
             return
         self.recognised = True
         if self._terminal:
@@ -163,7 +168,7 @@ class ResponsesDecoder(ItemReader):
         """An event that is not known, or an error in another envelope (quirks.md 112)."""
         kind = self.string(document.get("type"))
         flat = document.get("object") == "error" or "detail" in document or self.frame.event == "error"
-        if document.get("error") or (flat and not kind):
+        if document.get("error") or (flat and not kind) or is_bare_error(document):
             self.recognised = True
             self.report.repair("error_shape")
             self._fail(document.get("error") or document, "error")
@@ -180,7 +185,16 @@ class ResponsesDecoder(ItemReader):
 
     # -- the response ----------------------------------------------------------------------------------------------
 
+    def _nest(self, document: dict[str, Any]) -> None:
+        """Put members of a response that stand in its event itself into its ``response``."""
+        if "response" not in document:
+            inner = {name: document.pop(name) for name in [*document] if name not in COMMON}
+            if inner:
+                self.report.repair("response_bare")
+            document["response"] = inner
+
     def _created(self, document: dict[str, Any]) -> None:
+        self._nest(document)
         response = self.fields(document.get("response"))
         if self._started:
             self.restarted(self._id, response.get("id"))
@@ -189,6 +203,7 @@ class ResponsesDecoder(ItemReader):
             self._begun(document)
 
     def _begun(self, document: dict[str, Any]) -> None:
+        self._nest(document)
         if self._started:
             self._changed(self.fields(document.get("response")))
             return
@@ -233,6 +248,7 @@ class ResponsesDecoder(ItemReader):
         if self._terminal:
             return
         self.report.repair("terminal_renamed")
+        self._nest(document)
         response = self.fields(document.get("response"))
         status = response.get("status")
         kind = f"response.{known_status(status) or 'completed'}"
@@ -242,6 +258,7 @@ class ResponsesDecoder(ItemReader):
         self._ended({"type": kind, "response": response})
 
     def _ended(self, document: dict[str, Any]) -> None:
+        self._nest(document)
         response = self.fields(document.get("response"))
         if not self._started:
             self._start(response)
@@ -256,6 +273,12 @@ class ResponsesDecoder(ItemReader):
             if name not in RESPONSE_FIELDS and said(value) and self._extras.get(name) != value:
                 self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
         if status == "failed":
+            if not response.get("error") and document.get("error"):
+                self.report.repair("error_shape")
+                response = {
+                    **response,
+                    "error": document.pop("error"),
+                }  # beside the response, as some gateways write it
             self._fail(response.get("error") or {"message": "the response failed"}, "response")
             return
         self._terminal = True

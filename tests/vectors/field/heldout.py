@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.vectors import anthropic as am
 from tests.vectors import bedrock as br
+from tests.vectors import cohere as co
+from tests.vectors import gemini as gm
+from tests.vectors import ollama as ol
 from tests.vectors import openai_responses as rs
-from tests.vectors.field.case import Case, Use
-from tests.vectors.field.shapes import bedrock, calling, message, messages, responses, written
-from tests.vectors.openai_chat import call, calls
-from tests.vectors.vector import Call
+from tests.vectors.field.case import Case, Text, Use
+from tests.vectors.field.shapes import (
+    anthropic,
+    bedrock,
+    calling,
+    chat,
+    failed,
+    form,
+    gemini,
+    message,
+    messages,
+    ollama,
+    responses,
+    written,
+)
+from tests.vectors.openai_chat import call, calls, said
+from tests.vectors.vector import Call, named, sse
 
 A = Call("f", '{"x":1,"y":2}', id="a")
 NAMED = calls(call(0, "a", "f", ""))
@@ -25,6 +43,25 @@ def grown(*texts: str) -> tuple[dict[str, object], ...]:
 
 def arguments(kind: str, **fields: str) -> dict[str, object]:
     return {"type": f"response.function_call_arguments.{kind}", "item_id": "fc_1", "output_index": 0, **fields}
+
+
+def untyped(*payloads: dict[str, Any]) -> bytes:
+    """Events whose type stands on their ``event:`` line alone."""
+    return b"".join(
+        b"event: %b\n%b" % (payload["type"].encode(), sse({k: v for k, v in payload.items() if k != "type"}))
+        for payload in payloads
+    )
+
+
+def bare(event: dict[str, Any]) -> dict[str, Any]:
+    """An event with the members of its response in itself."""
+    return {**event["response"], **{name: value for name, value in event.items() if name != "response"}}
+
+
+HI_ITEM = rs.message(0, "Hi")
+HI = written(Text("Hi"), stop="stop")
+QUOTA = {"message": "too many", "type": "too_many_requests_error", "param": "quota", "code": "request_quota_exceeded"}
+BUSY = {"code": 503, "message": "busy", "status": "UNAVAILABLE"}
 
 
 CASES = (
@@ -54,6 +91,55 @@ CASES = (
                 arguments("delta", delta='{"x":'), arguments("delta", delta=A.arguments), arguments("done", arguments=A.arguments),
                 {"type": "response.output_item.done", "output_index": 0, "item": ITEM_DONE}, rs.last("completed", {"item": ITEM_DONE}),
                 name="Responses", calls=(A,), repairs={"arguments_cumulative": 1}, stop="tool_calls", to={"openai-chat": written(Use("a", "f", A.arguments), stop="tool_calls")},
+            ),
+        ),
+    ),
+    Case(
+        number=278,
+        refs="7836246/cursor2api#115, #116; BerriAI/litellm#22102; VaalaCat/ai-gateway#9",
+        cause="the type of an event stands on its `event:` line alone, or the response's members in its event itself",
+        does="The type of the line counts where the payload has none, and the members are the response's.",
+        forms=(
+            responses(
+                untyped(rs.START, *HI_ITEM, rs.last("completed", HI_ITEM[-1])), name="Responses", text="Hi", repairs={"event_type_missing": 8},
+                to={"openai-chat": HI},
+            ),
+            responses(
+                named(bare(rs.START), *HI_ITEM, bare(rs.last("completed", HI_ITEM[-1]))), name="a response in its events", text="Hi", repairs={"response_bare": 2},
+                to={"openai-chat": HI},
+            ),
+            responses(
+                untyped(bare(rs.START), *HI_ITEM, bare(rs.last("completed", HI_ITEM[-1]))), name="both", text="Hi", repairs={"event_type_missing": 8, "response_bare": 2},
+                to={"openai-chat": HI},
+            ),
+            responses(named(bare(rs.last("completed", HI_ITEM[-1]))), name="nothing but the last event", text="Hi", repairs={"response_bare": 1, "block_unopened": 1}, to={"openai-chat": HI}),
+            anthropic(untyped(am.START, *am.block(0, "Hi"), am.finish("end_turn"), am.STOP), name="Anthropic", text="Hi", repairs={"event_type_missing": 6}, to={"openai-chat": HI}),
+            form("cohere", untyped(co.START, *co.block(0, "Hi"), co.finish()), "Cohere", {"openai-chat": HI}, {"text": "Hi", "repairs": {"event_type_missing": 5}}),
+        ),
+    ),
+    Case(
+        number=279,
+        refs="openai/codex#24973; explyt/explyt#35; nugget/thane-ai-agent#1395; BerriAI/litellm#23711; vercel/ai#11783",
+        cause="an error without its envelope, or beside an empty one, so that its message is lost",
+        does="A message with the type or the code of an error is one; so is what stands beside a failed response that says none.",
+        forms=(
+            responses(
+                rs.START, {"type": "response.failed", "response": {**rs.RESPONSE, "status": "failed", "error": None}, "error": {"message": "busy", "code": "upstream_error"}},
+                name="beside the response", stop=None, provider_error="busy", repairs={"error_shape": 1}, to={"openai-chat": failed(error="busy"), "anthropic": failed(error="busy", losses={"error_detail": 1})},
+            ),
+            responses(rs.START, QUOTA, name="bare, Responses", stop=None, provider_error="too many", repairs={"error_shape": 1}, to={"openai-chat": failed(error="too many")}),
+            chat(said("Hi"), QUOTA, name="bare, Chat", text="Hi", stop=None, provider_error="too many", repairs={"error_shape": 1}, to={"anthropic": failed(Text("Hi"), error="too many", losses={"error_detail": 1})}),
+            chat(QUOTA, name="bare and first", stop=None, provider_error="too many", repairs={"error_shape": 1}, to={"anthropic": failed(error="too many", losses={"error_detail": 1})}),
+            anthropic(am.START, *am.block(0, "Hi"), QUOTA, name="bare, Anthropic", text="Hi", stop=None, provider_error="too many", repairs={"error_shape": 1}, to={"openai-chat": failed(Text("Hi"), error="too many")}),
+            anthropic(
+                named(am.START, *am.block(0, "Hi")) + b'event: error\ndata: {"message":"busy"}\n\n', name="named by its line", text="Hi", stop=None, provider_error="busy", repairs={"error_shape": 1},
+                to={"openai-chat": failed(Text("Hi"), error="busy")},
+            ),
+            gemini(gm.chunk(gm.text("Hi")), BUSY, name="bare, Gemini", text="Hi", stop=None, provider_error="busy", repairs={"error_shape": 1}, to={"openai-chat": failed(Text("Hi"), error="busy")}),
+            ollama(ol.line("Hi"), BUSY, name="bare, Ollama", text="Hi", stop=None, provider_error="busy", repairs={"error_shape": 1}, to={"openai-chat": failed(Text("Hi"), error="busy")}),
+            form(
+                "cohere", named(co.START, *co.block(0, "Hi"), QUOTA), "bare, Cohere", {"openai-chat": failed(Text("Hi"), error="too many")},
+                {"text": "Hi", "stop": None, "provider_error": "too many", "repairs": {"error_shape": 1}},
             ),
         ),
     ),
