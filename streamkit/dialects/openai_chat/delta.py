@@ -60,8 +60,15 @@ HOLES = re.compile(
     rb'|"tool_calls"\s*:\s*\[\s*\{\s*"index"\s*:\s*(?P<index>\d+)'
     rb'|"usage"\s*:\s*(?P<usage>\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\})'  # in each chunk, as xAI has it
 )
+#: ``extra_content`` that says of a content that it is a thought, and nothing more.
+THOUGHTS = tuple({vendor: {"thought": True}} for vendor in ("google", "vertex"))
 #: Block and vendor of no signature at all.
 UNSIGNED = (-1, "")
+
+
+def thinks(extra: Any) -> bool:
+    """Whether ``extra_content`` says that the content beside it is a thought (Gemini behind this dialect)."""
+    return isinstance(extra, dict) and any(details_of(extra, vendor).get("thought") is True for vendor in extra)
 
 
 class DeltaReader(FrameDecoder):
@@ -82,6 +89,7 @@ class DeltaReader(FrameDecoder):
         self._called: dict[int, str] = {}
         self._called_before: dict[int, str] = {}
         self._aside_chars = 0
+        self._in_thought: set[int] = set()  # choices whose content is marked as a thought
 
     def delta(self, delta: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
         """Everything that the delta of one choice says; ``where`` is its path below ``choices``."""
@@ -90,7 +98,10 @@ class DeltaReader(FrameDecoder):
         content = delta.get("content")
         if content:
             if isinstance(content, str):
-                self.out.append(TextDelta(content, choice))
+                if choice in self._in_thought or "extra_content" in delta:
+                    self._marked(content, thinks(delta.get("extra_content")), choice)
+                else:
+                    self.out.append(TextDelta(content, choice))
             else:
                 self.parts(content, choice)
         if refusal := self.string(delta.get("refusal")):
@@ -104,7 +115,7 @@ class DeltaReader(FrameDecoder):
             self.out.append(Aside(self.vendor, "citation", "annotation", annotation, choice))
         if not delta.keys() <= DELTA_FIELDS:
             for name, value in delta.items():
-                if name == "extra_content" and self._content_signature(value, choice):
+                if name == "extra_content" and (self._content_signature(value, choice) or value in THOUGHTS):
                     continue
                 if name not in DELTA_FIELDS and said(value):
                     self.out.append(Aside(self.vendor, "metadata", f"delta.{name}", value, choice))
@@ -152,6 +163,22 @@ class DeltaReader(FrameDecoder):
         if named is None and signed[0] == block:
             return signed[1]
         return (named or "openrouter").split("-")[0]
+
+    def _marked(self, content: str, is_thought: bool, choice: int) -> None:
+        """Content that is marked as a thought, or may close one: Gemini's thoughts behind this dialect stand between tags."""
+        thought, text = (content, "") if is_thought else ("", content)
+        if is_thought and choice not in self._in_thought:  # the tag that closes is only looked for where one opens
+            self.report.repair("thinking_in_text")
+            thought, tag, text = content.removeprefix("<thought>").partition("</thought>")
+            if not tag:
+                self._in_thought.add(choice)
+        elif not is_thought and choice in self._in_thought:
+            self._in_thought.discard(choice)
+            text = content.removeprefix("</thought>")
+        if thought:
+            self.out.append(ReasoningDelta(thought, choice, self._signed.get(choice, UNSIGNED)[0] + 1))
+        if text:
+            self.out.append(TextDelta(text, choice))
 
     def _content_signature(self, extra: Any, choice: int) -> bool:
         """``extra_content``: whether it was a signature of the text (Gemini behind this dialect)."""

@@ -10,7 +10,7 @@ from tests.vectors import cohere as co
 from tests.vectors import gemini as gm
 from tests.vectors import ollama as ol
 from tests.vectors import openai_responses as rs
-from tests.vectors.field.case import Case, Text, Use
+from tests.vectors.field.case import Case, Text, Thinking, Use
 from tests.vectors.field.shapes import (
     anthropic,
     bedrock,
@@ -25,7 +25,7 @@ from tests.vectors.field.shapes import (
     responses,
     written,
 )
-from tests.vectors.openai_chat import call, calls, said
+from tests.vectors.openai_chat import DONE, STOP, call, calls, chunk, said
 from tests.vectors.vector import Call, named, sse
 
 A = Call("f", '{"x":1,"y":2}', id="a")
@@ -56,6 +56,10 @@ def untyped(*payloads: dict[str, Any]) -> bytes:
 def bare(event: dict[str, Any]) -> dict[str, Any]:
     """An event with the members of its response in itself."""
     return {**event["response"], **{name: value for name, value in event.items() if name != "response"}}
+
+
+def thought(text: str) -> dict[str, Any]:
+    return chunk({"content": text, "extra_content": {"google": {"thought": True}}})
 
 
 HI_ITEM = rs.message(0, "Hi")
@@ -141,6 +145,21 @@ CASES = (
                 "cohere", named(co.START, *co.block(0, "Hi"), QUOTA), "bare, Cohere", {"openai-chat": failed(Text("Hi"), error="too many")},
                 {"text": "Hi", "stop": None, "provider_error": "too many", "repairs": {"error_shape": 1}},
             ),
+        ),
+    ),
+    Case(
+        number=280,
+        refs="noho/dayu-agent#45; decolua/9router#1749, #1752; BerriAI/litellm#11000",
+        cause="thoughts as content, marked in `extra_content` and between `<thought>` tags (Gemini's OpenAI endpoint)",
+        does="What is marked is reasoning, and the tags are not the model's text; text without the mark stays as it is.",
+        forms=(
+            chat(
+                thought("<thought>Let me"), thought(" see."), said("</thought>Hi"), said("!"), STOP, DONE, name="streamed", text="Hi!", reasoning="Let me see.", repairs={"thinking_in_text": 1},
+                to={"anthropic": messages(Thinking("Let me see."), Text("Hi!"))},
+            ),
+            chat(thought("Let me see."), said("Hi"), STOP, DONE, name="without tags", text="Hi", reasoning="Let me see.", repairs={"thinking_in_text": 1}, to={"anthropic": messages(Thinking("Let me see."), Text("Hi"))}),
+            chat(thought("<thought>Let me see.</thought>Hi"), STOP, DONE, name="in one", text="Hi", reasoning="Let me see.", repairs={"thinking_in_text": 1}, to={"anthropic": messages(Thinking("Let me see."), Text("Hi"))}),
+            chat(said("</thought>"), STOP, DONE, name="no mark", text="</thought>", to={"anthropic": messages(Text("</thought>"))}),
         ),
     ),
 )  # fmt: skip
