@@ -173,3 +173,28 @@ def test_anthropics_older_name_for_the_form_of_an_answer_is_the_same(to: str):
     new, _ = translated("anthropic", to, output_config={"format": form})
     assert old == new
     assert "output_format" not in lost(report)
+
+
+# -- custom tools ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("provider", "kind"), [("deepseek", "function"), ("vllm", "function"), ("openai", "custom")])
+def test_a_custom_tool_is_a_function_for_servers_of_chat_that_know_no_others(provider: str, kind: str):
+    call = {"type": "custom_tool_call", "call_id": "c", "name": "apply_patch", "input": "*** Begin"}
+    said = [
+        {"role": "user", "content": "Go."},
+        call,
+        {"type": "custom_tool_call_output", "call_id": "c", "output": "ok"},
+    ]
+    tool = {"type": "custom", "name": "apply_patch", "description": "Edits files."}
+    choice = {"type": "custom", "name": "apply_patch"}
+    request = {"model": "m", "input": said, "tools": [tool], "tool_choice": choice}
+    report = StreamReport()
+    read = decode_request(json.dumps(request).encode(), "openai-responses", report=report)
+    body = json.loads(encode_request(read, provider, report=report))
+    assert body["tools"][0]["type"] == body["tool_choice"]["type"] == kind
+    (written,) = body["messages"][1]["tool_calls"]
+    assert written["type"] == kind
+    if kind == "function":
+        assert json.loads(written["function"]["arguments"]) == {"input": "*** Begin"}
+        assert report.losses["custom_tool_wrapped"] == 2

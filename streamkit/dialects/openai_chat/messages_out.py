@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 from attrs import evolve
 
 from streamkit.dialects.efforts import NO_SIGNATURE, wants_signatures
+from streamkit.dialects.encoding import wrapped_input
 from streamkit.dialects.openai_chat.parts import encrypted, reasoning_detail, tool_call
 from streamkit.dialects.openai_chat.wire import (
     AUDIO_FORMATS,
@@ -71,6 +72,12 @@ class MessageWriter(RequestWriter):
     def as_it_came(self) -> bool:
         """Whether what only a provider understands goes back to wherever it came from."""
         return self.own and self.target.provider is None
+
+    @property
+    def functions_only(self) -> bool:
+        """Whether the provider is one of those that know no custom tools, which OpenAI alone has in Chat."""
+        provider = self.target.provider
+        return not self.own and provider is not None and provider.cache_marks != "openai"
 
     def messages(self) -> Iterable[dict[str, Any]]:
         """The messages; the server refuses anything between calls and their results, so requests of others are put right."""
@@ -329,6 +336,9 @@ class MessageWriter(RequestWriter):
     def call(self, call: ToolCall, details: list[dict[str, Any]] | None) -> dict[str, Any]:
         """One call. Its signature stands in it, or among the ``details`` of the message's reasoning if it has any."""
         name, call_id = self.tool_name(call.name), self.call_id(call.id)
+        if call.kind == "custom" and self.functions_only:
+            self.lose("custom_tool_wrapped", call.name)
+            call = evolve(call, kind="function", arguments=wrapped_input(call.arguments))
         written = tool_call(call, call_id, name)
         if call.cache is not None:
             self.lose("cache_mark", call.cache)

@@ -136,6 +136,9 @@ class ChatRequestWriter(MessageWriter):
         """A definition; None for a tool that another dialect's provider runs itself."""
         if tool.cache is not None:
             self.lose("cache_mark", tool.name)
+        if tool.kind == "custom" and self.functions_only:
+            self.extras(tool.extras)
+            tool = self.as_function(tool)
         match tool.kind:
             case "function":
                 function = given(
@@ -196,7 +199,7 @@ class ChatRequestWriter(MessageWriter):
         return {SEARCH: given(user_location=location, search_context_size=search.context)}
 
     def named_tool(self, name: str) -> dict[str, Any]:
-        kind = "custom" if name in self.custom else "function"
+        kind = "custom" if name in self.custom and not self.functions_only else "function"
         return {"type": kind, kind: {"name": self.tool_name(name)}}
 
 

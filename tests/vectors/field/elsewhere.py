@@ -402,7 +402,7 @@ CASES = (
         covered_by="tests/requests/test_unsigned_calls.py::test_the_first_call_of_each_turn_says_that_it_has_no_signature",
     ),
     Elsewhere(
-        number=286, refs="UKGovernmentBEIS/inspect_ai#3721; BerriAI/litellm#9524, #10106; danny-avila/LibreChat#10737; BittnerPierre/AI-Agent-Casebook#133; maximhq/bifrost#1000; looplj/axonhub#1669; ujisati/claude-code-provider-proxy#11; router-for-me/CLIProxyAPI#193; EleutherAI/lm-evaluation-harness#3822; ding113/claude-code-hub#1257; mnfst/llm-gateway#2782; musistudio/claude-code-router#1380; QuantumNous/new-api#6538; decolua/9router#3216, #3733; BerriAI/litellm#33195",
+        number=286, refs="UKGovernmentBEIS/inspect_ai#3721; BerriAI/litellm#9524, #10106; danny-avila/LibreChat#10737; BittnerPierre/AI-Agent-Casebook#133; maximhq/bifrost#1000; looplj/axonhub#1669; ujisati/claude-code-provider-proxy#11; router-for-me/CLIProxyAPI#193; EleutherAI/lm-evaluation-harness#3822; ding113/claude-code-hub#1257; mnfst/llm-gateway#2782; musistudio/claude-code-router#1380; QuantumNous/new-api#6538; decolua/9router#3216, #3733; BerriAI/litellm#33195; JiuliNuoyi/CodexRosetta#1",
         cause="options that the other model refuses (sampling beside reasoning, stop sequences, long ids of users), turns round (an effort beside no thinking) or has by another name",
         does="What its server refuses is left out and counted, no thinking stays none, and members that OpenAI's two dialects share are carried.",
         covered_by="tests/dialects/test_option_limits.py::test_models_that_always_reason_get_no_temperature",
