@@ -6,14 +6,22 @@ is no stream. What the end of the input broke off never passes: it stands in the
 * a terminator that comes before the completion point (``[DONE]`` though no choice has a stop reason): an error frame takes
   its place (L3);
 * an error of the provider in a form that the dialect's clients do not see as one: the dialect's own form takes its place.
+
+A frame that the client did not ask for is taken out, and one that names no model names the one asked for (``passing.py``).
 """
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Iterator
+from typing import Final
+
+from attrs import frozen
 
 from streamkit.dialects.base import Dialect, Encoding
 from streamkit.dialects.decoding import FrameDecoder
+from streamkit.dialects.passing import Rule, rule_for
 from streamkit.errors import HeldTooLong
 from streamkit.events import Event, ProviderFailed, ResponseStarted, StreamEnded
 from streamkit.framing.frame import Frame
@@ -26,6 +34,21 @@ from streamkit.tool_calls.schema import ToolSchemas
 
 #: Repairs that show an error to be in a form which official clients pass over.
 UNSEEN_ERRORS = ("error_shape", "sse_error_field", "sse_bare_json", "event_name_missing")
+
+#: What a profile may change without its stream being written anew.
+PASSES: Final = frozenset({"include_usage"})
+#: The end of a frame's last line, and the blank line behind it.
+_FRAME_END: Final = re.compile(rb"(?:\r\n|\r|\n){0,2}")
+
+
+@frozen
+class _Edit:
+    """A frame that does not pass as it came: its bytes of the stream, its payload, and the one in its place, if any."""
+
+    start: int
+    end: int  #: comments and blanks behind it may be counted in
+    payload: bytes
+    instead: bytes
 
 
 class PassThrough:
@@ -50,6 +73,9 @@ class PassThrough:
         checker = JSONChecker(limits=limits, report=report, tools=tools)
         self._watch = Chain(self._decoder, self._accumulator, checker)
         self._encoder = dialect.encoder(encoding, report)  # writes error frames only
+        self._rule = rule_for(dialect, encoding.profile)
+        self._edits: deque[_Edit] = deque()  # of what did not pass yet
+        self._split_end = False  # a frame was taken out, and the last line end of it may go on with LF
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._passed = 0  # bytes handed on
@@ -118,6 +144,8 @@ class PassThrough:
         return self._parser.boundary if broken is None else min(self._parser.boundary, broken)
 
     def _see(self, frames: list[Frame]) -> None:
+        if self._rule is not None and self._stop_at is None:
+            self._hold_against(frames, self._rule)
         for run in self._runs(frames):
             failure = self._note(self._watch.feed(run))
             if self._stop_at is not None:
@@ -128,6 +156,15 @@ class PassThrough:
                 self._stop_at = run[0].offset
             elif run[-1].terminated:
                 self._encoder.follow(self._start, run[-1])
+
+    def _hold_against(self, frames: list[Frame], rule: Rule) -> None:
+        for position, frame in enumerate(frames, 1):
+            instead = rule(frame.data)
+            if instead is not frame.data:
+                end = frames[position].offset if position < len(frames) else self._parser.boundary
+                if not frame.terminated:
+                    end = self._passed + self._held_bytes
+                self._edits.append(_Edit(frame.offset, end, frame.data, instead))
 
     def _note(self, events: list[Event]) -> ProviderFailed | None:
         """What the events say of the end; the provider's error if it is among them."""
@@ -165,7 +202,33 @@ class PassThrough:
         self._held_bytes = len(held) - size
         self._passed += size
         self._last = held[:size].rstrip()[-1:] or self._last
-        return held[:size]
+        return self._edited(held[:size], whole - size)
+
+    def _edited(self, passing: bytes, start: int) -> bytes:
+        """Bytes of the stream that begin at ``start``, with what stands in the place of their frames."""
+        if self._split_end:
+            self._split_end = False
+            if passing.startswith(b"\n"):
+                passing, start = passing[1:], start + 1
+        if not self._edits:
+            return passing
+        pieces, done, size = [], 0, len(passing)
+        while self._edits and self._edits[0].start < start + size:
+            edit = self._edits.popleft()
+            begin, end = max(edit.start - start, done), min(edit.end - start, size)
+            found = passing.find(edit.payload, begin, end)
+            instead = edit.instead
+            if found < 0:  # in several lines
+                instead = b"data: " + instead.replace(b"\n", b" ") + b"\n\n" if instead else b""
+            elif instead:
+                begin, end = found, found + len(edit.payload)
+            else:
+                behind = _FRAME_END.match(passing, found + len(edit.payload))
+                end = behind.end() if behind else end
+            pieces += [passing[done:begin], instead]
+            done = end
+            self._split_end = not instead and end == size and passing.endswith(b"\r")
+        return b"".join([*pieces, passing[done:]])
 
     def _end(self, *, payload: bool) -> bytes:
         """What did not pass yet of a stream that is whole, and the end that readers need. Anything else is for the report.
@@ -182,7 +245,8 @@ class PassThrough:
         elif end and last:  # a comma, and no element behind it
             rest = b""
         if end is not None and self._stop_at is None and (self._report.clean or (payload and not torn)):
-            return rest + end
+            edited = self._edited(rest, self._passed)
+            return b"" if edited != rest and not edited.strip() else edited + end
         if last and as_usual:
             self._report.broken_frame = rest
         return b""

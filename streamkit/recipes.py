@@ -18,7 +18,7 @@ from streamkit.identifiers import random_id
 from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.messages import Response, Tool
-from streamkit.pass_through import PassThrough
+from streamkit.pass_through import PASSES, PassThrough
 from streamkit.pipeline import Pipe, Stage, StageFunction, pipe
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
@@ -78,7 +78,8 @@ def transcode(
     """The whole recipe: bytes of one dialect in, bytes of another out.
 
     Either name is a dialect's, a provider's (``"deepseek"``) or a client's (``"claude-code"``). Within one dialect the frames
-    pass byte for byte while they are watched for the report; ``reencode=True``, or a profile that changes what is written,
+    pass byte for byte while they are watched for the report, but for usage that ``profile`` did not ask for and a model
+    that is not named where ``profile`` has one; ``reencode=True``, or a profile that changes what is written,
     decodes and encodes them all the same, which mends what the provider broke; so does a policy that reads what stands in the
     text (``think_tags="on"``, ``text_calls``). What one read brought of one block or call
     leaves as one delta, which costs everybody less and holds nothing back; ``join=False`` keeps the provider's own deltas.
@@ -93,7 +94,7 @@ def transcode(
     target, client = client_named(to_dialect)
     profile = profile or client
     report = under(policy, report, provider)
-    if dialect is target and not reencode and not profile.changes and not policy.reads_text:
+    if dialect is target and not reencode and profile.changes.keys() <= PASSES and not policy.reads_text:
         schemas = None if tools is None else compiled(tools, limits)
         encoding = Encoding(limits=limits, profile=profile, make_id=make_id, clock=clock)
         return pipe(

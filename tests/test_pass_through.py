@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 
 import orjson
 import pytest
 
 from streamkit import Limits, StreamReport, collect, transcode
 from streamkit.dialects import DIALECTS
+from streamkit.dialects.base import Profile
 from streamkit.errors import HeldTooLong, SourceFailed
 from streamkit.report import Status
 from streamkit.testing import FaultySource, cuts, source_of
@@ -224,6 +226,77 @@ async def test_a_stream_that_is_whole_passes_byte_for_byte(vector):
     assert output.startswith(vector.body)
     lacking = output[len(vector.body) :]
     assert lacking in {b"", DIALECTS[vector.dialect].frame_end} or (vector.dialect, lacking) == ("gemini", b"]")
+
+
+BARE_USAGE = {**HEAD, "choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}}
+COUNTED = (
+    HI
+    + b": a comment\n\n"
+    + sse(BARE_USAGE)
+    + sse({**chunk({}, "stop"), "usage": BARE_USAGE["usage"]})
+    + sse(BARE_USAGE)
+)
+UNASKED = Profile(include_usage=False)
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("end", [b"data: [DONE]\n\n", b": bye\n\ndata: [DONE]\n\n"])
+async def test_a_chunk_of_nothing_but_usage_is_taken_out_wherever_it_is_cut(line_end, end):
+    body = (COUNTED + end).replace(b"\n", line_end)
+    wanted = body.replace(sse(BARE_USAGE).replace(b"\n", line_end), b"")
+    for reads in [[body], *cuts(body, sample=60), [body[at : at + 1] for at in range(len(body))]]:
+        output, report = await passed(reads, profile=UNASKED)
+        assert output == wanted
+        assert report.clean
+        assert not report.repairs
+    assert (await passed([body]))[0] == body, "by itself nothing is asked of a stream"
+
+
+async def test_a_usage_chunk_in_several_lines_or_without_its_end_is_taken_out_too():
+    lines = b'data: {"choices":[],\ndata: "usage":{"prompt_tokens":1,"completion_tokens":2}}\n\n'
+    stop = sse(chunk({}, "stop"))
+    for reads in cuts(HI + stop + lines + b"data: [DONE]\n\n", sample=60):
+        assert (await passed(reads, profile=UNASKED))[0] == HI + stop + b"data: [DONE]\n\n"
+    torn = HI + stop + sse(BARE_USAGE).rstrip()
+    for reads in [[torn], *cuts(torn, sample=20)]:
+        assert b"prompt_tokens" not in (await passed(reads, profile=UNASKED))[0]
+
+
+@pytest.mark.parametrize("vector", [one for one in VECTORS if one.clean], ids=lambda one: f"{one.dialect} {one.name}")
+async def test_a_stream_names_the_model_asked_for_only_where_it_names_none(vector):
+    output, _ = await passed([vector.body], vector.dialect, profile=Profile(model="asked"))
+    kept, frames = (parsed(vector.dialect, body) for body in (vector.body, output))
+    assert len(kept) == len(frames)
+    for before, after in zip(kept, frames, strict=True):
+        if before != after:
+            assert b'"model":"asked"' in after.replace(b" ", b"")
+            changed, same = orjson.loads(after), orjson.loads(before)
+            for value in (changed, same):
+                holder = next(
+                    (value[name] for name in ("message", "response") if "model" in value.get(name, ())), value
+                )
+                holder.pop("model", None)
+            same = same if same == changed else {**same, "message": {**same.get("message", {})}}
+            assert same == changed
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "mistral", "anthropic", "openai-responses", "ollama"])
+@pytest.mark.parametrize("blank", [b'""', b"null", b'" "'])
+async def test_a_blank_model_is_named_and_no_other_byte_changes(dialect, blank):
+    for vector in VECTORS:
+        if vector.dialect == dialect and vector.clean and not vector.repairs and b'"model":"' in vector.body:
+            unnamed = re.sub(rb'"model":"[^"]*"', b'"model":' + blank, vector.body)
+            for reads in [[unnamed], *cuts(unnamed, sample=3)]:
+                output, report = await passed(reads, dialect, profile=Profile(model="asked"))
+                assert output == re.sub(rb'"model":"[^"]*"', b'"model":"asked"', vector.body)
+                assert report.clean
+            return
+    pytest.fail(f"no vector of {dialect} names a model")
+
+
+def parsed(dialect, body):
+    parser = DIALECTS[dialect].parser(Limits(), StreamReport())
+    return [frame.data for frame in parser.feed(body) + parser.finish()]
 
 
 async def test_an_error_behind_responses_events_names_the_response_and_counts_on():

@@ -255,6 +255,14 @@ class SearchForm:
     write: Callable[[WebSearched, int, int], list[Aside]] | None = None
 
 
+@frozen
+class ModelPlace:
+    """Where a dialect's frames name the model: member ``model`` of the frame, or of its object ``within``."""
+
+    beside: str  #: a member that such an object always has: without it, it is of another kind (an error)
+    within: str = ""
+
+
 @frozen(kw_only=True)
 class Dialect:
     """One wire vocabulary: all that the recipes, the command line and the property tests need to know of it."""
@@ -292,6 +300,10 @@ class Dialect:
     settings: Callable[[Request], Mapping[str, Any]] = lambda _request: {}
     #: What it takes of a tool's definition. See ``tool_definitions.py``.
     tools: ToolRules = PORTABLE_TOOLS
+    #: Where its clients look for the model's name. None: its streams need not name it.
+    model_place: ModelPlace | None = None
+    #: Whether a chunk of nothing but usage is for those that asked for one (``Profile.include_usage``).
+    usage_on_request: bool = False
     #: Providers and clients that are known by name, and may be named where the dialect may.
     providers: tuple[Provider, ...] = ()
     clients: tuple[Profile, ...] = ()

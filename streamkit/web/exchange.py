@@ -89,7 +89,7 @@ class Exchange:
             limits=self.limits,
             policy=self._policy,
             report=self.report,
-            profile=None if self._within else self._profile(),
+            profile=self._passing() if self._within else self._profile(),
             offered=self.ask.request.tools,
         )
         return await self._send(translated, source)
@@ -233,6 +233,11 @@ class Exchange:
             profile = next((client for client in dialect.clients if client.usage_with_stop), profile)
         counted = asked is True or profile.usage_with_stop
         return evolve(profile, include_usage=counted, model=self.ask.model, settings=dialect.settings(self.ask.request))
+
+    def _passing(self) -> Profile:
+        """What frames of the client's own dialect are held against, as they pass."""
+        profile = client_named(self.reply.client)[1]
+        return evolve(profile, include_usage=self.ask.request.stream_usage is True, model=self.ask.model)
 
     async def _open(self, *, stream: bool) -> ClientResponse | ProviderFailed:
         """The upstream's answer with status 200, its body unread; else what is wrong."""

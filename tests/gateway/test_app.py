@@ -632,11 +632,12 @@ async def test_a_stream_is_told_to_pass_through_proxies_as_it_is(client, running
 @pytest.mark.parametrize("dialect", CLIENTS)
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 async def test_within_one_dialect_a_conforming_answer_passes_byte_for_byte(dialect, stream):
+    members = {"stream_options": {"include_usage": True}} if (dialect, stream) == ("openai-chat", True) else {}
     async with (
         EvilUpstream(as_asked(dialect)) as evil,
         gateway(config_of([upstream_at(evil, dialect)])) as running,
     ):
-        answer = await asked(running, dialect, stream=stream)
+        answer = await asked(running, dialect, members, stream=stream)
     assert (answer.status, answer.end) == (200, "complete")
     assert bytes(answer.body) == b"".join(speech(dialect, whole=not stream))
 

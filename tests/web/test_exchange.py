@@ -35,6 +35,21 @@ def chunks_of(answer):
     return [orjson.loads(line[6:]) for line in lines if line.startswith("data: {")]
 
 
+HEAD = b'data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"up",'
+SPOKEN = HEAD + b'"choices":[{"index":0,"delta":{"role":"assistant","content":"hi"},"finish_reason":null}]}\n\n'
+STOPPED = HEAD + b'"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n'
+UNASKED = HEAD + b'"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}\n\n'
+DONE = b"data: [DONE]\n\n"
+
+
+def within(unasked, replace=()):
+    """A stream of Chat with chunks before its terminator, and bytes of it replaced."""
+    body = b"".join([SPOKEN, STOPPED, *unasked, DONE])
+    return whole(
+        "openai-chat", body.replace(*replace) if replace else body, headers={"Content-Type": "text/event-stream"}
+    )
+
+
 # -- usage -------------------------------------------------------------------------------------------------------------
 
 
@@ -54,6 +69,16 @@ async def test_a_client_of_chat_that_asked_for_usage_gets_it_in_a_chunk_of_its_o
     *_, last = chunks_of(await answered(upstream, "openai-chat", as_asked(upstream), **members))
     assert last["choices"] == []
     assert last["usage"]["total_tokens"] == 23
+
+
+@pytest.mark.parametrize("options", [None, {"include_usage": False}, {"include_usage": True}])
+@pytest.mark.parametrize("agent", ["openai-python/2", MISTRAL_SDKS[1]])
+async def test_within_chat_a_usage_chunk_goes_to_those_that_asked_for_it(options, agent):
+    speech = within([UNASKED])
+    members = {} if options is None else {"stream_options": options}
+    answer = await answered("openai-chat", "openai-chat", speech, headers={"user-agent": agent}, **members)
+    asked = options == {"include_usage": True}
+    assert bytes(answer.body) == b"".join([SPOKEN, STOPPED, *([UNASKED] if asked else []), DONE])
 
 
 @pytest.mark.parametrize("agent", MISTRAL_SDKS)
@@ -95,6 +120,14 @@ def models_in(answer, client):
             if isinstance(holder, dict) and NAMED.get(client, "model") in holder:
                 found.append(holder[NAMED.get(client, "model")])
     return found
+
+
+@pytest.mark.parametrize("blank", [b"", b'"model":"",', b'"model": null,'])
+async def test_within_a_dialect_a_stream_names_the_model_asked_for_where_its_upstream_names_none(blank):
+    answer = await answered("openai-chat", "openai-chat", within([], (b'"model":"up",', blank)))
+    assert models_in(answer, "openai-chat") == ["m", "m"]
+    text = b"".join([SPOKEN, STOPPED, DONE])
+    assert sorted(bytes(answer.body).replace(b" ", b"")) == sorted(text.replace(b'"up"', b'"m"').replace(b" ", b""))
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -12,7 +12,7 @@ from streamkit.dialects.anthropic.request_out import encode_request
 from streamkit.dialects.anthropic.response import decode_response, encode_response
 from streamkit.dialects.anthropic.searches import SEARCHES
 from streamkit.dialects.anthropic.tools import TOOLS
-from streamkit.dialects.base import Bodies, Dialect, Profile
+from streamkit.dialects.base import Bodies, Dialect, ModelPlace, Profile
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
 DIALECT = Dialect(
@@ -25,6 +25,7 @@ DIALECT = Dialect(
     encoder=AnthropicEncoder,
     linter=AnthropicLinter,
     keep_alive={"event": b'event: ping\ndata: {"type":"ping"}\n\n', "comment": KEEP_ALIVE},
+    model_place=ModelPlace("role", within="message"),
     terminates=lambda frame: b'"message_stop"' in frame.data,
     recognises=recognises,
     errors=ERRORS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Bodies, Dialect
+from streamkit.dialects.base import Bodies, Dialect, ModelPlace
 from streamkit.dialects.mistral.decode import MistralDecoder
 from streamkit.dialects.mistral.encode import MistralEncoder
 from streamkit.dialects.mistral.errors import ERRORS
@@ -27,6 +27,7 @@ DIALECT = Dialect(
         "comment": KEEP_ALIVE,
         "event": b'data: {"id":"","object":"chat.completion.chunk","created":0,"model":"","choices":[]}\n\n',
     },
+    model_place=ModelPlace("choices"),
     terminates=lambda frame: b'"choices"' not in frame.data,
     #: The chunks of a text are the same as Chat's, which stands first in the table: ``auto`` says openai-chat.
     recognises=recognises,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Bodies, Dialect, Profile
+from streamkit.dialects.base import Bodies, Dialect, ModelPlace, Profile
 from streamkit.dialects.ollama.decode import OllamaDecoder, recognises
 from streamkit.dialects.ollama.encode import OllamaEncoder
 from streamkit.dialects.ollama.errors import ERRORS
@@ -27,6 +27,7 @@ DIALECT = Dialect(
         "event": b'{"model":"","created_at":"1970-01-01T00:00:00Z",'
         b'"message":{"role":"assistant","content":""},"done":false}\n'
     },
+    model_place=ModelPlace("done"),
     terminates=lambda frame: b'"done":true' in frame.data.replace(b" ", b""),
     recognises=recognises,
     bodies=Bodies(

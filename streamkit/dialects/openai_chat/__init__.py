@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Bodies, Dialect, Profile
+from streamkit.dialects.base import Bodies, Dialect, ModelPlace, Profile
 from streamkit.dialects.openai_chat.citations import CITATIONS
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.encode import ChatEncoder
@@ -29,6 +29,8 @@ DIALECT = Dialect(
         "comment": KEEP_ALIVE,
         "event": b'data: {"id":"","object":"chat.completion.chunk","created":0,"model":"","choices":[]}\n\n',
     },
+    model_place=ModelPlace("choices"),
+    usage_on_request=True,
     terminates=lambda frame: b'"choices"' not in frame.data,  # [DONE], and errors in any form
     recognises=recognises,
     bodies=Bodies(

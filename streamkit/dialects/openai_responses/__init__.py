@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Bodies, Dialect, Profile
+from streamkit.dialects.base import Bodies, Dialect, ModelPlace, Profile
 from streamkit.dialects.openai_responses.citations import CITATIONS
 from streamkit.dialects.openai_responses.decode import ResponsesDecoder, recognises
 from streamkit.dialects.openai_responses.encode import ResponsesEncoder, settings_of
@@ -26,6 +26,7 @@ DIALECT = Dialect(
     linter=ResponsesLinter,
     # an event would have to stand behind `response.created`, and to know its place in the sequence
     keep_alive={"comment": KEEP_ALIVE},
+    model_place=ModelPlace("status", within="response"),
     terminates=lambda frame: b'"response":' in frame.data,
     recognises=recognises,
     bodies=Bodies(

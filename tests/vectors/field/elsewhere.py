@@ -372,6 +372,18 @@ CASES = (
         covered_by="tests/gateway/test_app.py::test_a_stream_is_told_to_pass_through_proxies_as_it_is",
     ),
     Elsewhere(
+        number=257, refs="OpenAI's quickstart; @ai-sdk/mistral; llama.cpp",
+        cause="a Chat upstream sends a usage chunk (`choices: []`) that nobody asked for, and programs that read the first choice of each chunk die",
+        does="Within Chat too it goes to those that asked for it; every other frame passes byte for byte.",
+        covered_by="tests/web/test_exchange.py::test_within_chat_a_usage_chunk_goes_to_those_that_asked_for_it",
+    ),
+    Elsewhere(
+        number=258, refs="Azure OpenAI; llama-cpp-python",
+        cause="an upstream of the client's own dialect names no model, or a blank one, and the client's types demand it",
+        does="The frame names the model that was asked for, its other bytes unchanged.",
+        covered_by="tests/web/test_exchange.py::test_within_a_dialect_a_stream_names_the_model_asked_for_where_its_upstream_names_none",
+    ),
+    Elsewhere(
         number=266, refs="ASP.NET's `StreamWriter`; streamkit itself: a foreign exception",
         cause="a whole answer that begins with a byte order mark; calls of one that are numbered with characters which are no numbers",
         does="The mark is passed over as in a stream; such calls stand in the order in which they came.",
