@@ -352,6 +352,7 @@ class ToolCallAccumulator:
             and not self._careful
             and not call.cumulative
             and call.doubt is None
+            and not call.unsent.chars  # or a later fragment would overtake it
             and choice.announced == len(choice.calls)  # none waits for this one to be heard of
             and chars + size <= limits.arguments_chars
             and self._chars + size <= limits.stream_arguments_chars
@@ -479,10 +480,11 @@ class ToolCallAccumulator:
             again = is_object(last, depth) and not is_object(said, depth)
         else:
             again = fragment.startswith(last) and not may_follow(fragment, said, depth)
-        if again:
+        rest = rest_of(last, said[:begin], depth) if again else None
+        if rest is not None:
             self.report.repair("arguments_cumulative")
             call.cumulative = True
-            call.become(last)
+            call.become(said[:begin] + rest)  # with the white space that was handed on
 
     def _settle_doubts(self) -> None:
         for choice in self._choices.values():

@@ -64,7 +64,7 @@ class Call:
             self.scanner.append(fragment)
 
     def replace(self, text: str) -> None:
-        self.text, self.unsent, self.scanner = TextBuffer(text), TextBuffer(text), None
+        self.text, self.unsent, self.scanner, self.doubt = TextBuffer(text), TextBuffer(text), None, None
 
     def become(self, text: str) -> None:
         """Take ``text``, which begins with all that was handed on, for all that came."""

@@ -279,6 +279,30 @@ def test_text_that_parses_is_not_finished():  # design.md §4
     assert not [event for event in out if type(event) is ToolCallFinished]
 
 
+def test_a_whole_with_other_white_space_goes_on_with_what_was_handed_on():
+    """``{"city": `` and then ``{"city":"Paris"}`` was handed on as ``{"city": Paris"}``, and judged by the whole."""
+    out, report = accumulate([d(0, "a", "f", '{"city": '), d(0, arguments='{"city":"Paris"}'), CALLS])
+    handed_on = "".join(event.fragment for event in out if type(event) is ToolCallArguments)
+    [finished] = [event for event in out if type(event) is ToolCallFinished]
+    assert finished.arguments == handed_on == '{"city": "Paris"}'
+    assert report.repairs == {"arguments_cumulative": 1}
+
+
+def test_no_fragment_overtakes_text_that_waited_to_be_said_again():
+    events = [d(0, "a", "f", " "), d(0, arguments='{"a":1}'), ALL(0, "]"), d(0, arguments="1"), CALLS]
+    assert what_left(events) == [' {"a":1}1']
+
+
+def what_left(events):
+    """The arguments of each call, which must be what its deltas said."""
+    out, _ = accumulate(events)
+    calls = [event for event in out if type(event) is ToolCallFinished]
+    for call in calls:
+        deltas = [event for event in out if type(event) is ToolCallArguments and event.call == call.call]
+        assert "".join(event.fragment for event in deltas) == call.arguments
+    return [call.arguments for call in calls]
+
+
 def test_members_of_a_calls_own_are_bounded_and_what_is_more_is_said():
     """Each is added once: hundreds of deltas with one more each took quadratic time."""
     deltas = [d(0, "a", "f", extras={f"k{number}": number}) for number in range(EXTRAS + 3)]
