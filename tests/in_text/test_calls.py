@@ -453,11 +453,13 @@ def test_l6_what_is_held_is_bounded():
 
 # -- nothing else is taken for a call ----------------------------------------------------------------------------------
 
+#: The field failure whose text holds the tags of Gemini's OpenAI endpoint.
+THOUGHT_TAGS = 280
 #: Recordings that do hold thinking or calls in their text: there the events must differ.
 KNOWN = frozenset(
     {"openai-chat-neilberkman+req_llm/test/support/fixtures/azure/deepseek_r1/reasoning_streaming.json"}  # <think>
 )
-INSIDE = {id(form) for case in CASES + UNCLOSED for form in case.forms}
+INSIDE = {id(form) for case in FIELD if case in CASES + UNCLOSED or case.number == THOUGHT_TAGS for form in case.forms}
 
 
 def same(stream, policy=EVERYTHING):

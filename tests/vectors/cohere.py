@@ -112,6 +112,8 @@ REPAIRED = [
     vector("no start", *block(0, "Hi"), finish(), text="Hi"),
     message("complete with calls", *tool(0, "a", "f", "{}"), calls=(Call("f", "{}"),), stop="tool_calls", repairs={"stop_with_calls": 1}),
     vector("more after message-end", START, *block(0, "Hi"), finish(), *block(1, "!"), text="Hi", repairs={"after_end": 3}),
+    message("content as text", begin(0), event("content-delta", 0, content="Hi"), end(0), text="Hi", repairs={"object_missing": 1}),
+    message("content in a list of one", begin(0), event("content-delta", 0, content=[{"text": "Hi"}]), end(0), text="Hi", repairs={"list_unasked": 1}),
     message("an end for no block", *block(0, "Hi"), end(5), text="Hi", repairs={"block_unopened": 1}),
 ]  # fmt: skip
 

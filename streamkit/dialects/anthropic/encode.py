@@ -152,7 +152,8 @@ class AnthropicEncoder(BlockEncoder):
                 evolve(event, raw={name: event.raw[name] for name in BLOCK_FRAMES[event.type] & event.raw.keys()})
             )
         elif event.type == "content_block_start":
-            if NAME.fullmatch(event.raw["content_block"]["type"]) is None:
+            kind = event.raw["content_block"].get("type")
+            if not isinstance(kind, str) or NAME.fullmatch(kind) is None:
                 self.lose(event.kind)
             else:
                 self._blocks.add(("raw", event.block), dumps(event.raw["content_block"]), needs_end=True)

@@ -198,7 +198,8 @@ class ResponsesLinter(ItemChecker):
         if kind == "response.incomplete":
             details = response.get("incomplete_details")
             if not isinstance(details, dict) or not is_filled(details.get("reason")):
-                self.broken("incomplete", f"incomplete_details is {shown(details)}")
+                severity: Severity = "note" if details is None else "error"  # OpenAI's schema has null
+                self.broken("incomplete", f"incomplete_details is {shown(details)}", severity)
         self.check_output(response.get("output"), completed=kind == "response.completed")
 
     def _usage(self, usage: object) -> None:
