@@ -97,6 +97,7 @@ CASES: Final[Mapping[int, str]] = {
     227: "thinking in the content, between `<think>` and `</think>`",
     231: "a call in the text, as Hermes and Qwen write it (`<tool_call>{…}</tool_call>`), behind `stop`",
     241: "a whole JSON body where a stream was asked for, or a stream where a body was, under either media type",
+    277: "each fragment says all argument text so far, or the last one says it from the start before the call is complete",
 }  # fmt: skip
 
 #: The case that a repair resembles, whatever rule is broken; None where the catalogue has none like it.

@@ -162,7 +162,9 @@ class Cohere:
         kind, index = payload.get("type"), payload.get("index", self.last)
         message = (payload.get("delta") or {}).get("message") or {}
         if kind in {"content-start", "content-delta"}:
-            self.text += (message.get("content") or {}).get("text") or ""
+            content = message.get("content") or {}
+            for part in content if isinstance(content, list) else [content]:
+                self.text += (part if isinstance(part, str) else part.get("text")) or ""
         elif kind == "tool-call-start":
             self.ended_calls += index in self.open  # a start ends the call that was open there
             self.last = index
@@ -320,7 +322,7 @@ class Responses:
         elif kind == "response.output_item.done" and payload["item"]:
             self.item(payload["item"], payload["item"].get("id") or payload.get("output_index"))
         elif kind in {"response.completed", "response.incomplete", "response.failed", "response.done"}:
-            self.terminal(payload["response"])
+            self.terminal(payload.get("response", payload))
         if kind != "response.output_item.added" or payload["item"]:
             self.kinds.add((payload.get("item") or {}).get("type"))
         self.complete = self.complete and not self.failed
@@ -389,18 +391,30 @@ SUCCESS: dict[str, Callable[[Any], bool]] = {
 
 
 def sse_payloads(body: bytes) -> list[tuple[int, bytes]]:
-    """Each event's data, and the byte behind it; lines end with CR, LF or CRLF."""
-    found, data, end = [], [], 0
+    """Each event's data, and the byte behind it; lines end with CR, LF or CRLF.
+
+    A type that stands on the event's own line alone is put into the object.
+    """
+    found, data, end, name = [], [], 0, b""
     at = 3 if body.startswith(b"\xef\xbb\xbf") else 0
     for match in re.finditer(rb"([^\r\n]*)(\r\n|\r|\n|\Z)", body[at:]):
         line = match[1]
         if line.startswith((b"data:", b"error:")):
             data.append(line.partition(b":")[2].removeprefix(b" "))
             end = at + match.start() + len(line.rstrip())
+        elif line.startswith(b"event: "):
+            name = line.removeprefix(b"event: ")
         if data and (not line or match[2] == b""):
-            found.append((end, b"\n".join(data)))
+            found.append((end, typed(b"\n".join(data), name)))
             data = []
+        if not line:
+            name = b""
     return found
+
+
+def typed(data: bytes, name: bytes) -> bytes:
+    value = _value(data) if name and data.startswith(b'{"') else None
+    return data if value is None or "type" in value else b'{"type":"%b",%b' % (name, data[1:])
 
 
 def line_payloads(body: bytes) -> list[tuple[int, bytes]]:
