@@ -82,8 +82,8 @@ class BlockEncoder(OneChoiceEncoder):
 
     def text(self, event: TextDelta) -> None:
         into = self._written
-        fits = into is not None and event.block == into.label
-        if fits and into is not None and self._blocks.is_alone(into.block):  # as nearly always: a third of the time
+        # as nearly always: a third of the time
+        if into is not None and event.block == into.label and self._blocks.is_alone(into.block):
             self._parts.append(into.before + dumps(event.text) + into.behind)
         else:
             self.block_text(event)

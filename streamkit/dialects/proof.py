@@ -41,6 +41,8 @@ FEW_TEXTS: Final = 6
 FEW_CALLS: Final = 10
 #: Of fewer bytes each event is read by itself where it says its usage, too.
 USAGE_BYTES: Final = 64 * 1024
+#: A longer event is not read as the only one of its read: texts of a few dozen are kept until they are joined.
+ONE_BYTES: Final = 4 * 1024
 #: What a probe adds to the text that the frame has.
 PROBE: Final = "\x02probe %d\x03"
 Probe: TypeAlias = str | int | dict[str, Any]
@@ -72,7 +74,8 @@ class Proved:
         self.said: RunningText | None = None  #: where the text goes, if the decoder keeps it
         self.usage = usage  #: whether a frame has token counts in a hole, so that it says two events
         #: No more bytes are one whole event at most; fewer are few events.
-        self.two, self.few = 2 * skeleton.size, (FEW_TEXTS if index is None else FEW_CALLS) * skeleton.size
+        self.two = min(2 * skeleton.size, ONE_BYTES)
+        self.few = (FEW_TEXTS if index is None else FEW_CALLS) * skeleton.size
         if usage:
             self.few = USAGE_BYTES
         #: The events of a like frame alone; None if it is none, or of a shape that it can't read.

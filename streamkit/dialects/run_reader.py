@@ -15,7 +15,7 @@ from attrs import evolve
 
 from streamkit.dialects.decoding import FrameDecoder
 from streamkit.dialects.proof import Proved, Prover
-from streamkit.dialects.wholes import FOLD_EVERY, LONG_CHARS
+from streamkit.dialects.wholes import FOLD_EVERY
 from streamkit.events import ToolCallDelta, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.pipeline import Chain, Machine, Stage
@@ -75,24 +75,26 @@ class RunReader:
     def feed(self, chunk: bytes, /) -> list[Any]:
         if self._held:
             chunk, self._held = self._held + chunk, b""
+        proved, size = self._prover.proved, len(chunk)
+        if (
+            proved is not None and size <= proved.two
+        ):  # it is one event, as nearly always, or none: ``_few`` for it alone
+            try:
+                events = proved.one(chunk)
+            except ValueError:
+                events = None
+            if events is not None and self._parser.pass_over(size, 1):
+                if (said := proved.said) is not None:
+                    recent = said.recent
+                    recent.append(events[0].text)  # ``append`` without a call for each event: ``two`` bounds its length
+                    if len(recent) >= FOLD_EVERY:
+                        said.fold()
+                return events
         out: list[Any] = []
-        proved = self._prover.proved
-        if proved is not None and len(chunk) < proved.few:
-            if len(chunk) <= proved.two:  # it is one event, as nearly always, or none: ``_few`` for it alone
-                try:
-                    events = proved.one(chunk)
-                except ValueError:
-                    events = None
-                if events is not None and self._parser.pass_over(len(chunk), 1):
-                    if (said := proved.said) is not None:
-                        said.recent.append(events[0].text)  # ``append`` without a call for each event
-                        if len(said.recent) >= FOLD_EVERY or len(chunk) > LONG_CHARS:
-                            said.fold()
-                    return events
-            else:
-                chunk = self._few(chunk, proved, out)
-                if not chunk:
-                    return out
+        if proved is not None and proved.two < size < proved.few:
+            chunk = self._few(chunk, proved, out)
+            if not chunk:
+                return out
         if len(chunk) <= PIECE_BYTES:
             self._read(chunk, out)
             return out
@@ -182,7 +184,7 @@ class RunReader:
                 else:
                     out += run.deltas()
                 if proved.said is not None:
-                    proved.said.append("".join(run.texts))
+                    proved.said.append(run.text)
                 self._parser.pass_over(size, len(run.texts))
                 begin += size
             # no more like events, though one ends here; else the window cut one
@@ -295,7 +297,7 @@ class FrameRunReader:
         else:
             out += run.deltas()
         if proved.said is not None:
-            proved.said.append("".join(run.texts))
+            proved.said.append(run.text)
         return len(run.texts)
 
     def _payloads(self, frames: list[Frame], at: int) -> Iterator[bytes]:

@@ -3,9 +3,10 @@
 A provider that ends with the whole answer says everything again: what it says is already with the client, and only what is
 missing of it may be added (``RunningText.rest_of``). What contradicts can't be taken back, and is withheld.
 
-A text may be endless, so that it is not kept: its length and two checksums tell whether a whole one begins with it. Two
-different texts of one length have the same checksums once in 2^60; then what contradicts is taken for what was said.
-Fragments are joined and folded into the checksums a few dozen at a time, which costs less than one by one.
+A text may be endless, so that only the beginning of a stream's first texts is kept, and compared as it is. Of a longer one,
+and of one more text, the length and two checksums tell whether a whole one begins with it. Two different texts of one length
+have the same checksums once in 2^60; then what contradicts is taken for what was said. Fragments are joined a few dozen at a
+time, which costs less than one by one; most texts are never compared, so that no checksum of a kept one is ever made.
 
 Only what a provider marks as a whole is compared. A delta that repeats all that came before it is text: some models say
 "haha", and a line end is often a delta of its own.
@@ -22,19 +23,27 @@ FOLD_EVERY: Final = 64
 LONG_CHARS: Final = 1024
 #: What is kept of the beginning, to see early that another text is another.
 HEAD_CHARS: Final = 64
+#: A text that is no longer is kept, and so many texts of a stream: half a megabyte at most, and nearly every answer whole.
+KEPT_CHARS: Final = 16 * 1024
+KEPT_TEXTS: Final = 16
 
 
 class RunningText:
-    """A text that grows: how long it is, how it begins, and its checksums."""
+    """A text that grows: how long it is, how it begins, and itself or its checksums.
 
-    __slots__ = ("_adler", "_chars", "_crc", "_head", "recent")
+    ``kept_chars``: a text that is no longer is kept.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_adler", "_chars", "_crc", "_head", "_kept", "_kept_chars", "recent")
+
+    def __init__(self, kept_chars: int = KEPT_CHARS) -> None:
         self._chars = 0
         self._crc = 0
         self._adler = 1
         self._head = ""
-        self.recent: list[str] = []  #: fragments that are not in the checksums yet
+        self._kept: list[str] | None = []  # all of it but what is recent; None once the checksums stand for it
+        self._kept_chars = kept_chars
+        self.recent: list[str] = []  #: fragments that are not in the text or its checksums yet
 
     def append(self, text: str) -> None:
         recent = self.recent
@@ -60,18 +69,29 @@ class RunningText:
         chars = self.chars
         if chars > len(whole) or not whole.startswith(self._head):
             return None
+        if self._kept is not None:
+            said = "".join(self._kept)
+            self._kept = [said]
+            return whole[chars:] if whole.startswith(said) else None
         raw = _raw(whole[:chars])
         return whole[chars:] if crc32(raw) == self._crc and adler32(raw) == self._adler else None
 
     def fold(self) -> None:
-        """Take what is recent into the checksums."""
+        """Take what is recent into the text that is kept, or into the checksums."""
         text = "".join(self.recent)
         self.recent.clear()
-        raw = _raw(text)
-        self._crc, self._adler = crc32(raw, self._crc), adler32(raw, self._adler)
+        if not text:
+            return
         if self._chars < HEAD_CHARS:
             self._head += text[: HEAD_CHARS - self._chars]
         self._chars += len(text)
+        if self._kept is not None:
+            self._kept.append(text)
+            if self._chars <= self._kept_chars:
+                return
+            text, self._kept = "".join(self._kept), None
+        raw = _raw(text)
+        self._crc, self._adler = crc32(raw, self._crc), adler32(raw, self._adler)
 
 
 class Texts:
@@ -86,7 +106,8 @@ class Texts:
         """The text with this label; an empty one if there is none."""
         text = self._by_label.get(label)
         if text is None:
-            text = self._by_label[label] = RunningText()
+            kept_chars = KEPT_CHARS if len(self._by_label) < KEPT_TEXTS else 0
+            text = self._by_label[label] = RunningText(kept_chars)
         return text
 
     def begun(self, label: Hashable) -> RunningText | None:

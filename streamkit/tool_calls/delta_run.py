@@ -79,7 +79,7 @@ class DeltaRun:
     of a ``ToolCallDelta``, the ordinal of ``ToolCallArguments``.
     """
 
-    __slots__ = ("_by_call", "indices", "model", "texts")
+    __slots__ = ("_by_call", "_text", "indices", "model", "texts")
 
     def __init__(
         self,
@@ -92,6 +92,14 @@ class DeltaRun:
         self.texts = texts
         self.indices = indices
         self._by_call = by_call
+        self._text: str | None = None
+
+    @property
+    def text(self) -> str:
+        """All ``texts`` as one, which are not to change any more."""
+        if self._text is None:
+            self._text = "".join(self.texts)
+        return self._text
 
     @property
     def choice(self) -> int:
@@ -134,4 +142,4 @@ class DeltaRun:
 
     def joined(self) -> Any:
         """They as one, where all are of one block."""
-        return delta_like(self.model, "".join(self.texts), None)
+        return delta_like(self.model, self.text, None)

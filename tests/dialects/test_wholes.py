@@ -8,10 +8,20 @@ from typing import Any
 
 import pytest
 
-from streamkit.dialects import DIALECTS
+from streamkit.dialects import DIALECTS, wholes
 from streamkit.dialects.decoding import FrameDecoder
+from streamkit.dialects.proof import ONE_BYTES
 from streamkit.dialects.run_reader import DecodeStage
-from streamkit.dialects.wholes import FOLD_EVERY, HEAD_CHARS, LONG_CHARS, RunningText, StartText, Texts
+from streamkit.dialects.wholes import (
+    FOLD_EVERY,
+    HEAD_CHARS,
+    KEPT_CHARS,
+    KEPT_TEXTS,
+    LONG_CHARS,
+    RunningText,
+    StartText,
+    Texts,
+)
 from streamkit.events import TextDelta
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.pipeline import Stage
@@ -58,6 +68,59 @@ def test_an_endless_text_is_not_kept():
     assert text.chars == 10_000 * LONG_CHARS
     assert len(pickle.dumps(text)) < 1024
     assert sys.getsizeof(text.recent) < 2048
+
+
+def test_a_text_of_usual_length_is_compared_as_it_is_and_without_checksums(monkeypatch):
+    sums: list[int] = []
+    monkeypatch.setattr(wholes, "crc32", lambda raw, start=0: sums.append(len(raw)) or start)
+    monkeypatch.setattr(wholes, "adler32", lambda _raw, start=1: start)
+    text = running(*FRAGMENTS)
+    for _ in range(4):
+        assert text.rest_of(WHOLE) == ""
+    assert text.rest_of(WHOLE[:-1] + "?") is None
+    assert not sums
+
+
+@pytest.mark.parametrize("size", [1, 100, LONG_CHARS, KEPT_CHARS])
+def test_a_longer_text_is_not_kept(size):
+    said = ("abcdefg" * KEPT_CHARS)[: 2 * KEPT_CHARS]
+    pieces = [said[begin : begin + size] for begin in range(0, len(said), size)]
+    for count in range(0, len(pieces) + 1, max(len(pieces) // 8, 1)):
+        text, came = running(*pieces[:count]), "".join(pieces[:count])
+        assert text.rest_of(came + "more") == "more"
+        assert not came or text.rest_of(came[:-1] + "?") is None
+    text = running(*pieces)
+    assert text.chars == len(said)  # nothing is recent any more
+    assert len(pickle.dumps(text)) < 1024
+
+
+def test_only_the_first_texts_of_a_stream_are_kept():
+    texts = Texts()
+    for label in range(256):
+        texts.of(label).append("x" * KEPT_CHARS)
+        assert texts.of(label).rest_of("x" * KEPT_CHARS + "y") == "y"
+    assert len(pickle.dumps(texts)) < (KEPT_TEXTS + 2) * KEPT_CHARS
+
+
+def test_empty_fragments_take_no_room():
+    text = running()
+    for _ in range(10_000):
+        text.append("")
+        assert text.chars == 0
+    assert len(pickle.dumps(text)) < 1024
+
+
+def test_long_events_of_one_read_each_are_joined_soon():
+    named, report = DIALECTS["openai-chat"], StreamReport()
+    decoder: Any = named.decoder(DEFAULT_LIMITS, report)
+    stage = DecodeStage("decode", lambda _report: decoder)
+    machine: Any = stage.make_with(Stage("parse", lambda report: named.parser(DEFAULT_LIMITS, report)), report)
+    words = [letter * size for size in (10, ONE_BYTES // 4, ONE_BYTES, 4 * ONE_BYTES) for letter in "abcdefgh" * 20]
+    padding = {"system_fingerprint": "f" * (ONE_BYTES // 2)}
+    for word in words:
+        machine.feed(sse({**said(word), **padding}))
+        assert sum(map(len, decoder.texts.of((TextDelta, 0)).recent)) <= FOLD_EVERY * ONE_BYTES
+    assert decoder.texts.of((TextDelta, 0)).rest_of("".join(words)) == ""
 
 
 def test_a_text_is_begun_by_its_first_character():
