@@ -157,7 +157,9 @@ class FrameDecoder:
         """
         own = vars(self)
         passing = {name: own[name] for name in PASSING if name in own}
-        kept, state = pickled({name: value for name, value in own.items() if name not in PASSING}), self.state()
+        kept = state = self.state()
+        if type(self).snapshot is not FrameDecoder.snapshot:
+            kept = pickled({name: value for name, value in own.items() if name not in PASSING})
         if kept is None or state is None:
             return None
         try:
