@@ -159,6 +159,8 @@ class PassThrough:
 
     def _hold_against(self, frames: list[Frame], rule: Rule) -> None:
         for position, frame in enumerate(frames, 1):
+            if frame.data.startswith(rule.known):
+                continue
             instead = rule(frame.data)
             if instead is not frame.data:
                 end = frames[position].offset if position < len(frames) else self._parser.boundary

@@ -9,8 +9,9 @@ import orjson
 import pytest
 
 from streamkit import Limits, StreamReport, collect, transcode
-from streamkit.dialects import DIALECTS
+from streamkit.dialects import DIALECTS, passing
 from streamkit.dialects.base import Profile
+from streamkit.dialects.passing import rule_for
 from streamkit.errors import HeldTooLong, SourceFailed
 from streamkit.report import Status
 from streamkit.testing import FaultySource, cuts, source_of
@@ -309,3 +310,68 @@ async def test_an_error_behind_responses_events_names_the_response_and_counts_on
         assert (error["type"], failed["type"]) == ("error", "response.failed")
         assert failed["response"]["id"] == openai_responses.RESPONSE["id"]
         assert [error["sequence_number"], failed["sequence_number"]] == [8, 9]
+
+
+AZURES = (
+    b'{"choices":[{"content_filter_results":{},"delta":{"content":"%b"},"finish_reason":null,"index":0,"logprobs":null}],'
+    b'"created":1,"id":"c1","model":"m1","object":"chat.completion.chunk","system_fingerprint":null,"usage":null}'
+)
+OPENAIS = (
+    b'{"id":"c1","object":"chat.completion.chunk","created":1,"model":"m1","choices":[{"index":%d,"delta":{"content":"%b"},'
+    b'"finish_reason":null}],"usage":null}'
+)
+
+
+@pytest.mark.parametrize("options", [{"model": "a"}, {"include_usage": False}, {"model": "a", "include_usage": False}])
+@pytest.mark.parametrize("azure", [False, True])
+def test_frames_that_begin_or_end_alike_are_looked_at_once(azure, options, monkeypatch):
+    rule = rule_for(DIALECTS["openai-chat"], Profile(**options))
+    payloads = [AZURES % b"x" if azure else OPENAIS % (number % 4, b"x" * number) for number in range(400)]
+    parsed, searched = [], []
+    loads = passing.orjson.loads
+    monkeypatch.setattr(passing.orjson, "loads", lambda text: parsed.append(text) or loads(text))
+    for payload in payloads:
+        if not payload.startswith(rule.known):
+            searched.append(payload)
+            assert rule(payload) is payload
+    assert len(parsed) <= 2
+    assert len(searched) <= 4 or azure
+
+
+ODD = [
+    b'{"id":"c1","object":"chat.completion.chunk","created":1,"model":"","choices":[{"index":0,"delta":{"content":"x"}}]}',
+    b'{"id":"c1","object":"chat.completion.chunk","created":1,"model":"m1","choices":[],"usage":{"prompt_tokens":1}}',
+    b'{"id":"c1","object":"chat.completion.chunk","created":1,"choices":[{"index":0,"delta":{"content":"\\"model\\":"}}]}',
+    b'{"choices":[{"delta":{"content":"x","model":"m1"}}],"created":1,"id":"c1"}',
+    b'{"choices":[{"delta":{"content":"x"}}],"created":1,"id":"c1","model":"m1"}',
+    b'{"choices":[{"delta":{"content":"x"}}],"created":1,"id":"c1","model":" "}',
+    b'{"x":{"choices":[],"created":1,"id":"c1","model":"m1"},"choices":[]}',
+    b'{"choices":[],"x":{"y":[],"created":1,"id":"c1","model":"m1"}}',
+    b'{"choices":[],"x":"],\\"created\\":1,\\"id\\":\\"c1\\",\\"model\\":\\"m1\\"}"}',
+    b'{"choices":[],"usage":{"prompt_tokens":1},"created":1,"id":"c1","model":"m1"}',
+    b'{"choices":[{"delta":{}}],"model":"m1","model":null}',
+    b'{"choices":[{"delta":{}}],"model":"\\u0020"}',
+    b'{"choices":[{"delta":{"content":"x"}],"created":1,"id":"c1","model":"m1"}',
+    b"",
+    b"[DONE]",
+]
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "mistral", "anthropic", "openai-responses", "ollama"])
+@pytest.mark.parametrize(
+    "options", [{"model": "asked"}, {"include_usage": False}, {"model": "a", "include_usage": False}]
+)
+def test_what_was_seen_of_a_stream_changes_nothing_of_what_a_frame_needs(dialect, options):
+    profile = Profile(**options)
+    rule = rule_for(DIALECTS[dialect], profile)
+    if rule is None:
+        return
+    bodies = [vector.body for vector in VECTORS if vector.dialect == dialect]
+    payloads = [payload for body in bodies for payload in parsed(dialect, body)]
+    common = [OPENAIS % (0, b"x"), AZURES % b"x", OPENAIS % (1, b'\\"model\\"'), AZURES % b"\\n"]
+    edited = [payload.replace(b'"model":"', b'"model":"","was":"') for payload in payloads]
+    cut = [payload[:size] for payload in common for size in range(len(payload))]
+    for payload in [*common, *ODD, *payloads, *common, *ODD, *edited, *cut, *ODD]:
+        alone = rule_for(DIALECTS[dialect], profile)(payload)
+        passes = payload.startswith(rule.known)
+        assert (payload if passes else rule(payload)) == alone
