@@ -42,7 +42,8 @@ log = logging.getLogger("streamkit.bodies")
 def decode_request(body: bytes, dialect: str, *, report: StreamReport | None = None) -> Request:
     """Read a request that a client of ``dialect`` sent. Raises BadRequest for one that can't be, and UsageError."""
     named, _ = client_named(dialect)
-    return _bodies_of(named).decode_request(fields_of(body), report if report is not None else StreamReport())
+    report = report if report is not None else StreamReport()
+    return _bodies_of(named).decode_request(fields_of(body, report), report)
 
 
 def encode_request(

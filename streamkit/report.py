@@ -141,8 +141,10 @@ REQUEST_REPAIRS: Final[Mapping[str, str]] = {
     "turn_empty": "a turn or part without any content was dropped",
     "id_rewritten": "an id that the dialect does not allow was rewritten, alike in call and result",
     "properties_added": "an object schema without `properties`, which the dialect refuses, was given none in it",
-    "name_rewritten": "a tool's name that the dialect does not allow was rewritten, alike everywhere",
+    "name_rewritten": "a name of a tool or schema that the dialect does not allow was rewritten, alike everywhere",
     "signature_excused": "a call without the signature that Gemini demands from version 3 on was marked to have none",
+    "media_type_mended": "an image was said to be of another type than its first bytes say, and is sent as what it is",
+    "space_trimmed": "white space at the end of the text that the assistant is to go on with was left out: Claude refuses it",
     "tool_declared": "a tool that the history calls and the request does not define was defined, without parameters",
 }
 REQUEST_LOSSES: Final[Mapping[str, str]] = {

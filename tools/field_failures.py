@@ -57,7 +57,7 @@ SECTIONS = {
     271: "Starts that say more, and places that are missing",
     276: "Calls that nothing closes",
     281: "Reports of 2025 and 2026 that broke something new",
-    286: "What another provider refuses of a request, and what a client must learn",
+    292: "What another provider refuses of a request, and what a client must learn",
 }
 
 

@@ -16,6 +16,7 @@ import orjson
 
 from streamkit.dialects.decoding import DEPTH
 from streamkit.errors import BadRequest
+from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import ValueTexts
 
 T = TypeVar("T")
@@ -23,6 +24,12 @@ T = TypeVar("T")
 Spelling: TypeAlias = Callable[[str], str]
 #: A number that does not survive being parsed: more digits than a double has, or an exponent.
 _LONG_NUMBER: Final = re.compile(rb"\d{16}|\d\.?\d*[eE]")
+#: An escape in JSON text, and by name what half of a surrogate pair, without its other half, is written as.
+_ESCAPE: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
+    re.DOTALL,
+)
+_REPLACED: Final = rb"\ufffd"
 _NAMES: Final = {
     str: "text",
     int: "a whole number",
@@ -246,17 +253,31 @@ def is_data_uri(text: str) -> bool:
     return text[:5].lower() == "data:"
 
 
-def fields_of(body: bytes) -> Fields:
-    """The members of a whole body. Raises BadRequest for what is no JSON object."""
+def fields_of(body: bytes, report: StreamReport | None = None) -> Fields:
+    """The members of a whole body. Raises BadRequest for what is no JSON object.
+
+    Half of a surrogate pair, which a client leaves where it cuts a text inside an emoji, is U+FFFD: a history holds it in
+    every later request, and providers refuse the whole body for it.
+    """
     try:
         members = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise BadRequest("", f"the body is no JSON: {error}") from error
+        whole = whole_characters(body)
+        if whole == body:
+            raise BadRequest("", f"the body is no JSON: {error}") from error
+        if report is not None:
+            report.repair("lone_surrogate")
+        return fields_of(whole)
     if not isinstance(members, dict):
         raise BadRequest("", f"the body is {kind_of(members)}, and an object is needed")
     if body.count(b"{") + body.count(b"[") > DEPTH:
         _check_depth(members)
     return Fields(members, (), Body(body))
+
+
+def whole_characters(text: bytes) -> bytes:
+    """JSON text with U+FFFD, as long an escape, for each escape of half a surrogate pair; the same where there is none."""
+    return _ESCAPE.sub(lambda escape: _REPLACED if escape["half"] else escape[0], text)
 
 
 def _check_depth(members: Mapping[str, Any]) -> None:

@@ -24,15 +24,17 @@ from streamkit.dialects.choosing import feasible
 from streamkit.dialects.decoding import said
 from streamkit.dialects.efforts import effort_of
 from streamkit.dialects.encoding import wrapped_arguments, wrapped_input
-from streamkit.dialects.option_limits import OPENAI, between_openais, fitting
+from streamkit.dialects.option_limits import CLAUDES, OPENAI, between_openais, fitting
 from streamkit.dialects.readable import text_of_block, text_of_file
+from streamkit.dialects.reading import whole_characters
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
-from streamkit.identifiers import hashed, portable_id, portable_name
+from streamkit.identifiers import PORTABLE_IDS, hashed, portable_id, portable_name
 from streamkit.messages import (
     Extras,
     Media,
     Options,
+    OutputFormat,
     Part,
     Refusal,
     Request,
@@ -55,6 +57,14 @@ _BEGINNINGS: Final[Mapping[str, str]] = {
     "UklGR": "image/webp",
     "JVBERi0": "application/pdf",
 }
+#: Another name of a type of images that some programs write.
+_SAME_IMAGES: Final[Mapping[str, str]] = {
+    "image/jpg": "image/jpeg",
+    "image/pjpeg": "image/jpeg",
+    "image/x-png": "image/png",
+}
+#: What can be half of a surrogate pair as an escape.
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
 P = TypeVar("P", bound=Part)
 #: How the names of ``Options`` are told apart from what stands beside them: these say how an option was written.
 _NOT_OPTIONS: Final = frozenset({"native_max_tokens"})
@@ -106,13 +116,42 @@ class RequestWriter:
             self.lose("tool_namespace", name)
         self.search = next(filter(self.can_search, request.tools), None)
         turns = [turn for each in request.turns for turn in self._without_blanks(self._readable(each))]
+        if self.dialect in CLAUDES:
+            turns = self._continuable(turns)
         choice = feasible(request.tool_choice, request.tools, self.defines, self.dialect, self.report)
         provider = "" if self.target.provider is None else self.target.provider.name
         options = fitting(request.options, self.dialect, request.model, provider, self.lose)
         if options.user is not None and self.users is not None:
             user = options.user if self.users.fullmatch(options.user) else f"user_{hashed(options.user, 22)}"
             options = evolve(options, user=self._rewrite(options.user, user, "id_rewritten"))
+        options = evolve(options, output=self._asked_form(options.output))
         return evolve(request, turns=turns, tool_choice=choice, options=options)
+
+    def _asked_form(self, output: OutputFormat | None) -> OutputFormat | None:
+        """The form of the answer: one of a schema that is not given is JSON of any kind, and its name is one that is taken."""
+        if output is None or output.kind != "schema":
+            return output
+        if output.schema is None:
+            for name in "name", "description", "strict":
+                if getattr(output, name) is not None:
+                    self.lose("parameter", f"output.{name}")
+            return OutputFormat("json")
+        if output.name is None or self.names is None:
+            return output
+        return evolve(
+            output, name=self._rewrite(output.name, portable_name(output.name, PORTABLE_IDS), "name_rewritten")
+        )
+
+    def _continuable(self, turns: list[Turn]) -> list[Turn]:
+        """The turns without white space at the end of an assistant's that Claude is to go on with: it refuses that."""
+        last = turns[-1].parts[-1] if turns and turns[-1].parts else None
+        if not isinstance(last, Text) or turns[-1].role != "assistant" or is_blank(last):
+            return turns
+        text = last.text.rstrip()
+        if text == last.text:
+            return turns
+        self.report.repair("space_trimmed")
+        return [*turns[:-1], evolve(turns[-1], parts=[*turns[-1].parts[:-1], evolve(last, text=text)])]
 
     def _readable(self, turn: Turn) -> Turn:
         """The turn with text for what only one dialect has a form for, though it says text."""
@@ -131,6 +170,9 @@ class RequestWriter:
             case Media() if not self.text_files and (text := text_of_file(part)) is not None:
                 self.lose("metadata", "media_type")
                 return text
+            case Media(kind="image", media_type=str(said_type)) if (kind := _image_type(part)) != said_type:
+                self.report.repair("media_type_mended")
+                return evolve(part, media_type=kind)
         return part
 
     def lose(self, kind: str, what: str = "") -> None:
@@ -282,7 +324,10 @@ class RequestWriter:
         return placed
 
     def object_arguments(self, call: ToolCall) -> orjson.Fragment:
-        """The arguments of a call for a dialect that carries an object: their own text (seeds.md S4)."""
+        """The arguments of a call for a dialect that carries an object: their own text (seeds.md S4).
+
+        Half of a surrogate pair, which is a legal escape in a text and not in a body, is U+FFFD.
+        """
         if call.kind == "custom":
             self.lose("custom_tool_wrapped", call.name)
             return orjson.Fragment(wrapped_input(call.arguments))
@@ -292,7 +337,11 @@ class RequestWriter:
         if verdict.kind != "complete":
             self.lose("arguments_wrapped", call.name)
             return orjson.Fragment(wrapped_arguments(call.arguments))
-        return orjson.Fragment(call.arguments)
+        arguments = call.arguments.encode()
+        whole = whole_characters(arguments) if _HALF.search(call.arguments) else arguments
+        if whole != arguments:
+            self.report.repair("lone_surrogate")
+        return orjson.Fragment(whole)
 
     def with_properties(self, schema: Any) -> Any:
         """The schema of a tool for a dialect that refuses one of an object without ``properties``."""
@@ -390,3 +439,12 @@ def media_type_of(media: Media) -> str:
         return media.media_type
     data = media.data or ""
     return next((kind for start, kind in _BEGINNINGS.items() if data.startswith(start)), "application/octet-stream")
+
+
+def _image_type(media: Media) -> str | None:
+    """The type of an image by its first bytes; where they say none, the usual name of the type that was said."""
+    start = (media.data or "")[: max(map(len, _BEGINNINGS))]
+    found = next((kind for beginning, kind in _BEGINNINGS.items() if start.startswith(beginning)), None)
+    if found is not None and found.startswith("image/"):
+        return found
+    return _SAME_IMAGES.get(media.media_type or "", media.media_type)

@@ -13,7 +13,7 @@ from streamkit.dialects.base import Target
 from streamkit.dialects.writing import INPUT_SCHEMA, RequestWriter, data_uri, given, media_type_of, merged
 from streamkit.events import Aside
 from streamkit.identifiers import portable_id, portable_name
-from streamkit.messages import Media, Options, Request, Thinking, Tool, ToolCall
+from streamkit.messages import Media, Options, OutputFormat, Request, Thinking, Tool, ToolCall
 from streamkit.report import StreamReport
 
 
@@ -62,7 +62,12 @@ def test_every_option_is_written_or_lost():
     assert filled.options({"temperature": "t", "stop": "s"}, {"max_tokens"}) == {"t": 0, "s": ("a",)}
     assert filled.report.lost == [("parameter", "seed"), ("parameter", "user")]
     assert writer().options({}) == {}
-    every = writer(options=Options(**{option.name: "x" for option in fields(Options)} | {"thinking": Thinking("x")}))
+    every = writer(
+        options=Options(
+            **{option.name: "x" for option in fields(Options)}
+            | {"thinking": Thinking("x"), "output": OutputFormat("text")}
+        )
+    )
     every.options({})
     assert every.report.losses["parameter"] == len(fields(Options)) - 1
 

@@ -719,7 +719,7 @@ FOREIGN: dict[str, tuple[list[Turn], Blocks, dict[str, int], dict[str, int]]] = 
         user({"type": "image", "source": {"type": "url", "url": "u"}}), {}, {"metadata": 2},
     ),
     "image of another kind": (
-        [Turn("user", [Text("hi"), Media("image", "image/tiff", PNG)])], [SAID], {}, {"media": 1},
+        [Turn("user", [Text("hi"), Media("image", "image/tiff", "SUkqAA==")])], [SAID], {}, {"media": 1},
     ),
     "sound and film": (
         [Turn("user", [Text("hi"), Media("audio", "audio/wav", "AA=="), Media("video", url="u")])], [SAID], {}, {"media": 2},

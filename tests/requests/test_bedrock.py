@@ -635,7 +635,7 @@ FOREIGN: dict[str, tuple[list[Turn], list[dict[str, Any]], dict[str, int], dict[
     ),
     "a refusal": ([Turn("assistant", [Refusal("no")])], [assistant({"text": "no"})], {}, {"refusal_as_text": 1}),
     "an image": ([Turn("user", [Media("image", None, PNG, name="a.png", detail="low")])], [user(image())], {}, {"metadata": 2}),
-    "an image of another name": ([Turn("user", [Media("image", "image/jpg", "eA==")])], [user({"image": {"format": "jpeg", "source": {"bytes": "eA=="}}})], {}, {}),
+    "an image of another name": ([Turn("user", [Media("image", "image/jpg", "eA==")])], [user({"image": {"format": "jpeg", "source": {"bytes": "eA=="}}})], {"media_type_mended": 1}, {}),
     "an image in S3": (
         [Turn("user", [Media("image", "image/png", url="s3://bucket/a.png")])],
         [user({"image": {"format": "png", "source": {"s3Location": {"uri": "s3://bucket/a.png"}}}})], {}, {},

@@ -419,4 +419,28 @@ CASES = (
         does="What its server refuses is left out and counted, no thinking stays none, and members that OpenAI's two dialects share are carried.",
         covered_by="tests/dialects/test_option_limits.py::test_models_that_always_reason_get_no_temperature",
     ),
+    Elsewhere(
+        number=287, refs="anthropics/claude-code#60394, #8108, #6273, #3277, #2108; link-assistant/hive-mind#1324",
+        cause="a client cuts a text inside an emoji: half a surrogate pair in the history, and every later request is refused as no JSON",
+        does="The half is U+FFFD and counted, in what is said and in the arguments of calls that become an object.",
+        covered_by="tests/requests/test_refused_forms.py::test_a_text_that_was_cut_inside_a_character_does_not_cost_the_request",
+    ),
+    Elsewhere(
+        number=288, refs="vybestack/llxprt-code#2130; 1jehuang/jcode#465; FoundationAgents/OpenManus#829",
+        cause="an image is said to be a PNG and is a JPEG, or is of the type `image/jpg` or of none: Claude refuses the request",
+        does="It is sent as what its first bytes say, in results of tools too, and counted; its usual name stands where they say nothing.",
+        covered_by="tests/requests/test_refused_forms.py::test_an_image_is_sent_as_what_its_bytes_are",
+    ),
+    Elsewhere(
+        number=289, refs="tailcallhq/forgecode#1872; anomalyco/opencode#1295; aaif-goose/goose#5967; tghamm/Anthropic.SDK#137",
+        cause="the last message is the assistant's and ends in white space: `final assistant content cannot end with trailing whitespace`",
+        does="What it ends in is left out for Claude, and counted; turns before the last stay as they are.",
+        covered_by="tests/requests/test_refused_forms.py::test_claude_is_to_go_on_with_text_that_ends_in_a_word",
+    ),
+    Elsewhere(
+        number=290, refs="OpenAI's and Mistral's official types; jamesrochabrun/SwiftOpenAI#150",
+        cause="the form of the answer has no schema, which Chat alone allows, or a name with characters that are refused (`Answer[int]`)",
+        does="Without a schema it is JSON of any kind; the name is rewritten and counted.",
+        covered_by="tests/requests/test_refused_forms.py::test_a_form_without_a_schema_is_json_of_any_kind",
+    ),
 )  # fmt: skip
