@@ -131,6 +131,7 @@ HEALTHY = [
 ]  # fmt: skip
 
 REPAIRED = [
+    vector("usage whose only count is negative", chunk(text("Hi"), finish="STOP", usageMetadata={"promptTokenCount": -1, "trafficType": "ON_DEMAND"}), text="Hi", repairs={"field_invalid": 1}),
     called("arguments as text", chunk(call("f", '{"x":1}')), calls=(Call("f", '{"x":1}'),), repairs={"arguments_not_object": 1}),
     called("a call without a name", chunk(call(None, {"x": 1})), calls=(Call("", '{"x":1}'),), repairs={"call_nameless": 1}, stop=None, provider_error="the model called a tool without a name"),
     called("the end of a call that never began", chunk(call()), stop="stop", repairs={"call_ghost": 1}),

@@ -14,13 +14,12 @@ from typing import Any
 from streamkit.dialects.decoding import decode_time, is_bare_error, provider_failed, said, text_of
 from streamkit.dialects.gemini.parts import Candidate, PartReader
 from streamkit.dialects.gemini.wire import (
-    COUNTS,
     ERROR_TYPES,
     STOP_REASONS,
     UNSPECIFIED,
     VENDOR,
     decode_usage,
-    is_count,
+    is_bad_count,
     is_error,
 )
 from streamkit.dialects.members import Members
@@ -166,11 +165,11 @@ class GeminiDecoder(PartReader):
     def _count(self, usage: dict[str, Any]) -> None:
         if counts := decode_usage(usage):
             self.out.append(counts)
-        elif usage:  # no count at all: Vertex says `trafficType` before it counts
-            self.out.append(Aside(VENDOR, "metadata", "usageMetadata", usage))
-        for name in COUNTS:
-            value = usage.get(name)
-            if value is not None and not is_count(value):
+        elif others := {name: value for name, value in usage.items() if not is_bad_count(name, value)}:
+            # no count at all: Vertex says `trafficType` before it counts
+            self.out.append(Aside(VENDOR, "metadata", "usageMetadata", others))
+        for name, value in usage.items():
+            if value is not None and is_bad_count(name, value):
                 self.odd({name: value})
 
     def _feedback(self, feedback: dict[str, Any]) -> None:

@@ -160,7 +160,7 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported | None:
 def encode_usage(usage: UsageReported) -> dict[str, Any]:
     """A ``usageMetadata`` object; the vendor's own where it came from this dialect. Unknown counts are left out."""
     if usage.vendor == VENDOR and usage.raw is not None:
-        return {name: value for name, value in usage.raw.items() if not name.endswith("TokenCount") or is_count(value)}
+        return {name: value for name, value in usage.raw.items() if not is_bad_count(name, value)}
     output, thoughts = usage.output_total, usage.output_reasoning
     if output is not None and thoughts is not None and thoughts <= output:
         output -= thoughts  # else they were counted beside it already
@@ -223,6 +223,11 @@ def is_error(value: object) -> bool:
 
 def is_count(value: object) -> bool:
     return type(value) is int and 0 <= value < 2**53
+
+
+def is_bad_count(name: str, value: object) -> bool:
+    """Whether a member of ``usageMetadata`` is named as a count and is none, so that it may not be written again."""
+    return name.endswith("TokenCount") and not is_count(value)
 
 
 def is_base64(text: str) -> bool:
