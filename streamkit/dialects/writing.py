@@ -57,6 +57,15 @@ _BEGINNINGS: Final[Mapping[str, str]] = {
     "UklGR": "image/webp",
     "JVBERi0": "application/pdf",
 }
+#: How sounds begin, as base64; a RIFF file is no picture here (Mistral's sounds have no type).
+_SOUNDS: Final[Mapping[str, str]] = {
+    "UklGR": "audio/wav",
+    "SUQz": "audio/mpeg",
+    "//s": "audio/mpeg",
+    "//M": "audio/mpeg",
+    "T2dnU": "audio/ogg",
+    "ZkxhQ": "audio/flac",
+}
 #: Another name of a type of images that some programs write.
 _SAME_IMAGES: Final[Mapping[str, str]] = {
     "image/jpg": "image/jpeg",
@@ -155,7 +164,7 @@ class RequestWriter:
 
     def _readable(self, turn: Turn) -> Turn:
         """The turn with text for what only one dialect has a form for, though it says text."""
-        if turn.role != "user" or not any(isinstance(part, Aside | Media | ToolResult) for part in turn.parts):
+        if turn.role == "assistant" or not any(isinstance(part, Aside | Media | ToolResult) for part in turn.parts):
             return turn
         return evolve(turn, parts=[self._as_text(part) for part in turn.parts])
 
@@ -173,6 +182,8 @@ class RequestWriter:
             case Media(kind="image", media_type=str(said_type)) if (kind := _image_type(part)) != said_type:
                 self.report.repair("media_type_mended")
                 return evolve(part, media_type=kind)
+            case Media(kind="audio", media_type=None):
+                return evolve(part, media_type=_type_by_beginning(part))
         return part
 
     def lose(self, kind: str, what: str = "") -> None:
@@ -437,14 +448,18 @@ def media_type_of(media: Media) -> str:
     """The media type, by the first bytes where nobody said it."""
     if media.media_type is not None:
         return media.media_type
-    data = media.data or ""
-    return next((kind for start, kind in _BEGINNINGS.items() if data.startswith(start)), "application/octet-stream")
+    return _type_by_beginning(media) or "application/octet-stream"
+
+
+def _type_by_beginning(media: Media) -> str | None:
+    """The media type that the first bytes say; None where they say none that is known."""
+    known, data = _SOUNDS if media.kind == "audio" else _BEGINNINGS, media.data or ""
+    return next((kind for start, kind in known.items() if data.startswith(start)), None)
 
 
 def _image_type(media: Media) -> str | None:
     """The type of an image by its first bytes; where they say none, the usual name of the type that was said."""
-    start = (media.data or "")[: max(map(len, _BEGINNINGS))]
-    found = next((kind for beginning, kind in _BEGINNINGS.items() if start.startswith(beginning)), None)
+    found = _type_by_beginning(media)
     if found is not None and found.startswith("image/"):
         return found
     return _SAME_IMAGES.get(media.media_type or "", media.media_type)

@@ -163,3 +163,43 @@ def test_claude_is_to_go_on_with_text_that_ends_in_a_word(to):
     written, report = carried(chat(ASK, begun, ASK), to)
     assert "is \\n" in json.dumps(written)
     assert not report.repairs
+
+
+# -- what would be dropped, or sent as something else ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("to", [name for name in [*TARGETS, "openai-chat"] if name != "bedrock"])
+def test_text_in_blocks_that_only_bedrock_has_is_said(to):
+    blocks = [
+        {"guardContent": {"text": {"text": "Is it true?", "qualifiers": ["query"]}}},
+        {"searchResult": {"source": "s.example", "title": "t", "content": [{"text": "It was found."}]}},
+        {"document": {"name": "d", "source": {"content": [{"text": "It was written."}]}}},
+    ]
+    system = [{"guardContent": {"text": {"text": "Be brief."}}}]
+    body = {"system": system, "messages": [{"role": "user", "content": blocks}]}
+    written, report = carried(json.dumps(body).encode(), to, "bedrock")
+    for words in "Is it true?", "It was found.", "It was written.", "Be brief.", "s.example":
+        assert words in json.dumps(written)
+    assert report.losses["metadata"] == 4  # the forms
+    assert not report.losses["unknown_event"]
+
+
+def test_guarded_pictures_stay_a_counted_loss():
+    picture = {"guardContent": {"image": {"format": "png", "source": {"bytes": PNG}}}}
+    body = {"messages": [{"role": "user", "content": [{"text": "a"}, picture]}]}
+    written, report = carried(json.dumps(body).encode(), "anthropic", "bedrock")
+    assert written["messages"] == [ASK]
+    assert report.losses["unknown_event"] == 1
+
+
+WAV, MP3, OGG = "UklGRiQAAABXQVZFZm10IBAAAAABAAEA", "SUQzBAAAAAAA", "T2dnUwACAAAA"
+
+
+@pytest.mark.parametrize(("data", "kind", "form"), [(WAV, "wav", "wav"), (MP3, "mpeg", "mp3"), (OGG, "ogg", "ogg")])
+def test_a_sound_without_a_type_is_no_picture(data, kind, form):
+    sound = {"role": "user", "content": [{"type": "input_audio", "input_audio": data}]}
+    written, report = carried(chat(sound), "gemini", "mistral")
+    assert written["contents"][0]["parts"][0]["inlineData"]["mimeType"] == f"audio/{kind}"
+    written, report = carried(chat(sound), "bedrock", "mistral")
+    assert written["messages"][0]["content"][0]["audio"]["format"] == form
+    assert not report.losses

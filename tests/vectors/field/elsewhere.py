@@ -443,4 +443,16 @@ CASES = (
         does="Without a schema it is JSON of any kind; the name is rewritten and counted.",
         covered_by="tests/requests/test_refused_forms.py::test_a_form_without_a_schema_is_json_of_any_kind",
     ),
+    Elsewhere(
+        number=291, refs="Bedrock's `GuardrailConverseContentBlock`, `SearchResultBlock`, `DocumentContentBlock`",
+        cause="what the user of Bedrock says stands in a block for its guardrail, or in search results, and is dropped on the way to another model",
+        does="Their text is written, in the system too, and their form is a counted loss; guarded pictures stay one.",
+        covered_by="tests/requests/test_refused_forms.py::test_text_in_blocks_that_only_bedrock_has_is_said",
+    ),
+    Elsewhere(
+        number=292, refs="Mistral's `input_audio`, which is base64 alone; streamkit itself",
+        cause="a sound of which nobody says the type: a WAV begins as a WebP does, and went to Gemini as a picture",
+        does="The type is that of its first bytes, among sounds.",
+        covered_by="tests/requests/test_refused_forms.py::test_a_sound_without_a_type_is_no_picture",
+    ),
 )  # fmt: skip
