@@ -163,9 +163,10 @@ def _words(named: Dialect) -> dict[str, ErrorType]:
 
 def _status(failed: ProviderFailed, errors: Errors) -> int:
     own = failed.http_status if failed.vendor in errors.vendors else None
-    if own is not None and 400 <= own <= 599:
+    overflow = is_overflow(failed)
+    if own is not None and 400 <= own <= (499 if overflow else 599):  # the official clients repeat what has a 500
         return own
-    return errors.statuses["invalid_request" if is_overflow(failed) else failed.type]
+    return errors.statuses["invalid_request" if overflow else failed.type]
 
 
 # -- how long to wait --------------------------------------------------------------------------------------------------

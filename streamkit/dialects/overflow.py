@@ -12,7 +12,8 @@ Source: dialects.md §7.5; the messages of the servers named beside the patterns
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from streamkit.events import ErrorType, ProviderFailed
 
@@ -30,6 +31,8 @@ CODES: Final = frozenset(
 )
 #: What Claude Code looks for in the message.
 CLAUDE_WORDS: Final = "prompt is too long"
+#: Anthropic's other sentence: the prompt fits, but not with ``max_tokens``, which Claude Code then lowers by its numbers.
+ANTHROPICS_OTHER: Final = "exceed context limit"
 #: Of a message this much is looked at: the sentence stands at its beginning.
 LOOKED_AT_CHARS: Final = 1000
 _SAID: Final = re.compile(
@@ -57,3 +60,16 @@ def is_overflow(failed: ProviderFailed) -> bool:
 def in_claudes_words(message: str) -> str:
     """The message as clients of Anthropic's dialect recognise it."""
     return message if CLAUDE_WORDS in message.lower() else f"{CLAUDE_WORDS}: {message}"
+
+
+def says_it_as_anthropic(message: str) -> bool:
+    """Whether the sentence is one of Anthropic's two, which Claude Code reads, the numbers in the second included."""
+    return CLAUDE_WORDS in message.lower() or ANTHROPICS_OTHER in message
+
+
+def with_code(failed: ProviderFailed, error: Mapping[str, Any]) -> dict[str, Any]:
+    """An OpenAI error object as its server wrote it, with a code that clients know where the window was too small.
+
+    Servers that speak the dialect say it in the message alone: vLLM's code is the status, Alibaba's any wrong parameter's.
+    """
+    return {**error} if failed.code in CODES or not is_overflow(failed) else {**error, "code": CODE}

@@ -2,8 +2,9 @@
 
 The upstreams of a route are asked in their order. One that fails before the model spoke is left for the next, where the next
 may do better: it could not be reached, was too slow, too busy or broken, refuses the gateway's key, does not have the model,
-has no support for tools, can't be asked in its dialect for what the request wants, or its first event is an error. A request
-that an upstream finds wrong is so everywhere, and answered at once.
+has no support for tools, can't be asked in its dialect for what the request wants, or its first event is an error. Where an
+upstream finds the request wrong, none behind it is asked. It is told at once, unless one before it was only busy: the request
+may be right there, so a retry is what the client is told, and one that was passed over to rest is asked.
 
 After a whole round without an answer the route waits and begins another, if a failure was of the kind that passes: as long
 as the least ``Retry-After`` wants, and at least the backoff. Upstreams that asked to be left alone are passed over
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -119,23 +121,38 @@ class Attempts:
         legs = self._order()
         if isinstance(legs, ProviderFailed):
             return legs
-        for leg in legs:
+        waiting = deque(legs)
+        while waiting:
+            leg = waiting.popleft()
             failed = await self._try(leg)
             if failed is None:
                 return None
             told, self.reply.told = self.reply.told, NO_HEADERS  # whoever answers has its own
             self._failures.append((failed, told))
-            if self.reply.interrupted is not None or not may_do_better(failed):
-                telling = self._failures[-1:]
+            if self.reply.interrupted is not None:
                 break
-        else:
-            telling = [failure for failure in self._failures if is_retryable(failure[0])]
+            if not may_do_better(failed):
+                waiting = deque(self._resting_before(leg, legs))
+                legs = [*legs, *waiting]
         if self._kept is not None:
             exchange, answer = self._kept
             await exchange.deliver(answer)
             return None
-        failed, self._told = min(telling, key=lambda failure: _wait_of(failure[0]), default=self._failures[0])
+        failed, self._told = self._telling()
         return failed
+
+    def _telling(self) -> tuple[ProviderFailed, Mapping[str, str]]:
+        """What the client is told of a round in which nobody answered.
+
+        Where one upstream was only busy, that: the same request may be right for it, whatever another refused in it, and a
+        client that is told 400 asks no more. Else what was refused in the request; else why the first could not be asked.
+        """
+        if self.reply.interrupted is not None:
+            return self._failures[-1]
+        passing = [failure for failure in self._failures if is_retryable(failure[0])]
+        refusals = [failure for failure in self._failures if not may_do_better(failure[0])]
+        default = (refusals or self._failures)[0]
+        return min(passing, key=lambda failure: _wait_of(failure[0]), default=default)
 
     def _order(self) -> list[Leg] | ProviderFailed:
         """Whom to ask in this round; why nobody."""
@@ -147,6 +164,13 @@ class Attempts:
             able = [leg for leg in able if self.memory.without_tools.get(self._key(leg), 0.0) <= now] or able
         awake = [leg for leg in able if self._rests_until(leg) <= now]
         return awake or [min(able, key=self._rests_until)]
+
+    def _resting_before(self, refusing: Leg, asked: list[Leg]) -> list[Leg]:
+        """The upstreams that the route prefers to one that refuses the request, and that were passed over to rest."""
+        now = asyncio.get_running_loop().time()
+        preferred = self.route.legs[: self.route.legs.index(refusing)]
+        able = [leg for leg in preferred if leg.upstream.tools or not self.wants_tools]
+        return [leg for leg in able if leg not in asked and self._rests_until(leg) > now]
 
     async def _try(self, leg: Leg) -> ProviderFailed | None:
         loop = asyncio.get_running_loop()

@@ -75,8 +75,7 @@ def test_claude_code_and_codex_are_told_in_the_words_they_look_for(dialect: str,
         assert message in error["message"]
     for client in {"openai-chat", "openai-responses"} - {dialect}:
         answer = encode_error(failed, client)
-        own = dialect == "openai-chat"  # whose status is kept as it came
-        assert answer.status == (status if own else 400)
+        assert answer.status == 400
         assert json.loads(answer.body)["error"]["code"] == "context_length_exceeded"
 
 
@@ -112,3 +111,26 @@ async def test_in_a_stream_as_well(to: str, words: bytes):
         written = b"".join([chunk async for chunk in stream])
     assert words in written
     assert message.encode() in written
+
+
+@pytest.mark.parametrize("status", [400, 500])
+@pytest.mark.parametrize("message", SENTENCES["openai-chat"].values())
+def test_a_server_that_speaks_the_clients_dialect_and_says_it_in_its_own_words_is_understood(status: int, message: str):
+    said = {"type": "error", "error": {"type": "BadRequestError", "message": message}}
+    answer = encode_error(decode_error(status, json.dumps(said).encode(), "anthropic"), "anthropic")
+    error = json.loads(answer.body)["error"]
+    assert (answer.status, error["type"]) == (400, "invalid_request_error")
+    assert error["message"] == f"prompt is too long: {message}"
+    for dialect in ("openai-chat", "openai-responses"):
+        for code in (400, None, "invalid_parameter_error"):
+            said = {"error": {"message": message, "type": "BadRequestError", "param": "input_tokens", "code": code}}
+            answer = encode_error(decode_error(status, json.dumps(said).encode(), dialect), dialect)
+            assert answer.status == 400
+            assert json.loads(answer.body)["error"] == said["error"] | {"code": "context_length_exceeded"}
+
+
+@pytest.mark.parametrize("code", ["context_length_exceeded", "model_max_prompt_tokens_exceeded"])
+def test_a_code_that_says_it_stays(code: str):
+    said = {"error": {"message": "no", "type": "invalid_request_error", "param": "messages", "code": code}}
+    answer = encode_error(decode_error(400, json.dumps(said).encode(), "openai-chat"), "openai-chat")
+    assert json.loads(answer.body) == said

@@ -212,6 +212,41 @@ async def test_rounds_are_bounded_and_the_last_failure_is_told():
             assert await running.outcomes() == {("one", "http_503"): 3, ("two", "http_404"): 3}
 
 
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("refused", [400, 413, 422])
+async def test_what_a_fallback_refuses_does_not_hide_that_the_first_was_only_busy(client, refused):
+    busy = status(429, message="busy here", headers={"Retry-After": "77"})
+    async with EvilUpstream(busy) as one, EvilUpstream(status(refused)) as two:
+        config = config_of([upstream_at(one, "openai-chat"), upstream_at(two, "openai-chat", "two")])
+        async with gateway(config) as running:
+            for _ in range(2):  # the second time it rests, and is asked since nobody else can say
+                answer = await asked(running, client)
+                assert (answer.status, answer.headers["retry-after"]) == (429, "77")
+                assert b"busy here" in answer.body
+            assert (len(one.requests), len(two.requests)) == (2, 2)
+
+
+async def test_what_a_fallback_refuses_may_be_right_for_the_first_when_it_has_rested():
+    async with EvilUpstream(status(503), as_asked("openai-chat")) as one, EvilUpstream(status(400)) as two:
+        config = config_of([upstream_at(one, "openai-chat"), upstream_at(two, "openai-chat", "two")], retries=1)
+        async with gateway(config) as running:
+            answer = await asked(running)
+    assert (answer.status, len(one.requests), len(two.requests)) == (200, 2, 1)
+
+
+async def test_an_upstream_that_rests_is_asked_what_only_a_fallback_refuses():
+    busy = status(429, headers={"Retry-After": "60"})
+    async with (
+        EvilUpstream(busy, as_asked("openai-chat")) as one,
+        EvilUpstream(as_asked("openai-chat"), status(400)) as two,
+    ):
+        config = config_of([upstream_at(one, "openai-chat"), upstream_at(two, "openai-chat", "two")])
+        async with gateway(config) as running:
+            for _ in range(2):
+                assert (await asked(running)).status == 200
+    assert (len(one.requests), len(two.requests)) == (2, 2)
+
+
 @pytest.mark.parametrize("wanted_s", [30, 600], ids=["more than the backoff", "more than the route allows"])
 async def test_one_that_wants_to_be_left_alone_does_not_hold_up_another_that_may_answer(wanted_s):
     limited = status(429, headers={"Retry-After": str(wanted_s)})

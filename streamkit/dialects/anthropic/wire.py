@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from streamkit.dialects.decoding import count_of, details_of
-from streamkit.dialects.overflow import in_claudes_words, is_overflow
+from streamkit.dialects.overflow import in_claudes_words, is_overflow, says_it_as_anthropic
 from streamkit.dialects.usage_members import has_more
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
 from streamkit.messages import CacheMark
@@ -91,14 +91,15 @@ ERROR_NAMES: Mapping[ErrorType, str] = {
 def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
     """An error event or body, which are the same; the vendor's own where it came from this dialect."""
     own = event.vendor == VENDOR
-    if own and isinstance(event.raw, dict):
+    unread = is_overflow(event) and not (own and says_it_as_anthropic(event.message))
+    if own and not unread and isinstance(event.raw, dict):
         enveloped = isinstance(event.raw.get("error"), dict)
         error = event.raw["error"] if enveloped else event.raw
         if isinstance(error.get("type"), str) and isinstance(error.get("message"), str):
             return {**(event.raw if enveloped else {}), "type": "error", "error": error}
     if event.code is not None and event.type != "truncated":
         report.lose("error_detail")
-    if not own and is_overflow(event):
+    if unread:
         return {"type": "error", "error": {"type": "invalid_request_error", "message": in_claudes_words(event.message)}}
     kind = event.native_type if own and event.native_type else ERROR_NAMES[event.type]
     return {"type": "error", "error": {"type": kind, "message": event.message}}

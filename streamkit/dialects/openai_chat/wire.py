@@ -8,7 +8,7 @@ from typing import Any
 from attrs import evolve
 
 from streamkit.dialects.decoding import count_of, details_of, text_of
-from streamkit.dialects.overflow import CODE, is_overflow
+from streamkit.dialects.overflow import CODE, is_overflow, with_code
 from streamkit.events import ErrorType, Opaque, ProviderFailed, StopReason, UsageReported
 from streamkit.messages import CacheMark
 
@@ -93,7 +93,7 @@ def finish_reason(reason: StopReason, *, refused: bool, called: bool) -> tuple[s
 def encode_error(event: ProviderFailed, vendor: str = VENDOR) -> dict[str, Any]:
     """An ``error`` object; the vendor's own where it came from this dialect."""
     if event.vendor == vendor and isinstance(event.raw, dict) and isinstance(event.raw.get("message"), str):
-        return event.raw
+        return with_code(event, event.raw) if vendor == VENDOR else event.raw
     native = event.native_type if event.vendor == vendor else None
     if native is None and is_overflow(event):
         event = evolve(event, type="invalid_request", code=CODE)

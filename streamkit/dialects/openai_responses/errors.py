@@ -10,7 +10,7 @@ from attrs import evolve
 from streamkit.dialects.base import STATUSES, Errors
 from streamkit.dialects.decoding import provider_failed
 from streamkit.dialects.openai_responses.wire import ERROR_TYPES, OPAQUE_VENDOR, VENDOR, encode_error
-from streamkit.dialects.overflow import is_overflow
+from streamkit.dialects.overflow import is_overflow, with_code
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 
@@ -32,7 +32,7 @@ def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any]
     headers = NO_RETRY if failed.type == "billing" else {}
     own = failed.vendor in VENDORS and isinstance(failed.raw, dict) and isinstance(failed.raw.get("message"), str)
     if own and (failed.vendor == VENDOR or not is_overflow(failed)):
-        return {"error": failed.raw}, headers
+        return {"error": with_code(failed, failed.raw)}, headers
     if not failed.vendor:  # words of nobody's envelope
         failed = evolve(failed, native_type=None, code=None)
     return {"error": encode_error(failed, report)}, headers

@@ -8,7 +8,7 @@ from typing import Any
 from attrs import frozen
 
 from streamkit.dialects.decoding import count_of, details_of
-from streamkit.dialects.overflow import is_overflow
+from streamkit.dialects.overflow import is_overflow, with_code
 from streamkit.events import AsideKind, ErrorType, ProviderFailed, StopReason, UsageReported
 from streamkit.messages import CacheMark
 from streamkit.report import StreamReport
@@ -154,7 +154,7 @@ def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
     if event.vendor != VENDOR and is_overflow(event):
         kind, code = ERROR_NAMES["too_large"]
     raw = event.raw if event.vendor == VENDOR and isinstance(event.raw, dict) else {}
-    return {"param": None, **raw, "type": kind, "code": code, "message": event.message}
+    return with_code(event, {"param": None, **raw, "type": kind, "code": code, "message": event.message})
 
 
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:

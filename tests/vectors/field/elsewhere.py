@@ -455,4 +455,16 @@ CASES = (
         does="The type is that of its first bytes, among sounds.",
         covered_by="tests/requests/test_refused_forms.py::test_a_sound_without_a_type_is_no_picture",
     ),
+    Elsewhere(
+        number=293, refs="juspay/neurolink#1605; maximhq/bifrost#299; openclaw/openclaw#9297; langwatch/langwatch#7027",
+        cause="the first upstream is only busy, a fallback refuses the request: the client is told the fallback's 400, and asks no more",
+        does="The 429 or 503 is told, with its `Retry-After`; an upstream that was passed over to rest is asked what only a fallback refuses.",
+        covered_by="tests/gateway/test_attempts.py::test_what_a_fallback_refuses_does_not_hide_that_the_first_was_only_busy",
+    ),
+    Elsewhere(
+        number=294, refs="earendil-works/pi#5930; jundot/omlx#26; anomalyco/opencode#17746, #50574; kortix-ai/suna#5986",
+        cause="a server of the client's own dialect says in words of its own that the conversation is too long, with a number for a code, or with a 500",
+        does="Anthropic's clients read `prompt is too long` and OpenAI's `context_length_exceeded` there too, with a status below 500; what Anthropic says itself stays.",
+        covered_by="tests/dialects/test_overflow.py::test_a_server_that_speaks_the_clients_dialect_and_says_it_in_its_own_words_is_understood",
+    ),
 )  # fmt: skip
