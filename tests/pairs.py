@@ -33,7 +33,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
     "anthropic": {
         "openai-chat": "block_boundary block_order citation compaction metadata server_tool stop_reason stop_sequence unknown_event usage_detail",
         "openai-responses": "citation compaction metadata server_tool stop_reason stop_sequence unknown_event usage_detail usage_unknown",
-        "anthropic": "error_detail stop_reason unknown_event",
+        "anthropic": "error_detail server_tool stop_reason unknown_event",
         "ollama": "block_boundary call_id call_withheld citation compaction error_detail metadata reasoning_opaque reasoning_signature server_tool stop_reason stop_sequence unknown_event usage_detail",
         "cohere": "block_order citation compaction error_detail metadata reasoning_opaque reasoning_signature server_tool stop_reason stop_sequence unknown_event usage_detail",
         "mistral": "block_boundary block_order call_id call_withheld citation compaction error_detail metadata server_tool stop_reason stop_sequence unknown_event usage_detail",

@@ -324,7 +324,7 @@ class Responses:
         elif kind in {"response.completed", "response.incomplete", "response.failed", "response.done"}:
             self.terminal(payload.get("response", payload))
         if kind != "response.output_item.added" or payload["item"]:
-            self.kinds.add((payload.get("item") or {}).get("type"))
+            self.kinds.add(str((payload.get("item") or {}).get("type")))
         self.complete = self.complete and not self.failed
         return kind in {"response.completed", "response.incomplete", "response.in_progress", "response.done"}
 

@@ -97,6 +97,7 @@ HEALTHY = [
 ]  # fmt: skip
 
 REPAIRED = [
+    message("a delta without a name in a block of the server's", begin(0, "server_tool_use", id="s", name="web_search", input={}), delta(0, "\u2028"), stop(0), *block(1, "Hi"), text="Hi"),
     message("a block whose type is a list", begin(0, ["novelty"]), stop(0), *block(1, "Hi"), text="Hi", repairs={"text_as_object": 1}, losses={d: {"unknown_event": 2} for d in ("anthropic", "openai-chat", "ollama")}),
     vector("no event lines", b"".join(line + b"\n" for line in named(START, *block(0, "Hi"), finish("end_turn"), STOP).split(b"\n")[:-1] if not line.startswith(b"event")), text="Hi", repairs={"event_name_missing": 6}),
     message("a delta without its block", delta(0, "text_delta", text="Hi"), stop(0), text="Hi", repairs={"block_unopened": 1}),

@@ -126,6 +126,7 @@ HEALTHY = [
 ]  # fmt: skip
 
 REPAIRED = [
+    turn("a block of the provider's with a number", begin(0, image={"format": "png"}), delta(0, image=5), stop(0), *block(1, "Hi"), text="Hi"),
     turn("a block that is never closed", delta(0, text="Hi"), text="Hi", repairs={"block_unclosed": 1}),
     turn("a block that is opened twice", begin(0), delta(0, text="a"), begin(0), *block(0, "b"), text="ab", repairs={"block_reopened": 1}),
     turn("a second stop", *HI, stop(0), text="Hi", repairs={"block_unopened": 1}),

@@ -97,6 +97,7 @@ REPAIRED = [
     whole("stop with calls", calls(call("aaaaaaaa1", "f", '{"x":1}')), calls=(A,), stop="tool_calls", repairs={"stop_with_calls": 1}),
     vector("no reason but [DONE] and a whole call", ROLE, calls(call("aaaaaaaa1", "f", '{"x":1}')), DONE, calls=(A,), stop="tool_calls", repairs={"finish_derived": 1}),
     vector("an error as text", ROLE, said("Hi"), {"error": "gone"}, text="Hi", stop=None, repairs={"error_shape": 1}, provider_error="gone"),
+    vector("an error that says nothing", ROLE, said("Hi"), {"detail": []}, text="Hi", stop=None, repairs={"error_shape": 1}, provider_error='an error without a message: {"detail":[]}'),
     vector("an error without the word", ROLE, said("Hi"), {"detail": "gone"}, text="Hi", stop=None, repairs={"error_shape": 1}, provider_error="gone"),
 ]  # fmt: skip
 

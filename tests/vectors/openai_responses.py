@@ -220,6 +220,8 @@ REPAIRED = [
     turn("another end than the response says", *HI, end=last("incomplete", kind="response.completed", incomplete_details={"reason": "max_output_tokens"}), text="Hello", stop="length", repairs={"stop_conflict": 1}),
     vector("another dialect's terminator", numbered(START, *HI, last("completed", HI[-1])) + b"data: [DONE]\n\n", text="Hello", repairs={"foreign_terminator": 1}),
     vector("more behind the end", START, *HI, last("completed", HI[-1]), *message(1, "!"), text="Hello", repairs={"after_end": 6}),
+    vector("an event of a server's tool that says its type on its line alone", numbered(START, added(0, "web_search_call")) + b"event: response.web_search_call.completed\ndata: {}\n\n" + numbered(done(0, "web_search_call"), *message(1, "Hi"), last("completed", done(0, "web_search_call"), message(1, "Hi")[-1])), text="Hi", repairs={"event_type_missing": 1}),
+    turn("an item of a server's tool whose type is a list", {**added(0, "web_search_call"), "item": {"id": "i0", "type": ["novelty"]}}, *message(1, "Hi"), end=last("completed", message(1, "Hi")[-1]), text="Hi", repairs={"text_as_object": 1}),
     vector("a response in its last event, and types on lines alone", b"".join(b"event: %b\n%b" % (e["type"].encode(), sse({k: v for k, v in e.items() if k != "type"})) for e in (START, *HI, {"type": "response.completed", **last("completed", HI[-1])["response"]})), text="Hello", repairs={"response_bare": 1, "event_type_missing": 9}),
     turn("a second start", START, *HI, text="Hello", repairs={"response_restarted": 1}),
     vector("a bare error", START, *HI, {"type": "", "error": {"message": "gone"}}, text="Hello", stop=None, repairs={"error_shape": 1}, provider_error="gone"),

@@ -57,9 +57,14 @@ BLOCK_FRAMES: Mapping[str, frozenset[str]] = {
 NAME = re.compile(r"[a-z][a-z_]{0,63}")
 
 
+def _is_name(kind: object) -> bool:
+    """Whether the type of an event, a block or a delta is a word, as clients expect."""
+    return isinstance(kind, str) and NAME.fullmatch(kind) is not None
+
+
 def _is_event(name: str, raw: Any) -> bool:
     """Whether an unknown event of this vendor can be written as it came."""
-    return isinstance(raw, dict) and raw.get("type") == name and NAME.fullmatch(name) is not None
+    return isinstance(raw, dict) and raw.get("type") == name and _is_name(name)
 
 
 class AnthropicEncoder(BlockEncoder):
@@ -152,19 +157,18 @@ class AnthropicEncoder(BlockEncoder):
                 evolve(event, raw={name: event.raw[name] for name in BLOCK_FRAMES[event.type] & event.raw.keys()})
             )
         elif event.type == "content_block_start":
-            kind = event.raw["content_block"].get("type")
-            if not isinstance(kind, str) or NAME.fullmatch(kind) is None:
-                self.lose(event.kind)
-            else:
+            if _is_name(event.raw["content_block"].get("type")):
                 self._blocks.add(("raw", event.block), dumps(event.raw["content_block"]), needs_end=True)
+            else:
+                self.lose(event.kind)
         elif event.type in {"content_block_delta", "content_block_stop"}:
             block = self._blocks.find(("raw", event.block))
             if block is None:
                 self.lose(event.kind)
             elif event.type == "content_block_stop":
                 self._blocks.end(block)
-            elif isinstance(event.raw.get("delta"), dict):
-                self._blocks.delta(block, dumps(event.raw["delta"]))
+            elif _is_name(delta.get("type") if isinstance(delta := event.raw.get("delta"), dict) else None):
+                self._blocks.delta(block, dumps(delta))
             else:
                 self.lose(event.kind)
         elif event.kind == "unknown_event" and _is_event(event.type, event.raw):

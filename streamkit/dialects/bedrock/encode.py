@@ -61,8 +61,9 @@ KEEP_ALIVE_MESSAGE = serialize_message(headers(KEEP_ALIVE), b"{}")
 
 
 def _is_union(value: Any) -> bool:
-    """Whether readers take it: botocore refuses a union that has not exactly one member."""
-    return isinstance(value, dict) and len([member for member in value.values() if member is not None]) == 1
+    """Whether readers take it: botocore refuses a union that has not exactly one member. No member is a number."""
+    members = [member for member in value.values() if member is not None] if isinstance(value, dict) else []
+    return len(members) == 1 and isinstance(members[0], dict | list | str)
 
 
 class BedrockEncoder(BlockEncoder):

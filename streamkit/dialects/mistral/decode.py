@@ -74,9 +74,8 @@ class MistralDecoder(ChatDecoder):
     def no_chunk(self, chunk: dict[str, Any]) -> None:
         """Errors, beside Chat's: what the request lacks (the client's ``HTTPValidationError``), and the word of a proxy."""
         detail = chunk.get("detail")
-        if isinstance(detail, list):
+        if isinstance(detail, list) and (message := "; ".join(map(_fault, detail)).strip()):
             self.recognised = True
-            message = "; ".join(map(_fault, detail))
             self.out.append(ProviderFailed("invalid_request", message, raw=chunk, vendor=VENDOR))
         elif "object" not in chunk and text_of(chunk.get("message")):
             self.recognised = True

@@ -248,7 +248,11 @@ class ResponsesEncoder(BlockEncoder):
         elif event.type == "response.output_item.added":
             if not event.raw.keys() <= {"type", "item"}:  # what stands beside the item has no place
                 self.lose(event.kind)
-            self._blocks.add(("hosted", event.block), dumps(event.raw["item"]), needs_end=True)
+            item = event.raw["item"]
+            if isinstance(item.get("type"), str):
+                self._blocks.add(("hosted", event.block), dumps(item), needs_end=True)
+            else:
+                self.lose(event.kind)
         elif (block := self._blocks.find(("hosted", event.block))) is not None:
             self._blocks.delta(block, dumps(event.raw))
             if event.type == "response.output_item.done":

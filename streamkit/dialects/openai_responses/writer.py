@@ -284,4 +284,4 @@ class ItemWriter(BlockQueue):
             done = dumps(document["item"])
             self.hold(len(done))
             self.output.append(done)
-        self._write(name, b'"output_index":%d,%b' % (block.index, dumps(document)[1:-1]))
+        self._write(name, dumps({"output_index": block.index, **document})[1:-1])
