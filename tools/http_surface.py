@@ -42,7 +42,7 @@ The code is `surfaces`, `inventory`, `askers` and `refusals` in `streamkit.web`.
 
 ASKING = """## Asking a model
 
-All of these take `POST` with a JSON body, compressed with gzip or deflate or not at all; br and zstd too, where aiohttp has a
+All of these take `POST` with a JSON body, compressed with gzip, deflate or zstd or not at all; br too, where aiohttp has a
 library for them."""
 ANSWERS = {
     "openai-chat": "a chat completion; chunks as events if `stream` is true",

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 import orjson
 import pytest
+from backports import zstd
 
 from streamkit import collect
 from streamkit.events import Verdict
@@ -538,15 +539,32 @@ async def test_t9_a_bomb_of_an_upstream_is_unpacked_no_further_than_its_limit(wh
     assert peak.bytes < (110 if what == "whole" else 64) * MIB, f"{peak.bytes:,}"
 
 
-async def test_t9_a_bomb_of_a_client_is_unpacked_no_further_than_its_limit():
-    data = gzip.compress(b" " * (256 * MIB))
+PACKERS = {"gzip": gzip.compress, "zstd": zstd.compress}
+
+
+@pytest.mark.parametrize("encoding", PACKERS)
+async def test_a_body_that_a_client_compressed_is_read(encoding):
+    path, asked = asking("openai-responses")
+    async with (
+        EvilUpstream(as_asked("openai-chat")) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+    ):
+        data = PACKERS[encoding](json.dumps(asked).encode())
+        answer = await ask(running.url, path, body=data, headers={"content-encoding": encoding})
+    assert answer.status == 200
+    assert len(evil.requests) == 1
+
+
+@pytest.mark.parametrize("encoding", PACKERS)
+async def test_t9_a_bomb_of_a_client_is_unpacked_no_further_than_its_limit(encoding):
+    data = PACKERS[encoding](b" " * (256 * MIB))
     path, _ = asking("openai-chat")
     async with (
         EvilUpstream(as_asked("openai-chat")) as evil,
         gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
     ):
         with Peak() as peak:
-            answer = await ask(running.url, path, body=data, headers={"content-encoding": "gzip"})
+            answer = await ask(running.url, path, body=data, headers={"content-encoding": encoding})
     assert answer.status == 413
     assert not evil.requests
     assert peak.bytes < 64 * MIB, f"{peak.bytes:,}"  # 32 MiB may be read
