@@ -18,8 +18,7 @@ import orjson
 from streamkit.collector import Collector
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.base import DEFAULT_MAX_TOKENS, Bodies, Dialect, Encoding, Profile, Target, under
-from streamkit.dialects.compacting import with_summaries_as_text
-from streamkit.dialects.opaque import ANTHROPIC
+from streamkit.dialects.carrying import carried
 from streamkit.dialects.reading import fields_of
 from streamkit.errors import BadRequest, StreamError, UsageError
 from streamkit.identifiers import random_id
@@ -75,9 +74,9 @@ def encode_request(
         request = repair_pairing(request, report)
     else:
         check_pairing(request)
-    if request.unreadable and request.dialect != named.name:
-        path, instead = request.unreadable[0]
-        raise BadRequest(path, f"only the provider that made this can read it; {instead}")
+    for path, instead, reader in request.unreadable:
+        if reader != named.name:
+            raise BadRequest(path, f"only the provider that made this can read it; {instead}")
     if request.stored and request.dialect != named.name:
         path, instead = request.stored[0]
         raise BadRequest(
@@ -170,8 +169,7 @@ def encode_response(
     named, client = client_named(dialect)
     encoding = Encoding(limits=limits, profile=profile or client, make_id=make_id, clock=clock)
     report = report if report is not None else response.report
-    if named.name != ANTHROPIC:
-        response = with_summaries_as_text(response, report)
+    response = carried(response, named.name, limits, report)
     return orjson.dumps(_bodies_of(named).encode_response(response, encoding, report))
 
 

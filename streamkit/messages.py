@@ -249,6 +249,20 @@ class Thinking:
 
 
 @define
+class Compaction:
+    """That the provider shall put a summary in place of the conversation so far, and when (Anthropic, Responses)."""
+
+    now: bool = (
+        False  #: the summary is all that is asked for; otherwise it comes by itself, where the conversation is long
+    )
+    threshold: int | None = None  #: how many tokens of input are long
+    pause: bool | None = None  #: whether the answer ends behind the summary
+    instructions: str | None = None  #: how to summarise
+    #: The member that said it, as it came, where it says it in more words than these.
+    native: Any = field(default=None, eq=False)
+
+
+@define
 class Options:
     """What a request asks of the model besides the conversation. None: not said."""
 
@@ -264,6 +278,7 @@ class Options:
     logprobs: bool | None = None
     top_logprobs: int | None = None
     thinking: Thinking | None = None
+    compaction: Compaction | None = None
     output: OutputFormat | None = None
     service_tier: str | None = None
     user: str | None = None
@@ -286,8 +301,8 @@ class Request:
     extras: dict[str, Any] = field(factory=dict)  #: fields that only this dialect knows
     #: What of the conversation only its provider's store has: the path to each reference, and what to send instead.
     stored: list[tuple[str, str]] = field(factory=list)
-    #: The same of what stands for a part of the conversation and that only its vendor can read.
-    unreadable: list[tuple[str, str]] = field(factory=list)
+    #: The same of what stands for a part of the conversation and that only its vendor can read, and the dialect of that.
+    unreadable: list[tuple[str, str, str]] = field(factory=list)
 
 
 # -- responses ---------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
     },
     "openai-responses": {
         "openai-chat": "block_boundary block_order citation client_tool custom_tool_wrapped logprobs metadata reasoning_signature response_fields server_tool stop_reason unknown_event usage_detail",
-        "openai-responses": "stop_reason unknown_event",
+        "openai-responses": "unknown_event",
         "anthropic": "citation client_tool custom_tool_wrapped error_detail logprobs metadata refusal_as_text response_fields server_tool stop_reason unknown_event usage_detail",
         "ollama": "block_boundary block_order call_id call_withheld citation client_tool custom_tool_wrapped error_detail logprobs metadata reasoning_opaque reasoning_signature refusal_as_text response_fields server_tool stop_reason unknown_event usage_detail",
         "cohere": "block_order citation client_tool custom_tool_wrapped error_detail logprobs metadata reasoning_opaque reasoning_signature refusal_as_text response_fields server_tool stop_reason unknown_event usage_detail",

@@ -185,7 +185,7 @@ ALLOWED: Mapping[str, Callable[[Whole], Whole]] = {
     "late_arguments": calls_apart,
     "arguments_wrapped": calls_apart,
     "custom_tool_wrapped": calls_apart,
-    "client_tool": any_stop,  # it was what the turn ended for
+    "client_tool": calls_apart,  # it is a call elsewhere, and comes back as one
     "stop_reason": any_stop,
     "usage_detail": any_usage,
     "usage_unknown": any_usage,

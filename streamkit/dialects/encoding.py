@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import orjson
 
 from streamkit.dialects.base import Encoding
-from streamkit.dialects.compacting import SummaryReader
-from streamkit.dialects.opaque import ANTHROPIC
+from streamkit.dialects.carrying import CARRIED, Carrier
 from streamkit.errors import StreamError, StreamkitError
 from streamkit.events import (
     Aside,
@@ -56,7 +55,7 @@ METHODS: Mapping[type, str] = {
     UsageReported: "usage_reported",
     Aside: "beside",
     ProviderFailed: "failed",
-    ResponseFinished: "finished",
+    ResponseFinished: "concluded",
     StreamEnded: "stream_ended",
     DeltaRun: "run",
 }
@@ -68,8 +67,8 @@ class EventEncoder:
     takes_runs = True
     #: Of the class, not of each encoder: an idle pipe is 2 KiB smaller.
     _handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]]
-    #: The dialect has compactions of Anthropic's; in any other their summaries are text.
-    has_summaries: ClassVar[bool] = False
+    #: Whose asides are written as they came; those of others may be carried into the dialect's own forms.
+    native: ClassVar[str] = ""
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         self.encoding = encoding
@@ -77,7 +76,7 @@ class EventEncoder:
         self.fault: StreamkitError | None = None
         self.ended = False  # StreamEnded, or an error frame, was written
         self._parts: list[bytes] = []
-        self._summaries: SummaryReader | None = None
+        self._carrier: Carrier | None = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -136,17 +135,27 @@ class EventEncoder:
         raise NotImplementedError
 
     def beside(self, event: Aside) -> None:
-        """An aside, unless it belongs to a compaction whose summary is text here."""
-        if event.vendor != ANTHROPIC or self.has_summaries:
+        """An aside, or what it is in the dialect's own forms."""
+        if event.vendor == self.native or event.vendor not in CARRIED:
             self.aside(event)
             return
-        if self._summaries is None:
-            self._summaries = SummaryReader(self.report)
-        for found in self._summaries.take(event):
+        if self._carrier is None:
+            self._carrier = Carrier(self.native, self.encoding.limits, self.report)
+        self._hand_on(self._carrier.take(event))
+
+    def _hand_on(self, events: Sequence[Event]) -> None:
+        for found in events:
             if isinstance(found, Aside):
                 self.aside(found)
             else:
-                self._handlers[TextDelta](self, found)
+                self._handlers[type(found)](self, found)
+
+    def concluded(self, event: ResponseFinished) -> None:
+        """The end of a choice, and before it what was carried and waited for more."""
+        if self._carrier is not None:
+            self._hand_on(self._carrier.finish())
+            event = self._carrier.finished(event)
+        self.finished(event)
 
     def run(self, run: DeltaRun) -> None:
         """Many deltas. Overridden where they can be written at once; what is written is the same."""
@@ -187,6 +196,7 @@ class EventEncoder:
 
     def fail(self, error: Exception) -> bytes:
         if not self.ended:
+            self._give_up()
             self.flush()
             self.ended = True
             self.error(failure_from(error))
@@ -216,14 +226,21 @@ class EventEncoder:
     def failed(self, event: ProviderFailed) -> None:
         """The provider failed: what is held, then the error frame. What follows is not written."""
         if not self.ended:
+            self._give_up()
             self.flush()
             self.ended = True
             self.error(event)
+
+    def _give_up(self) -> None:
+        """What was carried and waits is for the report alone: the answer is not whole."""
+        if self._carrier is not None:
+            self._carrier.abandon()
 
     def stream_ended(self, event: StreamEnded) -> None:
         if self.ended:
             return
         if not event.clean:
+            self._give_up()
             self.flush()
         self.end(event)
 

@@ -68,8 +68,7 @@ def _is_event(name: str, raw: Any) -> bool:
 
 
 class AnthropicEncoder(BlockEncoder):
-    vendor = VENDOR
-    has_summaries = True
+    vendor = native = VENDOR
     signer = VENDOR
     text_delta = b'{"type":"text_delta","text":%b}'
     thinking_delta = b'{"type":"thinking_delta","thinking":%b}'

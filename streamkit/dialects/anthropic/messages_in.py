@@ -17,14 +17,17 @@ from streamkit.dialects.anthropic.citations import is_foreign
 from streamkit.dialects.anthropic.searches import is_made
 from streamkit.dialects.anthropic.wire import CACHE_SPANS, VENDOR, without_defaults
 from streamkit.dialects.block_reading import BlockParts
+from streamkit.dialects.client_calls import RESPONSES
+from streamkit.dialects.compacting import INSTEAD, OPENAIS, openais_in
 from streamkit.dialects.opaque import MADE
 from streamkit.dialects.reading import Fields, kind_of
-from streamkit.events import Aside
+from streamkit.events import Aside, Opaque
 from streamkit.messages import (
     CacheMark,
     Media,
     Part,
     Reasoning,
+    RedactedReasoning,
     Text,
     ToolCall,
     ToolResult,
@@ -52,6 +55,7 @@ class MessageReader:
 
     def __init__(self) -> None:
         self.turns: list[Turn] = []
+        self.unreadable: list[tuple[str, str, str]] = []  # see ``Request.unreadable``
 
     def system(self, fields: Fields) -> None:
         """The member ``system``: text, or text blocks."""
@@ -65,7 +69,9 @@ class MessageReader:
         if "content" not in message:
             raise message.wrong("text or a list of blocks is needed", "content")
         place = cast("Literal['system', 'user', 'assistant']", role)
-        turn = Turn(place, BlockReader(place).read(message.text_or_each("content")))
+        reader = BlockReader(place)
+        turn = Turn(place, reader.read(message.text_or_each("content")))
+        self.unreadable += reader.unreadable
         turn.extras = message.rest() or None
         self.turns.append(turn)
 
@@ -76,6 +82,7 @@ class BlockReader(BlockParts):
     def __init__(self, place: Place) -> None:
         super().__init__(VENDOR)
         self._place = place
+        self.unreadable: list[tuple[str, str, str]] = []  # see ``Request.unreadable``
 
     def read(self, content: str | list[Fields]) -> list[Part]:
         if isinstance(content, str):
@@ -100,6 +107,10 @@ class BlockReader(BlockParts):
             case "redacted_thinking":
                 data = block.needed("data")
                 self.redacted(data, number, block.rest() or None)
+            case "compaction" if (blob := openais_in(block.peek("encrypted_content"))) is not None:
+                self.unreadable.append((block.place, INSTEAD, RESPONSES))
+                block.rest()
+                self.parts.append(RedactedReasoning(Opaque(OPENAIS, blob), block=number))
             case "compaction" if isinstance(block.peek("content"), str):
                 summary = block.peek("content")
                 self.parts.append(Text(summary, block=number, item={"type": kind, **block.rest()}))

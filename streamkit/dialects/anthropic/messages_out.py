@@ -132,7 +132,7 @@ class MessageWriter(RequestWriter):
         alone = all(map(is_blank, parts))
         for part in parts:
             match part:
-                case Text(item=item) if item is not None and self.own:
+                case Text(item=item) if item is not None:  # a compaction, whoever sent it back
                     blocks.add(dict(item))
                 case Text() | Refusal():
                     self._text(part, blocks, alone=alone)

@@ -40,6 +40,7 @@ class RequestReader(MessageReader):
         request.options = self.options(fields)
         request.stream_usage = request.stream or None  # a stream always says it here
         request.extras = fields.rest()
+        request.unreadable = self.unreadable
         return request
 
     # -- options ---------------------------------------------------------------------------------------------------

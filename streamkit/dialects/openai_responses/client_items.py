@@ -1,29 +1,28 @@
-"""Items that the client runs, or approves, in forms of their own: as calls of tools and their results, for other dialects.
+"""Items that the client runs, or approves, in requests: to calls and results for other dialects, and from such to items again.
 
-A shell, a patch, a computer, the approval of an MCP server's tool: within this dialect such an item is written as it came. To
-the model of another it is a call of a tool by the name of what was run, and what came of it a result.
+Within this dialect such an item is written as it came. A call whose id says that it was one in an answer
+(``client_calls.py``) is the item again, if its arguments and its result are of a form that the item and its output can have.
 
 Source: openai 3.54, ``types/responses``: ``ResponseOutputItem``, ``ResponseInputItem``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias
 
 import orjson
 
+from streamkit.dialects.client_calls import NAMES, SAYING, arguments_of, kind_of_id
+from streamkit.dialects.opaque import MADE
 from streamkit.dialects.reading import Fields, is_data_uri, media_of
-from streamkit.messages import Media, Text, ToolCall, ToolResult
+from streamkit.dialects.writing import data_uri
+from streamkit.identifiers import hashed
+from streamkit.messages import Media, Text, ToolCall, ToolResult, Turn
+from streamkit.tool_calls.value_text import value_text
 
-#: The name of the tool, and the member that says what it is to do.
-CALLS: Final[Mapping[str, tuple[str, str]]] = {
-    "apply_patch_call": ("apply_patch", "operation"),
-    "computer_call": ("computer", "action"),
-    "local_shell_call": ("local_shell", "action"),
-    "mcp_approval_request": ("", "arguments"),
-    "shell_call": ("shell", "action"),
-}
+Item: TypeAlias = dict[str, Any]
+CALLS: Final = frozenset(NAMES)
 #: What answers each, and the member that names the call: the first that is there.
 ANSWERS: Final[Mapping[str, tuple[str, ...]]] = {
     "apply_patch_call_output": ("call_id",),
@@ -51,16 +50,10 @@ def answered(items: Any) -> set[str]:
 
 def call_of(item: Fields, kind: str, index: int) -> ToolCall:
     """An item as a call, which has all of the item beside it."""
-    name, member = CALLS[kind]
-    if kind == "computer_call" and "actions" in item:
-        member = "actions"
-    value = item.peek(member)
-    text = value if isinstance(value, str) else item.text_of(member)
-    raw = {"type": kind, **item.rest(), member: value}
-    named = name or str(raw.get("name") or "mcp")
-    if not text.startswith("{"):
-        text = f'{{"{member}":{text}}}' if text else "{}"
-    return ToolCall(index, call_id_of(raw) or "", named, text, place=item.place, item=raw)
+    raw = {"type": kind, **item.peek_all()}
+    text = arguments_of(kind, raw, item.text_of)
+    item.rest()
+    return ToolCall(index, call_id_of(raw) or "", NAMES[kind], text, place=item.place, item=raw)
 
 
 def result_of(item: Fields, kind: str) -> ToolResult:
@@ -83,3 +76,95 @@ def result_of(item: Fields, kind: str) -> ToolResult:
             result.parts = [Text(said)] if said else []
     result.is_error = raw.get("status") == "failed"
     return result
+
+
+# -- back to items -----------------------------------------------------------------------------------------------------
+
+
+def items_again(turns: Iterable[Turn]) -> dict[str, tuple[Item, Item | None]]:
+    """The items of calls that were such in an answer, and what answers them, by the ids that the calls have now."""
+    parts = [part for turn in turns for part in turn.parts]
+    results = {part.call_id: part for part in parts if isinstance(part, ToolResult)}
+    found: dict[str, tuple[Item, Item | None]] = {}
+    for call in parts:
+        if not isinstance(call, ToolCall) or (item := _item_of(call)) is None:
+            continue
+        result = results.get(call.id)
+        output = None if result is None else _output_of(result, item)
+        if result is None or output is not None:
+            found[call.id] = item, output
+    return found
+
+
+def _item_of(call: ToolCall) -> Item | None:
+    """The item that a call was; None if it was none, or says what no item could."""
+    known = kind_of_id(call.id)
+    given = _object(call.arguments)
+    if known is None or given is None or call.name != NAMES[known[0]]:
+        return None
+    kind, item_id = known
+    if kind == "mcp_approval_request":
+        if not isinstance(given.get("arguments", ""), str):  # its own text, or 1.0 would be another
+            given = {**given, "arguments": value_text(call.arguments.encode(), "arguments")}
+        return {"type": kind, "id": item_id, **given} if given.keys() == set(SAYING[kind]) else None
+    first = SAYING[kind][0]
+    members = given if given and given.keys() <= set(SAYING[kind]) else {first: given}
+    item = {"type": kind, "call_id": item_id, **members, "status": "completed"}
+    if kind in {"computer_call", "local_shell_call"}:  # which must have an id of their own
+        item["id"] = f"{'cu' if kind == 'computer_call' else 'lsh'}_{MADE}{hashed(item_id, 22)}"
+    if kind == "computer_call":
+        item.setdefault("pending_safety_checks", [])
+    return item
+
+
+def _output_of(result: ToolResult, item: Item) -> Item | None:
+    """What answers an item; None for a result that its output has no form for."""
+    text = result.text
+    if item["type"] == "computer_call":
+        shown = [part for part in result.parts if isinstance(part, Media) and part.kind == "image"]
+        url = (data_uri(shown[0]) if shown[0].data is not None else shown[0].url) if shown else None
+        if url is None:
+            return None
+        screenshot = {"type": "computer_screenshot", "image_url": url}
+        return {"type": "computer_call_output", "call_id": item["call_id"], "output": screenshot}
+    if not all(isinstance(part, Text) for part in result.parts):
+        return None
+    match item["type"]:
+        case "mcp_approval_request":
+            return _approval(item["id"], text, failed=result.is_error)
+        case "local_shell_call":
+            return {"type": "local_shell_call_output", "id": item["call_id"], "output": text}
+        case "apply_patch_call":
+            status = "failed" if result.is_error else "completed"
+            return {"type": "apply_patch_call_output", "call_id": item["call_id"], "status": status, "output": text}
+        case _:
+            return {"type": "shell_call_output", "call_id": item["call_id"], "output": _printed(result)}
+
+
+def _approval(request: str, text: str, *, failed: bool) -> Item:
+    """An answer to a request for approval. Nothing but the plain word for it approves: any other says why not."""
+    given = _object(text) or {}
+    approve = not failed and (given.get("approve") is True or text.strip().lower() in {"approved", "true"})
+    reason = given.get("reason") if given else "" if approve else text.strip().removeprefix("not approved").lstrip(": ")
+    answer = {"type": "mcp_approval_response", "approval_request_id": request, "approve": approve}
+    return {**answer, "reason": reason} if reason and isinstance(reason, str) else answer
+
+
+def _printed(result: ToolResult) -> list[Any]:
+    """What a shell printed: as it came, or a plain text as what one command printed."""
+    try:
+        printed = orjson.loads(result.text)
+    except orjson.JSONDecodeError:
+        printed = None
+    if isinstance(printed, list) and printed and all(isinstance(each, dict) and "outcome" in each for each in printed):
+        return printed
+    exit_code = 1 if result.is_error else 0
+    return [{"stdout": result.text, "stderr": "", "outcome": {"type": "exit", "exit_code": exit_code}}]
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None

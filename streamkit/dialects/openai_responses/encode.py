@@ -20,6 +20,7 @@ from attrs import evolve
 
 from streamkit.dialects.base import Encoding, Target
 from streamkit.dialects.block_encoding import BlockEncoder
+from streamkit.dialects.compacting import COMPACTION
 from streamkit.dialects.opaque import seal
 from streamkit.dialects.openai_responses.output import called
 from streamkit.dialects.openai_responses.request_out import encode_request
@@ -39,6 +40,7 @@ from streamkit.events import (
     ProviderFailed,
     ReasoningDelta,
     RefusalDelta,
+    ResponseFinished,
     ResponseStarted,
     ToolCallFinished,
     ToolCallStarted,
@@ -115,6 +117,7 @@ def settings_of(request: Request) -> dict[str, Any]:
 
 
 class ResponsesEncoder(BlockEncoder):
+    native = VENDOR
     signer = OPAQUE_VENDOR
     text_delta = thinking_delta = b"%b"
 
@@ -126,6 +129,8 @@ class ResponsesEncoder(BlockEncoder):
         self._head: dict[str, Any] = {}
         self._usage: UsageReported | None = None
         self._passed: tuple[ResponseStarted | None, Frame | None] = None, None
+        self._waits = False  # for what the client runs in a form of this dialect
+        self._compacted = False
 
     def make_blocks(self) -> ItemWriter:
         self._items = ItemWriter(self._event, self._more, self.encoding.make_id, self.encoding.limits)
@@ -251,6 +256,8 @@ class ResponsesEncoder(BlockEncoder):
             item = event.raw["item"]
             if isinstance(item.get("type"), str):
                 self._blocks.add(("hosted", event.block), dumps(item), needs_end=True)
+                self._waits = self._waits or event.kind == "client_tool"
+                self._compacted = self._compacted or item["type"] == COMPACTION
             else:
                 self.lose(event.kind)
         elif (block := self._blocks.find(("hosted", event.block))) is not None:
@@ -275,6 +282,15 @@ class ResponsesEncoder(BlockEncoder):
             fields[name] = event.raw
 
     # -- the end ---------------------------------------------------------------------------------------------------
+
+    def stop(self) -> ResponseFinished:
+        ended = self._stop
+        if ended is not None and ended.reason == "tool_calls" and self._waits:
+            return ended
+        if ended is not None and ended.reason == "compaction" and not self._compacted:  # nothing was made
+            self.lose("stop_reason")
+            return evolve(ended, reason="length")
+        return super().stop()
 
     def terminate(self) -> None:
         self._blocks.finish()

@@ -446,10 +446,14 @@ class ItemReader(TextReader):
             self.out.append(ToolCallWhole(item.call, text))
 
     def _carry_entry(self, place: int, found: dict[str, Any]) -> None:
-        """Carry an entry of the output that only this vendor understands, and that no event brought."""
+        """Carry an entry of the output that only this vendor understands, and that no event brought, or none ended."""
         kind, item_id = self.string(found.get("type")), found.get("id")
         came = self._by_id.get(item_id) if isinstance(item_id, str) and item_id else self.items_at.get(place)
-        if kind.strip() and kind not in OWN_ITEMS and (came is None or came.kind != kind):
+        if came is not None and came.kind == kind and came.carried and came.open:
+            self.report.repair("block_unclosed")
+            self._carry({"type": "response.output_item.done", "item": found}, came)
+            self._end(came)
+        elif kind.strip() and kind not in OWN_ITEMS and (came is None or came.kind != kind):
             self.report.repair("block_unopened")
             self.whole_carried(self._begin(place, kind, self.string(item_id), found), found)
 

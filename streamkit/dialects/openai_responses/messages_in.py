@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
+from streamkit.dialects.compacting import INSTEAD, anthropics_in
 from streamkit.dialects.opaque import MADE, unseal
 from streamkit.dialects.openai_responses.client_items import ANSWERS, CALLS, answered, call_id_of, call_of, result_of
 from streamkit.dialects.openai_responses.content_in import ContentReader
@@ -67,7 +68,7 @@ class MessageReader(ToolReader, ContentReader):
     def __init__(self) -> None:
         super().__init__()
         self.turns: list[Turn] = []
-        self.unreadable: list[tuple[str, str]] = []  # see ``Request.unreadable``
+        self.unreadable: list[tuple[str, str, str]] = []  # see ``Request.unreadable``
         self.references: list[tuple[str, str]] = []  # to what the server keeps: see ``Request.stored``
         self.stored = False  #: the server knows more of the conversation than the request says
         self._answers: Turn | None = None  # the turn that further outputs join
@@ -98,6 +99,8 @@ class MessageReader(ToolReader, ContentReader):
                 self._call(item, kind)
             case "function_call_output" | "custom_tool_call_output" if self._is_paired(item):
                 self._result(item, kind)
+            case "compaction" if (block := anthropics_in(item.peek("encrypted_content"))) is not None:
+                self._assistants().append(Text(block["content"], item=block))
             case _ if kind in CALLS and call_id_of(item.peek_all()) in self._answered:
                 said = self._assistants()
                 call = call_of(item, kind, sum(isinstance(part, ToolCall) for part in said))
@@ -107,9 +110,7 @@ class MessageReader(ToolReader, ContentReader):
                 self._programs().append(result_of(item, kind))
             case _:
                 if kind in COMPACTIONS:
-                    self.unreadable.append(
-                        (item.place, "send the items that it stands for, or their summary as a message")
-                    )
+                    self.unreadable.append((item.place, INSTEAD, VENDOR))
                 if kind == "item_reference":
                     self.stored = True
                     self.references.append((item.place, f"send the item itself, and store: false ({SETTINGS})"))

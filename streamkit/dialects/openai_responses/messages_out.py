@@ -12,10 +12,12 @@ Source: dialects.md §2.2, §2.3, §7.3, §7.4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
+from streamkit.dialects.compacting import COMPACTION, OPENAIS
+from streamkit.dialects.openai_responses.client_items import items_again
 from streamkit.dialects.openai_responses.content_out import ContentWriter
 from streamkit.dialects.openai_responses.output import (
     Item,
@@ -49,9 +51,12 @@ from streamkit.messages import (
 class MessageWriter(ContentWriter):
     """The part of the writer of requests that writes the input."""
 
+    _again: Mapping[str, tuple[Item, Item | None]]  #: calls that were items of this dialect: see ``client_items.py``
+
     def conversation(self) -> tuple[str | None, list[Item]]:
         """The instructions, and the items of the input."""
         turns = self.request.turns
+        self._again = {} if self.own else items_again(turns)
         instructions = self._instructions(turns)
         return instructions, [item for turn in turns[instructions is not None :] for item in self._items(turn)]
 
@@ -109,6 +114,9 @@ class MessageWriter(ContentWriter):
     def _result(self, result: ToolResult) -> Item:
         if self.own and result.item is not None:
             return dict(result.item)
+        _, output = self._again.get(result.call_id, (None, None))
+        if output is not None:
+            return output
         parts: Sequence[Part] = result.parts
         if result.is_error:
             self.lose("result_error", result.call_id)
@@ -199,6 +207,9 @@ class MessageWriter(ContentWriter):
         output.add({**body, **(kept or {}), **given(encrypted_content=encrypted)}, [part.block for part in run])
 
     def _redacted(self, part: RedactedReasoning, output: OutputList) -> None:
+        if part.opaque.vendor == OPENAIS:
+            output.add({"type": COMPACTION, "encrypted_content": part.opaque.blob})
+            return
         if part.opaque.vendor != OPAQUE_VENDOR:
             self.lose("reasoning_opaque", part.opaque.vendor)
             return
@@ -214,6 +225,8 @@ class MessageWriter(ContentWriter):
             self.lose("reasoning_signature", call.signature.vendor)
         if call.cache is not None:
             self.lose("cache_mark", call.cache)
+        if (again := self._again.get(call.id)) is not None:
+            return again[0]
         item = call_item(call, self.call_id(call.id), self.tool_name(call.name))
         return merged(item, self.extras(call.extras))
 

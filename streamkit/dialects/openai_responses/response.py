@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from streamkit.dialects.base import Encoding
+from streamkit.dialects.compacting import COMPACTION
 from streamkit.dialects.decoding import read_body
 from streamkit.dialects.encoding import failure_of, only_choice
 from streamkit.dialects.members import UNREAD
@@ -124,7 +125,7 @@ class ResponsesBodyWriter:
             "object": "response",
             "created_at": response.created if response.created is not None else int(self.encoding.clock()),
             "model": response.model or self.encoding.profile.model,
-            **self._status(choice),
+            **self._status(choice, output),
             "error": None,
             "output": output,
             "usage": self._usage(),
@@ -137,8 +138,11 @@ class ResponsesBodyWriter:
             body |= response.extras
         return body | self._fields
 
-    def _status(self, choice: Choice) -> dict[str, Any]:
+    def _status(self, choice: Choice, output: list[Item]) -> dict[str, Any]:
         stop, native = choice.stop_reason or "other", choice.native_stop_reason
+        if stop == "compaction" and not any(item["type"] == COMPACTION for item in output):  # nothing was made
+            self.report.lose("stop_reason")
+            stop = "length"
         end = encode_end(stop, native if self._own else None)
         # nothing says these two but what the output holds
         unfounded = (stop == "refusal" and not choice.refusal) or (stop == "tool_calls" and not self._calls)
@@ -233,6 +237,7 @@ class ResponsesBodyWriter:
         elif part.kind == "metadata" and owner == "response":
             self._fields[name] = part.raw
         else:
+            self._calls += part.kind == "client_tool"  # which the client runs, too
             output.aside(part)
 
 

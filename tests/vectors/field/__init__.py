@@ -22,6 +22,7 @@ from tests.vectors.field import (
     names,
     other,
     reasoning,
+    responses_items,
     reuse,
     shapes_2026,
     starts,
@@ -34,7 +35,7 @@ from tests.vectors.field.case import Case, Elsewhere
 SECTIONS = (
     index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
     wholes, shapes_2026, failed_turns,
-    compaction, inside_text, chat_answers, starts, unclosed,
+    compaction, inside_text, responses_items, chat_answers, starts, unclosed,
     heldout,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)

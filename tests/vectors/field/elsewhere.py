@@ -284,7 +284,7 @@ CASES = (
     Elsewhere(
         number=218, refs="OpenAI Responses: `local_shell_call`, `shell_call`, `apply_patch_call`, `computer_call`, `mcp_approval_request`",
         cause="a turn that waits for the client to run or to approve something ends as if it were done",
-        does="Its stop reason is `tool_calls`; where a dialect has no form for the item, the losses are `client_tool` and `stop_reason`.",
+        does="Its stop reason is `tool_calls`. What the item is in other dialects, case 250 says.",
         covered_by="tests/requests/test_client_items.py::test_a_stream_that_waits_for_the_client_ends_for_calls",
     ),
     Elsewhere(

@@ -121,7 +121,7 @@ CASES = (
         forms=(
             responses(
                 rs.START, rs.last("completed", {"item": SHELL}), name="an item for the client to run, in the last event alone", stop="tool_calls", repairs={"block_unopened": 1},
-                to={"openai-responses": Output(said=(Block("local_shell_call"),), stop="completed", losses={"stop_reason": 1})},
+                to={"openai-responses": Output(said=(Block("local_shell_call"),), stop="completed")},
             ),
             responses(created(OBJECT), rs.last("completed", {"item": OBJECT}), calls=(A,), stop="tool_calls", repairs={"arguments_not_text": 2, "block_unclosed": 1}, to=USED),
         ),

@@ -1,0 +1,101 @@
+"""What one dialect says in a form of its own and another has a form for, too: carried into that, in front of an encoder.
+
+Compactions (``compacting.py``), and items of Responses that the client runs (``client_calls.py``). Both come as asides, which
+within their dialect are written as they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import evolve
+
+from streamkit.dialects.client_calls import RESPONSES, ClientCallReader
+from streamkit.dialects.compacting import CompactionReader
+from streamkit.dialects.opaque import ANTHROPIC
+from streamkit.events import (
+    Aside,
+    Event,
+    Opaque,
+    ReasoningOpaque,
+    ResponseFinished,
+    StopReason,
+    TextDelta,
+    ToolCallFinished,
+)
+from streamkit.limits import Limits
+from streamkit.messages import Choice, Part, RedactedReasoning, Response, Text, ToolCall
+from streamkit.report import StreamReport
+
+#: Whose asides may be carried.
+CARRIED: Final = frozenset({ANTHROPIC, RESPONSES})
+#: Reasons that say that nothing is missing.
+WHOLE: Final[frozenset[StopReason]] = frozenset({"stop", "tool_calls"})
+
+
+class Carrier:
+    """The asides of one answer, for a dialect whose own are those of ``native``: events for its encoder."""
+
+    def __init__(self, native: str, limits: Limits, report: StreamReport) -> None:
+        self._calls = None if native == RESPONSES else ClientCallReader(limits, report)
+        self._compactions = CompactionReader(native, report)
+
+    def take(self, aside: Aside) -> Sequence[Event]:
+        if self._calls is not None and aside.vendor == RESPONSES:
+            found = self._calls.take(aside)
+            if found is not None:
+                return found
+        return self._compactions.take(aside)
+
+    def finish(self) -> Sequence[Event]:
+        """Nothing more comes: what waited."""
+        self._compactions.finish()
+        return () if self._calls is None else self._calls.finish()
+
+    def abandon(self) -> None:
+        """The answer was cut, or failed: what waited is for the report alone."""
+        if self._calls is not None:
+            self._calls.abandon()
+
+    def finished(self, event: ResponseFinished) -> ResponseFinished:
+        """The end of a choice: one with a call that nobody can run is told as cut, if it says that nothing is missing."""
+        if self._calls is None or not self._calls.cut or event.reason not in WHOLE:
+            return event
+        return evolve(event, reason="length", native="incomplete")
+
+
+def carried(response: Response, native: str, limits: Limits, report: StreamReport) -> Response:
+    """A whole response for a dialect whose own asides are those of ``native``."""
+    if not any(part.vendor in CARRIED - {native} for choice in response.choices for part in choice.asides):
+        return response
+    return evolve(response, choices=[_carried(choice, Carrier(native, limits, report)) for choice in response.choices])
+
+
+def _carried(choice: Choice, carrier: Carrier) -> Choice:
+    parts: list[Part] = []
+    for part in choice.parts:
+        if isinstance(part, Aside):
+            _add(parts, carrier.take(part))
+        else:
+            parts.append(part)
+    _add(parts, carrier.finish())
+    end = carrier.finished(ResponseFinished(choice.stop_reason or "other", choice.native_stop_reason))
+    if choice.stop_reason is None or end.reason == choice.stop_reason:
+        return evolve(choice, parts=parts)
+    return evolve(choice, parts=parts, stop_reason=end.reason, native_stop_reason=end.native)
+
+
+def _add(parts: list[Part], events: Sequence[Event]) -> None:
+    """The parts that events of a carrier are."""
+    for event in events:
+        match event:
+            case Aside():
+                parts.append(event)
+            case TextDelta():
+                parts.append(Text(event.text, block=event.block))
+            case ReasoningOpaque():
+                parts.append(RedactedReasoning(Opaque(event.vendor, event.blob), block=event.block))
+            case ToolCallFinished():
+                index = 1 + max((part.index for part in parts if isinstance(part, ToolCall)), default=-1)
+                parts.append(ToolCall(index, event.id, event.name, event.arguments, verdict=event.verdict))

@@ -1,0 +1,115 @@
+"""Cases 250 to 252: items of Responses that only its clients know, and compactions, in answers for clients of other dialects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.vectors import openai_responses as rs
+from tests.vectors.field.case import Block, Case, Form, Text, Use
+from tests.vectors.field.shapes import messages, responses_turn, written
+from tests.vectors.vector import Call
+
+LOST = {"client_tool": 1}
+EXEC = {"type": "exec", "command": ["ls"], "env": {}}
+SHELL: dict[str, Any] = {"call_id": "c1", "action": {"commands": ["ls"]}}
+OUTPUT: dict[str, Any] = {
+    "call_id": "c1",
+    "output": [{"stdout": "a", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}],
+}
+ROLL: dict[str, Any] = {"server_label": "dice", "name": "roll", "arguments": '{"sides": 6.0}'}
+CHECKS = [{"id": "s1", "code": "malicious_instructions"}]
+
+
+def item(kind: str, index: int = 1, **fields: Any) -> tuple[Any, Any]:
+    return rs.added(index, kind, **fields), rs.done(index, kind, **fields)
+
+
+def run(title: str, kind: str, use: Use, **fields: Any) -> Form:
+    """A text, and an item that the client runs: a call for every client but those of its own dialect."""
+    bare = Use(None, use.name, use.arguments)
+    return responses_turn(
+        *rs.message(0, "Hi"), *item(kind, **fields), name=title, text="Hi", stop="tool_calls",
+        to={
+            "openai-chat": written(Text("Hi"), use, stop="tool_calls", losses=LOST),
+            "anthropic": messages(Text("Hi"), use, stop="tool_use", usage=None, losses=LOST),
+            "ollama": written(Text("Hi"), bare, losses={**LOST, "call_id": 1, "usage_detail": 1}),
+            "gemini": written(Text("Hi"), use, stop="STOP", losses=LOST),
+            "cohere": written(Text("Hi"), use, stop="TOOL_CALL", losses={**LOST, "usage_detail": 1}),
+            "openai-responses": written(Text("Hi"), Block(kind), stop="completed"),
+        },
+    )  # fmt: skip
+
+
+CASES: tuple[Case, ...] = (
+    Case(
+        number=250, refs="vercel/ai#20427; OpenAI Responses: `local_shell_call`, `shell_call`, `apply_patch_call`, `computer_call`, `mcp_approval_request`",
+        cause="an item that the client is to run or to approve is dropped for clients of other dialects, whose agents take the turn for done",
+        does="It is a call, and the turn ends for calls. Its id says what it was: in the next request it is the item again, and its result the item's output.",
+        forms=(
+            run("a local shell", "local_shell_call", Use("streamkit_local_shell_c1", "local_shell", '{"type":"exec","command":["ls"],"env":{}}'), call_id="c1", action=EXEC),
+            run("a shell", "shell_call", Use("streamkit_shell_c1", "shell", '{"commands":["ls"]}'), **SHELL),
+            run("a patch", "apply_patch_call", Use("streamkit_apply_patch_c1", "apply_patch", '{"type":"delete_file","path":"a"}'), call_id="c1", operation={"type": "delete_file", "path": "a"}),
+            run("a computer", "computer_call", Use("streamkit_computer_c1", "computer", '{"type":"wait"}'), call_id="c1", action={"type": "wait"}, pending_safety_checks=[]),
+            run("a computer that does much at once", "computer_call", Use("streamkit_computer_c1", "computer", '{"actions":[{"type":"wait"}]}'), call_id="c1", actions=[{"type": "wait"}], pending_safety_checks=[]),
+            run("a computer with checks", "computer_call", Use("streamkit_computer_c1", "computer", '{"action":{"type":"wait"},"pending_safety_checks":[{"id":"s1","code":"malicious_instructions"}]}'), call_id="c1", action={"type": "wait"}, pending_safety_checks=CHECKS),
+            run("an approval", "mcp_approval_request", Use("streamkit_mcp_approval_request_i1", "mcp_approval_request", '{"server_label":"dice","name":"roll","arguments":{"sides": 6.0}}'), **ROLL),
+            responses_turn(
+                *item("shell_call", 0, **SHELL), *item("shell_call_output", **OUTPUT), *rs.message(2, "Hi"), name="a shell that the server ran", text="Hi",
+                to={"openai-chat": written(Text("Hi"), losses={"server_tool": 3}), "anthropic": messages(Text("Hi"), usage=None, losses={"server_tool": 3})},
+            ),
+            responses_turn(
+                *rs.call(0, "c0", "f", "{}"), *item("local_shell_call", call_id="c1", action=EXEC), name="beside a call of a function",
+                calls=(Call("f", "{}", id="c0"),), stop="tool_calls",
+                to={"openai-chat": written(Use("c0", "f", "{}"), Use("streamkit_local_shell_c1", "local_shell", '{"type":"exec","command":["ls"],"env":{}}'), stop="tool_calls", losses=LOST)},
+            ),
+        ),
+        beside="tests/requests/test_client_items.py::test_what_was_a_call_in_an_answer_is_the_item_again",
+    ),
+    Case(
+        number=251, refs="streamkit itself",
+        cause="the item that the client is to run is never done, or says that it is incomplete, and the response says that it is complete",
+        does="Nobody runs it: the call is withheld, and the turn ends as one that was cut.",
+        forms=(
+            responses_turn(
+                *rs.message(0, "Hi"), rs.added(1, "local_shell_call", call_id="c1", action=EXEC), name="never done", text="Hi", stop="tool_calls",
+                to={
+                    "openai-chat": written(Text("Hi"), stop="length", losses={**LOST, "call_withheld": 1}, withheld=('{"type":"exec","command":["ls"],"env":{}}',)),
+                    "anthropic": messages(Text("Hi"), stop="max_tokens", usage=None, losses={**LOST, "call_withheld": 1}, withheld=('{"type":"exec","command":["ls"],"env":{}}',)),
+                },
+            ),
+            responses_turn(
+                *rs.message(0, "Hi"), rs.added(1, "apply_patch_call", call_id="c1"), rs.done(1, "apply_patch_call", call_id="c1", status="incomplete", operation={"type": "delete_file", "path": "a"}),
+                name="incomplete", text="Hi", stop="tool_calls",
+                to={"anthropic": messages(Text("Hi"), stop="max_tokens", usage=None, losses={**LOST, "call_withheld": 1}, withheld=('{"type":"delete_file","path":"a"}',))},
+            ),
+            responses_turn(
+                rs.added(0, "local_shell_call", call_id="c1"), name="done in the last response alone", stop="tool_calls", repairs={"block_unclosed": 1},
+                end=rs.last("completed", rs.done(0, "local_shell_call", call_id="c1", action=EXEC)),
+                to={"openai-chat": written(Use("streamkit_local_shell_c1", "local_shell", '{"type":"exec","command":["ls"],"env":{}}'), stop="tool_calls", losses=LOST)},
+            ),
+        ),
+    ),
+    Case(
+        number=252, refs="microsoft/vscode-copilot-chat#3740",
+        cause="an item `compaction` of Responses, which stands for all that was said before it, is dropped for clients of other dialects",
+        does="For Anthropic's it is a block, whose `encrypted_content` is the item's, sealed; elsewhere it stands where encrypted reasoning does. Whoever sends it back gives OpenAI its own again.",
+        forms=(
+            responses_turn(
+                rs.added(0, "compaction", id="cmp_1"), {"type": "response.compaction.compacting", "item_id": "cmp_1", "output_index": 0},
+                rs.done(0, "compaction", id="cmp_1", encrypted_content="gAAAA"), *rs.message(1, "So?"), text="So?",
+                to={
+                    "anthropic": messages(Block("compaction"), Text("So?"), usage=None, holds=(b'"content":"(A summary', b'"encrypted_content":"c3RyZWFta2l0'), lacks=(b"gAAAA",)),
+                    "openai-chat": written(Text("So?"), holds=(b'"format":"openai_compaction-v1"', b'"data":"gAAAA"')),
+                    "gemini": written(Block("thoughtSignature"), Text("So?"), stop="STOP"),
+                    "ollama": written(Text("So?"), losses={"reasoning_opaque": 1, "usage_detail": 1}),
+                    "openai-responses": written(Block("compaction"), Text("So?"), stop="completed"),
+                },
+            ),
+            responses_turn(
+                rs.added(0, "compaction", id="cmp_1"), rs.done(0, "compaction", id="cmp_1"), *rs.message(1, "So?"), name="with nothing in it", text="So?",
+                to={"anthropic": messages(Text("So?"), usage=None, losses={"compaction": 1})},
+            ),
+        ),
+        beside="tests/responses/test_compaction.py::test_an_item_of_openai_is_a_block_for_anthropic_and_the_item_again",
+    ),
+)  # fmt: skip
