@@ -80,7 +80,7 @@ NEAREST_STOPS: Mapping[str, Mapping[str, str]] = {
         "context_full": "length",
         "refusal": "content_filter",
         "pause": "stop",
-        "compaction": "stop",
+        "compaction": "length",
         "other": "stop",
     },
     "anthropic": {"content_filter": "refusal", "other": "end_turn"},
@@ -95,13 +95,13 @@ NEAREST_STOPS: Mapping[str, Mapping[str, str]] = {
         "stop_sequence": "STOP",
         "context_full": "MAX_TOKENS",
         "refusal": "SAFETY",
-        "compaction": "STOP",
+        "compaction": "MAX_TOKENS",
         "other": "STOP",
     },
     "bedrock": {
         "refusal": "content_filtered",
         "pause": "end_turn",
-        "compaction": "end_turn",
+        "compaction": "max_tokens",
         "other": "end_turn",
     },
     "mistral": {
@@ -109,7 +109,7 @@ NEAREST_STOPS: Mapping[str, Mapping[str, str]] = {
         "content_filter": "stop",
         "refusal": "stop",
         "pause": "stop",
-        "compaction": "stop",
+        "compaction": "length",
         "other": "stop",
     },
     "cohere": {
@@ -117,7 +117,7 @@ NEAREST_STOPS: Mapping[str, Mapping[str, str]] = {
         "content_filter": "COMPLETE",
         "refusal": "COMPLETE",
         "pause": "COMPLETE",
-        "compaction": "COMPLETE",
+        "compaction": "MAX_TOKENS",
         "other": "COMPLETE",
     },
     "ollama": {
@@ -126,7 +126,7 @@ NEAREST_STOPS: Mapping[str, Mapping[str, str]] = {
         "content_filter": "stop",
         "refusal": "stop",
         "pause": "stop",
-        "compaction": "stop",
+        "compaction": "length",
         "other": "stop",
     },
 }

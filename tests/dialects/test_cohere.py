@@ -116,7 +116,7 @@ WORDS = {
     "content_filter": "COMPLETE*",
     "refusal": "COMPLETE*",
     "pause": "COMPLETE*",
-    "compaction": "COMPLETE*",
+    "compaction": "MAX_TOKENS*",
     "malformed_tool": "COMPLETE*",
     "other": "COMPLETE*",
 }

@@ -191,7 +191,7 @@ WORDS = {
     "content_filter": "stop*",
     "refusal": "stop*",
     "pause": "stop*",
-    "compaction": "stop*",
+    "compaction": "length*",
     "malformed_tool": "stop*",
     "other": "stop*",
 }

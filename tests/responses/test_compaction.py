@@ -158,3 +158,9 @@ def test_an_answer_that_paused_and_has_no_compaction_is_incomplete():
     )
     assert (told["status"], told["output"]) == ("incomplete", [])
     assert report.losses["stop_reason"] == 1
+
+
+@pytest.mark.parametrize("client", OTHERS)
+def test_an_answer_that_paused_is_not_told_as_one_that_is_done(client):
+    told, _ = through("anthropic", answer(COMPACTION, stop="compaction"), client)
+    assert decode_response(orjson.dumps(told), client).choices[0].stop_reason == "length"

@@ -60,7 +60,7 @@ STOP_NAMES: Mapping[StopReason, str] = {
     "content_filter": "content_filtered",
     "refusal": "content_filtered",
     "pause": "end_turn",
-    "compaction": "end_turn",
+    "compaction": "max_tokens",
     "malformed_tool": "malformed_tool_use",
     "error": "end_turn",
     "other": "end_turn",

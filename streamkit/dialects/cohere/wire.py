@@ -35,7 +35,7 @@ FINISH_REASONS: Mapping[StopReason, str] = {
     "content_filter": "COMPLETE",
     "refusal": "COMPLETE",
     "pause": "COMPLETE",
-    "compaction": "COMPLETE",
+    "compaction": "MAX_TOKENS",
     "malformed_tool": "COMPLETE",
     "error": "COMPLETE",
     "other": "COMPLETE",

@@ -54,7 +54,7 @@ FINISH_REASONS: Mapping[StopReason, str] = {
     "content_filter": "SAFETY",
     "refusal": "SAFETY",
     "pause": "CONTINUATION",
-    "compaction": "STOP",
+    "compaction": "MAX_TOKENS",
     "malformed_tool": "MALFORMED_FUNCTION_CALL",
     "error": "OTHER",
     "other": "STOP",  # OTHER tells a failure

@@ -20,7 +20,7 @@ FINISH_REASONS: Mapping[StopReason, str] = {
     "content_filter": "stop",
     "refusal": "stop",
     "pause": "stop",
-    "compaction": "stop",
+    "compaction": "length",
     "malformed_tool": "stop",
     "error": "error",
     "other": "stop",

@@ -39,7 +39,7 @@ FINISH_REASONS: Mapping[StopReason, str] = {
     "content_filter": "content_filter",
     "refusal": "content_filter",
     "pause": "stop",
-    "compaction": "stop",
+    "compaction": "length",
     "malformed_tool": "stop",
     "error": "error",
     "other": "stop",

@@ -1,12 +1,14 @@
-"""Cases 250 to 252: items of Responses that only its clients know, and compactions, in answers for clients of other dialects."""
+"""Cases 250 to 253: items of Responses that only its clients know, and compactions, in answers for clients of other dialects."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from tests.vectors import anthropic as am
 from tests.vectors import openai_responses as rs
 from tests.vectors.field.case import Block, Case, Form, Text, Use
-from tests.vectors.field.shapes import messages, responses_turn, written
+from tests.vectors.field.compaction import BLOCK, SUMMARY
+from tests.vectors.field.shapes import anthropic, messages, responses_turn, written
 from tests.vectors.vector import Call
 
 LOST = {"client_tool": 1}
@@ -18,6 +20,11 @@ OUTPUT: dict[str, Any] = {
 }
 ROLL: dict[str, Any] = {"server_label": "dice", "name": "roll", "arguments": '{"sides": 6.0}'}
 CHECKS = [{"id": "s1", "code": "malicious_instructions"}]
+FAILED = (
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "compaction", "content": None}},
+    {"type": "content_block_delta", "index": 0, "delta": {"type": "compaction_delta", "content": None}},
+    {"type": "content_block_stop", "index": 0},
+)
 
 
 def item(kind: str, index: int = 1, **fields: Any) -> tuple[Any, Any]:
@@ -111,5 +118,27 @@ CASES: tuple[Case, ...] = (
             ),
         ),
         beside="tests/responses/test_compaction.py::test_an_item_of_openai_is_a_block_for_anthropic_and_the_item_again",
+    ),
+    Case(
+        number=253, refs="Anthropic's `pause_after_compaction`; its top-level `compaction`",
+        cause="the stop reason `compaction`, with which the answer ends before it began, becomes `stop`: a client takes the summary for the answer",
+        does="It is the word for an answer that was cut. In Responses the item says it; an answer that holds none because the compaction failed is incomplete.",
+        forms=(
+            anthropic(
+                am.START, *BLOCK, am.finish("compaction"), am.STOP, name="paused", stop="compaction",
+                to={
+                    "openai-chat": written(Text(SUMMARY), stop="length", losses={"compaction": 1, "stop_reason": 1}),
+                    "ollama": written(Text(SUMMARY), stop="length", losses={"compaction": 1, "stop_reason": 1}),
+                    "gemini": written(Text(SUMMARY), stop="MAX_TOKENS", losses={"compaction": 1, "stop_reason": 1}),
+                    "cohere": written(Text(SUMMARY), stop="MAX_TOKENS", losses={"compaction": 1, "stop_reason": 1}),
+                    "mistral": written(Text(SUMMARY), stop="length", losses={"compaction": 1, "stop_reason": 1}),
+                    "openai-responses": written(Block("compaction"), stop="completed", losses={"stop_reason": 1, "usage_unknown": 1}),
+                },
+            ),
+            anthropic(
+                am.START, *FAILED, am.finish("compaction"), am.STOP, name="failed", stop="compaction",
+                to={"openai-responses": written(stop="max_output_tokens", losses={"compaction": 1, "stop_reason": 1, "usage_unknown": 1})},
+            ),
+        ),
     ),
 )  # fmt: skip
