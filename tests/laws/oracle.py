@@ -528,3 +528,28 @@ def _is_object(text: str) -> bool:
         return isinstance(json.loads(text), dict)
     except ValueError:
         return False
+
+
+#: Items of Responses that the client is to run or to approve, and what the provider writes behind one that it ran itself.
+CLIENT_ITEMS = frozenset(
+    {"apply_patch_call", "computer_call", "local_shell_call", "mcp_approval_request", "shell_call"}
+)
+ANSWERED = "shell_call_output"
+
+
+def waits_for_client(body: bytes) -> bool:
+    """Whether a Responses stream has an item that the client is to run or to approve."""
+    waiting: set[str] = set()
+    for _, payload in sse_payloads(body):
+        value = _value(payload)
+        if not isinstance(value, dict):
+            continue
+        response = value.get("response")
+        items = [value.get("item"), *((response.get("output") or ()) if isinstance(response, dict) else ())]
+        for item in (item for item in items if isinstance(item, dict)):
+            name = str(item.get("call_id") or item.get("id"))
+            if str(item.get("type")) in CLIENT_ITEMS:
+                waiting.add(name)
+            elif item.get("type") == ANSWERED:
+                waiting.discard(name)
+    return bool(waiting)

@@ -15,9 +15,10 @@ import pytest
 from streamkit.dialects import DIALECTS
 from streamkit.report import Status
 from streamkit.testing.cuts import single_cuts
-from tests.laws.oracle import Fact, facts, says_success
+from tests.laws.oracle import CLIENT_ITEMS, Fact, facts, says_success, waits_for_client
 from tests.laws.running import OURS, every_stream, in_one_line, read, translate
 from tests.vectors import VECTORS
+from tests.vectors.field import CASES
 
 #: Those whose call has no name are failed by no frame: the oracle looks at frames.
 NAMELESS = {f"{v.dialect}-{v.name}" for v in VECTORS if v.repairs.get("call_nameless") and not v.clean}
@@ -128,6 +129,28 @@ def test_a_stream_never_looks_whole_at_every_cut(stream):
     # each cut reads and translates anew: with the figures of L1 this law alone would take an hour
     places = single_cuts(size, all_up_to=8192, edge=2048, seeded=500)
     check(stream, [0, *places, size], lambda end: names if short else [names[end % len(names)]])
+
+
+WAITING = {
+    name: body
+    for name, body in [
+        *((stream.name, stream.body) for stream in OURS if stream.dialect == "openai-responses"),
+        *((f"{case.number} {form.name}", form.body) for case in CASES for form in case.forms if form.dialect == "openai-responses"),
+    ]
+    if waits_for_client(body)
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", DIALECTS)
+@pytest.mark.parametrize("name", WAITING)
+def test_a_turn_that_waits_for_its_client_is_told_as_done_by_no_dialect(name, target):
+    output, _ = translate("openai-responses", target, [WAITING[name]], passing=False)
+    written = read(target, [output])
+    assert not written.clean or written.stops[0] in {"tool_calls", "length", "content_filter"}
+
+
+def test_streams_of_each_kind_wait():
+    assert all(any(kind.encode() in body for body in WAITING.values()) for kind in CLIENT_ITEMS)
 
 
 def test_the_oracle_agrees_with_what_the_vectors_say():
