@@ -258,8 +258,8 @@ class Compaction:
     threshold: int | None = None  #: how many tokens of input are long
     pause: bool | None = None  #: whether the answer ends behind the summary
     instructions: str | None = None  #: how to summarise
-    #: The member that said it, as it came, where it says it in more words than these.
-    native: Any = field(default=None, eq=False)
+    #: The members that said it, as they came; of Responses also the item at the end of the input (``input``).
+    native: Extras | None = field(default=None, eq=False)
 
 
 @define

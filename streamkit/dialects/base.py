@@ -298,6 +298,8 @@ class Dialect:
     searches: SearchForm | None = None
     #: What of a request its answers say again, for ``Profile.settings``.
     settings: Callable[[Request], Mapping[str, Any]] = lambda _request: {}
+    #: The headers that a request needs which a client of another dialect sent: its features that are no part of the API yet.
+    features: Callable[[Request], Mapping[str, str]] = lambda _request: {}
     #: What it takes of a tool's definition. See ``tool_definitions.py``.
     tools: ToolRules = PORTABLE_TOOLS
     #: Where its clients look for the model's name. None: its streams need not name it.

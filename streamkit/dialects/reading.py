@@ -115,6 +115,10 @@ class Fields:
         """Any value."""
         return self._members.pop(name, None)
 
+    def replace(self, name: str, value: Any) -> None:
+        """Leave another value there: what is left of one that was read in part."""
+        self._members[name] = value
+
     def string(self, name: str) -> str | None:
         return self._typed(name, str)
 

@@ -81,6 +81,7 @@ async def open_answer(
             operation=operation,
             client_dialect=client,
             client_headers=client_headers,
+            features=upstream.wire.features(request),
         )
     except BadRequest as error:
         return Opened(ProviderFailed("invalid_request", str(error), code=UNFIT), started)

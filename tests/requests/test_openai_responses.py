@@ -368,7 +368,7 @@ ITEMS: dict[str, tuple[list[dict[str, Any]], list[Turn]]] = {
         [
             Turn("assistant", [CALL, ToolCall(1, "c", "computer", '{"type":"wait"}')]),
             Turn("user", [*ANSWERED.parts, ToolResult("c", [Media("image", url="u")])]),
-            Turn("user", [Text("go on"), aside({"type": "compaction_trigger"}, "unknown_event")]),
+            Turn("user", [Text("go on")]),
         ],
     ),
     "references, and an output of a call that the server knows": (

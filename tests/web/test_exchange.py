@@ -265,3 +265,30 @@ async def test_a_stream_that_was_cut_is_no_whole_answer():
     answer = await answered("openai-chat", "anthropic", script, stream=False)
     assert answer.status >= 500
     assert TEXT.encode() not in answer.body
+
+
+# -- what the client asks of the conversation --------------------------------------------------------------------------
+
+
+async def test_anthropic_is_asked_for_a_compaction_under_its_beta_and_gets_its_block_back():
+    """A client of Responses, as it sends the next request: the item, without what was said before it."""
+    block = {"type": "compaction", "content": "They like pelicans.", "encrypted_content": "E"}
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "up", "stop_reason": "end_turn"}
+    content = [block, {"type": "text", "text": TEXT}]
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    body = orjson.dumps({**message, "stop_sequence": None, "content": content, "usage": usage})
+    async with (
+        EvilUpstream(whole("anthropic", body)) as evil,
+        gateway(config_of([upstream_at(evil, "anthropic")])) as running,
+    ):
+        path, asked = asking("openai-responses", stream=False)
+        asked["context_management"] = [{"type": "compaction", "compact_threshold": 90_000}]
+        answer = orjson.loads((await ask(running.url, path, body=orjson.dumps(asked))).body)
+        asked["input"] = [answer["output"][0], {"role": "user", "content": "Go on."}]
+        del asked["context_management"]
+        await ask(running.url, path, body=orjson.dumps(asked))
+        first, second = evil.requests
+    edit = {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 90_000}}
+    assert orjson.loads(first.body)["context_management"] == {"edits": [edit]}
+    assert first.header("anthropic-beta") == second.header("anthropic-beta") == "compact-2026-01-12"
+    assert orjson.loads(second.body)["messages"][0] == {"role": "assistant", "content": [block]}

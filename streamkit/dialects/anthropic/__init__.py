@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamkit.dialects.anthropic.citations import CITATIONS
+from streamkit.dialects.anthropic.compaction import features_of
 from streamkit.dialects.anthropic.decode import AnthropicDecoder, recognises
 from streamkit.dialects.anthropic.encode import AnthropicEncoder
 from streamkit.dialects.anthropic.errors import ERRORS
@@ -32,6 +33,7 @@ DIALECT = Dialect(
     tools=TOOLS,
     citations=CITATIONS,
     searches=SEARCHES,
+    features=features_of,
     bodies=Bodies(
         decode_request=decode_request,
         encode_request=encode_request,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from streamkit.dialects.anthropic.compaction import read_compaction
 from streamkit.dialects.anthropic.messages_in import MessageReader, cache_mark
 from streamkit.dialects.anthropic.wire import DISPLAYS, WEB_SEARCH
 from streamkit.dialects.reading import Fields, kind_of
@@ -55,6 +56,7 @@ class RequestReader(MessageReader):
             top_k=fields.integer("top_k"),
             stop=self._stop(fields),
             thinking=self._thinking(fields, config.string("effort") if config else None),
+            compaction=read_compaction(fields),
             output=self._output(config, "format") or self._output(fields, "output_format"),
             service_tier=fields.string("service_tier") if fields.peek("service_tier") in SERVICE_TIERS else None,
             user=metadata.string("user_id") if metadata else None,

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
+from streamkit.dialects.anthropic.compaction import FIRST_COMPACTING, LEAST_TRIGGER, members_of
 from streamkit.dialects.anthropic.messages_out import Block, Message, MessageWriter, plain
 from streamkit.dialects.anthropic.thinking import ThinkingWriter
 from streamkit.dialects.anthropic.wire import (
@@ -28,7 +29,7 @@ from streamkit.dialects.choosing import chosen_of
 from streamkit.dialects.searching import location_out
 from streamkit.dialects.writing import given, merged
 from streamkit.errors import BadRequest
-from streamkit.messages import OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
+from streamkit.messages import Compaction, OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
 from streamkit.report import StreamReport
 
 #: The search of the web that every version of the server has.
@@ -36,7 +37,7 @@ SEARCH_TYPE: Final = f"{WEB_SEARCH}20250305"
 SEARCH_NAME: Final = "web_search"
 SAMPLING: Final = ("temperature", "top_p", "top_k")
 #: Options that are written by methods of their own.
-BESIDE: Final = frozenset({"choices", "max_tokens", "output", "service_tier", "stop", "thinking", "user"})
+BESIDE: Final = frozenset({"choices", "compaction", "max_tokens", "output", "service_tier", "stop", "thinking", "user"})
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object"}
 
 
@@ -49,6 +50,7 @@ class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
     search_options = frozenset({"max_uses", "allowed_domains", "blocked_domains", "location"})
 
     def request_body(self) -> dict[str, Any]:
+        compaction = self._compacting()
         request, options = self.request, self.request.options
         if options.choices is not None and options.choices > 1:
             raise BadRequest("n", f"Anthropic gives one choice, and {options.choices} are asked for")
@@ -75,7 +77,7 @@ class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
             service_tier=self._service_tier(options.service_tier),
             stream=request.stream,
         )
-        body |= self.options({name: name for name in self._sampling()}, BESIDE)
+        body |= compaction | self.options({name: name for name in self._sampling()}, BESIDE)
         return merged(body, self.extras(request.extras, "parameter"))
 
     def _said_by_the_user(self, system: list[Block]) -> tuple[list[Block], list[Message]]:
@@ -86,6 +88,36 @@ class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
         return [], [Message("user", system)]
 
     # -- options ---------------------------------------------------------------------------------------------------
+
+    def _compacting(self) -> dict[str, Any]:
+        """The members that ask for a summary in place of the conversation, where the model makes any."""
+        compaction = self.request.options.compaction
+        if compaction is None or self.own:
+            return {} if compaction is None else dict(compaction.native or members_of(compaction))
+        if self._version < FIRST_COMPACTING:
+            self.lose("parameter", "compaction")
+            return {}
+        if compaction.now:
+            self._without_reply(compaction)
+        elif compaction.threshold is not None and compaction.threshold < LEAST_TRIGGER:
+            self.lose("parameter", "compaction.threshold")
+        return members_of(compaction)
+
+    def _without_reply(self, compaction: Compaction) -> None:
+        """Leave out what only shapes a reply: beside a request for nothing but a summary the server refuses it."""
+        request, options = self.request, self.request.options
+        shaping = {
+            "compaction.threshold": compaction.threshold is not None,
+            "stop": bool(options.stop),
+            "output": options.output is not None and options.output.kind != "text",
+        }
+        for name in (name for name, said in shaping.items() if said):
+            self.lose("parameter", name)
+        forced = request.tool_choice is not None and request.tool_choice.mode == "required"
+        if forced:
+            self.lose("tool_choice", "required")
+        options = evolve(options, stop=(), output=None)
+        self.request = evolve(request, options=options, tool_choice=None if forced else request.tool_choice)
 
     def _max_tokens(self, thinking: Mapping[str, Any] | None) -> int:
         """The bound; the target's is one on the answer, so what may be thought comes on top."""

@@ -22,7 +22,7 @@ from streamkit.dialects.openai_responses.content_in import ContentReader
 from streamkit.dialects.openai_responses.items import aside_kind
 from streamkit.dialects.openai_responses.searches import is_made
 from streamkit.dialects.openai_responses.tools_in import LOADING, ToolReader
-from streamkit.dialects.openai_responses.wire import CALL_INPUTS, ITEM, OPAQUE_VENDOR, OUTPUTS, VENDOR
+from streamkit.dialects.openai_responses.wire import CALL_INPUTS, ITEM, OPAQUE_VENDOR, OUTPUTS, TRIGGER, VENDOR
 from streamkit.dialects.reading import Fields
 from streamkit.dialects.writing import given
 from streamkit.events import Aside, Opaque, QualifiedName
@@ -71,6 +71,7 @@ class MessageReader(ToolReader, ContentReader):
         self.unreadable: list[tuple[str, str, str]] = []  # see ``Request.unreadable``
         self.references: list[tuple[str, str]] = []  # to what the server keeps: see ``Request.stored``
         self.stored = False  #: the server knows more of the conversation than the request says
+        self.trigger: dict[str, Any] | None = None  #: the item that asks for nothing but a compaction
         self._answers: Turn | None = None  # the turn that further outputs join
         self._calls: set[str] = set()
         self._answered: set[str] = set()  # calls of other forms that the input answers
@@ -84,7 +85,10 @@ class MessageReader(ToolReader, ContentReader):
             self.turns.append(Turn("user", [Text(text)] if text else []))
             return
         self._answered = answered(fields.peek("input"))
-        for item in fields.each("input"):
+        items = list(fields.each("input"))
+        if items and items[-1].peek("type") == TRIGGER:  # elsewhere the server refuses it
+            self.trigger = items.pop().rest()
+        for item in items:
             self._item(item)
         self._close()
 

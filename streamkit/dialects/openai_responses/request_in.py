@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal
 
+from streamkit.dialects.compacting import COMPACTION
 from streamkit.dialects.openai_responses.messages_in import SETTINGS, MessageReader
-from streamkit.dialects.openai_responses.wire import LOGPROBS
+from streamkit.dialects.openai_responses.wire import LOGPROBS, MANAGEMENT, THRESHOLD
 from streamkit.dialects.reading import Fields
 from streamkit.errors import BadRequest
-from streamkit.messages import Options, OutputFormat, Request, Text, Thinking, ToolChoice, Turn
+from streamkit.messages import Compaction, Options, OutputFormat, Request, Text, Thinking, ToolChoice, Turn
 from streamkit.report import StreamReport
 
 #: Kinds of ``text.format``, and ours.
@@ -74,6 +75,7 @@ class RequestReader(MessageReader):
             top_p=fields.number("top_p"),
             top_logprobs=fields.integer("top_logprobs"),
             thinking=self._thinking(fields),
+            compaction=self._compaction(fields),
             output=self._format(fields),
             service_tier=fields.string("service_tier"),
             user=fields.string("user"),
@@ -83,6 +85,20 @@ class RequestReader(MessageReader):
             options.logprobs = True
         others = [name for name in include if name != LOGPROBS]
         return options, {"include": others} if others else {}
+
+    def _compaction(self, fields: Fields) -> Compaction | None:
+        """What the trigger at the end of the input, and ``context_management``, ask for. Entries of other kinds stay there."""
+        entries = fields.peek(MANAGEMENT)
+        entry = next(filter(_compacts, entries), None) if isinstance(entries, list) else None
+        native: dict[str, Any] = {} if self.trigger is None else {"input": self.trigger}
+        if entry is not None:
+            native[MANAGEMENT] = entries
+            rest = [other for other in entries if other is not entry]
+            rest += [{**entry, THRESHOLD: None}] if entry.keys() - {"type", THRESHOLD} else []
+            fields.replace(MANAGEMENT, rest or None)
+        if not native:
+            return None
+        return Compaction(self.trigger is not None, None if entry is None else entry.get(THRESHOLD), native=native)
 
     def _thinking(self, fields: Fields) -> Thinking | None:
         reasoning = fields.fields("reasoning")
@@ -159,6 +175,13 @@ class RequestReader(MessageReader):
         if kind is None or kind in NAMED:
             return (self.names.chosen(tool.string("namespace"), tool.needed("name")),)
         return (kind,)
+
+
+def _compacts(entry: Any) -> bool:
+    """Whether an entry of ``context_management`` asks for compaction in words that are known."""
+    if not isinstance(entry, dict) or entry.get("type") != COMPACTION:
+        return False
+    return entry.get(THRESHOLD) is None or type(entry[THRESHOLD]) is int
 
 
 def _says(choice: Mapping[str, Any], names: Sequence[str]) -> bool:

@@ -13,17 +13,19 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from streamkit.dialects.base import Target
+from streamkit.dialects.compacting import COMPACTION
 from streamkit.dialects.openai_responses.messages_out import MessageWriter
-from streamkit.dialects.openai_responses.wire import LEAST_TOKENS, LOGPROBS, OPTIONS, SERVICE_TIERS
+from streamkit.dialects.openai_responses.output import Item
+from streamkit.dialects.openai_responses.wire import LEAST_TOKENS, LOGPROBS, MANAGEMENT, OPTIONS, SERVICE_TIERS, TRIGGER
 from streamkit.dialects.option_limits import least_effort
 from streamkit.dialects.searching import location_out
 from streamkit.dialects.writing import asked_effort, given, merged
 from streamkit.errors import BadRequest
-from streamkit.messages import Namespace, OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
+from streamkit.messages import Compaction, Namespace, OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
 from streamkit.report import StreamReport
 
 #: Options that are written by methods of their own.
-BESIDE: Final = frozenset({"choices", "logprobs", "max_tokens", "output", "service_tier", "thinking"})
+BESIDE: Final = frozenset({"choices", "compaction", "logprobs", "max_tokens", "output", "service_tier", "thinking"})
 #: A schema must have a name, and other dialects give it none.
 SCHEMA_NAME: Final = "response"
 #: The search of the web, and the entry of ``include`` that asks for the pages that it found.
@@ -47,6 +49,7 @@ class RequestBodyWriter(MessageWriter):
         if options.choices is not None and options.choices > 1:
             raise BadRequest("n", f"Responses gives one choice, and {options.choices} are asked for")
         instructions, items = self.conversation()
+        items += self._trigger(options.compaction)
         tools = self._tools()
         body = given(
             model=request.model,
@@ -60,7 +63,7 @@ class RequestBodyWriter(MessageWriter):
             service_tier=self._service_tier(options.service_tier),
             stream=request.stream,
         )
-        body |= self.options(OPTIONS, BESIDE)
+        body |= self._compacting(options.compaction) | self.options(OPTIONS, BESIDE)
         extras = dict(self.request_extras())
         include = [*extras.pop("include", ()), *([LOGPROBS] if options.logprobs else ())]
         if self.search is not None:
@@ -68,6 +71,26 @@ class RequestBodyWriter(MessageWriter):
         return merged(body, extras | given(include=include or None))
 
     # -- options ---------------------------------------------------------------------------------------------------
+
+    def _trigger(self, compaction: Compaction | None) -> list[Item]:
+        """The item at the end that asks for nothing but a compaction."""
+        if compaction is None or not compaction.now:
+            return []
+        came = (compaction.native or {}).get("input") if self.own else None
+        return [came or {"type": TRIGGER}]
+
+    def _compacting(self, compaction: Compaction | None) -> dict[str, Any]:
+        """The member that asks for compaction where the conversation is long."""
+        if compaction is None:
+            return {}
+        if self.own and compaction.native is not None:
+            return {name: value for name, value in compaction.native.items() if name == MANAGEMENT}
+        for name in ("pause", "instructions"):
+            if getattr(compaction, name):
+                self.lose("parameter", f"compaction.{name}")
+        if compaction.now and compaction.threshold is None:
+            return {}
+        return {MANAGEMENT: [given(type=COMPACTION, compact_threshold=compaction.threshold)]}
 
     def _max_tokens(self, bound: int | None) -> int | None:
         if bound is None or self.own or not 0 < bound < LEAST_TOKENS:

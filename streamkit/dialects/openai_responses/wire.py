@@ -207,6 +207,10 @@ OPTIONS: Mapping[str, str] = {
     "top_logprobs": "top_logprobs",
     "user": "user",
 }
+#: Where compaction is asked for, and the member that says of how many tokens on.
+MANAGEMENT, THRESHOLD = "context_management", "compact_threshold"
+#: The item at the end of an input that asks for nothing but one.
+TRIGGER = "compaction_trigger"
 SERVICE_TIERS = frozenset({"auto", "default", "flex", "scale", "priority", "fast", "ultrafast"})
 #: The entry of ``include`` that asks for log probabilities.
 LOGPROBS = "message.output_text.logprobs"

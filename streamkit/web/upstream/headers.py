@@ -47,10 +47,12 @@ def request_headers(
     client_headers: Mapping[str, str] = NO_HEADERS,
     *,
     stream: bool = True,
+    features: Mapping[str, str] = NO_HEADERS,
 ) -> dict[str, str]:
     """The headers of a request but for those that authorise it, names in lower case.
 
-    ``client_dialect`` names a dialect or a client that reads it; empty: nothing passes. Raises BadRequest for a feature header
+    ``client_dialect`` names a dialect or a client that reads it; empty: nothing passes. ``features`` are what the request
+    itself needs where the client speaks another dialect (``Dialect.features``). Raises BadRequest for a feature header
     that can't be sent on, and UsageError for an unknown name.
     """
     dialect = upstream.wire
@@ -64,6 +66,8 @@ def request_headers(
         headers["anthropic-version"] = (upstream.provider or Provider(name="", title="")).api_version
     if client_dialect and client_named(client_dialect)[0] is dialect:
         headers |= _features(FEATURES.get(dialect.name, frozenset()), client_headers)
+    else:
+        headers |= features
     for name, value in upstream.headers.items():
         headers[name] = f"{headers[name]},{value}" if name in _LISTS and name in headers else value
     return headers

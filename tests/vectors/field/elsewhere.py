@@ -372,6 +372,12 @@ CASES = (
         covered_by="tests/gateway/test_app.py::test_a_stream_is_told_to_pass_through_proxies_as_it_is",
     ),
     Elsewhere(
+        number=254, refs="microsoft/vscode-copilot-chat#3740; Anthropic's `compact_20260112`, OpenAI's `compact_threshold` and `compaction_trigger`",
+        cause="what a client asks of a long conversation, that the provider put a summary in its place, is dropped for a provider that has other words for it",
+        does="Between Anthropic and Responses it is asked for in the other's words, under the beta that the server demands; what these lack, and all of it elsewhere, is a counted loss.",
+        covered_by="tests/web/test_exchange.py::test_anthropic_is_asked_for_a_compaction_under_its_beta_and_gets_its_block_back",
+    ),
+    Elsewhere(
         number=257, refs="OpenAI's quickstart; @ai-sdk/mistral; llama.cpp",
         cause="a Chat upstream sends a usage chunk (`choices: []`) that nobody asked for, and programs that read the first choice of each chunk die",
         does="Within Chat too it goes to those that asked for it; every other frame passes byte for byte.",

@@ -101,6 +101,12 @@ def test_feature_headers_pass_within_their_dialect(dialect: str, client: str, pa
     assert {name: sent[name] for name in sent if name.startswith(("anthropic", "openai"))} == passed
 
 
+def test_features_that_a_request_needs_are_sent_for_clients_of_other_dialects():
+    own, needed = upstream("anthropic", headers={"anthropic-beta": "own"}), {"anthropic-beta": "needed"}
+    assert request_headers(own, "openai-responses", FEATURES, features=needed)["anthropic-beta"] == "needed,own"
+    assert request_headers(own, "anthropic", FEATURES, features=needed)["anthropic-beta"] == "a-1,b-2,own"
+
+
 def test_lines_of_one_feature_are_one_list():
     headers = CIMultiDict([("Anthropic-Beta", "a"), ("anthropic-beta", "b, c")])
     assert request_headers(upstream("anthropic"), "anthropic", headers)["anthropic-beta"] == "a,b, c"
