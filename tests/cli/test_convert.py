@@ -145,7 +145,7 @@ def test_sigint_ends_it_while_the_reader_is_stalled():
     with start("convert", "--from", "openai-chat", "--to", "openai-chat") as process:
         process.stdin.write(frame * 16)
         os.read(process.stdout.fileno(), 1)
-        process.stdin.write(frame * 16)
+        process.stdin.write(frame * 8)  # what is not read of it has room in the pipe
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=10) == 130
         assert b"Traceback" not in process.stderr.read()

@@ -71,7 +71,6 @@ BROKEN = {
     "half of an object": (b'{"model":', "the body is no JSON"),
     "a list": (b"[]", "the body is a list, and an object is needed"),
     "no UTF-8": (b'{"model":"\xff"}', "the body is no JSON"),
-    "half a surrogate pair": (b'{"model":"\\ud800"}', "the body is no JSON"),
     "100,000 levels": (b'{"model":' + b"[" * 40_000 + b"]" * 40_000 + b"}", "depth limit exceeded"),
     "a number for a list": ({"tools": 7}, "tools: a list is needed, not a whole number"),
     "a number in a list": ({"tools": [7]}, "tools[0]: an object is needed, not a whole number"),

@@ -77,7 +77,7 @@ class OutputList:
             owner = self._owners.get((kind, part.block))
             fields = self._fields.setdefault((kind, part.block), {}) if owner is None else owner
             fields[name] = part.raw
-        elif part.type in FRAMES and isinstance(part.raw, dict) and isinstance(part.raw.get("item"), dict):
+        elif part.type in FRAMES and isinstance(part.raw, dict) and _is_item(part.raw.get("item")):
             self._frame(part)
         elif part.kind != "server_tool" or part.block not in self._hosted:
             self.report.lose(part.kind, what=part.type)
@@ -119,6 +119,10 @@ class OutputList:
             start = self._hosted[label]
             start.clear()
             start.update(item)
+
+
+def _is_item(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("type"), str)
 
 
 def _put_beside(text: Item, aside: Aside) -> None:
