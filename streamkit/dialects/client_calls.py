@@ -94,7 +94,7 @@ class ClientCallReader:
         self._left = limits.held_chars
         self._open: dict[int, Mapping[str, Any]] = {}  # items as they began, by their label
         self._held: dict[str, tuple[Mapping[str, Any], int]] = {}  # done, and perhaps the provider's, by their id
-        self._calls = 0
+        self._calls: dict[str, int] = {}  # the hash of each call's arguments, by its id
         self.cut = False  #: one of them is not whole: nobody can run what the model asked for
 
     def take(self, aside: Aside) -> list[Event] | None:
@@ -137,13 +137,18 @@ class ClientCallReader:
         if item.get("status") == "incomplete":
             self._withhold(item)
             return []
+        call_id, text = made_id(kind, item), _arguments(kind, item)
+        if self._calls.get(call_id, hash(text)) != hash(text):  # its result could not be told from the first one's
+            self._withhold(item)
+            return []
         self._report.lose("client_tool", what=kind)
+        if call_id in self._calls:  # the same call, in an item with another id
+            return []
         for name, value in item.items():
             if name not in IMPLIED and name not in SAYING[kind] and said(value):
                 self._report.lose("metadata", what=f"{kind}.{name}")
-        self._calls += 1
-        number = -self._calls  # none of the accumulator's
-        call_id, text = made_id(kind, item), _arguments(kind, item)
+        self._calls[call_id] = hash(text)
+        number = -len(self._calls)  # none of the accumulator's
         verdict = check_arguments(text, depth=self._limits.json_depth)
         return [
             ToolCallStarted(number, call_id, NAMES[kind], choice),
