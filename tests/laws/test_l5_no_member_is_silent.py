@@ -46,6 +46,7 @@ PASSED_OVER: Final[Mapping[tuple[str, str, str], str]] = {
     ("openai-responses", "response.failed", "response.error"): "an `error` event told of the same failure before",
     ("openai-responses", "response.completed", "response.output.[]"): "an item that only OpenAI understands came whole before",
     ("openai-responses", "response.completed", "response.output.[].action"): "as the item that it stands in",
+    ("openai-responses", "response.completed", "response.output.[].action.env"): "as the item that it stands in",
     ("openai-responses", "response.completed", "response.output.[].arguments"): "an object of arguments is compared with the fragments",
     ("openai-chat", "message", "choices.[].delta.function_call"): "a call that stands in `tool_calls` as well: `said_twice`",
     ("openai-chat", "message", "choices.[].delta.tool_calls.[]"): "an entry with neither a name nor arguments: `call_ghost`, `said_twice`",
