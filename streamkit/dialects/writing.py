@@ -321,18 +321,18 @@ class RequestWriter:
     def answered(self, messages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         """Messages with those of role ``tool`` right behind the assistant's, for a dialect that wants them there."""
         placed: list[dict[str, Any]] = []
-        behind = 0  # where the next result belongs
+        others: list[dict[str, Any]] = []  # behind the latest of the assistant's: further results go in front of them
         for message in messages:
             if message["role"] == "tool":
-                if behind < len(placed):
+                if others:
                     self.report.repair("result_moved")
-                placed.insert(behind, message)
-                behind += 1
+                placed.append(message)
                 continue
-            placed.append(message)
+            others.append(message)
             if message["role"] == "assistant":
-                behind = len(placed)
-        return placed
+                placed += others
+                others = []
+        return placed + others
 
     def object_arguments(self, call: ToolCall) -> orjson.Fragment:
         """The arguments of a call for a dialect that carries an object: their own text (seeds.md S4).

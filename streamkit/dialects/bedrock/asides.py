@@ -19,6 +19,7 @@ from streamkit.dialects.bedrock.content import SERVER
 from streamkit.dialects.bedrock.wire import VENDOR
 from streamkit.dialects.decoding import said
 from streamkit.dialects.encoding import wrapped_arguments
+from streamkit.dialects.growing import Growing
 from streamkit.events import Aside, AsideKind
 from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments
@@ -72,6 +73,7 @@ class _Raw:
     member: str
     value: dict[str, Any]
     input: list[str] = field(factory=list)
+    growing: Growing = field(factory=Growing)
 
     def take(self, delta: Any) -> bool:
         """Add a delta; False for one that does not belong here."""
@@ -80,7 +82,7 @@ class _Raw:
             case "toolUse", {"input": str(fragment)}:
                 self.input.append(fragment)
             case "toolResult", list():
-                self.value["content"] = [*self.value.get("content", []), *more]
+                self.growing.extend(self.value, "content", more)
             case "image", dict() if not more.keys() & self.value.keys():
                 self.value |= more
             case _:

@@ -52,6 +52,8 @@ IN_RESULTS: Final = frozenset({"image", "document", "video"})
 #: What a document's name may not have, and how long it may be.
 UNFIT: Final = re.compile(r"[^A-Za-z0-9 ()\[\]-]+")
 NAME_CHARS: Final = 200
+#: Room in a name for what tells it from another: `` (100000)``.
+NUMBER_CHARS: Final = 10
 #: What the id of a resource has that may be any model.
 NAMELESS: Final = re.compile(
     r":(?:application-inference-profile|provisioned-model|default-prompt-router|prompt-router)/"
@@ -83,6 +85,7 @@ class MessageWriter(RequestWriter):
     def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
         super().__init__(request, target, report)
         self._documents: set[str] = set()  #: names that are given
+        self._numbers: dict[str, int] = {}  #: the last number behind each beginning of a name
         #: Whether the model takes what Claude signed: that of its own client, Claude, or one whose id does not say what it is.
         self.signs = self.own or is_claude(request.model) or is_nameless(request.model)
 
@@ -108,6 +111,7 @@ class MessageWriter(RequestWriter):
     def _joined(self, run: Iterator[Message]) -> Message:
         """Neighbours of one role as one. Results and what follows them are two turns in some dialects, which is no repair."""
         whole = next(run)
+        extras = dict(whole.extras)
         for message in run:
             if whole.said and message.said:
                 self.report.repair("turns_joined")
@@ -115,7 +119,9 @@ class MessageWriter(RequestWriter):
                 self._moved(message.results)
             whole.results += message.results
             whole.said += message.said
-            whole.extras = {**message.extras, **whole.extras}
+            for name, value in message.extras.items():
+                extras.setdefault(name, value)
+        whole.extras = extras
         return whole
 
     def _moved(self, results: list[Block]) -> None:
@@ -269,9 +275,9 @@ class MessageWriter(RequestWriter):
         if kept != plain:
             self.lose("metadata", f"name {name}")
         kept = kept or "document"
-        fit, number = kept, 1
+        fit, beginning = kept, kept[: NAME_CHARS - NUMBER_CHARS]
         while fit in self._documents:
-            number += 1
+            number = self._numbers[beginning] = self._numbers.get(beginning, 1) + 1
             ordinal = f" ({number})"
             fit = kept[: NAME_CHARS - len(ordinal)] + ordinal
         self._documents.add(fit)

@@ -48,6 +48,7 @@ class MessageReader:
         self._calls = 0  #: of the model's turn
         self._waiting = Waiting()
         self._signature: Opaque | None = None  #: of the next call
+        self._extras: dict[str, Any] = {}  #: of the turn that is being read
 
     def system(self, fields: Fields) -> None:
         """The member ``systemInstruction``, whose role says nothing."""
@@ -66,7 +67,8 @@ class MessageReader:
         turn = self._turn(ROLES[role])
         for part in content.each("parts"):
             self._part(part, turn)
-        turn.extras = {**(turn.extras or {}), **content.rest()} or None
+        self._extras |= content.rest()
+        turn.extras = self._extras or None
 
     def end(self) -> None:
         """No more parts of the model's turn come."""
@@ -81,6 +83,7 @@ class MessageReader:
         self.end()
         if role == "assistant":
             self._calls, self._waiting = 0, Waiting()
+        self._extras = {}
         turn = Turn(role)
         self.turns.append(turn)
         return turn

@@ -149,10 +149,8 @@ class MessageWriter(RequestWriter):
         telling = sum(not all(map(_is_result, content.parts)) for content in contents)
         for _ in range(telling - 1):
             self.report.repair("turns_joined")
-        joined = Content(contents[0].role, [part for content in contents for part in content.parts])
-        for content in contents:
-            joined.extras = {**joined.extras, **content.extras}
-        return joined
+        extras = {name: value for content in contents for name, value in content.extras.items()}
+        return Content(contents[0].role, [part for content in contents for part in content.parts], extras)
 
     def _results_first(self, contents: list[Content]) -> Iterable[Content]:
         """What the user said between two turns of the model, with all results in front."""

@@ -27,6 +27,7 @@ from streamkit.dialects.gemini.wire import (
     is_base64,
     says_all,
 )
+from streamkit.dialects.growing import Growing
 from streamkit.dialects.opaque import Kind, seal
 from streamkit.dialects.writing import given, merged
 from streamkit.events import Aside, Opaque, WireEvent
@@ -73,6 +74,7 @@ class GeminiResponseWriter:
         self.report = report
         self._own = response.vendor == VENDOR
         self._beside: dict[str, Any] = {}  #: members of the body that were asides
+        self._growing = Growing()
 
     def body(self) -> dict[str, Any]:
         response = self.response
@@ -133,9 +135,12 @@ class GeminiResponseWriter:
     def _put(self, place: dict[str, Any], name: str, aside: Aside) -> None:
         """A member that came once or in pieces: lists are joined, of other values the last one stands."""
         before, value = place.get(name), aside.raw
-        if isinstance(before, dict) and isinstance(value, dict) and _are_lists(before) and _are_lists(value):
-            value = before | {key: [*before.get(key, []), *items] for key, items in value.items()}
-        elif before is not None and before != value:
+        if _are_lists(value) and (self._growing.owns(before) or _are_lists(before)):
+            joined = self._growing.inner(place, name)
+            for key, items in value.items():
+                self._growing.extend(joined, key, items)
+            return
+        if before is not None and before != value:
             self.report.lose(aside.kind, what=aside.type)
         place[name] = value
 
@@ -223,5 +228,5 @@ class _Parts:
             merged(self.written[-1], {aside.type.removeprefix("part."): aside.raw})
 
 
-def _are_lists(value: dict[str, Any]) -> bool:
-    return all(isinstance(items, list) for items in value.values())
+def _are_lists(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(items, list) for items in value.values())

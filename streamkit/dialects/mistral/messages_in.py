@@ -91,25 +91,20 @@ class MistralMessageReader(MessageReader):
         if isinstance(content, str):
             return [Text(content)] if content else [], signatures
         parts: list[Part] = []
+        text: Text | None = None  # the last one
         for part in content:
+            before = len(parts)
             if part.peek("type") == "thinking":
-                self._thinking(part, parts, signatures)
+                self._thinking(part, parts, signatures, text)
             else:
                 parts.append(self.part(part))
+            text = next((new for new in reversed(parts[before:]) if isinstance(new, Text)), text)
         return parts, signatures
 
-    def _thinking(self, chunk: Fields, parts: list[Part], signatures: deque[Opaque]) -> None:
+    def _thinking(self, chunk: Fields, parts: list[Part], signatures: deque[Opaque], before: Text | None) -> None:
+        """A thinking, and what its signature signs: the text ``before`` it, perhaps."""
         chunk.take("type")
-        thoughts: list[Reasoning | Aside] = []
-        for thought in chunk.needed_each("thinking"):
-            kind = thought.needed("type")
-            last = thoughts[-1] if thoughts else None
-            if kind != "text" or thought.names not in ([], ["text"]):
-                thoughts.append(_aside(THINKING, kind, thought))
-            elif isinstance(last, Reasoning):
-                last.text += thought.needed("text")
-            else:
-                thoughts.append(Reasoning(thought.needed("text")))
+        thoughts = _thoughts(chunk)
         blob = chunk.string("signature")
         sealed = unseal(blob) if blob else None
         if blob and (sealed is None or sealed.kind == "reasoning"):
@@ -117,7 +112,6 @@ class MistralMessageReader(MessageReader):
             _last(thoughts).signature = opaque
         if members := chunk.rest():
             _last(thoughts).extras = members
-        before = next((part for part in reversed(parts) if isinstance(part, Text)), None)
         parts += thoughts
         if sealed is None:
             return
@@ -161,6 +155,27 @@ def _at(kind: Any, fields: Fields, name: str) -> Media:
 def _aside(where: str, kind: str, part: Fields) -> Aside:
     """A part that only this dialect knows."""
     return Aside(VENDOR, ASIDES.get(kind, "unknown_event"), f"{where}{kind}", {"type": kind, **part.rest()})
+
+
+def _thoughts(chunk: Fields) -> list[Reasoning | Aside]:
+    """What a thinking is made of: neighbouring texts are one, and whatever else is in it stands between them."""
+    thoughts: list[Reasoning | Aside] = []
+    texts: list[str] = []  # of the last text
+
+    def close() -> None:
+        if texts:
+            thoughts.append(Reasoning("".join(texts)))
+            texts.clear()
+
+    for thought in chunk.needed_each("thinking"):
+        kind = thought.needed("type")
+        if kind == "text" and thought.names in ([], ["text"]):
+            texts.append(thought.needed("text"))
+        else:
+            close()
+            thoughts.append(_aside(THINKING, kind, thought))
+    close()
+    return thoughts
 
 
 def _last(thoughts: list[Reasoning | Aside]) -> Reasoning:

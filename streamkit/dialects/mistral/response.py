@@ -100,6 +100,7 @@ class MistralResponseWriter(ChatResponseWriter):
         if choice.refusal:
             self.report.lose("refusal_as_text")
         calls = self._calls(choice, chunks)
+        self.growing.finish()
         message: dict[str, Any] = {"role": "assistant", "content": chunks.content}
         return {**message, "tool_calls": calls} if calls else message
 
@@ -110,7 +111,7 @@ class MistralResponseWriter(ChatResponseWriter):
             return
         if last is not None and last.keys() == PLAIN and last["type"] == "text":
             self.report.lose("block_boundary")
-            last["text"] += text
+            self.growing.append(last, "text", text)
         else:
             chunks.add({"type": "text", "text": text})
 

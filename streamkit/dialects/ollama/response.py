@@ -16,6 +16,7 @@ import orjson
 from streamkit.dialects.base import Encoding
 from streamkit.dialects.decoding import read_body
 from streamkit.dialects.encoding import encode_time, failure_of, object_arguments, only_choice
+from streamkit.dialects.growing import Growing
 from streamkit.dialects.ollama.decode import OllamaDecoder
 from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage, less_detailed
 from streamkit.events import Aside, WireEvent
@@ -42,6 +43,7 @@ class OllamaResponseWriter:
         self.response = response
         self.encoding = encoding
         self.report = report
+        self._growing = Growing()
 
     def body(self) -> dict[str, Any]:
         response, report = self.response, self.report
@@ -114,7 +116,7 @@ class OllamaResponseWriter:
         """What only this dialect knows, in its place; log probabilities that came in pieces are one list."""
         name, value = aside.type, aside.raw
         if aside.vendor == VENDOR and aside.kind == "logprobs" and isinstance(value, list):
-            body[name] = [*body.get(name, []), *value]
+            self._growing.extend(body, name, value)
         elif aside.vendor == VENDOR and aside.kind == "metadata":
             place = message if name.startswith("message.") else body
             if place.setdefault(name.removeprefix("message."), value) != value:

@@ -44,6 +44,7 @@ class MessageReader:
         self.report = report
         self.turns: list[Turn] = []
         self._results: Turn | None = None  #: the turn that further results join
+        self._answered: set[str] = set()  #: the calls that it answers
         self._custom: set[str] = set()  #: ids of calls of custom tools
         self._functions: dict[str, str] = {}  #: ids of calls of the older kind that wait for their result, by name
         self._twins: set[str] = set()  #: ids of calls that were said in both members
@@ -72,11 +73,11 @@ class MessageReader:
         if self._results is None:
             self._results = Turn("user")
             self.turns.append(self._results)
-        if result.call_id in self._twins:
-            before = [part.call_id for part in self._results.parts if isinstance(part, ToolResult)]
-            if result.call_id in before:
-                self.report.repair("said_twice")
-                return
+            self._answered.clear()
+        if result.call_id in self._twins and result.call_id in self._answered:
+            self.report.repair("said_twice")
+            return
+        self._answered.add(result.call_id)
         self._results.parts.append(result)
 
     # -- content ---------------------------------------------------------------------------------------------------

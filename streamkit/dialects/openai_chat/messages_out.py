@@ -198,6 +198,7 @@ class MessageWriter(RequestWriter):
         thought: list[Thought] = []
         calls: list[ToolCall] = []
         beside: dict[str, Any] = {}
+        refused: list[str] = []
         late = False  # whether reasoning came behind anything else
         for part in turn.parts:
             match part:
@@ -216,9 +217,12 @@ class MessageWriter(RequestWriter):
                     if isinstance(part, Text) or part.extras is not None:
                         said.append(part)
                     else:
-                        beside["refusal"] = beside.get("refusal", "") + part.text
+                        beside.setdefault("refusal", "")
+                        refused.append(part.text)
                 case _:
                     raise TypeError(f"an assistant's turn has no {type(part).__name__}")
+        if refused:
+            beside["refusal"] = "".join(refused)
         empty = None if calls or beside else ""
         message = {"role": "assistant", "content": self.content(said, "") if said else empty, **beside}
         reasoning = self.reasoning(turn, thought, calls)

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from streamkit.dialects.base import Encoding
 from streamkit.dialects.decoding import number_in, read_body
 from streamkit.dialects.encoding import failure_of
+from streamkit.dialects.growing import Growing
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.parts import reasoning_detail, tool_call
 from streamkit.dialects.openai_chat.wire import VENDOR, encode_error, encode_usage, extra_content, finish_reason
@@ -76,6 +77,7 @@ class ChatResponseWriter:
         self.response = response
         self.encoding = encoding
         self.report = report
+        self.growing = Growing()
 
     def body(self) -> dict[str, Any]:
         response = self.response
@@ -116,6 +118,7 @@ class ChatResponseWriter:
         written: dict[str, Any] = {"index": choice.index, "message": message, "finish_reason": reason}
         for aside in choice.asides:
             self.aside(aside, body, written, message)
+        self.growing.finish()
         self.complete(written, choice)
         return written
 
@@ -213,11 +216,11 @@ class ChatResponseWriter:
         if aside.vendor != self.vendor:
             self.report.lose(aside.kind, what=name)
         elif aside.kind == "logprobs":
-            _join(choice, "logprobs", value)
+            self._join(choice, "logprobs", value)
         elif aside.kind == "audio":
-            _join(message, "audio", value)
+            self._join(message, "audio", value)
         elif aside.kind == "citation":
-            _join(message, "annotations", [value])
+            self._join(message, "annotations", [value])
         elif name.startswith("delta."):
             self._put(message, name.removeprefix("delta."), value)
         elif name.startswith("choices."):
@@ -232,19 +235,17 @@ class ChatResponseWriter:
         if place.setdefault(name, value) != value:
             self.report.lose("metadata", what=name)
 
-
-def _join(place: dict[str, Any], name: str, value: Any) -> None:
-    """Join lists and the pieces of audio to what is there; another value replaces it."""
-    before = place.get(name)
-    if isinstance(before, list) and isinstance(value, list):
-        place[name] = [*before, *value]
-    elif isinstance(before, dict) and isinstance(value, dict):
-        joined = dict(before)
-        for key, piece in value.items():
-            if key in AUDIO_TEXTS and isinstance(joined.get(key), str) and isinstance(piece, str):
-                joined[key] += piece
-            else:
-                _join(joined, key, piece)
-        place[name] = joined
-    elif value is not None or name not in place:
-        place[name] = value
+    def _join(self, place: dict[str, Any], name: str, value: Any) -> None:
+        """Join lists and the pieces of audio to what is there; another value replaces it."""
+        before = place.get(name)
+        if isinstance(before, list) and isinstance(value, list):
+            self.growing.extend(place, name, value)
+        elif isinstance(before, dict) and isinstance(value, dict):
+            joined = self.growing.inner(place, name)
+            for key, piece in value.items():
+                if key in AUDIO_TEXTS and isinstance(joined.get(key), str) and isinstance(piece, str):
+                    self.growing.append(joined, key, piece)
+                else:
+                    self._join(joined, key, piece)
+        elif value is not None or name not in place:
+            self.growing.put(place, name, value)

@@ -74,6 +74,7 @@ class MessageReader(ToolReader, ContentReader):
         self.trigger: dict[str, Any] | None = None  #: the item that asks for nothing but a compaction
         self._answers: Turn | None = None  # the turn that further outputs join
         self._calls: set[str] = set()
+        self._said_calls = 0  # calls of the assistant's turn that is being read
         self._answered: set[str] = set()  # calls of other forms that the input answers
         self._text: Text | None = None  # the assistant's last one
         self._signature: Opaque | None = None  # of the next call
@@ -107,9 +108,7 @@ class MessageReader(ToolReader, ContentReader):
                 self._assistants().append(Text(block["content"], item=block))
             case _ if kind in CALLS and call_id_of(item.peek_all()) in self._answered:
                 said = self._assistants()
-                call = call_of(item, kind, sum(isinstance(part, ToolCall) for part in said))
-                self._calls.add(call.id)
-                said.append(call)
+                self._add_call(call_of(item, kind, self._said_calls), said)
             case _ if kind in ANSWERS and call_id_of({"type": kind, **item.peek_all()}) in self._calls:
                 self._programs().append(result_of(item, kind))
             case _:
@@ -152,6 +151,7 @@ class MessageReader(ToolReader, ContentReader):
         self._answers = None
         if not self.turns or self.turns[-1].role != "assistant":
             self.turns.append(Turn("assistant"))
+            self._said_calls = 0
         return self.turns[-1].parts
 
     def _programs(self) -> list[Part]:
@@ -223,16 +223,20 @@ class MessageReader(ToolReader, ContentReader):
 
     def _call(self, item: Fields, kind: str) -> None:
         said = self._assistants()
-        number = sum(isinstance(part, ToolCall) for part in said)
         call_id, name, namespace = item.string("call_id") or "", item.needed("name"), item.string("namespace")
         qualified = None if namespace is None else QualifiedName(namespace, name)
         name = name if qualified is None else self.names.flat(qualified)
-        call = ToolCall(number, call_id, name, item.string(CALL_INPUTS[kind]) or "", place=item.place)
+        call = ToolCall(self._said_calls, call_id, name, item.string(CALL_INPUTS[kind]) or "", place=item.place)
         call.qualified = qualified
         call.kind = "custom" if kind == "custom_tool_call" else "function"
         call.signature, self._signature = self._signature, None
         call.extras = members(item)
-        self._calls.add(call_id)
+        self._add_call(call, said)
+
+    def _add_call(self, call: ToolCall, said: list[Part]) -> None:
+        """Add a call to what the assistant said."""
+        self._said_calls += 1
+        self._calls.add(call.id)
         said.append(call)
 
     # -- outputs ---------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
+from streamkit.dialects.growing import Growing
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, CONTENT, ITEM
 from streamkit.events import Aside, QualifiedName
 from streamkit.messages import Extras, Part, Reasoning, ToolCall
@@ -36,6 +37,7 @@ class OutputList:
         self._unended: set[int] = set()
         self._fields: dict[Label, dict[str, Any]] = {}  # that came before their item
         self._beside: dict[int, list[Aside]] = {}  # what came before its text
+        self._growing = Growing()
 
     def add(self, item: Item, labels: Iterable[int] = ()) -> None:
         """Add a whole item, made of the blocks with these labels."""
@@ -61,7 +63,7 @@ class OutputList:
         if part.get("type") == "output_text":
             self._texts[label] = part
             for aside in self._beside.pop(label, ()):
-                _put_beside(part, aside)
+                self._put(part, aside)
 
     def aside(self, part: Aside) -> None:
         """Add what an aside of this vendor says, or count that there is no place for it."""
@@ -103,7 +105,11 @@ class OutputList:
         if text is None:
             self._beside.setdefault(part.block, []).append(part)
         else:
-            _put_beside(text, part)
+            self._put(text, part)
+
+    def _put(self, text: Item, aside: Aside) -> None:
+        name, values = ("annotations", [aside.raw]) if aside.kind == "citation" else ("logprobs", aside.raw)
+        self._growing.extend(text, name, values)
 
     def _frame(self, part: Aside) -> None:
         """The start or the end of an item that only this vendor understands."""
@@ -123,11 +129,6 @@ class OutputList:
 
 def _is_item(value: Any) -> bool:
     return isinstance(value, dict) and isinstance(value.get("type"), str)
-
-
-def _put_beside(text: Item, aside: Aside) -> None:
-    name, values = ("annotations", [aside.raw]) if aside.kind == "citation" else ("logprobs", aside.raw)
-    text[name] = [*text.get(name, ()), *values]
 
 
 def of_item(part: Part) -> Mapping[str, Any] | None:
