@@ -52,7 +52,9 @@ ToolKind: TypeAlias = Literal["function", "custom"]
 AsideKind: TypeAlias = Literal[
     "logprobs", "citation", "server_tool", "client_tool", "audio", "metadata", "unknown_event"
 ]
-VerdictKind: TypeAlias = Literal["complete", "empty", "truncated", "malformed", "not_an_object", "schema_invalid"]
+VerdictKind: TypeAlias = Literal[
+    "complete", "empty", "truncated", "malformed", "not_an_object", "schema_invalid", "unchecked"
+]
 
 
 @define
@@ -229,6 +231,7 @@ class Verdict:
     """What ``check_json`` says of one finished call. ``position`` is a character of the argument text.
 
     ``schema_invalid``: a complete object that its tool's schema refuses, or a call of an unknown tool (``unknown_tool``).
+    ``unchecked``: a complete object that checking against the schema would take too long for; it is not to be run on.
     """
 
     kind: VerdictKind

@@ -33,7 +33,7 @@ COLOURS = {"reasoning": "35", "text": "36", "refusal": "33", "call": "34"}
 VERDICT_COLOURS = {
     "complete": "32",
     "empty": "32",
-    **dict.fromkeys(("truncated", "malformed", "not_an_object", "schema_invalid"), "31"),
+    **dict.fromkeys(("truncated", "malformed", "not_an_object", "schema_invalid", "unchecked"), "31"),
 }
 
 

@@ -9,7 +9,9 @@ at its first fragment, a number or a word at its end); a key that ``additionalPr
 value of ``enum`` or ``const`` begins with, or another scalar that none of them equals.
 
 Cost: linear in the text, a binary search in the alternatives of a string for each of its fragments, and what is
-worked out of a subschema is kept for the next call.
+worked out of a subschema is kept for the next call. Of subschemas that apply twice to a value one is looked at. A call that
+has taken ``MAX_LOOKS`` looks is followed no further: nothing is said of it before its end. Looks are counted at whole values,
+so that it does not matter how the text was cut.
 
 Source: JSON Schema 2020-12; design.md §4.
 """
@@ -17,7 +19,7 @@ Source: JSON Schema 2020-12; design.md §4.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import Any
+from typing import Any, Final, TypeVar
 
 from attrs import define, field
 
@@ -27,6 +29,13 @@ from streamkit.pipeline import Stage
 from streamkit.tool_calls.partial_json import Change, PartialJSON, Path
 from streamkit.tool_calls.schema import UNKNOWN_TOOL, Tools, ToolSchemas, compiled
 from streamkit.tool_calls.schema_view import Allowed, SchemaView, kind_of, values_of
+
+#: Looks of a subschema at a value that one call may take: 0.5 µs each.
+MAX_LOOKS: Final = 100_000
+#: Lists of strings that one string is compared with while it grows; of more, none is.
+MAX_LISTS: Final = 8
+_AN_OBJECT: Final = {"type": "object"}
+T = TypeVar("T")
 
 
 @define
@@ -60,11 +69,19 @@ class _Doubt:
         #: Of each open container, outermost first, the subschemas that apply to it.
         self._open: list[list[dict[str, Any]]] = []
         self._growing: list[_Alternatives] = []
+        self._looks = MAX_LOOKS
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether following the call any further would take too long."""
+        return self._looks < 0
 
     def feed(self, fragment: str) -> tuple[Path, str] | None:
         """Where and why nothing can help any more, if so."""
         self.partial.feed(fragment)
         for change in self.partial.changes:
+            if self.is_spent:
+                return None
             reason = self._refused(change)
             if reason is not None:
                 return change.path, reason
@@ -82,24 +99,29 @@ class _Doubt:
             return None
         value = change.value if is_container or change.kind == "ended" else ""
         schemas = self._schemas(change.path)
+        if is_container or change.kind == "ended":
+            self._looks -= len(self._open[depth - 1]) if depth else 1
         if schemas is None:
             return "no such key is allowed" if isinstance(change.path[-1], str) else "no such item is allowed"
         if reason := self._unfit(schemas, value, whole=change.kind == "ended"):
             return reason
         if is_container:
             kind = "object" if isinstance(value, dict) else "array"
-            self._open[depth:] = [[one for schema in schemas for one in self.view.applying(schema, kind)]]
+            applying = [one for schema in schemas for one in self.view.applying(schema, kind)]
+            self._looks -= len(applying)
+            self._open[depth:] = [_distinct(applying)]
         elif change.kind == "begun":
-            strings = [self.view.strings(schema) for schema in schemas]
-            self._growing = [_Alternatives(found) for found in strings if found is not None]
+            strings = _distinct([found for schema in schemas if (found := self.view.strings(schema)) is not None])
+            self._growing = [_Alternatives(found) for found in strings] if len(strings) <= MAX_LISTS else []
         return None
 
     def _schemas(self, path: Path) -> list[Any] | None:
         """The schemas of the value at ``path``; None if its key is forbidden."""
         if not path:
-            return [{"type": "object"}, self.view.root]
-        schemas = [self.view.inside(schema, path[-1]) for schema in self._open[len(path) - 1]]
-        return None if any(schema is False for schema in schemas) else schemas
+            return [_AN_OBJECT, self.view.root]
+        around = self._open[len(path) - 1]
+        schemas = [self.view.inside(schema, path[-1]) for schema in around]
+        return None if any(schema is False for schema in schemas) else _distinct(schemas)
 
     def _unfit(self, schemas: list[Any], value: Any, *, whole: bool) -> str | None:
         kind = kind_of(value)
@@ -115,6 +137,11 @@ class _Doubt:
             if whole and values is not None and not (values_of(value) or frozenset()) & values:
                 return "not one of the allowed values"
         return None
+
+
+def _distinct(found: list[T]) -> list[T]:
+    """Each object once, in the order of their first places."""
+    return list({id(one): one for one in found}.values()) if len(found) > 1 else found
 
 
 def _expected(allowed: Allowed, kind: str) -> str:
@@ -144,8 +171,11 @@ class EarlySchemaChecker:
             if isinstance(event, ToolCallStarted) and event.kind == "function" and event.name:
                 self._start(event, out)
             elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._open:
-                if doom := self._open[event.choice, event.call].feed(event.fragment):
+                doubt = self._open[event.choice, event.call]
+                doom = doubt.feed(event.fragment)
+                if doom or doubt.is_spent:
                     del self._open[event.choice, event.call]
+                if doom:
                     out.append(ToolCallDoomed(event.call, event.choice, *doom))
             elif isinstance(event, ToolCallFinished):
                 self._open.pop((event.choice, event.call), None)

@@ -27,6 +27,7 @@ FAULTS: Final = {
     "malformed": "its arguments are no valid JSON",
     "not_an_object": "its arguments must be a JSON object",
     "schema_invalid": "its arguments do not match the tool's schema",
+    "unchecked": "its arguments could not be checked against the tool's schema",
 }
 
 

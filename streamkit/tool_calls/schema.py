@@ -5,12 +5,14 @@ imported when the first ``ToolSchemas`` is made. Around it stand the bounds that
 
 Rules. **Nothing is fetched**: jsonschema-rs reads http:// and file:// references by default, so it is given a retriever that
 refuses them all. What is bounded: the size of all schemas together, nesting, the number of patterns, the compiled size of
-each and its backtracking, the subschemas that apply to one value (a chain of doubling ``allOf`` grows as 2^n), and the work
-of telling what is wrong: the library remembers what it has judged, but to list violations it walks every branch (a recursive
-union of four operators, nested six deep: 0.8 s, eight deep: 16 s). Past ``MAX_EXPLAINED`` the verdict has no details.
+each and its backtracking, the subschemas that apply to one value, and the work of one check. That work is counted before
+it is done (``schema_cost.py``), since the library can't be stopped: past ``MAX_UNITS`` and ``UNITS_PER_CHAR`` the verdict is
+``unchecked``, which is no verdict that a call may be run on. To list violations the library walks every branch again (a
+recursive union of four operators, nested six deep: 0.8 s, eight deep: 16 s): past ``MAX_EXPLAINED`` they are not listed.
 
-Readers disagree on three kinds of text, so no schema can vouch for them, and they are ``schema_invalid``: a key that comes
-twice in one object, half of a surrogate pair, and a whole number of more digits than the interpreter converts.
+Readers disagree on four kinds of text, so no schema can vouch for them, and they are ``schema_invalid``: a key that comes
+twice in one object, half of a surrogate pair, a number of more digits than the interpreter converts, and one whose exponent
+no decimal number can have.
 
 Refuses: to fill in defaults, to coerce, and to echo values: violations name what the schema wanted, and where.
 
@@ -23,7 +25,7 @@ import importlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
 
@@ -33,7 +35,8 @@ from streamkit.errors import UsageError
 from streamkit.events import Verdict
 from streamkit.identifiers import flat_name
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.tool_calls.schema_walk import Endless, SchemaGraph, nodes
+from streamkit.tool_calls.schema_cost import BACKTRACKS, SchemaCost
+from streamkit.tool_calls.schema_walk import Endless, SchemaGraph, nodes, pointer
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -41,17 +44,25 @@ if TYPE_CHECKING:
 #: Patterns in all schemas together, and what one may grow to when compiled (the library's own limit is 10 MiB).
 MAX_PATTERNS: Final = 128
 PATTERN_BYTES: Final = 2 * 1024 * 1024
-#: Steps back that one match of a pattern with look-around may take; the match then counts as failed.
-BACKTRACKS: Final = 100_000
-#: Ways through the schema times values, up to which violations are listed: 30 µs each at worst.
-MAX_EXPLAINED: Final = 50_000
+#: Looks at a value that one check may take, of 25 ns each, and those that each character of the arguments adds.
+MAX_UNITS: Final = 1_000_000
+UNITS_PER_CHAR: Final = 4
+#: Looks at a value up to which violations are listed: 30 µs each at worst. Each violation holds a copy of its value.
+MAX_EXPLAINED: Final = 20_000
+#: Characters of argument text from which on a look at it counts twice, three times, …, since a violation copies its value.
+COPIED_CHARS: Final = 4096
+#: As many as Python makes an ``int`` of (``sys.get_int_max_str_digits``): comparing longer numbers takes quadratic time.
+MAX_DIGITS: Final = 4300
 MAX_VIOLATIONS: Final = 5
 VIOLATION_CHARS: Final = 200
+#: Of what the library says of a bad schema, as far as a reference is looked for in it.
+REASON_CHARS: Final = 4096
 
 UNKNOWN_TOOL: Final = "unknown_tool"
 #: Members that a definition of a tool of the program's has one of.
 NAMED: Final = frozenset({"name", "function", "custom"})
 UNEXPLAINED: Final = "the arguments do not match the schema (too large or too branched to say where)"
+UNCHECKED: Final = "not checked further: budget (the schema applies too often to these arguments to be checked in time)"
 _surrogates: Final = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 
 
@@ -75,7 +86,8 @@ class _Tool:
 
     name: str
     schema: Any
-    graph: SchemaGraph
+    cost: SchemaCost
+    cost_remembered: SchemaCost
     validator: jsonschema_rs.Validator | None = field(default=None)
 
 
@@ -118,7 +130,8 @@ class ToolSchemas:
     def check(self, name: str, text: str) -> Verdict:
         """The verdict on argument text that is one JSON object, or empty, which means ``{}``.
 
-        ``complete`` or ``empty`` if it matches, else ``schema_invalid`` with ``unknown_tool`` or the first violations.
+        ``complete`` or ``empty`` if it matches, else ``schema_invalid`` with ``unknown_tool`` or the first violations;
+        ``unchecked`` if to check it would take too long.
         Raises ValueError for text that is no JSON, BadToolSchema for a schema that does not compile.
         """
         tool = self._tools.get(name)
@@ -130,9 +143,14 @@ class ToolSchemas:
             value = {} if empty else _value(text)
         except _Unfit as unfit:
             return Verdict("schema_invalid", str(unfit))
+        budget = MAX_UNITS + UNITS_PER_CHAR * len(text)
+        units = tool.cost.units(value, budget)
+        if units > budget and tool.cost_remembered.units(value, budget) > budget:
+            return Verdict("unchecked", UNCHECKED)
         if validator.is_valid(value):
             return Verdict("empty" if empty else "complete")
-        return Verdict("schema_invalid", _reason(validator, tool.graph, value))
+        explained = units * (1 + len(text) // COPIED_CHARS) <= MAX_EXPLAINED
+        return Verdict("schema_invalid", _violations(validator, value) if explained else UNEXPLAINED)
 
     def _bounded(self, name: str, schema: Any) -> _Tool:
         try:
@@ -145,20 +163,22 @@ class ToolSchemas:
                 name, "", f"more than {self._limits.schema_bytes:,} bytes with those before it (schema_bytes)"
             )
         document = json.loads(text)
-        for pointer, node, depth in nodes(document):
+        for trail, node, depth in nodes(document):
             if depth > self._limits.json_depth:
                 raise BadToolSchema(
-                    name, pointer[:VIOLATION_CHARS], f"nested deeper than {self._limits.json_depth} (json_depth)"
+                    name, pointer(trail)[:VIOLATION_CHARS], f"nested deeper than {self._limits.json_depth} (json_depth)"
                 )
             self._patterns += _patterns(node)
             if self._patterns > MAX_PATTERNS:
-                raise BadToolSchema(name, pointer, f"more than {MAX_PATTERNS} patterns with those before it")
+                raise BadToolSchema(
+                    name, pointer(trail)[:VIOLATION_CHARS], f"more than {MAX_PATTERNS} patterns with those before it"
+                )
         graph = SchemaGraph(document)
         try:
             graph.check()
         except Endless as error:
             raise BadToolSchema(name, "", str(error)) from None
-        return _Tool(name, document, graph)
+        return _Tool(name, document, SchemaCost(graph, remembered=False), SchemaCost(graph, remembered=True))
 
     def _compiled(self, tool: _Tool) -> jsonschema_rs.Validator:
         if tool.validator is None:
@@ -242,9 +262,10 @@ def _located(schema: Any, error: jsonschema_rs.ValidationError) -> tuple[str, st
     path = "".join(f"/{step}" for step in error.instance_path)
     reason = error.message
     if not path:
-        for pointer, node, _ in nodes(schema):
-            if pointer.endswith(("/$ref", "/$dynamicRef")) and isinstance(node, str) and node and node in reason:
-                return pointer, _shortened(reason)
+        for trail, node, _ in nodes(schema):
+            is_reference = trail is not None and trail[1] in ("$ref", "$dynamicRef")
+            if is_reference and isinstance(node, str) and node and node in reason[:REASON_CHARS]:
+                return pointer(trail), _shortened(reason)
     too_large = f", or larger than {PATTERN_BYTES:,} bytes when compiled" if reason.endswith('"regex"') else ""
     return path, _shortened(reason) + too_large
 
@@ -281,9 +302,14 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _float(text: str) -> float | Decimal:
     number = float(text)
-    return (
-        Decimal(text) if number in {float("inf"), float("-inf")} else number
-    )  # an infinite one would be checked as null
+    if number not in {float("inf"), float("-inf")}:
+        return number
+    if len(text) > MAX_DIGITS:
+        raise _Unfit("a number with more digits than can be checked")
+    try:
+        return Decimal(text)  # an infinite number would be checked as null
+    except InvalidOperation:
+        raise _Unfit("a number too large to be checked") from None
 
 
 def _no_number(constant: str) -> NoReturn:
@@ -293,12 +319,7 @@ def _no_number(constant: str) -> NoReturn:
 # -- reasons -----------------------------------------------------------------------------------------------------------
 
 
-def _reason(validator: jsonschema_rs.Validator, graph: SchemaGraph, value: Any) -> str:
-    values = depth = 0
-    for _, _, level in nodes(value):
-        values, depth = values + 1, max(depth, level)
-    if graph.ways(depth, MAX_EXPLAINED) * values > MAX_EXPLAINED:
-        return UNEXPLAINED
+def _violations(validator: jsonschema_rs.Validator, value: Any) -> str:
     violations = validator.iter_errors(value)
     said = [_violation(error) for error in islice(violations, MAX_VIOLATIONS)]
     more = sum(1 for _ in violations)

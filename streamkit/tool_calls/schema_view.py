@@ -13,11 +13,10 @@ Source: JSON Schema 2020-12 core §10, validation §6.1; draft-07 §8.3 (what st
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import reduce
 from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
-from streamkit.tool_calls.schema_walk import follow, nodes
+from streamkit.tool_calls.schema_walk import MAX_CHAIN, follow, nodes
 
 Allowed: TypeAlias = dict[str, frozenset[Any] | None]
 """The kinds of value that may be valid, and of each the values; None: any. A number is ``integer`` or ``fraction``."""
@@ -28,8 +27,8 @@ NOTHING: Final[Allowed] = {}
 _KINDS_OF_TYPES: Final = {
     dict: "object", list: "array", str: "string", bool: "boolean", int: "integer", type(None): "null",
 }  # fmt: skip
-#: Subschemas behind one another that are looked through.
-MAX_CHAIN: Final = 32
+#: Subschemas and listed values that are worked through for one schema; what is past them is not looked at.
+MAX_WORK: Final = 1_000_000
 #: Whether ``prefixItems`` counts, for the drafts whose keywords mean what is assumed here. (In draft 4 1.0 is no integer.)
 DRAFTS: Final = {
     "https://json-schema.org/draft/2020-12/schema": True,
@@ -55,28 +54,39 @@ def _narrower(a: frozenset[Any] | None, b: frozenset[Any] | None) -> frozenset[A
     return b if a is None else a if b is None else a & b
 
 
-def either(a: Allowed, b: Allowed) -> Allowed:
-    """What at least one of two schemas allows."""
-    allowed = {**a, **b}
-    for kind in a:
-        if kind in b:
-            x, y = a[kind], b[kind]
-            allowed[kind] = None if x is None or y is None else x | y
-    return allowed
+def any_of(branches: Iterable[Allowed]) -> Allowed:
+    """What at least one of several schemas allows; the values of a kind are gathered once, however many schemas there are."""
+    gathered: dict[str, list[frozenset[Any] | None]] = {}
+    for branch in branches:
+        for kind, values in branch.items():
+            gathered.setdefault(kind, []).append(values)
+    return {kind: _union(found) for kind, found in gathered.items()}
+
+
+def _union(found: list[frozenset[Any] | None]) -> frozenset[Any] | None:
+    if len(found) == 1:
+        return found[0]
+    sets = [values for values in found if values is not None]
+    return frozenset().union(*sets) if len(sets) == len(found) else None
 
 
 def _one_of(values: Iterable[Any]) -> Allowed:
     """What ``enum`` allows. Containers are not compared, and numbers only as floats: then unequal is unequal."""
-    allowed: Allowed = {}
+    any_value: set[str] = set()
+    listed: dict[str, set[Any]] = {}
     for value in values:
         kind = kind_of(value)
         if kind is None:
-            allowed = either(allowed, {"integer": None, "fraction": None})
-        elif kind in {"object", "array"}:
-            allowed[kind] = None
+            any_value |= {"integer", "fraction"}
+        elif kind in {"object", "array"} or (found := values_of(value)) is None:
+            any_value.add(kind)
         else:
-            allowed = either(allowed, {kind: values_of(value)})
-    return allowed
+            listed.setdefault(kind, set()).update(found)
+    return {
+        kind: None if kind in any_value else frozenset(listed[kind])
+        for kind in KINDS
+        if kind in any_value or kind in listed
+    }
 
 
 def values_of(value: Any) -> frozenset[Any] | None:
@@ -96,18 +106,17 @@ class SchemaView:
         self.root = root
         self._prefix_items = _draft(root)
         self._allowed: dict[int, Allowed] = {}
-        self._strings: dict[int, list[str] | None] = {}
+        self._sorted: dict[frozenset[Any], list[str]] = {}
+        self._work = 0
         self._applying: dict[tuple[int, str], list[dict[str, Any]]] = {}
 
     def allowed(self, schema: Any, chain: int = 0) -> Allowed:
         """The kinds and values that a schema may allow."""
-        if not isinstance(schema, dict) or self._prefix_items is None or chain > MAX_CHAIN:
+        if not isinstance(schema, dict) or self._prefix_items is None or chain > MAX_CHAIN or self._work > MAX_WORK:
             return NOTHING if schema is False else ANYTHING
         if id(schema) not in self._allowed:
-            found = self._work_out(schema, chain + 1)
-            if chain:
-                return found  # it may have been cut short
-            self._allowed[id(schema)] = found
+            # a chain that is cut short allows more, so it may be kept; schemas that were checked have none so long
+            self._allowed[id(schema)] = self._work_out(schema, chain + 1)
         return self._allowed[id(schema)]
 
     def _work_out(self, schema: dict[str, Any], chain: int) -> Allowed:
@@ -117,43 +126,58 @@ class SchemaView:
         if "type" in schema:
             allowed = both(allowed, _of_types(schema["type"]))
         if isinstance(schema.get("enum"), list):
+            self._work += len(schema["enum"])
             allowed = both(allowed, _one_of(schema["enum"]))
         if "const" in schema:
             allowed = both(allowed, _one_of([schema["const"]]))
         for branch in _list(schema, "allOf"):
-            allowed = both(allowed, self.allowed(branch, chain))
+            allowed = both(allowed, self._looked_at(branch, chain))
         for keyword in ("anyOf", "oneOf"):
             if branches := _list(schema, keyword):
-                allowed = both(allowed, reduce(either, [self.allowed(branch, chain) for branch in branches]))
+                allowed = both(allowed, any_of([self._looked_at(branch, chain) for branch in branches]))
+        return allowed
+
+    def _looked_at(self, branch: Any, chain: int) -> Allowed:
+        """What a branch allows; reading its lists of values to combine them with others is counted as work."""
+        allowed = self.allowed(branch, chain)
+        self._work += 1 + sum(map(len, filter(None, allowed.values())))
         return allowed
 
     def strings(self, schema: Any) -> list[str] | None:
         """In order, the strings that a schema may allow; None: any."""
-        if id(schema) not in self._strings:
-            strings = self.allowed(schema).get("string", frozenset())
-            self._strings[id(schema)] = None if strings is None else sorted(strings)
-        return self._strings[id(schema)]
+        values = self.allowed(schema).get("string", frozenset())
+        if values is None:
+            return None
+        if values not in self._sorted:
+            self._sorted[values] = sorted(values)
+        return self._sorted[values]
 
     def applying(self, schema: Any, kind: str) -> list[dict[str, Any]]:
         """The subschemas that all apply to a value of this kind."""
         key = id(schema), kind
         if key not in self._applying:
-            self._applying[key] = self._gathered(schema, kind, 0)
+            found: dict[int, dict[str, Any]] = {}
+            self._gather(schema, kind, 0, found)
+            self._applying[key] = list(found.values())
         return self._applying[key]
 
-    def _gathered(self, schema: Any, kind: str, chain: int) -> list[dict[str, Any]]:
-        if not isinstance(schema, dict) or self._prefix_items is None or chain > MAX_CHAIN:
-            return []
+    def _gather(self, schema: Any, kind: str, chain: int, found: dict[int, dict[str, Any]]) -> None:
+        """Add to ``found``, by identity, a subschema and those that it applies to the same value."""
+        if not isinstance(schema, dict) or self._prefix_items is None or chain > MAX_CHAIN or self._work > MAX_WORK:
+            return
+        if id(schema) in found:
+            return
+        self._work += 1
         if "$ref" in schema:
-            return self._gathered(self._target(schema["$ref"]), kind, chain + 1)
-        found = [schema]
+            self._gather(self._target(schema["$ref"]), kind, chain + 1, found)
+            return
+        found[id(schema)] = schema
         inner = list(_list(schema, "allOf"))
         for keyword in ("anyOf", "oneOf"):
             possible = [branch for branch in _list(schema, keyword) if kind in self.allowed(branch)]
             inner += possible if len(possible) == 1 else []
         for branch in inner:
-            found += self._gathered(branch, kind, chain + 1)
-        return found
+            self._gather(branch, kind, chain + 1, found)
 
     def inside(self, schema: dict[str, Any], step: str | int) -> Any:
         """The subschema for the value at a key or position; ``true`` where nothing is known."""
@@ -189,8 +213,8 @@ def _draft(root: Any) -> bool | None:
     """Whether ``prefixItems`` counts; None for a schema of which nothing is certain."""
     if not isinstance(root, dict):
         return True
-    for pointer, node, _ in nodes(root):
-        if pointer and isinstance(node, dict) and any(isinstance(node.get(k), str) for k in ("$id", "id", "$schema")):
+    for trail, node, _ in nodes(root):
+        if trail and isinstance(node, dict) and any(isinstance(node.get(k), str) for k in ("$id", "id", "$schema")):
             return None
     given = root.get("$schema", next(iter(DRAFTS)))
     return DRAFTS.get(given.rstrip("#")) if isinstance(given, str) else None

@@ -1,8 +1,9 @@
-"""The subschemas of a JSON schema as a graph: what applies where, what a reference leads to, what checking may cost.
+"""The subschemas of a JSON schema as a graph: what applies where, and what a reference leads to.
 
 Theory: a keyword applies its subschemas either to the value itself (``allOf``, ``$ref``, …) or to values inside it
-(``properties``, ``items``, …). A value is looked at once for every way from the root to a subschema, so the cost is a number
-of ways, and both kinds of growth can be counted without a value: at one value, and per level of nesting.
+(``properties``, ``items``, …). A value is looked at once for every way from the root to a subschema. How many ways lead to
+one value without a step into it is counted here, and bounded; how they multiply along a path depends on the value
+(``schema_cost.py``).
 
 Where several base URIs make a reference ambiguous, every place it may mean is counted. Refuses: to judge a schema's grammar,
 which is the library's business, and to follow a reference to another document.
@@ -13,7 +14,7 @@ Source: JSON Schema 2020-12 core §8.2, §10, §11; the older drafts' keywords c
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from urllib.parse import unquote
 
 from streamkit.errors import UsageError
@@ -25,6 +26,8 @@ INSIDE: Final = (
     "items", "prefixItems", "additionalItems", "unevaluatedItems", "contains",
 )  # fmt: skip
 MAPS: Final = frozenset({"properties", "patternProperties", "dependentSchemas", "dependencies"})
+#: Of a position in a pointer: a longer one leads to nothing, and Python makes no ``int`` of 4,301.
+MAX_INDEX_DIGITS: Final = 18
 #: Ways at one value. A union of a thousand variants has a thousand.
 MAX_WAYS: Final = 10_000
 #: References and combinations behind one another, without a step into the value.
@@ -37,15 +40,28 @@ class Endless(UsageError):
     """A schema applies itself to the same value, or too often."""
 
 
-def nodes(document: Any) -> Iterator[tuple[str, Any, int]]:
-    """Every value of a JSON document with its pointer and its depth, the document first."""
-    waiting = [("", document, 1)]
+Trail: TypeAlias = "tuple[Trail, str | int] | None"
+"""The steps to a value, the last one outermost: a pointer as text would repeat a long key for each value inside."""
+
+
+def nodes(document: Any) -> Iterator[tuple[Trail, Any, int]]:
+    """Every value of a JSON document with the trail to it and its depth, the document first."""
+    waiting: list[tuple[Trail, Any, int]] = [(None, document, 1)]
     while waiting:
-        pointer, value, depth = waiting.pop()
-        yield pointer, value, depth
+        trail, value, depth = waiting.pop()
+        yield trail, value, depth
         if isinstance(value, dict | list):
             steps = value.items() if isinstance(value, dict) else enumerate(value)
-            waiting += [(f"{pointer}/{_escaped(step)}", inner, depth + 1) for step, inner in steps]
+            waiting += [((trail, step), inner, depth + 1) for step, inner in steps]
+
+
+def pointer(trail: Trail) -> str:
+    """The JSON pointer of a value that ``nodes`` gave."""
+    steps = []
+    while trail is not None:
+        trail, step = trail
+        steps.append(f"/{_escaped(step)}")
+    return "".join(reversed(steps))
 
 
 def _escaped(step: str | int) -> str:
@@ -57,7 +73,7 @@ def follow(document: Any, fragment: str) -> Any:
     value = document
     for step in fragment.split("/")[1:]:
         key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(value, list) and key.isdecimal():
+        if isinstance(value, list) and key.isdecimal() and len(key) <= MAX_INDEX_DIGITS:
             value = value[int(key)]
         elif isinstance(value, dict):
             value = value[key]
@@ -81,7 +97,7 @@ class SchemaGraph:
     """Counts the ways through one schema. Made only of values that ``json`` makes, which must not change."""
 
     def __init__(self, root: Any) -> None:
-        self._root = root
+        self.root = root
         self._resources: dict[str, list[Any]] = {}  # by the last segment of their URI
         self._anchors: dict[str, list[Any]] = {}
         self._ways: dict[int, int] = {}
@@ -107,7 +123,7 @@ class SchemaGraph:
         if base:
             resources = self._resources.get(_last_segment(base), [])
         else:
-            resources = [self._root, *(node for group in self._resources.values() for node in group)]
+            resources = [self.root, *(node for group in self._resources.values() for node in group)]
         found = []
         if fragment and not fragment.startswith("/"):
             found = self._anchors.get(fragment, [])
@@ -121,18 +137,22 @@ class SchemaGraph:
 
     def _here(self, node: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from subschemas(node, HERE)
+        yield from self.referred(node)
+
+    def referred(self, node: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """Every subschema that the references of a subschema may mean."""
         for keyword in REFERENCES:
             if isinstance(reference := node.get(keyword), str) and keyword != "$recursiveRef":
                 yield from self._targets(reference)
-        if "$recursiveRef" in node and isinstance(self._root, dict):
-            yield self._root
+        if "$recursiveRef" in node and isinstance(self.root, dict):
+            yield self.root
 
     def check(self) -> None:
         """Raise ``Endless`` if a subschema applies itself to the same value, or if too many apply to one value."""
         names = sum(map(len, self._resources.values())) + sum(map(len, self._anchors.values()))
         if names > MAX_NAMES:
             raise Endless(f"more than {MAX_NAMES} base URIs and anchors")
-        for _, node, _ in nodes(self._root):
+        for _, node, _ in nodes(self.root):
             if isinstance(node, dict):
                 self._count(node, set())
 
@@ -148,18 +168,6 @@ class SchemaGraph:
                 raise Endless(f"more than {MAX_WAYS:,} subschemas apply to one value")
             self._ways[key] = ways
         return self._ways[key]
-
-    def ways(self, depth: int, most: int) -> int:
-        """How many ways lead from the root to subschemas, for a value of this depth; more than ``most`` are not counted."""
-        waiting = [(self._root, depth)] if isinstance(self._root, dict) else []
-        count = 0
-        while waiting and count <= most:
-            node, left = waiting.pop()
-            count += 1
-            waiting += [(inner, left) for inner in self._here(node)]
-            if left > 1:
-                waiting += [(inner, left - 1) for inner in subschemas(node, INSIDE)]
-        return count
 
 
 def _last_segment(uri: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,6 +20,7 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.pipeline import Chain, pipe
+from streamkit.tool_calls import early, schema_view
 from streamkit.tool_calls.accumulate import ToolCallAccumulator, accumulate_tool_calls
 from streamkit.tool_calls.check import JSONChecker, check_json
 from streamkit.tool_calls.early import EarlySchemaChecker, check_schema_early
@@ -310,7 +312,7 @@ def test_what_is_said_early_is_never_contradicted(schema, texts, step, ended):
         (end,) = JSONChecker(tools=tools).feed([ToolCallFinished(0, "i", "f", text, ended=ended)])
         if found:
             assert end.verdict.kind not in {"complete", "empty"}, found
-            assert end.verdict.kind in {"schema_invalid", "malformed", "truncated", "not_an_object"}
+            assert end.verdict.kind in {"schema_invalid", "malformed", "truncated", "not_an_object", "unchecked"}
 
 
 @settings(deadline=None, max_examples=150)
@@ -341,3 +343,113 @@ def test_a_doomed_call_is_doomed_wherever_its_text_was_cut(schema, text):
         out = machine.feed([STARTED, *(ToolCallArguments(0, text[i : i + step]) for i in range(0, len(text), step))])
         said.add(any(isinstance(event, ToolCallDoomed) for event in out))
     assert len(said) == 1
+
+
+# -- growth ------------------------------------------------------------------------------------------------------------
+
+
+def doubled(levels, wrap):
+    definitions = {f"d{n}": wrap({"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2}) for n in range(levels)}
+    return {**definitions, f"d{levels}": {"enum": [f"v{n}" for n in range(100)]}}
+
+
+def enum_of(size):
+    return {"properties": {"a": {"enum": [f"v{n}" for n in range(size)]}}}, '{"a":"v1"}'
+
+
+def union_of(size):
+    return {"properties": {"a": {"anyOf": [{"const": f"v{n}"} for n in range(size)]}}}, '{"a":"v1"}'
+
+
+def numbers_of(size):
+    return {"properties": {"a": {"enum": list(range(size))}}}, '{"a":1}'
+
+
+def doubling_at_one_value(size):
+    definitions = doubled(size // 1000, lambda schema: schema)
+    return {"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": definitions}, '{"a":"v1"}'
+
+
+def doubling_along_a_path(size):
+    levels = size // 250
+    definitions = doubled(levels, lambda schema: {"properties": {"a": schema}})
+    return {"$ref": "#/$defs/d0", "$defs": definitions}, '{"a":' * levels + "{}" + "}" * levels
+
+
+def references_to_one_enum(size):
+    keys = {f"k{n}": {"allOf": [{"$ref": "#/$defs/e"}] * 2} for n in range(size // 20)}
+    schema = {"properties": keys, "$defs": {"e": {"enum": [f"v{n}" for n in range(size // 20)]}}}
+    return schema, json.dumps(dict.fromkeys(keys, "v1"))
+
+
+def a_union_at_each_item(size):
+    branches = [{"properties": {"a": {"enum": [n]}}, "required": ["a"]} for n in range(size // 10)]
+    return {"properties": {"a": {"items": {"allOf": branches}}}}, json.dumps({"a": [{"a": 0}] * (size // 10)})
+
+
+SHAPES = [
+    enum_of, union_of, numbers_of, doubling_at_one_value, doubling_along_a_path, references_to_one_enum, a_union_at_each_item,
+]  # fmt: skip
+
+
+#: As many schemas as values in each, or as many schemas at one value as there are values: only the budget stops them.
+BUDGETED = {references_to_one_enum, a_union_at_each_item}
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
+@pytest.mark.parametrize("step", [3, 1 << 20])
+def test_looking_early_grows_with_schema_and_text_or_stops(shape, step, monkeypatch):
+    """Calls of functions, and the values that unions and intersections of sets read."""
+    read = 0
+    union, narrower = schema_view._union, schema_view._narrower
+
+    def counted_union(found):
+        nonlocal read
+        read += sum(len(values or ()) for values in found)
+        return union(found)
+
+    def counted_narrower(a, b):
+        nonlocal read
+        read += len(a or ()) + len(b or ())
+        return narrower(a, b)
+
+    if shape in BUDGETED:
+        monkeypatch.setattr(schema_view, "MAX_WORK", 5_000)
+        monkeypatch.setattr(early, "MAX_LOOKS", 5_000)
+    monkeypatch.setattr(schema_view, "_union", counted_union)
+    monkeypatch.setattr(schema_view, "_narrower", counted_narrower)
+
+    def work(size):
+        nonlocal read
+        schema, text = shape(size)
+        machine = EarlySchemaChecker(ToolSchemas({"f": schema}), {})
+        read = calls = 0
+
+        def counted(_frame, event, _argument):
+            nonlocal calls
+            calls += event in {"call", "c_call"}
+
+        sys.setprofile(counted)
+        try:
+            machine.feed([STARTED])
+            for at in range(0, len(text), step):
+                machine.feed([ToolCallArguments(0, text[at : at + step])])
+        finally:
+            sys.setprofile(None)
+        return calls + read
+
+    once, twice = work(4000), work(8000)
+    assert twice <= 2.3 * once + 500
+
+
+def test_past_the_looks_a_call_is_followed_no_further(monkeypatch):
+    monkeypatch.setattr(early, "MAX_LOOKS", 20)
+    tools = ToolSchemas({"f": {"properties": {"a": {"items": {"type": "integer"}}}}})
+    text = json.dumps({"a": [1] * 50 + ["x"]})
+    for step in (1, 7, 1000):
+        machine = EarlySchemaChecker(tools, {})
+        out = machine.feed([STARTED, *(ToolCallArguments(0, text[i : i + step]) for i in range(0, len(text), step))])
+        assert not [event for event in out if isinstance(event, ToolCallDoomed)]
+        assert not machine._open
+    machine = EarlySchemaChecker(tools, {})
+    assert isinstance(machine.feed([STARTED, ToolCallArguments(0, '{"a":["x"')])[-1], ToolCallDoomed)

@@ -1,0 +1,328 @@
+"""What checking one value against a schema would cost, counted before it is checked, since the library can't be stopped.
+
+Theory: a value is looked at once for every way that leads from the root of the schema to a subschema that applies to it, and
+ways multiply along a path: of a chain of definitions that each apply the next one twice to the value inside, n levels are
+2^n looks. So the ways are counted at the values of the document at hand. Values at which the same subschemas apply equally
+often share one ``_Place``, and the place of a value follows from that of its container and its key: counting is one look-up
+for each value, whatever the schema. One unit is a look at one value, about 25 ns.
+
+Rules. ``not``, ``if`` and the combinations count as if every branch were taken. ``unevaluated…`` looks at what stands beside
+it once more, to learn what was evaluated, so nesting it triples each level. The library remembers, for objects and arrays,
+what it found for the target of a reference that leads back to where it stands; ``remembered`` counts such a target once at
+each value. When violations are listed nothing is remembered. A pattern costs the characters of the string times the size of
+its automaton; one with look-around or a back-reference scans the rest of the string at every position and every step back.
+
+Refuses: to judge values, and to be exact. It counts at least what the library does, where that was measured.
+
+Source: JSON Schema 2020-12 core §10, §11; jsonschema-rs 0.60 (measured).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from attrs import define, field
+
+from streamkit.tool_calls.schema_walk import HERE, INSIDE, SchemaGraph, nodes, subschemas
+
+#: Steps back that one match of a pattern with look-around may take; the match then counts as failed.
+BACKTRACKS: Final = 10_000
+#: Subschemas that all places of one schema may list together, each at most once a place.
+MAX_LISTED: Final = 100_000
+#: Steps that finding out which references lead back may take.
+MAX_TRACED: Final = 200_000
+#: A target is asked for so often before the library remembers it (``MEMO_MIN_VISITS``).
+ASKED: Final = 16
+_PER_VALUE: Final = ("enum", "const")
+_PER_NAME: Final = ("required", "properties", "dependentRequired", "dependentSchemas", "dependencies")
+_INSIDE_OBJECTS: Final = ("additionalProperties", "unevaluatedProperties")
+_UNEVALUATED: Final = frozenset({"unevaluatedProperties", "unevaluatedItems"})
+_backtracking: Final = re.compile(r"\(\?(?:[=!>(]|<[=!])|\\[1-9kGK]|[*+?}]\+").search
+#: Look-arounds without groups at the beginning, and nothing after them that steps back.
+_looks_first: Final = re.compile(r"\^(?:\(\?[=!](?:[^()\\]|\\[^1-9kGK])*+\))*+").match
+_repetition: Final = re.compile(r"\{(\d+)(?:,(\d*))?\}").finditer
+_repetition_of: Final = re.compile(r"\{\d").search
+_repeated_group: Final = re.compile(r"\)\{").search
+_large_class: Final = re.compile(r"\\[pPwWDS]|\(\?[a-z]*i").search
+MAX_STATES: Final = 16_384
+
+
+class TooCostly(Exception):
+    """Counting alone would take too long."""
+
+
+@define
+class PatternCost:
+    """What one pattern costs, for strings of any length."""
+
+    states: int
+    looks: int = 0
+    backtracks: bool = False
+
+    @classmethod
+    def of(cls, pattern: str) -> PatternCost:
+        states = len(pattern)
+        for found in _repetition(pattern):
+            most = max(int(digits[:6]) for digits in (found[1], found[2] or "0"))
+            states = states * most if _repeated_group(pattern) else states + most
+            states = min(states, MAX_STATES)
+        if _large_class(pattern) and _repetition_of(pattern):
+            states *= 8
+        if not _backtracking(pattern):
+            return cls(states)
+        first = _looks_first(pattern)
+        rest = pattern[first.end() :] if first else pattern
+        if first and not _backtracking(rest) and "|" not in rest:
+            return cls(states, looks=first[0].count("(?") + 1)
+        return cls(states, backtracks=True)
+
+    def units(self, chars: int) -> int:
+        if self.backtracks:
+            return (chars + min(BACKTRACKS, 1 << min(chars, 20))) * (1 + chars // 32)
+        looks = 1 + self.looks
+        return 1 + looks * chars * (self.states // 4 if self.states > 64 else 1)
+
+
+@define
+class _Place:
+    """The subschemas that apply to a value, each with the number of ways to it, and the places of what is in the value."""
+
+    weight: int = 1
+    lengths: int = 0
+    numbers: int = 0
+    unique: int = 0
+    patterns: list[tuple[int, PatternCost]] = field(factory=list)
+    key_patterns: list[tuple[int, PatternCost]] = field(factory=list)
+    nodes: list[tuple[dict[str, Any], int, int]] = field(factory=list)
+    named: frozenset[str] = frozenset()
+    positions: int = 0
+    steps: dict[Any, _Place] = field(factory=dict)
+    names: _Place | None = None
+
+
+class SchemaCost:
+    """Counts the cost of checking values against the schema of ``graph``, which must have passed its ``check``."""
+
+    def __init__(self, graph: SchemaGraph, *, remembered: bool) -> None:
+        self._graph = graph
+        self._remembered = remembered
+        self._links: dict[int, list[tuple[dict[str, Any], bool]]] = {}
+        self._looping: dict[int, set[int]] = {}
+        self._traced = 0
+        self._listed = 0
+        self._places: dict[tuple[Any, ...], _Place] = {}
+        self._weights: dict[int, int] = {}
+        self._pattern_costs: dict[str, PatternCost] = {}
+        self._root: _Place | None = None
+
+    def units(self, value: Any, most: int) -> int:
+        """What checking ``value`` costs, as ``json`` makes it; past ``most`` it is not counted further."""
+        if not isinstance(self._graph.root, dict):
+            return 1
+        try:
+            return self._counted(value, most)
+        except TooCostly:
+            self._places.clear()  # another value may need other places
+            self._root, self._listed = None, 0
+            return most + 1
+
+    def _counted(self, value: Any, most: int) -> int:
+        if self._root is None:
+            self._root = self._place([(self._graph.root, 1, 0)], 0)
+        total = 0
+        waiting = [(value, self._root)]
+        while waiting and total <= most:
+            value, place = waiting.pop()
+            total += place.weight
+            kind = type(value)
+            if kind is str:
+                total += _string_units(place, len(value))
+            elif kind is dict:
+                for key, inner in value.items():
+                    waiting.append((inner, self._step(place, key if key in place.named else None)))
+                    total += sum(ways * cost.units(len(key)) for ways, cost in place.key_patterns)
+                    if place.names is not None:
+                        total += place.names.weight + _string_units(place.names, len(key))
+            elif kind is list:
+                positions = place.positions
+                waiting += [(inner, self._step(place, min(at, positions))) for at, inner in enumerate(value)]
+            elif place.numbers and kind is int and value.bit_length() > 512:
+                total += place.numbers * (value.bit_length() // 100) ** 2 // 100
+        return total
+
+    def _step(self, place: _Place, step: str | int | None) -> _Place:
+        """The place of the member ``step`` (None: of a key that no ``properties`` names), or of an item."""
+        known = place.steps.get(step)
+        if known is None:
+            entries = [(inner, ways, 0) for inner, ways in self._inside(place, step)]
+            known = place.steps[step] = self._place(entries, place.unique)
+        return known
+
+    def _inside(self, place: _Place, step: str | int | None) -> Iterable[tuple[dict[str, Any], int]]:
+        for node, ways, marked in place.nodes:
+            if isinstance(step, int):
+                yield from self._items(node, ways, marked, step)
+                continue
+            properties = node.get("properties")
+            named = isinstance(properties, dict) and step in properties
+            if isinstance(properties, dict) and isinstance(inner := properties.get(step), dict):
+                yield inner, ways
+            yield from ((inner, ways) for inner in subschemas(node, ("patternProperties",)))
+            if not named:
+                yield from ((inner, ways) for inner in subschemas(node, _INSIDE_OBJECTS))
+
+    def _items(self, node: dict[str, Any], ways: int, marked: int, at: int) -> Iterable[tuple[dict[str, Any], int]]:
+        for keyword in ("items", "prefixItems"):
+            found = node.get(keyword)
+            if isinstance(found, list):
+                found = found[at] if at < len(found) else None
+            if isinstance(found, dict):
+                yield found, ways
+        yield from ((inner, ways) for inner in subschemas(node, ("additionalItems", "unevaluatedItems")))
+        yield from ((inner, ways + marked) for inner in subschemas(node, ("contains",)))
+
+    def _place(self, entries: list[tuple[dict[str, Any], int, int]], unique: int) -> _Place:
+        """The place at which these subschemas, and those that they apply to the same value, apply."""
+        first: dict[int, tuple[dict[str, Any], int, int]] = {}
+        for node, ways, marked in entries:
+            _, before, before_marked = first.get(id(node), (node, 0, 0))
+            first[id(node)] = node, before + ways, before_marked + marked
+        name = (unique, *sorted((key, ways, marked) for key, (_, ways, marked) in first.items()))
+        if name not in self._places:
+            self._listed += len(name)
+            self._places[name] = self._worked_out(first, unique)
+        return self._places[name]
+
+    def _worked_out(self, first: dict[int, tuple[dict[str, Any], int, int]], unique: int) -> _Place:
+        place = _Place(unique=unique)
+        ways = {key: found[1:] for key, found in first.items()}
+        asked: dict[int, int] = {}
+        for node in self._ordered([found[0] for found in first.values()]):
+            here, marking = ways[id(node)]
+            place.weight += asked.get(id(node), 0) * ASKED + (here + marking) * self._weight(node)
+            if not _UNEVALUATED.isdisjoint(node):
+                marking += here
+            place.nodes.append((node, here, marking))
+            for inner, guarded in self._here(node):
+                before, before_marking = ways.get(id(inner), (0, 0))
+                more = here + marking
+                if guarded:
+                    first_time = id(inner) not in asked
+                    asked[id(inner)] = asked.get(id(inner), 0) + more
+                    more = min(1, more) if first_time else 0
+                ways[id(inner)] = before + more, before_marking + marking
+        self._listed += len(place.nodes)
+        if self._listed > MAX_LISTED:
+            raise TooCostly
+        self._describe(place)
+        return place
+
+    def _describe(self, place: _Place) -> None:
+        named: set[str] = set()
+        names = []
+        for node, ways, marked in place.nodes:
+            looks = ways + marked
+            if isinstance(pattern := node.get("pattern"), str):
+                place.patterns.append((looks, self._pattern(pattern)))
+            keyed = node.get("patternProperties")
+            for pattern in keyed if isinstance(keyed, dict) else ():
+                place.key_patterns.append((looks, self._pattern(pattern)))
+            if isinstance(properties := node.get("properties"), dict):
+                named.update(properties)
+            for keyword in ("prefixItems", "items"):
+                if isinstance(items := node.get(keyword), list):
+                    place.positions = max(place.positions, len(items))
+            place.lengths += looks * len(node.keys() & {"minLength", "maxLength", "format"})
+            place.numbers += looks
+            place.unique += looks if node.get("uniqueItems") is True else 0
+            names += [(inner, ways, 0) for inner in subschemas(node, ("propertyNames",))]
+        place.weight += 8 * place.unique
+        place.named = frozenset(named)
+        if names:
+            place.names = self._place(names, 0)
+
+    def _pattern(self, pattern: str) -> PatternCost:
+        if pattern not in self._pattern_costs:
+            self._pattern_costs[pattern] = PatternCost.of(pattern)
+        return self._pattern_costs[pattern]
+
+    def _weight(self, node: dict[str, Any]) -> int:
+        """What one look of a subschema at a value costs, without what other subschemas and strings cost."""
+        if id(node) not in self._weights:
+            weight = 1 + len(node)
+            for keyword in _PER_VALUE:
+                weight += (
+                    sum(1 + (len(inner) // 128 if isinstance(inner, str) else 0) for inner in _values(node, keyword))
+                    // 2
+                )
+            for keyword in _PER_NAME:
+                weight += len(found) // 4 if isinstance(found := node.get(keyword), dict | list) else 0
+            self._weights[id(node)] = weight
+        return self._weights[id(node)]
+
+    # -- which subschemas apply to the same value ----------------------------------------------------------------------
+
+    def _ordered(self, roots: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """These subschemas and all that they apply to the same value, each before those that it applies."""
+        done: set[int] = set()
+        order: list[dict[str, Any]] = []
+        waiting = [(node, False) for node in roots]
+        while waiting:
+            node, left = waiting.pop()
+            if left:
+                order.append(node)
+            elif id(node) not in done:
+                done.add(id(node))
+                waiting.append((node, True))
+                waiting += [(inner, False) for inner, _ in self._here(node)]
+        return order[::-1]
+
+    def _here(self, node: dict[str, Any]) -> list[tuple[dict[str, Any], bool]]:
+        """What a subschema applies to the same value, and whether the library remembers the outcome."""
+        if id(node) not in self._links:
+            links = [(inner, False) for inner in subschemas(node, HERE)]
+            links += [
+                (target, self._remembered and self._leads_back(node, target)) for target in self._graph.referred(node)
+            ]
+            self._links[id(node)] = links
+            self._listed += len(links)
+        return self._links[id(node)]
+
+    def _leads_back(self, node: dict[str, Any], target: dict[str, Any]) -> bool:
+        """Whether ``target`` stands on every way from the root to ``node``. False if that takes too long to find out."""
+        if id(target) not in self._looping:
+            self._looping[id(target)] = self._beyond(target)
+        return id(node) in self._looping[id(target)]
+
+    def _beyond(self, gate: dict[str, Any]) -> set[int]:
+        """The subschemas that only ``gate`` leads to, itself among them."""
+        try:
+            return self._reached(gate, None) - self._reached(self._graph.root, gate)
+        except TooCostly:
+            return set()
+
+    def _reached(self, start: dict[str, Any], gate: dict[str, Any] | None) -> set[int]:
+        reached: set[int] = set()
+        waiting = [] if start is gate else [start]
+        while waiting:
+            node = waiting.pop()
+            if id(node) in reached or node is gate:
+                continue
+            self._traced += 1
+            if self._traced > MAX_TRACED:
+                raise TooCostly
+            reached.add(id(node))
+            waiting += subschemas(node, HERE)
+            waiting += subschemas(node, INSIDE)
+            waiting += self._graph.referred(node)
+        return reached
+
+
+def _string_units(place: _Place, chars: int) -> int:
+    return place.lengths * (chars // 64) + sum(ways * cost.units(chars) for ways, cost in place.patterns)
+
+
+def _values(node: dict[str, Any], keyword: str) -> Iterable[Any]:
+    return (inner for _, inner, _ in nodes(node[keyword])) if keyword in node else ()
