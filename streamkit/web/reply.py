@@ -20,7 +20,7 @@ import logging
 from collections.abc import Coroutine, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 from attrs import field, frozen
 from attrs.validators import ge, gt
@@ -341,6 +341,8 @@ class Reply:
         if transport is None or transport.is_closing():
             raise ClientLeftError
         bound_unsent(transport, self._delivery.unsent_bytes)
+        if self._request.version < HttpVersion11 and response.content_length is None:
+            response.force_close()  # HTTP/1.0 has no chunks: only the connection's end tells the answer's (RFC 1945 §7.2.2)
         with _departures():
             self._writer = await response.prepare(self._request)
         self._response = response
