@@ -4,8 +4,9 @@ Paths are those of the official clients, and stand under the base URL that those
 version belongs into it (``https://api.anthropic.com`` or ``…/v1``), both do. A dialect of another package has no path that is
 known here: its base URL is the address.
 
-A model's name comes from a client where a route does not rename it. It is percent-encoded, and one that is no name, such as
-``..``, is refused: nothing that a client says leads to another path.
+A model's name comes from a client where a route does not rename it. It is percent-encoded. Names have slashes: Bedrock's ARNs,
+Gemini's resources. One that climbs as a path does, such as ``../x``, is refused though it is encoded, since what stands in
+front of an upstream may decode it: nothing that a client says leads to another path.
 
 Source: openai 3.54, anthropic 2.12, google-genai 3.4, ollama 0.6.3, cohere 7.3.1, mistralai 3.7, botocore 1.44; the tests hold
 these clients' own requests against it.
@@ -16,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Final, Literal, TypeAlias
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from yarl import URL
 
@@ -35,6 +36,10 @@ PATH_CHARS: Final = 300
 _VERSIONED: Final = re.compile(r"/v\d\w*$|/publishers/[^/]+$")
 #: What stands in a segment as it is (RFC 3986 §3.3), beside letters, digits and `-._~`; botocore encodes it all the same.
 _AS_IT_IS: Final = "!$&'()*+,;=:@"
+#: On Vertex AI, what stands under a location by a name of its own: other publishers' models, and tuned ones.
+_OF_A_LOCATION: Final = frozenset({"publishers", "endpoints"})
+#: What parts a name as it parts a path, somewhere on the way.
+_PARTS: Final = re.compile(r"[/\\]")
 _COUNTS: Final = frozenset({"anthropic", "bedrock", "gemini", "openai-responses"})
 
 
@@ -99,7 +104,12 @@ def _mistral(base: str, _model: str, _asked: _Asked) -> str:
 def _gemini(base: str, model: str, asked: _Asked) -> str:
     """The clients ask v1 (Python) or v1beta (the others); the latter takes all that the former does, and fields in preview."""
     root = base if _VERSIONED.search(base) else f"{base}/v1beta"
-    name = "/".join(_segment(part) for part in gemini_model(model).split("/"))
+    location, _, publisher = base.rpartition("/publishers/")
+    if location and publisher and model.partition("/")[0] in _OF_A_LOCATION:
+        root = location
+    else:
+        model = gemini_model(model)
+    name = "/".join(_segment(part) for part in model.split("/"))
     if asked == "count":
         return f"{root}/{name}:countTokens"
     return f"{root}/{name}:streamGenerateContent?alt=sse" if asked else f"{root}/{name}:generateContent"
@@ -142,7 +152,7 @@ def _under(base: str, root: str) -> str:
 
 
 def _segment(name: str, safe: str = _AS_IT_IS) -> str:
-    """A name as one segment of a path. Dots alone would climb out of it, encoded or not (RFC 3986 §5.2.4)."""
-    if not name.strip(".") or len(name) > MODEL_CHARS:
-        raise BadRequest("model", f"a name of 1 to {MODEL_CHARS:,} characters is needed, and not of dots alone")
+    """A name as one segment of a path. No part of it may be empty or dots alone, which climb out of a path (RFC 3986 §5.2.4)."""
+    if len(name) > MODEL_CHARS or not all(part.strip(".") for part in _PARTS.split(unquote(name))):
+        raise BadRequest("model", f"a name of 1 to {MODEL_CHARS:,} characters is needed, and no part of it dots alone")
     return quote(name, safe=safe, errors="replace")
