@@ -13,6 +13,7 @@ from streamkit.errors import NotThisDialect
 from streamkit.framing.frame import BEGINNING_BYTES, Frame, describe_beginning
 from streamkit.framing.sse import has_comments_only
 from streamkit.limits import DEFAULT_LIMITS
+from streamkit.pipeline import close_each
 from streamkit.report import StreamReport
 
 #: How much of a stream ``detect`` looks at before it gives up.
@@ -89,17 +90,18 @@ async def detect(source: AsyncIterable[bytes]) -> tuple[str, Again]:
                 break
         name = name or detector.finish()
     except BaseException:
-        await _close(reader)
+        await close_each(reader, source)
         raise
-    return name, Again(chunks, reader)
+    return name, Again(chunks, reader, source)
 
 
 class Again:
     """A source that gives what was read of it once more, then the rest. Closing it closes the source, read or not."""
 
-    def __init__(self, chunks: list[bytes], rest: AsyncIterator[bytes]) -> None:
+    def __init__(self, chunks: list[bytes], rest: AsyncIterator[bytes], source: AsyncIterable[bytes]) -> None:
         self._chunks = iter(chunks)
         self._rest = rest
+        self._owned: tuple[object, ...] = (rest, source)
 
     def __aiter__(self) -> Again:
         return self
@@ -110,10 +112,5 @@ class Again:
         return await anext(self._rest)
 
     async def aclose(self) -> None:
-        await _close(self._rest)
-
-
-async def _close(source: Any) -> None:
-    close = getattr(source, "aclose", None)
-    if close is not None:
-        await close()
+        owned, self._owned = self._owned, ()
+        await close_each(*owned)

@@ -230,6 +230,7 @@ class Pipe(Generic[T]):
         self._source = source
         self._stages = stages
         self._links: list[AsyncIterator[Any]] = []
+        self._left = False
 
     async def __aenter__(self) -> Pipe[T]:
         if self._links:
@@ -262,18 +263,28 @@ class Pipe(Generic[T]):
         return cast("T", await anext(self._links[-1]))
 
     async def __aexit__(self, *_exc: object) -> None:
-        errors: list[BaseException] = []
-        for link in [*reversed(self._links), self._source]:
-            close = getattr(link, "aclose", None)
-            if close is not None:
-                try:
-                    await close()
-                except BaseException as error:  # noqa: BLE001 - every other link must be closed before it is raised
-                    errors.append(error)
-        if len(errors) == 1:
-            raise errors[0]
-        if errors:
-            raise BaseExceptionGroup("several stages failed to close", errors)
+        if not self._left:
+            self._left = True
+            await close_each(*reversed(self._links), self._source)
+
+
+async def close_each(*owned: object) -> None:
+    """Close what has ``aclose``, in this order and each thing once: a source is often its own iterator.
+
+    Whatever fails to close, the rest is closed. Raises what failed then, several failures as one group.
+    """
+    errors: list[BaseException] = []
+    for thing in {id(thing): thing for thing in owned}.values():
+        close = getattr(thing, "aclose", None)
+        if close is not None:
+            try:
+                await close()
+            except BaseException as error:  # noqa: BLE001 - everything else must be closed before it is raised
+                errors.append(error)
+    if len(errors) == 1:
+        raise errors[0]
+    if errors:
+        raise BaseExceptionGroup("several stages failed to close", errors)
 
 
 @overload

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 
 import pytest
 
-from streamkit.errors import BrokenFrame, UsageError
+from streamkit.detect import detect
+from streamkit.errors import BrokenFrame, NotThisDialect, UsageError
 from streamkit.pipeline import Chain, Stage, pipe
 from streamkit.report import StreamReport
 from streamkit.testing import drive_machine
+from streamkit.web.json_array import Entered
+from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource
 from tests.laws.running import machines
 from tests.vectors.openai_chat import ROLE, STOP, said
 from tests.vectors.vector import sse
@@ -221,3 +225,75 @@ def test_a_chain_that_failed_is_abandoned_once():
     (events,) = drive_machine(chain, [body])
     assert isinstance(chain.fault, BrokenFrame)
     assert [type(event).__name__ for event in events] == ["ResponseStarted", "ChoiceStarted", "TextDelta"]
+
+
+class Counted:
+    """A source that counts how often it is closed, and may fail at it. ``apart``: its iterator is another object."""
+
+    def __init__(self, *, fails: bool, apart: bool = False) -> None:
+        self.closed = 0
+        self._fails = fails
+        self._apart = apart
+
+    def __aiter__(self):
+        return self._iterator() if self._apart else self
+
+    async def _iterator(self):
+        async for chunk in source(b"nothing known\n\n"):
+            yield chunk
+
+    async def __anext__(self):
+        return b'event: message_start\ndata: {"type":"message_start","message":{}}\n\n'
+
+    async def aclose(self):
+        self.closed += 1
+        if self._fails:
+            raise RuntimeError("cannot close")
+
+
+async def as_it_is(counted):
+    return counted
+
+
+async def detected(counted):
+    return (await detect(counted))[1]
+
+
+async def timed(counted):
+    return TimedSource(counted, DEFAULT_TIMEOUTS)
+
+
+async def piped(counted):
+    return Entered(pipe(counted, passed_on))
+
+
+async def passed_on(chunks):
+    async for chunk in chunks:
+        yield chunk
+
+
+@pytest.mark.parametrize("fails", [True, False])
+@pytest.mark.parametrize("wrapped", [as_it_is, detected, timed, piped])
+async def test_a_source_is_closed_once_and_tells_itself_why_it_could_not_be(wrapped, fails):
+    counted = Counted(fails=fails)
+    stream = pipe(await wrapped(counted), passed_on)
+    with pytest.raises(RuntimeError, match="^cannot close$") if fails else nullcontext():
+        async with stream:
+            await anext(stream)
+    await stream.__aexit__()
+    assert counted.closed == 1
+
+
+@pytest.mark.parametrize("wrapped", [as_it_is, timed, piped])
+async def test_a_source_whose_iterator_is_another_object_is_closed_too(wrapped):
+    counted = Counted(fails=False, apart=True)
+    async with pipe(await wrapped(counted), passed_on) as stream:
+        await anext(stream)
+    assert counted.closed == 1
+
+
+async def test_a_source_whose_dialect_nobody_knows_is_closed_once():
+    counted = Counted(fails=False, apart=True)
+    with pytest.raises(NotThisDialect):
+        await detect(counted)
+    assert counted.closed == 1

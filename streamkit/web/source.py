@@ -27,6 +27,7 @@ from attrs import field, frozen
 from attrs.validators import gt, optional
 
 from streamkit.errors import BodyTooLong, FirstByteTimeout, IdleTimeout, SourceFailed, TotalTimeout
+from streamkit.pipeline import close_each
 from streamkit.report import StreamReport
 
 
@@ -116,6 +117,7 @@ class TimedSource:
     def __init__(self, source: AsyncIterable[bytes], timeouts: Timeouts, *, started: float | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._source: AsyncIterator[bytes] = aiter(source)
+        self._owned: tuple[object, ...] = (self._source, source)
         self._timeouts = timeouts
         self._started = self._loop.time() if started is None else started
         self._since = self._started  # when the reader began to wait
@@ -192,9 +194,8 @@ class TimedSource:
 
     async def aclose(self) -> None:
         self._disarm()
-        close = getattr(self._source, "aclose", None)
-        if close is not None:
-            await close()
+        owned, self._owned = self._owned, ()
+        await close_each(*owned)
 
     # One timer for three clocks: it fires when the first of them could have run out, looks, and is set again.
 
