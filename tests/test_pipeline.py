@@ -277,7 +277,7 @@ async def passed_on(chunks):
 async def test_a_source_is_closed_once_and_tells_itself_why_it_could_not_be(wrapped, fails):
     counted = Counted(fails=fails)
     stream = pipe(await wrapped(counted), passed_on)
-    with pytest.raises(RuntimeError, match="^cannot close$") if fails else nullcontext():
+    with pytest.raises(RuntimeError, match=r"^cannot close$") if fails else nullcontext():
         async with stream:
             await anext(stream)
     await stream.__aexit__()

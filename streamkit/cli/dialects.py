@@ -6,9 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import orjson
-
-from streamkit.cli.streams import visible, write
+from streamkit.cli.streams import visible, write, write_json
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.registry import Candidate
@@ -50,7 +48,8 @@ async def run(options: argparse.Namespace) -> Status:
     entries = [_as_object(name, dialect) for name, dialect in DIALECTS.built_in.items()]
     entries += [_as_object(candidate.name, candidate.dialect, candidate) for candidate in candidates]
     if options.json:
-        write(b"".join(orjson.dumps(entry) + b"\n" for entry in entries))
+        for entry in entries:
+            write_json(entry)
     else:
         write("".join(visible(line) + "\n" for line in _lines(entries)).encode())
     return Status.FAILED if any(candidate.dialect is None for candidate in candidates) else Status.DONE

@@ -9,11 +9,9 @@ from collections.abc import AsyncIterable
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from streamkit.cli.options import AUTO, add_in_text, add_policy, policy_of, source_or_auto
 from streamkit.cli.picture import Palette, Picture
-from streamkit.cli.streams import files_of, name_of, read, say, write
+from streamkit.cli.streams import files_of, name_of, read, say, write, write_json
 from streamkit.collector import Collector
 from streamkit.detect import detect
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError, UsageError
@@ -122,7 +120,7 @@ async def inspect(
     if report.error is not None:
         say(f"{name_of(path)}: {describe(report.error)}")
     if as_json:
-        write(orjson.dumps(as_object(path, response)) + b"\n")
+        write_json(as_object(path, response))
     elif report.status is not Status.NOT_THIS_DIALECT:
         write(picture.draw(name_of(path), response).encode(sys.stdout.encoding or "utf-8", "replace"))
     return report.status

@@ -12,11 +12,10 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
-import orjson
 from attrs import asdict, define, frozen
 
 from streamkit.cli.options import AUTO, dialect_or_auto
-from streamkit.cli.streams import files_of, name_of, read, say, visible, write
+from streamkit.cli.streams import files_of, name_of, read, say, visible, write, write_json
 from streamkit.detect import Again, detect
 from streamkit.dialects import dialect_named
 from streamkit.dialects.base import Violation
@@ -104,7 +103,7 @@ async def lint(path: str, dialect: str, *, as_json: bool) -> Status:
     if status is Status.NOT_THIS_DIALECT:
         say(f"{name_of(path)}: {describe(check.fault)}" if check.fault else "")
     elif as_json:
-        write(orjson.dumps(_as_object(path, check, status)) + b"\n")
+        write_json(_as_object(path, check, status))
     else:
         _tell(path, check, status)
     return status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from streamkit.cli.streams import say
+from streamkit.cli.streams import say, visible
 from streamkit.errors import UsageError
 from streamkit.report import Status
 
@@ -71,6 +71,6 @@ def run(options: argparse.Namespace) -> Status:
             say(str(finding))
         return Status.USAGE
     if options.check_config:
-        print(describe(config))
+        print(*map(visible, describe(config).splitlines()), sep="\n")
         return Status.DONE
     return Status(serve(config, config.server, lambda _url: None))  # its log says where it listens

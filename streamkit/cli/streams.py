@@ -10,8 +10,10 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncGenerator
+from typing import Any
 
 from streamkit.errors import SourceFailed
+from streamkit.printable import printable_json
 
 READ_BYTES = 64 * 1024
 STDIN = "-"
@@ -70,6 +72,11 @@ def write(data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(STDOUT_DESCRIPTOR, view) :]
+
+
+def write_json(value: Any) -> None:
+    """A value as a line of JSON to standard output, safe to be shown in a terminal."""
+    write(f"{printable_json(value)}\n".encode())
 
 
 def say(line: str) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 import sys
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -16,14 +15,12 @@ from typing import Any, Final, Literal
 from aiohttp.http_exceptions import HttpProcessingError
 
 from streamkit.gateway.record import Record
+from streamkit.printable import printable
 from streamkit.redact import redacted
 
 log: Final = logging.getLogger("streamkit.gateway")
 #: At the level of debugging they log what they sign, send and read.
 TALKATIVE: Final = ("aiohttp", "asyncio", "botocore", "streamkit.bodies")
-#: What moves a terminal, ends a line, turns it around, or can't be written: C0, DEL and C1, Unicode's line ends, marks of
-#: direction, halves of surrogate pairs.
-_UNSEEN: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class JSONLines(logging.Formatter):
@@ -38,7 +35,7 @@ class JSONLines(logging.Formatter):
         line |= getattr(record, "fields", {})
         if record.exc_info:
             line["exception"] = _exception(self, record)
-        return _escaped(json.dumps(line, default=str, ensure_ascii=False))
+        return printable(json.dumps(line, default=str, ensure_ascii=False))
 
 
 class Text(logging.Formatter):
@@ -47,11 +44,11 @@ class Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         fields = " ".join(f"{name}={value!r}" for name, value in getattr(record, "fields", {}).items())
         line = f"{self.formatTime(record, '%H:%M:%S')} {record.levelname.lower()} {record.getMessage()} {fields}"
-        line = _escaped(line.rstrip())
+        line = printable(line.rstrip())
         if not record.exc_info:
             return line
         told = _exception(self, record).splitlines()
-        return "\n".join([line, *(f"  {_escaped(part)}" for part in told)])
+        return "\n".join([line, *(f"  {printable(part)}" for part in told)])
 
 
 def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
@@ -62,10 +59,6 @@ def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
     return redacted(
         formatter.formatException(record.exc_info or (None, None, None)).encode("utf-8", "backslashreplace")
     )
-
-
-def _escaped(text: str) -> str:
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def configure(form: Literal["json", "text"], level: str) -> None:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
+
+import pytest
 
 from tests.cli.command import DEMO, run
 
@@ -107,3 +110,23 @@ def test_repairs_are_named_in_the_picture():
     broken = DATA.replace(b'{"index": 1, "function"', b'{"index": 1, "id": "call_other", "function"')
     done = run("inspect", stdin=broken)
     assert b"id_changed" in done.stdout
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_no_letter_of_the_wires_moves_a_terminal(form, tmp_path):
+    nasty = "\x1b[2J\x7f\x85\x9b31m\u2028\u061c\u202eabc\u2066\ufeff"
+    delta = {
+        "content": nasty,
+        "tool_calls": [{"index": 0, "id": nasty, "function": {"name": nasty, "arguments": nasty}}],
+    }
+    chunk = {"model": nasty, "choices": [{"index": 0, "delta": delta, "finish_reason": nasty}]}
+    recording = tmp_path / os.fsdecode(f"a{nasty}b".encode() + b"\xff.sse")
+    recording.write_text(f"data: {json.dumps(chunk, ensure_ascii=False)}\n\ndata: {{{nasty}\n\ndata: [DONE]\n\n")
+    done = run("inspect", "--from", "openai-chat", *form, str(recording))
+    told = done.stdout.decode() + done.stderr.decode()
+    assert len(told) > 100
+    assert all(line.isprintable() for line in told.splitlines())
+    if form:
+        said = json.loads(done.stdout)
+        assert said["file"] == str(recording)
+        assert said["choices"][0]["text"] == nasty

@@ -275,3 +275,16 @@ def test_the_shell_job_of_the_how_to_tells_what_is_not_clean(tmp_path, answer, s
     done = subprocess.run(["sh", "job.sh"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (status, told, "")
     assert json.loads((tmp_path / "requests" / "one.lint.json").read_text())["dialect"] == "openai-chat"
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_no_letter_of_the_wires_moves_a_terminal(form, tmp_path):
+    frame = json.dumps({"type": "x\x1b[2J", "\x9b31m": "\u202eabc\x7f"}, ensure_ascii=False)
+    recording = tmp_path / "a\x9b\u202eb.sse"
+    recording.write_text(f"event: message_start\ndata: {{\x9b\u202e\n\nevent: \u202e\x9b31m\x7f\ndata: {frame}\n\n")
+    done = run("lint", "--dialect", "anthropic", *form, str(recording))
+    told = done.stdout.decode() + done.stderr.decode()
+    assert len(told) > 100
+    assert all(line.isprintable() for line in told.splitlines())
+    if form:
+        assert json.loads(done.stdout)["file"] == str(recording)

@@ -91,6 +91,15 @@ def test_options_win_over_the_file_and_are_checked_with_it(tmp_path, capsys):
     assert "set server.keys, or listen on loopback" in capsys.readouterr().out  # the file alone is on loopback
 
 
+def test_no_name_in_it_moves_a_terminal(tmp_path, capsys):
+    path = config_file(tmp_path, "http://127.0.0.1:1")
+    path.write_text(path.read_text("utf-8").replace('["m"', '["m\\u009b31m\\u202e\\u007f\\u2028x"'), "utf-8")
+    assert run_here("--config", str(path), "--check-config") is Status.DONE
+    told = capsys.readouterr().out
+    assert "31m" in told
+    assert all(line.isprintable() for line in told.split("\n"))
+
+
 def test_every_fault_of_a_bad_one_is_told_with_its_line(tmp_path, capsys):
     path = tmp_path / "gateway.toml"
     path.write_text(

@@ -21,7 +21,7 @@ from tests.web.serving import eventually
 
 FORMS = {"json": JSONLines(), "text": Text()}
 #: Letters that end a line, move a terminal, or turn a line around, and one that no encoding can write.
-NASTY = "a\nb\rc\x1b[31md\x07e\x7ff\x85g\x9b31mh\u2028i\u2029j\u202ek\u2066l\x00m\ud800n"
+NASTY = "a\nb\rc\x1b[31md\x07e\x7ff\x85g\x9b31mh\u2028i\u2029j\u202ek\u2066l\x00m\ud800n\u061co\u200fp\u200bq\ufeffr\U000e0041s\xad"
 
 
 def logged(level=logging.INFO, message="request", *args, error=None, **fields):

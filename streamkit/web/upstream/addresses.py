@@ -152,7 +152,7 @@ def _under(base: str, root: str) -> str:
 
 
 def _segment(name: str, safe: str = _AS_IT_IS) -> str:
-    """A name as one segment of a path. No part of it may be empty or dots alone, which climb out of a path (RFC 3986 §5.2.4)."""
+    """A name as one segment of a path. A part that is empty or dots alone could climb out of it (RFC 3986 §5.2.4)."""
     if len(name) > MODEL_CHARS or not all(part.strip(".") for part in _PARTS.split(unquote(name))):
         raise BadRequest("model", f"a name of 1 to {MODEL_CHARS:,} characters is needed, and no part of it dots alone")
     return quote(name, safe=safe, errors="replace")
