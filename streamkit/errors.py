@@ -9,7 +9,14 @@ Source: design.md §2.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
+
+from streamkit.quoting import quoted, shortened
+
+#: No message is longer, whatever stands in it: a client gets it as one line of its answer, and a log as one of its lines.
+MESSAGE_CHARS: Final = 1000
+#: Of a message of ``BadRequest``, the path and the reason: member names are the client's own, of any length.
+PATH_CHARS, REASON_CHARS = 200, 750
 
 
 class StreamkitError(Exception):
@@ -17,6 +24,9 @@ class StreamkitError(Exception):
 
     #: The kind of error that a client is told, in neutral words (``events.ErrorType``).
     type: ClassVar[Literal["server", "timeout", "unavailable"]] = "server"
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(shortened(message, MESSAGE_CHARS))
 
     @property
     def summary(self) -> str:
@@ -29,12 +39,15 @@ class UsageError(StreamkitError):
 
 
 class BadRequest(StreamkitError):
-    """A request or whole response can't be what it says. ``path`` leads to the fault (``messages[3].tool_call_id``)."""
+    """A request or whole response can't be what it says. ``path`` leads to the fault (``messages[3].tool_call_id``).
+
+    Both are of bounded length.
+    """
 
     def __init__(self, path: str, reason: str) -> None:
-        super().__init__(f"{path}: {reason}" if path else reason)
-        self.path = path
-        self.reason = reason
+        self.path = shortened(path, PATH_CHARS)
+        self.reason = shortened(reason, REASON_CHARS)
+        super().__init__(f"{self.path}: {self.reason}" if path else self.reason)
 
 
 class StreamError(StreamkitError):
@@ -62,8 +75,7 @@ class BrokenFrame(StreamError):
     """A whole frame, ended by the framing, whose payload is not what the dialect promises: no JSON, no object."""
 
     def __init__(self, reason: str, payload: bytes, *, offset: int | None = None) -> None:
-        shown = payload[:60].decode("utf-8", "backslashreplace")
-        super().__init__(f"{reason}: {shown!r}{'…' if len(payload) > 60 else ''}", offset=offset)
+        super().__init__(f"{reason}: {quoted(payload)}", offset=offset)
         self.reason = reason
         self.payload = payload
 
@@ -76,7 +88,7 @@ class SecondResponse(StreamError):
     """Another response began before the first had ended, as a proxy splices them that tried again behind the client's back."""
 
     def __init__(self, first: str | None = None, second: str | None = None, *, offset: int | None = None) -> None:
-        ids = "" if first is None or second is None else f": {second[:60]!r} within {first[:60]!r}"
+        ids = "" if first is None or second is None else f": {quoted(second)} within {quoted(first)}"
         super().__init__(self.summary + ids, offset=offset)
         self.first = first
         self.second = second

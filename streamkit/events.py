@@ -18,7 +18,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
-from attrs import define, frozen
+from attrs import define, field, frozen
+
+from streamkit.quoting import shortened
 
 StopReason: TypeAlias = Literal[
     "stop",
@@ -55,6 +57,8 @@ AsideKind: TypeAlias = Literal[
 VerdictKind: TypeAlias = Literal[
     "complete", "empty", "truncated", "malformed", "not_an_object", "schema_invalid", "unchecked"
 ]
+#: What a provider says of its failure is cut here, in characters, and a word for its kind or a code there.
+TOLD_CHARS, WORD_CHARS = 2000, 100
 
 
 @define
@@ -311,14 +315,26 @@ class LastFrameBroken:
     raw: bytes
 
 
+def _told(text: str) -> str:
+    return shortened(text, TOLD_CHARS)
+
+
+def _word(text: str | None) -> str | None:
+    return text and shortened(text, WORD_CHARS)
+
+
 @define
 class ProviderFailed:
-    """The provider failed, in a stream or instead of one. ``type`` is neutral; ``native_type`` and ``code`` are the wire's."""
+    """The provider failed, in a stream or instead of one. ``type`` is neutral; ``native_type`` and ``code`` are the wire's.
+
+    Servers repeat whole requests in what they say, so a message is cut at 2,000 characters, and the two words at 100.
+    ``raw`` has all of it, for clients of the provider's own dialect.
+    """
 
     type: ErrorType
-    message: str
-    native_type: str | None = None
-    code: str | None = None
+    message: str = field(converter=_told)
+    native_type: str | None = field(default=None, converter=_word)
+    code: str | None = field(default=None, converter=_word)
     http_status: int | None = None
     raw: Any = None
     vendor: str = ""

@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -33,16 +34,15 @@ from streamkit.dialects.base import Dialect, Errors
 from streamkit.dialects.decoding import ERROR_BY_STATUS, provider_failed, told
 from streamkit.dialects.overflow import is_overflow
 from streamkit.errors import UsageError
-from streamkit.events import ErrorType, ProviderFailed
-from streamkit.redact import redacted, without_secrets
+from streamkit.events import TOLD_CHARS, WORD_CHARS, ErrorType, ProviderFailed
+from streamkit.quoting import shortened
+from streamkit.redact import excerpt, redacted, without_secrets
 from streamkit.report import StreamReport
 
 #: Of a body, this much is read; a longer one is shown as text. Providers' error bodies are a few hundred bytes.
 BODY_BYTES: Final = 64 * 1024
 #: Of a page or a text, this much is looked at, and this much shown.
 PAGE_BYTES, EXCERPT_CHARS = 4096, 160
-#: A message is cut here (servers repeat whole requests in them), and a word for a kind or a code there.
-MESSAGE_CHARS, WORD_CHARS = 2000, 100
 #: Members of an object without an error that are named.
 NAMED = 8
 #: Nobody waits longer than a day: what says so is a date gone wrong.
@@ -58,7 +58,8 @@ _NUMBER: Final = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
 _UNSEEN: Final = re.compile(
     r"<(script|style|head)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.DOTALL | re.IGNORECASE
 )
-_TITLE: Final = re.compile(r"<title[^>]*>(.*?)</title", re.DOTALL | re.IGNORECASE)
+#: One search each, and none is begun again behind a page's other titles: a page may have hundreds that do not end.
+_TITLE, _TITLE_END = re.compile("<title", re.IGNORECASE), re.compile("</title", re.IGNORECASE)
 
 
 class ErrorAnswer(NamedTuple):
@@ -100,9 +101,9 @@ def decode_error(
     return evolve(
         failed,
         type="too_large" if is_overflow(evolve(failed, type=kind)) else kind,
-        message=_cut(without_secrets(failed.message), MESSAGE_CHARS),
-        native_type=failed.native_type and _cut(failed.native_type, WORD_CHARS),
-        code=failed.code and _cut(failed.code, WORD_CHARS),
+        message=excerpt(failed.message, TOLD_CHARS),
+        native_type=failed.native_type and excerpt(failed.native_type, WORD_CHARS),
+        code=failed.code and excerpt(failed.code, WORD_CHARS),
         http_status=status if status >= 300 else failed.http_status,
         retry_after_s=_bounded(failed.retry_after_s if wait is None else wait),
     )
@@ -227,7 +228,7 @@ def _shown(body: bytes, document: Any) -> str:
     if not body.strip():
         return "an empty body"
     if isinstance(document, dict):
-        return f"an object without an error, with the members {_excerpt(', '.join(list(document)[:NAMED]))}"
+        return f"an object without an error, with the members {_excerpt(', '.join(islice(document, NAMED)))}"
     page = body[:PAGE_BYTES].decode("utf-8", "replace")
     if page.count("\ufffd") > len(page) // 10 or "\0" in page:
         return f"{len(body):,} bytes that are no text"
@@ -235,15 +236,18 @@ def _shown(body: bytes, document: Any) -> str:
         return f"JSON that is no error: {_excerpt(page)}"
     if page.lstrip("\ufeff \t\r\n")[:1] != "<":
         return f"text: {_excerpt(page)}"
-    title = _TITLE.search(page)
-    seen = title[1] if title is not None and title[1].strip() else _UNSEEN.sub(" ", page)
+    seen = _title(page) or _UNSEEN.sub(" ", page)
     return f"{'a web page' if '<html' in page.lower() else 'markup'}: {_excerpt(html.unescape(seen))}"
+
+
+def _title(page: str) -> str:
+    """The first title of a page; "" where there is none."""
+    begun = _TITLE.search(page)
+    at = page.find(">", begun.end()) + 1 if begun is not None else 0
+    ended = _TITLE_END.search(page, at) if at else None
+    return page[at : ended.start()].strip() if ended is not None else ""
 
 
 def _excerpt(text: str) -> str:
     """The beginning on one line, in quotes, without what looks like a secret."""
-    return repr(_cut(" ".join(redacted(text.encode()).split()), EXCERPT_CHARS))
-
-
-def _cut(text: str, chars: int) -> str:
-    return text if len(text) <= chars else text[: chars - 1] + "…"
+    return repr(shortened(" ".join(redacted(text[:PAGE_BYTES].encode()).split()), EXCERPT_CHARS))

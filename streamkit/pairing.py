@@ -26,6 +26,7 @@ from attrs import define, evolve
 from streamkit.errors import BadRequest
 from streamkit.identifiers import hashed
 from streamkit.messages import Part, Request, Text, ToolCall, ToolResult, Turn
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 
 NO_RESULT: Final = "no result recorded"
@@ -51,7 +52,7 @@ def check_pairing(request: Request) -> None:
                 answered.add(part.call_id)
     for call_id, at in calls.items():
         if call_id not in answered and at[0] != len(request.turns) - 1:
-            raise BadRequest(_path_in(request.turns, at), f"the call {call_id!r} has no result")
+            raise BadRequest(_path_in(request.turns, at), f"the call {quoted(call_id)} has no result")
 
 
 def _calls(turns: Sequence[Turn]) -> dict[str, tuple[int, int]]:
@@ -62,11 +63,11 @@ def _calls(turns: Sequence[Turn]) -> dict[str, tuple[int, int]]:
         for place, part in enumerate(turn.parts):
             if isinstance(part, ToolCall):
                 if not part.id:
-                    raise BadRequest(_path(part, number, place), f"a call of {part.name!r} without an id")
+                    raise BadRequest(_path(part, number, place), f"a call of {quoted(part.name)} without an id")
                 if part.id in calls:
                     before = _path_in(turns, calls[part.id])
                     raise BadRequest(
-                        _path(part, number, place), f"the id {part.id!r} is that of another call, {before}"
+                        _path(part, number, place), f"the id {quoted(part.id)} is that of another call, {before}"
                     )
                 calls[part.id] = number, place
     return calls
@@ -80,7 +81,7 @@ def _check_result(
     answered: set[str],
     turns: Sequence[Turn],
 ) -> None:
-    path, name = _path(result, *at), repr(result.call_id)
+    path, name = _path(result, *at), quoted(result.call_id)
     if not result.call_id:
         raise BadRequest(path, "a result that does not say of which call")
     if call is None:
@@ -98,9 +99,11 @@ def _check_result(
 def _check_roles(turn: Turn, number: int) -> None:
     for place, part in enumerate(turn.parts):
         if isinstance(part, ToolCall) and turn.role != "assistant":
-            raise BadRequest(_path(part, number, place), f"the call {part.id!r} is in a turn of the {turn.role}")
+            raise BadRequest(_path(part, number, place), f"the call {quoted(part.id)} is in a turn of the {turn.role}")
         if isinstance(part, ToolResult) and turn.role != "user":
-            raise BadRequest(_path(part, number, place), f"the result {part.call_id!r} is in a turn of the {turn.role}")
+            raise BadRequest(
+                _path(part, number, place), f"the result {quoted(part.call_id)} is in a turn of the {turn.role}"
+            )
 
 
 def _path(part: Part, turn: int, number: int) -> str:

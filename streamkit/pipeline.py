@@ -19,6 +19,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callab
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, overload
 
 from streamkit.errors import UsageError
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 
 A_contra = TypeVar("A_contra", contravariant=True)
@@ -246,7 +247,9 @@ class Pipe(Generic[T]):
                 link = stage.over(link, self.report, before) if isinstance(stage, Stage) else stage(link)
                 before = []
                 if not hasattr(link, "__anext__"):
-                    raise UsageError(f"a stage is an async generator function; {stage!r} gave {type(link).__name__}")
+                    raise UsageError(
+                        f"a stage is an async generator function; {quoted(stage)} gave {type(link).__name__}"
+                    )
                 self._links.append(link)
         except BaseException:
             await self.__aexit__()

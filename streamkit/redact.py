@@ -5,7 +5,11 @@ well-known vendors begin theirs. It looks at text, not at JSON, so that a body t
 that looks like none of these stays: this is a help for logs, no promise. ``token`` alone is no such name, since log
 probabilities have it.
 
-``without_secrets`` does the same to a value that was read from JSON, in which no escape hides where a key begins.
+``without_secrets`` does the same to a value that was read from JSON, in which no escape hides where a key begins, and
+``excerpt`` to the beginning of a text that may be of any length.
+
+Whoever sends a text chooses how long it is and how often a key seems to begin in it. So each pattern, wherever it has begun to
+match, either matches or gives up within a few characters, and the work grows with the text and no faster.
 
 Source: seeds.md S1, limits.md T6.
 """
@@ -18,19 +22,24 @@ from typing import Any, Final
 CUT: Final = "[removed]"
 #: Levels of a value that are looked at; what lies deeper is cut out.
 DEPTH: Final = 50
+#: A name that says so, anywhere within it or as a whole. What is looked for ahead is read once: nothing is tried again.
 _NAME: Final = (
-    r"(?:[\w.-]*(?:api[_-]?key|secret|password|credential)[\w.-]*|(?:access|auth|refresh|id|session)[_-]?token|"
+    r"(?:(?=[\w.-]*?(?:api[_-]?key|secret|password|credential))[\w.-]*+|(?:access|auth|refresh|id|session)[_-]?token|"
     r"(?:proxy-)?authorization|(?:set-)?cookie)"
 )
 _SECRET_NAME: Final = re.compile(_NAME, re.IGNORECASE)
-_MEMBER: Final = re.compile(rf'("{_NAME}"\s*:\s*")(?:[^"\\]|\\.)+', re.IGNORECASE)
+_MEMBER: Final = re.compile(rf'("{_NAME}"\s*+:\s*+")(?:[^"\\]|\\.)++', re.IGNORECASE)
 #: Where a word begins: behind ``\n`` and its like as well, as they stand in JSON.
 _START: Final = r"(?:\b|(?<=\\[bfnrt]))"
-_BEARER: Final = re.compile(rf"({_START}(?:Bearer|Basic)\s+)[\w.~+/=-]{{6,}}", re.IGNORECASE)
+#: What follows a scheme, and keys by how they begin. A signed token (JWT) is one from its first eight characters on, since
+#: the rest of it may be cut off.
 _KEY: Final = re.compile(
-    _START + r"(?:(?:sk|pk|rk|gsk|xai|hf|r8|nvapi|pplx|csk|fw|tgp|ghp|gho|github_pat|glpat|xox[abp])[-_][\w*-]{6,}"
-    r"|AIza[\w-]{20,}|(?:AKIA|ASIA)[A-Z0-9]{12,}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*)"
+    rf"(?P<scheme>{_START}(?i:Bearer|Basic)\s++)[\w.~+/=-]{{6,}}+|{_START}(?:"
+    r"(?:sk|pk|rk|gsk|xai|hf|r8|nvapi|pplx|csk|fw|tgp|ghp|gho|github_pat|glpat|xox[abp])[-_][\w*-]{6,}+"
+    r"|AIza[\w-]{20,}+|(?:AKIA|ASIA)[A-Z0-9]{12,}+|eyJ[\w-]{8,}+(?:\.[\w-]*+)*+)"
 )
+#: Behind the place where a text is cut, so much is looked at for the rest of a key: each begins within fewer characters.
+MARGIN_CHARS: Final = 64
 
 
 def redacted(body: bytes) -> str:
@@ -56,5 +65,22 @@ def without_secrets(value: Any, depth: int = DEPTH) -> Any:
     return value
 
 
+def excerpt(text: str, chars: int) -> str:
+    """The beginning of a text in at most so many characters, without what looks like a secret; ``…`` ends one that is cut.
+
+    The work is that of the beginning, however long the text is. A key that goes on behind the cut is cut out as a whole.
+    """
+    if len(text) <= chars:
+        return _without_keys(text)[:chars]
+    pieces: list[str] = []
+    at = 0
+    for found in _KEY.finditer(text[: chars + MARGIN_CHARS]):
+        if found.start() >= chars:
+            break
+        pieces += text[at : found.start()], found["scheme"] or "", CUT
+        at = found.end()
+    return "".join([*pieces, text[at:chars]])[: chars - 1] + "…"
+
+
 def _without_keys(text: str) -> str:
-    return _KEY.sub(CUT, _BEARER.sub(rf"\1{CUT}", text))
+    return _KEY.sub(lambda found: (found["scheme"] or "") + CUT, text)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import define, field
 
 from streamkit.errors import NeedsRepair, NotThisDialect, StreamkitError
+from streamkit.quoting import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -166,6 +167,8 @@ REPAIRS: Final[Mapping[str, str]] = {**STREAM_REPAIRS, **REQUEST_REPAIRS}
 LOSSES: Final[Mapping[str, str]] = {**STREAM_LOSSES, **REQUEST_LOSSES}
 #: Losses that a report names; beyond them it counts.
 NAMED: Final = 1000
+#: And of each name so much: it may be the client's own, or a path through such.
+NAME_CHARS: Final = 200
 
 
 class Status(IntEnum):
@@ -241,7 +244,7 @@ class StreamReport:
         LOSSES[kind]
         self.losses[kind] += times
         if what and len(self.lost) < NAMED:
-            self.lost.append((kind, what))
+            self.lost.append((kind, shortened(what, NAME_CHARS)))
 
     def withhold(self, kind: str, call_id: str | None, name: str | None, arguments: str) -> None:
         """Count the loss of a call, or of text of one, and keep the text."""

@@ -24,6 +24,7 @@ from streamkit.errors import BadRequest
 from streamkit.identifiers import PORTABLE_NAMES
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.messages import Tool
+from streamkit.quoting import STEP_CHARS, quoted, shortened
 
 Keywords: TypeAlias = frozenset[str]
 #: Subschemas that are looked at in one request: what fits in ``schema_bytes`` at ten bytes each.
@@ -128,9 +129,9 @@ class _Checker:
             self._error("name_missing", path, "the tool has no name")
             return
         if not self.rules.names.fullmatch(name):
-            self._error("name_unfit", path, f"the name {name!r} does not match {self.rules.names.pattern}")
+            self._error("name_unfit", path, f"the name {quoted(name)} does not match {self.rules.names.pattern}")
         if name in self._names:
-            self._error("name_used_twice", path, f"{self._names[name]} is {name!r} too")
+            self._error("name_used_twice", path, f"{self._names[name]} is {quoted(name)} too")
         self._names.setdefault(name, path)
 
     # -- the schema itself ---------------------------------------------------------------------------------------------
@@ -140,13 +141,13 @@ class _Checker:
             self._note("parameters_missing", path, "no parameters are defined: the tool takes none")
             return
         if not isinstance(schema, Mapping):
-            self._error("schema_invalid", path, f"an object schema is needed, not {_shown(schema)}")
+            self._error("schema_invalid", path, f"an object schema is needed, not {_described(schema)}")
             return
         kind = schema.get("type")
         if kind is None:
             self._error("type_missing", path, 'there is no type; it must be "object"')
         elif not (kind == "object" or (self.rules.capitals and kind == "OBJECT")):
-            self._error("type_not_object", f"{path}.type", f'the type must be "object", not {_shown(kind)}')
+            self._error("type_not_object", f"{path}.type", f'the type must be "object", not {_described(kind)}')
         if schema.get("properties") is None:
             say = self._error if self.rules.properties else self._note
             say("properties_missing", path, "there are no properties")
@@ -163,7 +164,7 @@ class _Checker:
             if isinstance(node, bool):
                 continue
             if not isinstance(node, Mapping):
-                self._error("schema_invalid", path, f"a schema is needed, not {_shown(node)}")
+                self._error("schema_invalid", path, f"a schema is needed, not {_described(node)}")
                 continue
             if depth > self.limits.json_depth:
                 self._error("schema_too_deep", path, f"nested deeper than {self.limits.json_depth} (json_depth)")
@@ -181,27 +182,34 @@ class _Checker:
         for kind in kinds if isinstance(kinds, list) else [] if kinds is None else [kinds]:
             word = kind.lower() if self.rules.capitals and isinstance(kind, str) else kind
             if word not in TYPES:
-                self._error("type_unknown", f"{path}.type", f"{_shown(kind)} is no type; there are {', '.join(TYPES)}")
+                self._error(
+                    "type_unknown", f"{path}.type", f"{_described(kind)} is no type; there are {', '.join(TYPES)}"
+                )
         for keyword in NAMED:
             if not isinstance(node.get(keyword, {}), Mapping):
                 self._error(
-                    "schema_invalid", f"{path}.{keyword}", f"schemas by name are needed, not {_shown(node[keyword])}"
+                    "schema_invalid",
+                    f"{path}.{keyword}",
+                    f"schemas by name are needed, not {_described(node[keyword])}",
                 )
         for keyword in ("allOf", "anyOf", "oneOf"):
             if not isinstance(node.get(keyword, []), list):
-                self._error("schema_invalid", f"{path}.{keyword}", f"a list is needed, not {_shown(node[keyword])}")
+                self._error("schema_invalid", f"{path}.{keyword}", f"a list is needed, not {_described(node[keyword])}")
         self._check_required(node, path, root=root, here=here)
         allowed = self.rules.root_keywords if root and self.rules.root_keywords is not None else self.rules.keywords
         for keyword in node:
             if allowed is not None and keyword not in allowed:
-                self._note("keyword_unsupported", f"{path}.{keyword}", f"the dialect does not take {keyword}")
+                word = shortened(keyword, STEP_CHARS)
+                self._note("keyword_unsupported", f"{path}.{word}", f"the dialect does not take {word}")
 
     def _check_required(self, node: Mapping[str, Any], path: str, *, root: bool, here: bool) -> None:
         required = node.get("required")
         if required is None:
             return
         if not (isinstance(required, list) and all(isinstance(name, str) for name in required)):
-            self._error("required_invalid", f"{path}.required", f"a list of names is needed, not {_shown(required)}")
+            self._error(
+                "required_invalid", f"{path}.required", f"a list of names is needed, not {_described(required)}"
+            )
             return
         properties = node.get("properties")
         if here or not isinstance(properties, Mapping | None) or any(keyword in node for keyword in ELSEWHERE):
@@ -209,7 +217,9 @@ class _Checker:
         for name in required:
             if name not in (properties or {}):
                 say = self._error if root else self._note
-                say("required_unknown", f"{path}.required", f"{name!r} is required, and there is no such property")
+                say(
+                    "required_unknown", f"{path}.required", f"{quoted(name)} is required, and there is no such property"
+                )
 
 
 def _subschemas(node: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
@@ -224,10 +234,9 @@ def _subschemas(node: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...]
 
 
 def _steps(steps: tuple[str | int, ...]) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{shortened(step, STEP_CHARS)}" for step in steps)
 
 
-def _shown(value: Any) -> str:
-    """A value in a message: short, whatever it is."""
-    text = repr(value) if isinstance(value, str | bool | int | float | None) else f"a {type(value).__name__}"
-    return text if len(text) <= 60 else text[:59] + "…"
+def _described(value: Any) -> str:
+    """A value in a message: of what has no end only the kind."""
+    return quoted(value) if isinstance(value, str | bool | int | float | None) else f"a {type(value).__name__}"

@@ -23,6 +23,7 @@ from streamkit.dialects.base import Target
 from streamkit.errors import UsageError
 from streamkit.events import Aside
 from streamkit.messages import Choice, Media, Part, Refusal, Request, Response, Text, ToolCall, ToolResult, Turn
+from streamkit.quoting import quoted, quoted_all
 from streamkit.report import StreamReport
 from streamkit.tool_calls.mend import JudgedCall, error_text, is_bad
 
@@ -56,7 +57,7 @@ def second_leg(
     given = _by_call(results, calls)
     missing = [call.id for call in calls if call.id not in given and not is_bad(call.verdict)]
     if missing:
-        raise UsageError(f"no result for the calls {', '.join(map(repr, missing))}")
+        raise UsageError(f"no result for the calls {quoted_all(missing)}")
     foreign = request.dialect != response.dialect
     parts = [_kept(part, report) if foreign else part for part in said.parts if _is_said(part)]
     answers: list[Part] = [_answer(call, given.get(call.id)) for call in calls]
@@ -78,7 +79,7 @@ def error_result(call: JudgedCall, dialect: str) -> dict[str, Any]:
     result = mend_result(call)
     bodies = dialect_named(dialect).bodies
     if bodies is None:
-        raise UsageError(f"no error result for the dialect {dialect!r}: no requests are written in it")
+        raise UsageError(f"no error result for the dialect {quoted(dialect)}: no requests are written in it")
     answered = ToolCall(0, call.id, call.name, "{}", call.kind)
     turns = [Turn("user", [Text("…")]), Turn("assistant", [answered]), Turn("user", [result])]
     return _last(bodies.encode_request(Request("", "", turns), Target(), StreamReport()))
@@ -110,11 +111,9 @@ def _by_call(results: Results, calls: list[ToolCall]) -> dict[str, ToolResult]:
     given: dict[str, ToolResult] = {}
     for result in results:
         if result.call_id not in known:
-            raise UsageError(
-                f"a result for {result.call_id!r}, and the calls are {', '.join(map(repr, sorted(known)))}"
-            )
+            raise UsageError(f"a result for {quoted(result.call_id)}, and the calls are {quoted_all(sorted(known))}")
         if result.call_id in given:
-            raise UsageError(f"two results for the call {result.call_id!r}")
+            raise UsageError(f"two results for the call {quoted(result.call_id)}")
         given[result.call_id] = result
     return given
 

@@ -11,10 +11,9 @@ from attrs import evolve
 from streamkit import http_errors
 from streamkit.dialects import DIALECTS, openai_chat
 from streamkit.errors import UsageError
-from streamkit.events import ErrorType, ProviderFailed
+from streamkit.events import TOLD_CHARS, ErrorType, ProviderFailed
 from streamkit.http_errors import (
     BODY_BYTES,
-    MESSAGE_CHARS,
     RETRY_AFTER_MAX_S,
     decode_error,
     encode_error,
@@ -191,7 +190,7 @@ def test_an_error_without_a_message_says_so():
 
 def test_bodies_are_bounded():
     long = decode_error(400, nested(message="x" * 5000, type="y" * 500, code="z" * 500), "openai")
-    assert (len(long.message), long.message[-1]) == (MESSAGE_CHARS, "…")
+    assert (len(long.message), long.message[-1]) == (TOLD_CHARS, "…")
     assert (len(long.native_type or ""), len(long.code or "")) == (100, 100)
     just = json.dumps({"error": "x" * (BODY_BYTES - 13)}).encode()
     assert (len(just), decode_error(400, just, "ollama").message[:3]) == (BODY_BYTES, "xxx")

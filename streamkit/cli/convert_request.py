@@ -13,6 +13,7 @@ from streamkit.dialects.base import DEFAULT_MAX_TOKENS
 from streamkit.errors import BadRequest
 from streamkit.messages import Request
 from streamkit.policy import AssistantFirst, LinkedMedia
+from streamkit.quoting import quoted
 from streamkit.report import Status, StreamReport
 
 HELP = "translate one request body for a provider of another dialect"
@@ -79,7 +80,7 @@ def add_to(commands: Any, statuses: str) -> None:
 
 def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"a number of tokens is needed, not {text!r}")
+        raise argparse.ArgumentTypeError(f"a number of tokens is needed, not {quoted(text)}")
     return int(text)
 
 

@@ -30,6 +30,7 @@ from streamkit.identifiers import random_id
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.policy import TOLERANT, Policy
+from streamkit.quoting import quoted
 
 #: The built-in dialects. Those of other installed distributions join them by entry point: see ``registry.py``.
 DIALECTS = Registry(
@@ -53,7 +54,7 @@ def dialect_named(name: str) -> Dialect:
     except KeyError:
         if unusable := DIALECTS.named(name):
             raise unusable[0].error() from unusable[0].cause
-        raise UsageError(f"no dialect is called {name!r}; there are {', '.join(DIALECTS)}") from None
+        raise UsageError(f"no dialect is called {quoted(name)}; there are {', '.join(DIALECTS)}") from None
 
 
 def source_named(name: str) -> tuple[Dialect, Provider | None]:

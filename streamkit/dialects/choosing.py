@@ -15,10 +15,8 @@ from attrs import evolve
 
 from streamkit.errors import BadRequest
 from streamkit.messages import Tool, ToolChoice
+from streamkit.quoting import quoted_all
 from streamkit.report import StreamReport
-
-#: Names that a message repeats.
-SHOWN = 5
 
 
 def feasible(
@@ -40,9 +38,9 @@ def feasible(
         missing |= dict.fromkeys(name for name in choice.names if name not in there)
     left = tuple(name for name in choice.names if name not in missing)
     if choice.mode == "required" and choice.names and not left:
-        raise BadRequest("tool_choice", f"{_shown(choice.names)} must be called, and {dialect} can't define it")
+        raise BadRequest("tool_choice", f"{quoted_all(choice.names)} must be called, and {dialect} can't define it")
     if choice.mode == "required" and not there:
-        why = f"{dialect} can't define {_shown([*missing])}" if missing else "the request defines none"
+        why = f"{dialect} can't define {quoted_all([*missing])}" if missing else "the request defines none"
         raise BadRequest("tool_choice", f"a tool must be called, and {why}")
     if not there:
         return None
@@ -58,8 +56,3 @@ def chosen_of(tools: Sequence[Tool], choice: ToolChoice) -> list[Tool]:
     """The tools that a choice names, in their order."""
     names = {*choice.names}
     return [tool for tool in tools if tool.name in names]
-
-
-def _shown(names: Sequence[str]) -> str:
-    more = [f"{len(names) - SHOWN} more"] if len(names) > SHOWN else []
-    return ", ".join([*map(repr, names[:SHOWN]), *more])

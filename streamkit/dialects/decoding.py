@@ -24,6 +24,7 @@ from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDia
 from streamkit.events import Aside, ErrorType, LastFrameBroken, ProviderFailed, StopReason, UsageReported, WireEvent
 from streamkit.framing.frame import BOM, Frame
 from streamkit.limits import Limits
+from streamkit.quoting import quoted
 from streamkit.report import REPAIRS, StreamReport
 from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.value_text import item_texts, value_text
@@ -186,8 +187,9 @@ class FrameDecoder:
         """Frames came and none was the dialect's: the input is another one."""
         if self._strange is None or self.recognised:
             return None
-        found = self._strange.text[:60]
-        return NotThisDialect(self.dialect, f"frames of another kind ({found!r})", offset=self._strange.offset)
+        return NotThisDialect(
+            self.dialect, f"frames of another kind ({quoted(self._strange.text)})", offset=self._strange.offset
+        )
 
     def abandon(self) -> list[WireEvent]:
         self.out = []
@@ -420,8 +422,7 @@ def _only_object(decoder: FrameDecoder, body: bytes) -> bytes:
             decoder.report.repair("payload_in_list")
             return (errors or items)[0]
     if start != b"{":
-        found = body[:60].decode("utf-8", "replace")
-        raise NotThisDialect(decoder.dialect, f"no JSON object ({found!r})")
+        raise NotThisDialect(decoder.dialect, f"no JSON object ({quoted(body)})")
     return body
 
 

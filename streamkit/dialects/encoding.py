@@ -34,6 +34,7 @@ from streamkit.events import (
 from streamkit.framing.frame import Frame, escape_separators
 from streamkit.limits import Limits
 from streamkit.messages import Choice, Response, ToolCall
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport, Withheld
 from streamkit.tool_calls.check import check_arguments
 from streamkit.tool_calls.delta_run import DeltaRun
@@ -182,7 +183,7 @@ class EventEncoder:
         elif type(event) in self._handlers:
             raise error
         else:
-            raise TypeError(f"encode takes the events of accumulate_tool_calls, not {event!r}") from None
+            raise TypeError(f"encode takes the events of accumulate_tool_calls, not {quoted(event)}") from None
 
     def finish(self) -> bytes:
         if not self.ended:  # a stage dropped StreamEnded: without it nobody said that the stream was whole

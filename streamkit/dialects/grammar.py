@@ -18,6 +18,7 @@ import orjson
 from streamkit.dialects.base import Violation
 from streamkit.dialects.explain import COMMON_LOOKS, Looks
 from streamkit.framing.frame import Frame
+from streamkit.quoting import shortened
 
 Severity: TypeAlias = Literal["error", "note"]
 
@@ -116,8 +117,7 @@ def _refuse(constant: str) -> NoReturn:
 
 def shown(value: object) -> str:
     """A value in at most 60 characters, for messages."""
-    text = ascii(value)
-    return text if len(text) <= 60 else text[:59] + "…"
+    return shortened(ascii(value[:60] if isinstance(value, str) else value), 60)
 
 
 def is_index(value: object) -> bool:

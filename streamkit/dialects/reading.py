@@ -16,6 +16,7 @@ import orjson
 
 from streamkit.dialects.decoding import DEPTH
 from streamkit.errors import BadRequest
+from streamkit.quoting import STEP_CHARS, shortened
 from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import ValueTexts
 
@@ -79,7 +80,9 @@ class Fields:
             for name, value in members.items():
                 known = spell(name)
                 if known in self._members:
-                    raise BadRequest(shown((*path, name)), f"{self._came_as[known]} is the same member")
+                    raise BadRequest(
+                        shown((*path, name)), f"{shortened(self._came_as[known], STEP_CHARS)} is the same member"
+                    )
                 self._members[known], self._came_as[known] = value, name
 
     def spelled(self, spell: Spelling) -> Fields:
@@ -306,5 +309,5 @@ def kind_of(value: Any) -> str:
 
 
 def shown(path: tuple[str | int, ...]) -> str:
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{shortened(step, STEP_CHARS)}" for step in path)
     return text.removeprefix(".")

@@ -37,6 +37,7 @@ from streamkit.errors import BrokenFrame, EventTooLong, HeadersTooLong, NameTooL
 from streamkit.framing.frame import BEGINNING_BYTES, WHITE, Frame, describe_beginning
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ def parse_headers(raw: bytes) -> dict[str, HeaderValue]:
         end = at + 1 + raw[at]
         name = _part(raw, at + 1, end).decode()
         if name in found:
-            raise ValueError(f"{name!r} twice")
+            raise ValueError(f"{quoted(name)} twice")
         found[name], at = _value(raw, end)
     return found
 
@@ -283,7 +284,7 @@ def serialize_headers(headers: Mapping[str, HeaderValue]) -> bytes:
 def _header(name: str, value: HeaderValue) -> bytes:
     raw = name.encode()
     if not raw or len(raw) > _NAME_BYTES:
-        raise UsageError(f"the name of a header has 1 to {_NAME_BYTES} bytes, not {len(raw)}: {name[:60]!r}")
+        raise UsageError(f"the name of a header has 1 to {_NAME_BYTES} bytes, not {len(raw)}: {quoted(name)}")
     return b"%c%b%b" % (len(raw), raw, _typed(name, value))
 
 
@@ -296,14 +297,14 @@ def _typed(name: str, value: Any) -> bytes:
             for kind, number in _INTEGERS.items():
                 if -(1 << (8 * number.size - 1)) <= value < 1 << (8 * number.size - 1):
                     return b"%c%b" % (kind, number.pack(value))
-            raise UsageError(f"the header {name!r} has a number of more than 64 bits")
+            raise UsageError(f"the header {quoted(name)} has a number of more than 64 bits")
         case bytes() | str():
             raw = value.encode() if isinstance(value, str) else value
             if len(raw) > _VALUE_BYTES:
-                raise UsageError(f"the header {name!r} has {len(raw)} bytes, and {_VALUE_BYTES} is the most")
+                raise UsageError(f"the header {quoted(name)} has {len(raw)} bytes, and {_VALUE_BYTES} is the most")
             return b"%c%b%b" % (STRING if isinstance(value, str) else BYTES, _LENGTH.pack(len(raw)), raw)
         case Timestamp():
             return b"%c%b" % (TIMESTAMP, _INTEGERS[5].pack(value.milliseconds))
         case UUID():
             return b"%c%b" % (UUID_BYTES, value.bytes)
-    raise UsageError(f"the header {name!r} can't have the value {value!r:.60}")
+    raise UsageError(f"the header {quoted(name)} can't have the value {quoted(value)}")

@@ -17,6 +17,7 @@ from streamkit.errors import EventTooLong, LineTooLong, NotThisDialect, UsageErr
 from streamkit.framing.frame import BEGINNING_BYTES, WHITE, Beginning, Frame, describe_beginning, escape_separators
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 
 if TYPE_CHECKING:
@@ -157,5 +158,5 @@ def parse_ndjson(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]
 def serialize_ndjson(document: bytes) -> bytes:
     """One line. Raises UsageError for raw CR or LF in ``document``: between tokens they would cut it in two."""
     if b"\n" in document or b"\r" in document:
-        raise UsageError(f"a document of newline-delimited JSON must be one line, not {document[:60]!r}")
+        raise UsageError(f"a document of newline-delimited JSON must be one line, not {quoted(document)}")
     return escape_separators(document) + b"\n"

@@ -32,6 +32,7 @@ from streamkit.framing.frame import BEGINNING_BYTES, Beginning, Frame, cut_lines
 from streamkit.framing.json_object import NOWHERE, ObjectScanner
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 
 LastEvent = Literal["keep", "drop"]
@@ -418,7 +419,7 @@ def serialize_sse(data: bytes, *, event: str | None = None, id: str | None = Non
         head += b"id: %b\n" % _one_line("id", id)
     if retry is not None:
         if retry < 0:
-            raise UsageError(f"retry must be a whole number of milliseconds, not {retry!r}")
+            raise UsageError(f"retry must be a whole number of milliseconds, not {quoted(retry)}")
         head += b"retry: %d\n" % retry
     if b"\n" in data or b"\r" in data:
         data = b"\ndata: ".join(_LINE_END.split(data))
@@ -437,5 +438,5 @@ def serialize_comment(text: str) -> bytes:
 
 def _one_line(what: str, text: str) -> bytes:
     if "\n" in text or "\r" in text or "\0" in text:
-        raise UsageError(f"{what} must be one line without NUL, not {text[:60]!r}")
+        raise UsageError(f"{what} must be one line without NUL, not {quoted(text)}")
     return text.encode()

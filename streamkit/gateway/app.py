@@ -35,7 +35,8 @@ from streamkit.web.model_shapes import ModelCard
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
 from streamkit.web.reply import Delivery, Reply
 from streamkit.web.surfaces import SURFACES, Ask, Surface, read_ask
-from streamkit.web.upstream import Operation, can_count, client_session
+from streamkit.web.upstream import Operation, can_count, client_session, redactor
+from streamkit.web.upstream.hiding import Cut
 
 #: Seconds after which a client may ask again where there are too many streams.
 BUSY_S: Final = 1.0
@@ -43,8 +44,6 @@ REQUEST_ID: Final = "x-request-id"
 #: What everybody may ask, keys or not.
 OPEN_PATHS: Final = frozenset({"/", "/healthz", "/readyz"})
 RECORD: Final = web.RequestKey("streamkit-record", Record)
-#: What a client wrote is as long as a line in a log.
-LOGGED_CHARS: Final = 200
 
 
 @define
@@ -56,6 +55,8 @@ class Gateway:
     routes: Routes
     ring: KeyRing | None
     delivery: Delivery
+    #: Takes every key of the configuration out of a text.
+    hide: Cut = field(repr=False)
     memory: Memory = field(factory=Memory)
     stopping: bool = False
     _sessions: list[ClientSession] = field(factory=list)
@@ -99,7 +100,9 @@ GATEWAY: Final = web.AppKey("streamkit-gateway", Gateway)
 def gateway_app(config: Config, metrics: Metrics) -> web.Application:
     """The public application of one process."""
     keys = [key.reveal() for key in config.server.keys]
-    gateway = Gateway(config, metrics, Routes(config.routes), KeyRing(keys) if keys else None, config.server.delivery)
+    ring = KeyRing(keys) if keys else None
+    hide = redactor(config.upstreams.values(), keys=keys)
+    gateway = Gateway(config, metrics, Routes(config.routes), ring, config.server.delivery, hide)
     app = web.Application(
         client_max_size=config.server.body_bytes, middlewares=[_recorded, refuse_in_dialect, _admitted]
     )
@@ -155,7 +158,8 @@ async def _recorded(request: web.Request, handler: Handler) -> web.StreamRespons
         return await handler(request)
     loop = asyncio.get_running_loop()
     started = loop.time()
-    record = Record(random_id("req_"), request.method, request.path[:LOGGED_CHARS], client=asker(request), status=499)
+    record = Record(random_id("req_"), request.method, request.path, client=asker(request), status=499)
+    record.hide = request.app[GATEWAY].hide
     request[RECORD] = record
     metrics = request.app[GATEWAY].metrics
     metrics.active(1)
@@ -206,7 +210,7 @@ def _handler(surface: Surface, operation: Operation) -> Handler:
         _refuse_if_busy(request)
         ask = await read_ask(request, surface, operation)
         _refuse_if_busy(request)  # others may have begun while the body came
-        record.model, record.stream = ask.model[:LOGGED_CHARS], ask.stream
+        record.model, record.stream = ask.model, ask.stream
         found = gateway.find(ask.model, ask.dialect)
         if found is None:
             raise Refused(no_such_model(ask.model))

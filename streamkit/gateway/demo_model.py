@@ -45,6 +45,7 @@ from streamkit.identifiers import random_id
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.messages import OutputFormat, Reasoning, Refusal, Request, Text, ToolCall, ToolChoice, ToolResult
 from streamkit.pipeline import Chain
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 
 #: In the recording of an answer to results, what stands for them.
@@ -151,7 +152,7 @@ def _offered(request: Request, choice: ToolChoice) -> list[int]:
     names = {tool.name: number for number, tool in enumerate(request.tools) if tool.kind == "function"}
     unknown = [name for name in choice.names if name not in names]
     if unknown:
-        raise BadRequest("tool_choice", f"no function that is offered is called {unknown[0]!r}")
+        raise BadRequest("tool_choice", f"no function that is offered is called {quoted(unknown[0])}")
     if choice.mode == "required" and not names:
         raise BadRequest("tool_choice", "a call is required, and no function is offered")
     if choice.mode == "none":

@@ -16,11 +16,13 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from streamkit.gateway.record import Record
 from streamkit.printable import printable
-from streamkit.redact import redacted
+from streamkit.redact import excerpt, redacted
 
 log: Final = logging.getLogger("streamkit.gateway")
 #: At the level of debugging they log what they sign, send and read.
 TALKATIVE: Final = ("aiohttp", "asyncio", "botocore", "streamkit.bodies")
+#: Of a message, and of a traceback's lines, whose last says what it was: exceptions of others repeat what they were given.
+MESSAGE_CHARS, TRACED_CHARS, TRACED_LINES = 2000, 500, 200
 
 
 class JSONLines(logging.Formatter):
@@ -30,7 +32,7 @@ class JSONLines(logging.Formatter):
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage(),
+            "event": excerpt(record.getMessage(), MESSAGE_CHARS),
         }
         line |= getattr(record, "fields", {})
         if record.exc_info:
@@ -43,12 +45,12 @@ class Text(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields = " ".join(f"{name}={value!r}" for name, value in getattr(record, "fields", {}).items())
-        line = f"{self.formatTime(record, '%H:%M:%S')} {record.levelname.lower()} {record.getMessage()} {fields}"
+        told = excerpt(record.getMessage(), MESSAGE_CHARS)
+        line = f"{self.formatTime(record, '%H:%M:%S')} {record.levelname.lower()} {told} {fields}"
         line = printable(line.rstrip())
         if not record.exc_info:
             return line
-        told = _exception(self, record).splitlines()
-        return "\n".join([line, *(f"  {printable(part)}" for part in told)])
+        return "\n".join([line, *(f"  {printable(part)}" for part in _exception(self, record).splitlines())])
 
 
 def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
@@ -56,9 +58,9 @@ def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
     error = record.exc_info[1] if record.exc_info else None
     if isinstance(error, HttpProcessingError):
         return f"{type(error).__name__}: status {error.code}"
-    return redacted(
-        formatter.formatException(record.exc_info or (None, None, None)).encode("utf-8", "backslashreplace")
-    )
+    lines = formatter.formatException(record.exc_info or (None, None, None)).splitlines()
+    told = "\n".join(excerpt(line, TRACED_CHARS) for line in lines[-TRACED_LINES:])
+    return redacted(told.encode("utf-8", "backslashreplace"))
 
 
 def configure(form: Literal["json", "text"], level: str) -> None:

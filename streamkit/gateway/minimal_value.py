@@ -19,6 +19,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from streamkit.errors import UsageError
+from streamkit.quoting import quoted
 from streamkit.tool_calls.schema_walk import follow
 
 #: Subschemas looked at for one value: of twenty that each refer to the next one twice it would be a million.
@@ -95,7 +96,7 @@ class _Maker:
         if schema is True:
             return {}, within
         if not isinstance(schema, dict):
-            raise NoValue(f"nothing matches the schema {str(schema)[:40]}")
+            raise NoValue(f"nothing matches the schema {quoted(schema)}")
         flat = {key: inner for key, inner in schema.items() if key not in {"$ref", "allOf"}}
         parts = [(part, within) for part in schema.get("allOf", ())]
         if "$ref" in schema:
@@ -108,14 +109,14 @@ class _Maker:
 
     def _target(self, reference: Any, within: frozenset[str]) -> Any:
         if reference in within or len(within) >= MAX_REFERENCES:
-            raise NoValue(f"the reference {str(reference)[:80]!r} leads back to itself, or too deep")
+            raise NoValue(f"the reference {quoted(reference)} leads back to itself, or too deep")
         try:
             base, _, fragment = reference.partition("#")
             if base:
                 raise LookupError
             return follow(self._root, unquote(fragment))
         except (AttributeError, LookupError):
-            raise NoValue(f"the reference {str(reference)[:80]!r} leads to nothing in the schema") from None
+            raise NoValue(f"the reference {quoted(reference)} leads to nothing in the schema") from None
 
     def _of_type(self, flat: dict[str, Any], within: frozenset[str]) -> Any:
         match _type(flat):
@@ -132,7 +133,7 @@ class _Maker:
             case "null":
                 return None
             case kind:
-                raise NoValue(f"there is no type {str(kind)[:40]!r}")
+                raise NoValue(f"there is no type {quoted(kind)}")
 
     def _object(self, flat: dict[str, Any], within: frozenset[str]) -> dict[str, Any]:
         properties, other = flat.get("properties", {}), flat.get("additionalProperties", True)

@@ -1,4 +1,8 @@
-"""What is known of one request when it is over: the log has it as one line, the metrics as counts."""
+"""What is known of one request when it is over: the log has it as one line, the metrics as counts.
+
+Keys are pasted where they do not belong: as a model, into a path. So no word of a client or of an upstream stands in the line
+as it came, each goes through ``_logged``; and none is a label of a metric.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,16 @@ from typing import Any
 
 from attrs import define, field
 
-from streamkit.redact import without_secrets
+from streamkit.redact import excerpt
 from streamkit.report import StreamReport
+from streamkit.web.upstream.hiding import KEY_CHARS, Cut
 
 #: Of what went wrong, as upstreams tell it, so much stands in a log: some repeat whole requests.
 TOLD_CHARS = 500
+#: Of what a client wrote, so much: its path, its model. Of a method, which may be any word.
+ASKED_CHARS, METHOD_CHARS = 200, 20
+#: Behind a cut, so much is looked at for a key of the gateway's own that goes on there.
+_MARGIN_CHARS = 2 * KEY_CHARS
 #: Members that a line has though they are 0; others that say nothing are left out.
 ALWAYS = frozenset({"status", "seconds"})
 #: Outcomes that nobody has to look into.
@@ -37,30 +46,32 @@ class Record:
 
     id: str
     method: str
-    path: str
+    path: str = field(repr=False)
     client: str = ""  #: the client's dialect
-    model: str = ""  #: as the client called it
+    model: str = field(default="", repr=False)  #: as the client called it
     #: The route's name for metrics: bounded, unlike the models that clients may name (limits.md T13).
     route: str = "_other"
     stream: bool = False
     status: int = 0  #: the HTTP status that the client got; 499: it left before there was one
     ending: str = ""  #: ``whole``, ``error``, ``broken``, ``client left``, ``client stalled``
-    error: str = ""  #: what the client was told
+    error: str = field(default="", repr=False)  #: what the client was told
     legs: list[LegOutcome] = field(factory=list)
     seconds: float = 0.0
     first_byte_s: float | None = None  #: until the first byte of an answer, keep-alives aside
     keep_alives: int = 0
     estimated: bool = False  #: a count of tokens that is none of an upstream's
+    #: Takes the keys that the gateway itself has out of a text: they may look like nothing.
+    hide: Cut = field(default=str, repr=False, eq=False)
 
     def document(self) -> dict[str, Any]:
         """The record as JSON values, for one line of a log. No body, no header, no key is in it."""
         last = self.legs[-1] if self.legs else None
         line: dict[str, Any] = {
             "request_id": self.id,
-            "method": self.method,
-            "path": self.path,
+            "method": self._logged(self.method, METHOD_CHARS),
+            "path": self._logged(self.path, ASKED_CHARS),
             "client": self.client,
-            "model": self.model,
+            "model": self._logged(self.model, ASKED_CHARS),
             "route": self.route,
             "stream": self.stream,
             "status": self.status,
@@ -69,17 +80,20 @@ class Record:
             "first_byte_s": None if self.first_byte_s is None else round(self.first_byte_s, 3),
             "keep_alives": self.keep_alives,
             "estimated": self.estimated,
-            "error": without_secrets(self.error)[:TOLD_CHARS],  # of a client's body, the part that can't be
-            "legs": [_leg(leg, self.error) for leg in self.legs],
+            "error": self._logged(self.error, TOLD_CHARS),  # of a client's body, the part that can't be
+            "legs": [self._leg(leg) for leg in self.legs],
         }
         if last is not None:
             line["verdicts"], line["repairs"] = dict(last.report.verdicts), dict(last.report.repairs)
             line["losses"] = dict(last.asked.losses + last.report.losses)
         return {name: value for name, value in line.items() if name in ALWAYS or value not in (None, "", 0, [], {})}
 
+    def _leg(self, leg: LegOutcome) -> dict[str, Any]:
+        line = {"upstream": leg.upstream, "outcome": leg.outcome, "seconds": round(leg.seconds, 3)}
+        if leg.path and leg.outcome not in ANSWERS:
+            line["path"] = self._logged(leg.path, ASKED_CHARS)
+        return {**line, "detail": self._logged(leg.detail, TOLD_CHARS)} if leg.detail not in {"", self.error} else line
 
-def _leg(leg: LegOutcome, told: str) -> dict[str, Any]:
-    line = {"upstream": leg.upstream, "outcome": leg.outcome, "seconds": round(leg.seconds, 3)}
-    if leg.path and leg.outcome not in ANSWERS:
-        line["path"] = leg.path
-    return {**line, "detail": leg.detail[:TOLD_CHARS]} if leg.detail not in {"", told} else line
+    def _logged(self, text: str, chars: int) -> str:
+        """The beginning of what somebody else wrote, without keys: those that the gateway has, and what looks like one."""
+        return excerpt(self.hide(text[: chars + _MARGIN_CHARS]), chars)

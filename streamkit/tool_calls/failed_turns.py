@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from streamkit.events import ErrorType, ProviderFailed, StopReason, StopReasonSeen
+from streamkit.quoting import quoted
 
 FAILING: Final[frozenset[StopReason]] = frozenset({"error", "malformed_tool"})
 #: By the provider's word in small letters: the kind of error, and what it means.
@@ -48,5 +49,5 @@ def failure_in(seen: StopReasonSeen) -> ProviderFailed:
     """The failure that a stop reason of ``FAILING`` tells, with the provider's own words for it."""
     kind, meaning = FAILED_TURNS.get(seen.native.lower(), ("server", ""))
     more = seen.message or meaning
-    message = f"the provider gave the finish reason {seen.native!r}" + (f": {more}" if more else "")
+    message = f"the provider gave the finish reason {quoted(seen.native)}" + (f": {more}" if more else "")
     return ProviderFailed(kind, message, code=seen.native)

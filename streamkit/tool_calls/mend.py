@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 from streamkit.errors import UsageError
 from streamkit.events import ToolKind, Verdict
+from streamkit.quoting import quoted, shortened
 from streamkit.tool_calls.schema import UNKNOWN_TOOL
 
 #: What the verdict says may name keys of the model's own; with the excerpt it stays under 500 characters.
@@ -55,26 +56,20 @@ def error_text(call: JudgedCall) -> str:
     """What the model is told of a call that was not run. Raises UsageError for a call whose verdict is good or missing."""
     if call.verdict is None or call.verdict.kind in GOOD:
         said = "no verdict (use check_json)" if call.verdict is None else f"the verdict {call.verdict.kind}"
-        raise UsageError(
-            f"an error result needs a call with a bad verdict; {_clipped(call.name, NAME_CHARS)!r} has {said}"
-        )
+        raise UsageError(f"an error result needs a call with a bad verdict; {quoted(call.name, NAME_CHARS)} has {said}")
     return _text(call.name, call.arguments, call.verdict)
 
 
 def _text(name: str, arguments: str, verdict: Verdict) -> str:
-    tool = _clipped(name, NAME_CHARS) or "a tool without a name"
+    tool = shortened(name, NAME_CHARS) or "a tool without a name"
     if verdict.reason == UNKNOWN_TOOL:
         return f"{tool} was not run: there is no tool of this name. Call one of the tools that were given."
     fault = FAULTS[verdict.kind]
     if verdict.reason:
-        fault += f": {_clipped(verdict.reason, REASON_CHARS)}"
+        fault += f": {shortened(verdict.reason, REASON_CHARS)}"
     if verdict.kind == "malformed" and verdict.position is not None:
         near = arguments[max(0, verdict.position - AROUND_CHARS) : verdict.position + AROUND_CHARS]
-        fault += f", at character {verdict.position}, near {near!r}"
+        fault += f", at character {verdict.position}, near {quoted(near)}"
     elif verdict.kind == "truncated":
         fault += f", after {len(arguments)} characters"
     return f"{tool} was not run: {fault}. Call {tool} again with valid arguments."
-
-
-def _clipped(text: str, chars: int) -> str:
-    return text if len(text) <= chars else text[: chars - 1] + "…"

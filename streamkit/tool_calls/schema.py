@@ -35,6 +35,7 @@ from streamkit.errors import UsageError
 from streamkit.events import Verdict
 from streamkit.identifiers import flat_name
 from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.quoting import quoted
 from streamkit.tool_calls.schema_cost import BACKTRACKS, SchemaCost
 from streamkit.tool_calls.schema_walk import Endless, SchemaGraph, nodes, pointer
 
@@ -70,7 +71,7 @@ class BadToolSchema(UsageError):
     """A tool's schema that can't be used. ``tool`` is its name, ``path`` the JSON pointer in the schema to what is wrong."""
 
     def __init__(self, tool: str, path: str, reason: str) -> None:
-        super().__init__(f"the schema of tool {tool!r}, at {path or 'its root'}: {reason}")
+        super().__init__(f"the schema of tool {quoted(tool)}, at {path or 'its root'}: {reason}")
         self.tool = tool
         self.path = path
         self.reason = reason

@@ -19,6 +19,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Final, cast
 
+from streamkit.quoting import quoted
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -60,7 +62,7 @@ def value_text(document: bytes, *path: str | int) -> str:
     if found.stop:
         return document[found].decode("utf-8", "replace")
     step = path[lacking]
-    message = f"no {step!r} at {list(path[:lacking])}"
+    message = f"no {quoted(step)} at {quoted(list(path[:lacking]))}"
     raise KeyError(message) if isinstance(step, str) else IndexError(message)
 
 

@@ -2,6 +2,9 @@
 
 So a client that asks for what there is not, or in a way that there is not, still gets an error that its library can read.
 
+A path is looked at before any key is, so each pattern reads it once, whatever stands in it: what begins and is not the end is
+taken to the end of the path, and the end of a path is compared by itself.
+
 Source: issue text 6 §2. Seen: google-genai 3.4 sends ``x-goog-api-key`` and never ``?key=``; anthropic 2.12 sends
 ``anthropic-version`` with every request, and its key as ``Authorization``.
 """
@@ -15,6 +18,7 @@ from typing import Final, TypeAlias
 from aiohttp import web
 from attrs import evolve
 
+from streamkit.quoting import shortened
 from streamkit.web.refusals import Refused, shown, with_status
 from streamkit.web.surfaces import STATELESS, SURFACES
 
@@ -23,15 +27,14 @@ Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 #: Paths that tell the dialect, or that it is for the headers to tell. Each is looked for at the end: an application may serve
 #: us under a prefix of its own.
 _BY_PATH: Final = tuple(
-    (re.compile(pattern), dialect)
+    (re.compile(pattern, re.DOTALL), dialect)
     for pattern, dialect in (
-        (r"(?:^/?|/v1)/models/.+:(?:generateContent|streamGenerateContent|countTokens)$", "gemini"),
-        (r"(?:^/?|/v1)/models(?:/.*)?$", None),  # behind it may stand anything that is a model's name
-        (r"(?:^/?|/v1)/chat/completions$", "openai-chat"),
-        (r"(?:^/?|/v1)/responses(?:/[^/]+)*$", "openai-responses"),
-        (r"(?:^/?|/v1)/messages(?:/[^/]+)*$", "anthropic"),
-        (r"/v1beta(?:/.*)?$|(?:^/?|/v1)/tunedModels(?:/.*)?$", "gemini"),
-        (r"/api/[a-z]+$", "ollama"),
+        (r"(?:^/?|/v1)/models(?:/.*+)?\Z", None),  # behind it may stand anything that is a model's name
+        (r"(?:^/?|/v1)/chat/completions\Z", "openai-chat"),
+        (r"(?:^/?|/v1)/responses(?:/.*+)?\Z", "openai-responses"),
+        (r"(?:^/?|/v1)/messages(?:/.*+)?\Z", "anthropic"),
+        (r"/v1beta(?:/.*+)?\Z|(?:^/?|/v1)/tunedModels(?:/.*+)?\Z", "gemini"),
+        (r"/api/[a-z]++\Z", "ollama"),
     )
 )
 _BY_HEADER: Final = (("x-goog-api-key", "gemini"), ("anthropic-version", "anthropic"))
@@ -44,13 +47,24 @@ _OURS: Final = re.compile(
     r"/(?:v1|v1beta|api)(?:/|$)|^//?(?:chat/completions|messages|responses|models|tunedModels)(?:/|$)"
 )
 _OF_A_RESPONSE: Final = re.compile(r"(?:^/?|/v1)/responses/")
-_OF_A_MODEL: Final = re.compile(r"(?:^/?|/v1|/v1beta)/models/.+:[A-Za-z]+$")
+_OF_A_MODEL: Final = re.compile(r"(?:^/?|/v1|/v1beta)/models/.", re.DOTALL)
+#: A method of HTTP is any word, of which so much is repeated.
+METHOD_CHARS: Final = 20
+_METHODS: Final = frozenset(path.rpartition(":")[2] for path in SURFACES["gemini"].paths)
 
 
 def asker(request: web.Request) -> str:
     """The dialect of whoever asks; Chat where nothing tells."""
+    if _method_of_a_model(request.path) in _METHODS:
+        return "gemini"
     told = next((dialect for pattern, dialect in _BY_PATH if pattern.search(request.path)), None)
     return told or next((dialect for header, dialect in _BY_HEADER if header in request.headers), "openai-chat")
+
+
+def _method_of_a_model(path: str) -> str:
+    """Gemini's way to say what is asked of a model, behind the last colon; "" for other paths."""
+    before, _, method = path.rpartition(":")
+    return method if method.isalpha() and method.isascii() and _OF_A_MODEL.search(before) else ""
 
 
 def wants_socket(request: web.Request) -> bool:
@@ -75,8 +89,10 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
     ``error`` is what the router says: ``request.match_info.http_exception``.
     """
     dialect = asker(request)
-    asked = f"{request.method} {shown(request.path)}"  # without the query, in which keys are sent
-    unknown = request.method == "POST" and _OF_A_MODEL.search(request.path)  # the same path may be looked up
+    asked = (
+        f"{shortened(request.method, METHOD_CHARS)} {shown(request.path)}"  # without the query, in which keys are sent
+    )
+    unknown = request.method == "POST" and _method_of_a_model(request.path) != ""  # the same path may be looked up
     if isinstance(error, web.HTTPMethodNotAllowed) and wants_socket(request):
         return no_socket(request).response(dialect)
     if isinstance(error, web.HTTPMethodNotAllowed) and not unknown:

@@ -21,6 +21,7 @@ from attrs import frozen
 
 from streamkit.dialects.encoding import encode_time
 from streamkit.errors import BadRequest, UsageError
+from streamkit.quoting import quoted
 from streamkit.web.refusals import shown
 
 #: Models on a page that names no size, and the most on any.
@@ -179,7 +180,7 @@ def _served(
     try:
         return _SHAPES[dialect]
     except KeyError:
-        raise UsageError(f"no models are listed in {dialect!r}; there are {', '.join(_SHAPES)}") from None
+        raise UsageError(f"no models are listed in {quoted(dialect)}; there are {', '.join(_SHAPES)}") from None
 
 
 def _place(models: Iterable[ModelCard], query: Query, name: str) -> int:

@@ -17,6 +17,7 @@ from streamkit.dialects import client_named
 from streamkit.errors import BadRequest, StreamkitError, UsageError
 from streamkit.events import ErrorType, ProviderFailed
 from streamkit.http_errors import encode_error
+from streamkit.quoting import quoted
 
 #: What an answer of ``error_response`` tells, for a log.
 FAILURE: Final = web.ResponseKey("streamkit-failure", ProviderFailed)
@@ -73,5 +74,5 @@ def with_status(kind: ErrorType, message: str, status: int, dialect: str) -> Pro
 
 
 def shown(text: str) -> str:
-    """A name that a client gave, in quotes and no longer than a line."""
-    return repr(text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…")
+    """A name that a client gave, in quotes, no longer than a line, and without what looks like a key."""
+    return quoted(text, SHOWN_CHARS)

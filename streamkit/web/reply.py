@@ -33,6 +33,7 @@ from streamkit.http_errors import encode_error
 from streamkit.limits import MIB
 from streamkit.pipeline import Pipe
 from streamkit.policy import TOLERANT, Policy
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 from streamkit.web.json_array import array_error
 from streamkit.web.live import LIVE
@@ -171,7 +172,7 @@ class Reply:
         elif isinstance(error := work.exception(), ClientLeftError):
             raise error
         elif error is not None:
-            log.error("the answer to %s failed", self._request.path, exc_info=error)
+            log.error("the answer to %s failed", quoted(self._request.path), exc_info=error)
             await self._break_off(failure_from(error) if isinstance(error, Exception) else FAILED)
 
     def interrupt(self, error: Exception) -> None:

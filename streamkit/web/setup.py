@@ -16,6 +16,7 @@ from attrs import frozen
 
 from streamkit.errors import UsageError
 from streamkit.events import ProviderFailed
+from streamkit.quoting import quoted
 from streamkit.web.askers import in_dialect, no_socket, wants_socket
 from streamkit.web.counts import Count, count_response, estimate_instead
 from streamkit.web.estimate import CountTokens
@@ -105,7 +106,7 @@ def setup(
     """
     for client in clients:
         if client not in SURFACES:
-            raise UsageError(f"no clients of {client!r} are served; there are {', '.join(SURFACES)}")
+            raise UsageError(f"no clients of {quoted(client)} are served; there are {', '.join(SURFACES)}")
         route = _Route(
             surface=SURFACES[client], upstream=upstream, model=model, delivery=delivery, count_tokens=count_tokens
         )

@@ -301,7 +301,10 @@ ECHOES = {
         403, orjson.dumps({"error": {key_in(request): key_in(request), "message": "no"}})
     ),
     "400 at length": lambda request, dialect: answer(
-        400, faults.encode_error(failure(request, "m" * 1970 + key_in(request) * 9), dialect).body
+        400,
+        faults.encode_error(failure(request, "LONG"), dialect).body.replace(
+            b"LONG", b"m" * 1970 + key_in(request).encode() * 9
+        ),
     ),
     "an error first": lambda request, dialect: (
         good(dialect, [error_frame(request, dialect)])

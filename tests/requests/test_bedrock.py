@@ -520,7 +520,7 @@ BAD: dict[str, tuple[dict[str, Any], str, str]] = {
     "a role": ({"messages": [{"role": "tool", "content": []}]}, "messages[0].role", "no role 'tool'"),
     "content as text": ({"messages": [{"role": "user", "content": "hi"}]}, "messages[0].content", "a list is needed, not text"),
     "no content": ({"messages": [{"role": "user"}]}, "messages[0].content", "a list is needed"),
-    "a block of two kinds": ({"messages": [user({"text": "a", "image": {}})]}, "messages[0].content[0]", "one member is needed, not text and image"),
+    "a block of two kinds": ({"messages": [user({"text": "a", "image": {}})]}, "messages[0].content[0]", "one member is needed, not 'text', 'image'"),
     "a block of no kind": ({"messages": [user({})]}, "messages[0].content[0]", "not none"),
     "a text": ({"messages": [user({"text": 1})]}, "messages[0].content[0].text", "text is needed"),
     "no source": ({"messages": [user({"image": {"format": "png"}})]}, "messages[0].content[0].image.source", "an object is needed"),

@@ -33,6 +33,7 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.quoting import quoted
 
 #: Where blocks stand: in a message of that role, or in what a tool said.
 Place: TypeAlias = Literal["system", "user", "assistant", "tool_result"]
@@ -65,7 +66,7 @@ class MessageReader:
     def message(self, message: Fields) -> None:
         role = message.needed("role")
         if role not in {"system", "user", "assistant"}:
-            raise message.wrong(f"there is no role {role!r}", "role")
+            raise message.wrong(f"there is no role {quoted(role)}", "role")
         if "content" not in message:
             raise message.wrong("text or a list of blocks is needed", "content")
         place = cast("Literal['system', 'user', 'assistant']", role)
@@ -94,9 +95,9 @@ class BlockReader(BlockParts):
     def _block(self, block: Fields, number: int) -> None:
         kind = block.needed("type")
         if self._place == "system" and kind != "text":
-            raise block.wrong(f"text is needed in a message of the system, not {kind!r}", "type")
+            raise block.wrong(f"text is needed in a message of the system, not {quoted(kind)}", "type")
         if ONLY.get(kind, self._place) != self._place:
-            raise block.wrong(f"{kind!r} may only stand in a message of the {ONLY[kind]}", "type")
+            raise block.wrong(f"{quoted(kind)} may only stand in a message of the {ONLY[kind]}", "type")
         match kind:
             case "text":
                 self._text_block(block, number)
@@ -199,9 +200,9 @@ def cache_mark(fields: Fields) -> CacheMark | None:
         return None
     kind, ttl = control.needed("type"), control.string("ttl")
     if kind != "ephemeral":
-        raise control.wrong(f"'ephemeral' is needed, not {kind!r}", "type")
+        raise control.wrong(f"'ephemeral' is needed, not {quoted(kind)}", "type")
     if ttl not in CACHE_SPANS:
-        raise control.wrong(f"'5m' or '1h' is needed, not {ttl!r}", "ttl")
+        raise control.wrong(f"'5m' or '1h' is needed, not {quoted(ttl)}", "ttl")
     return CACHE_SPANS[ttl]
 
 

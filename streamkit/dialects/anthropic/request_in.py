@@ -16,6 +16,7 @@ from streamkit.dialects.anthropic.wire import DISPLAYS, WEB_SEARCH
 from streamkit.dialects.reading import Fields, kind_of
 from streamkit.dialects.searching import read_search
 from streamkit.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 
 #: The ``service_tier`` that other vendors have, too; any other stays this dialect's own.
@@ -132,4 +133,4 @@ class RequestReader(MessageReader):
             case "tool":
                 return ToolChoice("required", (choice.needed("name"),), parallel)
             case kind:
-                raise choice.wrong(f"'auto', 'any', 'tool' or 'none' is needed, not {kind!r}", "type")
+                raise choice.wrong(f"'auto', 'any', 'tool' or 'none' is needed, not {quoted(kind)}", "type")

@@ -29,6 +29,7 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.quoting import quoted, quoted_all
 
 #: Where blocks stand: in a message of that role, or in what a tool said.
 Place: TypeAlias = Literal["system", "user", "assistant", "toolResult"]
@@ -63,7 +64,7 @@ class MessageReader:
     def message(self, message: Fields) -> None:
         role = message.needed("role")
         if role not in {"system", "user", "assistant"}:
-            raise message.wrong(f"there is no role {role!r}", "role")
+            raise message.wrong(f"there is no role {quoted(role)}", "role")
         place = cast("Literal['system', 'user', 'assistant']", role)
         turn = Turn(place, BlockReader(place).read(message.needed_each("content")))
         turn.extras = message.rest() or None
@@ -180,7 +181,7 @@ def _result(fields: Fields) -> ToolResult:
         case None | "success":
             pass
         case status:
-            raise fields.wrong(f"'success' or 'error' is needed, not {status!r}", "status")
+            raise fields.wrong(f"'success' or 'error' is needed, not {quoted(status)}", "status")
     result.extras = fields.rest() or None
     return result
 
@@ -211,7 +212,7 @@ def only_member(union: Fields) -> str:
         case [member]:
             return member
         case names:
-            raise union.wrong(f"one member is needed, not {' and '.join(names) or 'none'}")
+            raise union.wrong(f"one member is needed, not {quoted_all(names) or 'none'}")
 
 
 def cache_mark(block: Fields) -> CacheMark | None:

@@ -20,6 +20,7 @@ from streamkit.dialects.anthropic.wire import DISPLAYS
 from streamkit.dialects.bedrock.messages_in import MessageReader, cache_mark, only_member
 from streamkit.dialects.reading import Fields
 from streamkit.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 
 #: Kinds of ``thinking`` that have a word of ours.
@@ -142,6 +143,6 @@ class RequestReader(MessageReader):
         modes: dict[str, Literal["auto", "required"]] = {"auto": "auto", "any": "required", "tool": "required"}
         member = only_member(choice)
         if member not in modes:
-            raise choice.wrong(f"'auto', 'any' or 'tool' is needed, not {member!r}")
+            raise choice.wrong(f"'auto', 'any' or 'tool' is needed, not {quoted(member)}")
         chosen = choice.needed_fields(member)
         return ToolChoice(modes[member], (chosen.needed("name"),) if member == "tool" else ())

@@ -17,6 +17,7 @@ from streamkit.dialects.decoding import is_bare_error, provider_failed, said, te
 from streamkit.dialects.members import KEPT, Members, kept
 from streamkit.events import Aside, ChoiceStarted, ProviderFailed, ResponseStarted, StopReasonSeen, TerminatorSeen
 from streamkit.limits import Limits
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 
 EVENTS = frozenset(
@@ -188,7 +189,7 @@ class CohereDecoder(ContentReader):
 
     def _failed(self, delta: dict[str, Any], native: str | None) -> None:
         self.settle_starts()
-        error = delta.get("error") or f"the provider gave the finish reason {native!r}"
+        error = delta.get("error") or f"the provider gave the finish reason {quoted(native)}"
         if not isinstance(error, str):
             self.report.repair("error_shape")
         failure = provider_failed(error, VENDOR, {})

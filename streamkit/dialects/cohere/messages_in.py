@@ -15,6 +15,7 @@ from streamkit.dialects.cohere.wire import CITATION, CONTENT, VENDOR
 from streamkit.dialects.reading import Fields, is_data_uri, kind_of, media_of
 from streamkit.events import Aside
 from streamkit.messages import Media, Part, Reasoning, Text, ToolCall, ToolResult, Turn
+from streamkit.quoting import quoted
 
 
 class MessageReader:
@@ -39,7 +40,7 @@ class MessageReader:
             case "assistant":
                 turn = self._assistant(message)
             case _:
-                raise message.wrong(f"there is no role {role!r}", "role")
+                raise message.wrong(f"there is no role {quoted(role)}", "role")
         turn.extras = message.rest() or None
         self.turns.append(turn)
 
@@ -98,7 +99,7 @@ class MessageReader:
     def _call(self, call: Fields, number: int) -> ToolCall:
         kind = call.string("type") or "function"
         if kind != "function":
-            raise call.wrong(f"there is no call of type {kind!r}", "type")
+            raise call.wrong(f"there is no call of type {quoted(kind)}", "type")
         function = call.needed_fields("function")
         read = ToolCall(
             number,

@@ -13,6 +13,7 @@ from streamkit.dialects.cohere.messages_in import MessageReader
 from streamkit.dialects.reading import Fields
 from streamkit.errors import BadRequest
 from streamkit.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 
 THINKING: Final = {"enabled": True, "disabled": False}
@@ -95,4 +96,4 @@ class CohereRequestReader(MessageReader):
             case "NONE":
                 return ToolChoice("none")
             case choice:
-                raise BadRequest(fields.at("tool_choice"), f"'REQUIRED' or 'NONE' is needed, not {choice!r}")
+                raise BadRequest(fields.at("tool_choice"), f"'REQUIRED' or 'NONE' is needed, not {quoted(choice)}")

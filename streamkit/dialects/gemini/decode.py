@@ -27,6 +27,7 @@ from streamkit.errors import BrokenFrame, NotThisDialect, TooManyChoices
 from streamkit.events import Aside, AsideKind, ChoiceStarted, ResponseStarted, StopReasonSeen
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 from streamkit.tool_calls.failed_turns import FAILING
 
@@ -74,7 +75,7 @@ class GeminiDecoder(PartReader):
             return super().load(frame)
         except BrokenFrame as error:
             if not self.recognised:  # a list of something else, another event stream
-                raise NotThisDialect("gemini", f"a frame that is {error.reason}: {frame.text[:60]!r}") from error
+                raise NotThisDialect("gemini", f"a frame that is {error.reason}: {quoted(frame.text)}") from error
             raise
 
     def close(self) -> None:

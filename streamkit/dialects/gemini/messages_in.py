@@ -27,6 +27,7 @@ from streamkit.dialects.opaque import Sealed, unseal
 from streamkit.dialects.reading import Fields, base64_of, kind_of
 from streamkit.events import Aside, Opaque
 from streamkit.messages import Media, Part, Reasoning, RedactedReasoning, Text, ToolCall, ToolResult, Turn
+from streamkit.quoting import quoted
 
 #: What a part can be: one of these.
 KINDS: Final = frozenset({"text", "functionCall", *ASIDE_PARTS})
@@ -63,7 +64,7 @@ class MessageReader:
     def content(self, content: Fields) -> None:
         role = content.string("role") or "user"
         if role not in ROLES:
-            raise content.wrong(f"'user' or 'model' is needed, not {role!r}", "role")
+            raise content.wrong(f"'user' or 'model' is needed, not {quoted(role)}", "role")
         turn = self._turn(ROLES[role])
         for part in content.each("parts"):
             self._part(part, turn)

@@ -19,6 +19,7 @@ from streamkit.dialects.reading import Fields
 from streamkit.dialects.searching import read_search
 from streamkit.dialects.writing import given
 from streamkit.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 
 #: ``mode``, and ours.
@@ -83,7 +84,9 @@ class RequestReader(MessageReader):
         word, budget = thinking.string("thinkingLevel") or "", thinking.integer("thinkingBudget")
         level = word.lower()
         if level not in {*LEVELS, "", NO_LEVEL}:
-            raise thinking.wrong(f"one of {', '.join(sorted(LEVELS)).upper()} is needed, not {word!r}", "thinkingLevel")
+            raise thinking.wrong(
+                f"one of {', '.join(sorted(LEVELS)).upper()} is needed, not {quoted(word)}", "thinkingLevel"
+            )
         shown = thinking.boolean("includeThoughts")
         read = Thinking(level if level in LEVELS else None)
         if budget is not None and budget <= 0:
@@ -139,7 +142,7 @@ class RequestReader(MessageReader):
         if mode is None and not names:
             return None
         if mode is not None and mode not in CHOICES:
-            raise calling.wrong(f"one of {', '.join(CHOICES)} is needed, not {mode!r}", "mode")
+            raise calling.wrong(f"one of {', '.join(CHOICES)} is needed, not {quoted(mode)}", "mode")
         extras = {"mode": VALIDATED} if mode == VALIDATED else None
         return ToolChoice(CHOICES[mode or "AUTO"], names, extras=extras)
 

@@ -15,6 +15,7 @@ from streamkit.dialects.decoding import DEPTH
 from streamkit.dialects.gemini.tools import TOOLS
 from streamkit.dialects.gemini.wire import camel_case
 from streamkit.errors import BadRequest
+from streamkit.quoting import STEP_CHARS, shortened
 from streamkit.tool_definitions import MANY, NAMED, ONE
 
 #: OpenAPI's names, and JSON schema's.
@@ -86,7 +87,7 @@ class SchemaCutter:
             return schema
         kept: dict[str, Any] = {}
         for keyword, value in schema.items():
-            where = f"{path}.{keyword}"
+            where = f"{path}.{shortened(keyword, STEP_CHARS)}"
             if keyword == "const" and isinstance(value, str | int | float) and not isinstance(value, bool):
                 kept["enum"] = [value]
             elif keyword == "definitions":  # the older name
@@ -101,7 +102,10 @@ class SchemaCutter:
 
     def _inner(self, keyword: str, value: Any, path: str, depth: int) -> Any:
         if keyword in NAMED and isinstance(value, Mapping):
-            return {name: self.cut(inner, f"{path}.{name}", depth + 1) for name, inner in value.items()}
+            return {
+                name: self.cut(inner, f"{path}.{shortened(name, STEP_CHARS)}", depth + 1)
+                for name, inner in value.items()
+            }
         if keyword in MANY and isinstance(value, list):
             return [self.cut(inner, f"{path}[{number}]", depth + 1) for number, inner in enumerate(value)]
         return self.cut(value, path, depth + 1) if keyword in ONE else value

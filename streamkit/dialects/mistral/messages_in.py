@@ -19,6 +19,7 @@ from streamkit.dialects.openai_chat.messages_in import MessageReader
 from streamkit.dialects.reading import Fields, is_data_uri, media_of
 from streamkit.events import Aside, Opaque
 from streamkit.messages import Media, Part, Reasoning, RedactedReasoning, Text, ToolCall, ToolResult, Turn
+from streamkit.quoting import quoted
 
 #: Roles of Chat that are unknown here.
 NO_ROLES = frozenset({"developer", "function"})
@@ -31,7 +32,7 @@ class MistralMessageReader(MessageReader):
 
     def message(self, message: Fields) -> None:
         if message.peek("role") in NO_ROLES:
-            raise message.wrong(f"there is no role {message.peek('role')!r}", "role")
+            raise message.wrong(f"there is no role {quoted(message.peek('role'))}", "role")
         super().message(message)
 
     # -- content ---------------------------------------------------------------------------------------------------

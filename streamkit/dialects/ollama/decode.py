@@ -36,6 +36,7 @@ from streamkit.events import (
     ToolCallEnded,
 )
 from streamkit.limits import Limits
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import item_texts, value_text
 
@@ -108,7 +109,7 @@ class OllamaDecoder(FrameDecoder):
             return super().load(frame)
         except BrokenFrame as error:
             if not self.recognised:  # HTML, a pretty-printed JSON body: no line of it is the dialect's
-                raise NotThisDialect("ollama", f"a line that is {error.reason}: {frame.text[:60]!r}") from error
+                raise NotThisDialect("ollama", f"a line that is {error.reason}: {quoted(frame.text)}") from error
             raise
 
     def decode(self, document: dict[str, Any]) -> None:

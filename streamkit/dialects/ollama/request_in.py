@@ -28,6 +28,7 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 
 
@@ -89,7 +90,7 @@ class OllamaRequestReader:
             case str(level) if level in THINK_LEVELS:
                 return Thinking(level)
             case think:
-                shown = repr(think) if isinstance(think, str) else kind_of(think)
+                shown = quoted(think) if isinstance(think, str) else kind_of(think)
                 raise fields.wrong(f"true, false or one of {', '.join(THINK_LEVELS)} is needed, not {shown}", "think")
 
     def _output(self, fields: Fields) -> OutputFormat | None:
@@ -101,7 +102,7 @@ class OllamaRequestReader:
             case dict(schema):
                 return OutputFormat("schema", schema)
             case form:
-                shown = repr(form) if isinstance(form, str) else kind_of(form)
+                shown = quoted(form) if isinstance(form, str) else kind_of(form)
                 raise fields.wrong(f"'json' or a JSON schema is needed, not {shown}", "format")
 
     # -- tools -----------------------------------------------------------------------------------------------------
@@ -133,7 +134,7 @@ class OllamaRequestReader:
             case "assistant":
                 turn = self._assistant(message)
             case _:
-                raise message.wrong(f"there is no role {role!r}", "role")
+                raise message.wrong(f"there is no role {quoted(role)}", "role")
         turn.extras = message.rest() or None
         self.turns.append(turn)
 

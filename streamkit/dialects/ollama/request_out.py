@@ -21,6 +21,7 @@ from streamkit.dialects.ollama.wire import OPTIONS, THINK_LEVELS
 from streamkit.dialects.writing import given, merged
 from streamkit.errors import BadRequest
 from streamkit.messages import OutputFormat, Request, Thinking, Tool
+from streamkit.quoting import STEP_CHARS, shortened
 from streamkit.report import StreamReport
 
 #: Options that are not members of ``options``.
@@ -128,7 +129,7 @@ class OllamaRequestWriter(MessageWriter):
             raise BadRequest(path, f"a schema nested deeper than {DEPTH}")
         kept: dict[str, Any] = {}
         for keyword, value in schema.items():
-            where = f"{path}.{keyword}"
+            where = f"{path}.{shortened(keyword, STEP_CHARS)}"
             if keyword not in keywords:
                 self.lose("schema_keyword", where)
             elif keyword == "properties" and isinstance(value, Mapping):

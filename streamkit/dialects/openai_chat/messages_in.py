@@ -29,6 +29,7 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 
 #: The member that says what a call was given, by its kind.
@@ -63,7 +64,7 @@ class MessageReader:
             case "assistant":
                 turn = self.assistant(message)
             case _:
-                raise message.wrong(f"there is no role {role!r}", "role")
+                raise message.wrong(f"there is no role {quoted(role)}", "role")
         turn.name = message.string("name")
         turn.extras = message.rest() or None
         self.turns.append(turn)
@@ -137,9 +138,9 @@ class MessageReader:
             return None
         mode, ttl = mark.string("mode"), mark.string("ttl")
         if mode != "explicit":
-            raise mark.wrong(f"'explicit' is needed, not {mode!r}", "mode")
+            raise mark.wrong(f"'explicit' is needed, not {quoted(mode)}", "mode")
         if ttl not in CACHE_SPANS:
-            raise mark.wrong(f"'30m' or '12h' is needed, not {ttl!r}", "ttl")
+            raise mark.wrong(f"'30m' or '12h' is needed, not {quoted(ttl)}", "ttl")
         return CACHE_SPANS[ttl]
 
     # -- what the assistant said -----------------------------------------------------------------------------------
@@ -227,7 +228,7 @@ class MessageReader:
     def call(self, call: Fields, number: int) -> ToolCall:
         kind = call.string("type") or "function"
         if kind not in INPUTS:
-            raise call.wrong(f"there is no call of type {kind!r}", "type")
+            raise call.wrong(f"there is no call of type {quoted(kind)}", "type")
         called = call.needed_fields(kind)
         read = ToolCall(
             number, call.string("id") or "", called.needed("name"), called.string(INPUTS[kind]) or "", place=call.place

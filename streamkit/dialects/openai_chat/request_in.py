@@ -16,6 +16,7 @@ from streamkit.dialects.reading import Fields, kind_of
 from streamkit.dialects.searching import read_search
 from streamkit.errors import BadRequest
 from streamkit.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 
 #: The two fields, in the order in which they are asked.
@@ -195,7 +196,7 @@ class ChatRequestReader(MessageReader):
             case "auto" | "none" | "required":
                 return ToolChoice(mode)
             case _:
-                raise BadRequest(path, f"'auto', 'none' or 'required' is needed, not {mode!r}")
+                raise BadRequest(path, f"'auto', 'none' or 'required' is needed, not {quoted(mode)}")
 
     def _allowed(self, tool: Fields) -> str:
         kind = tool.needed("type")

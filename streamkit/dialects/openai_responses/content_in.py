@@ -9,6 +9,7 @@ from streamkit.dialects.openai_responses.wire import AUDIO_TYPES, CACHE_SPANS, C
 from streamkit.dialects.reading import Fields, is_data_uri, media_of
 from streamkit.events import Aside
 from streamkit.messages import CacheMark, Media, Part, Refusal, Text
+from streamkit.quoting import quoted
 
 
 class ContentReader:
@@ -97,7 +98,7 @@ def _cache_mark(part: Fields) -> CacheMark | None:
         return None
     mode, ttl = mark.string("mode"), mark.string("ttl")
     if mode != "explicit":
-        raise mark.wrong(f"'explicit' is needed, not {mode!r}", "mode")
+        raise mark.wrong(f"'explicit' is needed, not {quoted(mode)}", "mode")
     if ttl not in CACHE_SPANS:
-        raise mark.wrong(f"'30m' or '12h' is needed, not {ttl!r}", "ttl")
+        raise mark.wrong(f"'30m' or '12h' is needed, not {quoted(ttl)}", "ttl")
     return CACHE_SPANS[ttl]

@@ -38,6 +38,7 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.quoting import quoted
 
 #: Items that are the program's, beside messages and outputs.
 PROGRAMS: Final = frozenset(
@@ -136,7 +137,7 @@ class MessageReader(ToolReader, ContentReader):
             case "system" | "developer":
                 turn = Turn("system", self.content(item), native_role=role)
             case _:
-                raise item.wrong(f"there is no role {role!r}", "role")
+                raise item.wrong(f"there is no role {quoted(role)}", "role")
         turn.extras = members(item)
         self.turns.append(turn)
 

@@ -18,6 +18,7 @@ from streamkit.dialects.openai_responses.wire import LOGPROBS, MANAGEMENT, THRES
 from streamkit.dialects.reading import Fields
 from streamkit.errors import BadRequest
 from streamkit.messages import Compaction, Options, OutputFormat, Request, Text, Thinking, ToolChoice, Turn
+from streamkit.quoting import quoted
 from streamkit.report import StreamReport
 
 #: Kinds of ``text.format``, and ours.
@@ -154,7 +155,7 @@ class RequestReader(MessageReader):
             case "auto" | "none" | "required":
                 return ToolChoice(mode)
             case _:
-                raise BadRequest(path, f"'auto', 'none' or 'required' is needed, not {mode!r}")
+                raise BadRequest(path, f"'auto', 'none' or 'required' is needed, not {quoted(mode)}")
 
     def _all_allowed(self, tools: Iterable[Fields]) -> tuple[str, ...]:
         """The tools that a list of choices names. A namespace that stands there again adds nothing."""

@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote
 from yarl import URL
 
 from streamkit.errors import BadRequest, UsageError
-from streamkit.redact import without_secrets
+from streamkit.redact import excerpt
 from streamkit.web.upstream.value import Upstream
 
 #: What is asked: an answer of the model, or how many tokens the request has.
@@ -70,7 +70,7 @@ def path_of(upstream: Upstream, model: str, *, stream: bool, operation: Operatio
         path = URL(address(upstream, model, stream=stream, operation=operation), encoded=True).raw_path
     except (BadRequest, UsageError):
         return ""
-    return str(without_secrets(path))[:PATH_CHARS]
+    return excerpt(path, PATH_CHARS)
 
 
 #: What is asked for: whether a stream, or a count.

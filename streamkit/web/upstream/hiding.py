@@ -34,17 +34,18 @@ PUBLIC: Final = frozenset(
 )
 #: Where an excerpt may stand. In what is longer a server could repeat a beginning often enough to hold up everybody.
 EXCERPT_CHARS: Final = 16 * 1024
+_END: Final = re.compile(r"\\*['\"…]|\Z")
 #: What comes with a signature and is of use to others as long as the session lasts.
 SESSION: Final = "x-amz-security-token"
 
 
-def redactor(upstreams: Iterable[Upstream], sent: Mapping[str, str] = NO_HEADERS) -> Cut:
-    """A function that cuts the upstreams' own keys out of a text, and the session's token if one was ``sent``.
+def redactor(upstreams: Iterable[Upstream], sent: Mapping[str, str] = NO_HEADERS, *, keys: Iterable[str] = ()) -> Cut:
+    """A function that cuts the upstreams' own keys out of a text, other ``keys``, and the session's token if one was ``sent``.
 
     Values of operators' headers count as keys, except those of headers that are public.
     """
-    keys = [*(key for upstream in upstreams for key in _keys(upstream)), sent.get(SESSION, "")]
-    return _cutter(frozenset(key for key in keys if len(key) >= KEY_CHARS))
+    known = [*(key for upstream in upstreams for key in _keys(upstream)), *keys, sent.get(SESSION, "")]
+    return _cutter(frozenset(key for key in known if len(key) >= KEY_CHARS))
 
 
 @lru_cache(maxsize=256)  # compiling takes a millisecond, and each answer needs it
@@ -57,7 +58,7 @@ def _cutter(keys: frozenset[str]) -> Cut:
 
     def cut(text: str) -> str:
         text = whole.sub(CUT, text)
-        return begun.sub(CUT, text) if len(text) <= EXCERPT_CHARS else text
+        return begun.sub(_cut_at_end, text) if len(text) <= EXCERPT_CHARS else text
 
     return cut
 
@@ -80,8 +81,13 @@ def _spelled(key: str) -> str:
 
 
 def _begun(key: str) -> str:
-    """Its beginning, and what follows up to the end of a quotation."""
-    return _spelled(key[:KEY_CHARS]) + r"(?:[^\s'\"…\\]++|\\++(?!['\"]))*+(?=\\*['\"…]|\Z)"
+    """Its beginning, and all that follows without a gap: other beginnings in it end where it ends, and are not looked at."""
+    return _spelled(key[:KEY_CHARS]) + r"(?:[^\s'\"…\\]++|\\++(?!['\"]))*+"
+
+
+def _cut_at_end(found: re.Match[str]) -> str:
+    """The beginning of a key is one where the text or its quotation ends with it."""
+    return CUT if _END.match(found.string, found.end()) else found[0]
 
 
 def hidden(failed: ProviderFailed, cut: Cut) -> ProviderFailed:

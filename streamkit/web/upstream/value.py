@@ -20,6 +20,7 @@ from streamkit.dialects import source_named
 from streamkit.dialects.base import DEFAULT_MAX_TOKENS, Dialect, Provider
 from streamkit.errors import UsageError
 from streamkit.policy import AssistantFirst, TextCalls, ThinkTags
+from streamkit.quoting import quoted
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
 from streamkit.web.upstream.secret import Secret
 
@@ -199,7 +200,7 @@ class Upstream:
         own: Any = KEY_HEADERS.get(self.auth, (None,))[0]
         for name, value in self.headers.items():
             if not _HEADER_NAME.fullmatch(name):
-                raise UsageError(f"headers: {name!r} can't be a header's name")
+                raise UsageError(f"headers: {quoted(name)} can't be a header's name")
             if name in NOT_TO_SET or name.startswith("x-amz-"):
                 raise UsageError(f"headers: leave {name} out; it is written for each request, or never")
             if name == own or (name == "authorization" and self.auth == "sigv4"):
