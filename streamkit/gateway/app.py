@@ -29,6 +29,7 @@ from streamkit.identifiers import random_id
 from streamkit.web.askers import Handler, asker, refuse_in_dialect
 from streamkit.web.client_keys import KeyRing, admit
 from streamkit.web.exchange import Exchange
+from streamkit.web.hosts import Hosts, refuse_other_hosts
 from streamkit.web.inventory import LATEST, OLLAMA_PATHS, add_inventory, add_misspelt_inventory
 from streamkit.web.live import LIVE, end_streams_on_shutdown
 from streamkit.web.model_shapes import ModelCard
@@ -41,8 +42,9 @@ from streamkit.web.upstream.hiding import Cut
 #: Seconds after which a client may ask again where there are too many streams.
 BUSY_S: Final = 1.0
 REQUEST_ID: Final = "x-request-id"
+PROBES: Final = frozenset({"/healthz", "/readyz"})
 #: What everybody may ask, keys or not.
-OPEN_PATHS: Final = frozenset({"/", "/healthz", "/readyz"})
+OPEN_PATHS: Final = PROBES | {"/"}
 RECORD: Final = web.RequestKey("streamkit-record", Record)
 
 
@@ -54,6 +56,7 @@ class Gateway:
     metrics: Metrics
     routes: Routes
     ring: KeyRing | None
+    hosts: Hosts | None
     delivery: Delivery
     #: Takes every key of the configuration out of a text.
     hide: Cut = field(repr=False)
@@ -102,9 +105,10 @@ def gateway_app(config: Config, metrics: Metrics) -> web.Application:
     keys = [key.reveal() for key in config.server.keys]
     ring = KeyRing(keys) if keys else None
     hide = redactor(config.upstreams.values(), keys=keys)
-    gateway = Gateway(config, metrics, Routes(config.routes), ring, config.server.delivery, hide)
+    served, delivery = config.server.served_hosts, config.server.delivery
+    gateway = Gateway(config, metrics, Routes(config.routes), ring, served, delivery, hide)
     app = web.Application(
-        client_max_size=config.server.body_bytes, middlewares=[_recorded, refuse_in_dialect, _admitted]
+        client_max_size=config.server.body_bytes, middlewares=[_recorded, _addressed, refuse_in_dialect, _admitted]
     )
     app[GATEWAY] = gateway
     app.cleanup_ctx.append(gateway.connected)
@@ -121,11 +125,15 @@ def gateway_app(config: Config, metrics: Metrics) -> web.Application:
     return app
 
 
-def private_app(metrics: Metrics | None) -> web.Application:
-    """What is for the operator only: ``/metrics``."""
+def private_app(metrics: Metrics | None, hosts: Hosts | None = None) -> web.Application:
+    """What is for the operator only: ``/metrics``, by the names of ``hosts``."""
     app = web.Application()
 
-    async def measured(_request: web.Request) -> web.Response:
+    async def measured(request: web.Request) -> web.Response:
+        try:
+            refuse_other_hosts(request, hosts)
+        except Refused as refused:
+            return web.Response(text=f"{refused}\n", status=403)
         text = await asyncio.to_thread(exposition, metrics)  # several workers' counts are read from files
         return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
@@ -154,7 +162,7 @@ async def _stopping(app: web.Application) -> None:
 @web.middleware
 async def _recorded(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Give the request an id, and count and log it when it is over. What fails unforeseen is the gateway's own fault."""
-    if request.path in {"/healthz", "/readyz"}:
+    if request.path in PROBES:
         return await handler(request)
     loop = asyncio.get_running_loop()
     started = loop.time()
@@ -190,6 +198,17 @@ async def _answered(request: web.Request, handler: Handler, record: Record) -> w
         log.exception("a request failed", extra={"fields": {"request_id": record.id}})
         record.ending = "error"
         return error_response(ProviderFailed("server", "the gateway failed; its log says why"), asker(request))
+
+
+@web.middleware
+async def _addressed(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse what is asked by another name than the gateway's, before anything else. Probes may use any name."""
+    if request.path not in PROBES:
+        try:
+            refuse_other_hosts(request, request.app[GATEWAY].hosts)
+        except Refused as refused:
+            return refused.response(asker(request))
+    return await handler(request)
 
 
 @web.middleware

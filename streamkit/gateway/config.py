@@ -21,6 +21,8 @@ from streamkit.gateway.routing import Route
 from streamkit.limits import MIB
 from streamkit.policy import POLICIES, KeepAliveForm, PolicyName
 from streamkit.web.estimate import CountTokens
+from streamkit.web.hosts import Hosts, is_host_name
+from streamkit.web.origins import is_loopback
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
 from streamkit.web.upstream import Secret, Upstream
 
@@ -34,6 +36,15 @@ def _is_host(_instance: object, _attribute: Attribute[str], value: str) -> None:
         )
 
 
+def _are_host_names(_instance: object, _attribute: Attribute[tuple[str, ...]], value: tuple[str, ...]) -> None:
+    for index, name in enumerate(value):
+        if not is_host_name(name):
+            reason = (
+                'a name without scheme, port and path is needed: "llm.example.org", "*.example.org", or "*" for any'
+            )
+            raise Refusal(reason, at=(index,))
+
+
 def _is_listener(_instance: object, _attribute: Attribute[str], value: str) -> None:
     if value not in {"auto", "off"} and address_in(value) is None:
         raise Refusal('"host:port" is needed, or "auto", or "off"')
@@ -45,6 +56,11 @@ class Server:
 
     #: The interface. Loopback unless you say so: who reaches the gateway uses your keys.
     host: str = field(default=LOOPBACK, validator=_is_host)
+    #: The names by which clients may call it, as they stand in `Host`: `"llm.example.org"`, `"*.example.org"` for all below,
+    #: `"*"` for any. Addresses, `localhost`, `host.docker.internal` and `host.containers.internal` always may. Where there are
+    #: none, others are refused on loopback without `keys` alone: there a page of the web could turn its own name to this
+    #: machine and use the gateway (DNS rebinding). `/metrics` on loopback has the same names.
+    hosts: tuple[str, ...] = field(default=(), validator=_are_host_names)
     #: The port; 0: any that is free, for tests.
     port: int = field(default=8080, validator=[ge(0), le(65_535)])
     #: Where `/metrics` listens: `"host:port"`, `"auto"` (loopback, the port behind `port`), or `"off"`. Apart from clients,
@@ -108,6 +124,19 @@ class Server:
         if self.private == "auto":
             return LOOPBACK, self.port + 1 if self.port else 0
         return address_in(self.private)
+
+    @property
+    def served_hosts(self) -> Hosts | None:
+        """The names by which clients may call it; None: any."""
+        open_on_loopback = is_loopback(self.host) and not self.keys
+        return Hosts((self.host, *self.hosts)) if self.hosts or open_on_loopback else None
+
+    @property
+    def private_hosts(self) -> Hosts | None:
+        """The same of the private listener, which asks for no key."""
+        address = self.private_address
+        on_loopback = address is not None and is_loopback(address[0])
+        return Hosts((address[0], *self.hosts)) if address is not None and on_loopback else None
 
     @property
     def delivery(self) -> Delivery:

@@ -219,7 +219,8 @@ async def _private(config: Config, metrics: Metrics | None) -> AsyncGenerator[tu
         yield None
         return
     what, idle_s = "/metrics (server.private)", config.server.idle_connection_s
-    async with listening(private_app(metrics), address, idle_s=idle_s, what=what) as bound:
+    app = private_app(metrics, config.server.private_hosts)
+    async with listening(app, address, idle_s=idle_s, what=what) as bound:
         yield bound
 
 

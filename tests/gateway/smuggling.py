@@ -125,13 +125,14 @@ def chat(model: str) -> bytes:
 
 
 #: The request that is to be smuggled: whoever's it is, the gateway may never take it for one.
-SMUGGLED = b"POST %s HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % (PATH.encode(), len(chat("smuggled"))) + chat(
-    "smuggled"
-)
+SMUGGLED = b"POST %s HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % (
+    PATH.encode(),
+    len(chat("smuggled")),
+) + chat("smuggled")
 
 
 def _request(*headers: bytes, body: bytes = b"", start: bytes = b"POST " + PATH.encode() + b" HTTP/1.1") -> bytes:
-    return b"\r\n".join([start, b"host: x", b"content-type: application/json", *headers, b"", b""]) + body
+    return b"\r\n".join([start, b"host: localhost", b"content-type: application/json", *headers, b"", b""]) + body
 
 
 def _chunked(data: bytes, *, size: bytes | None = None, line_end: bytes = b"\r\n", rest: bytes = b"0\r\n\r\n") -> bytes:

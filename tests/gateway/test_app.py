@@ -588,7 +588,7 @@ async def test_beyond_its_bound_on_streams_it_says_when_to_ask_again(client):
 async def test_the_bound_on_streams_holds_for_requests_whose_bodies_come_at_once():
     path, body = asking("openai-chat")
     data = orjson.dumps(body)
-    head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(data)}\r\n\r\n".encode()
+    head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(data)}\r\n\r\n".encode()
     async with AsyncExitStack() as stack:
         evil = await stack.enter_async_context(EvilUpstream(silence_before_headers()))
         config = config_of([upstream_at(evil, "openai-chat")], server={"max_streams": 3})

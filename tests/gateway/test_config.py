@@ -151,3 +151,12 @@ def test_an_address_is_host_and_port(text, address):
 def test_loopback_is_told_from_the_rest():
     assert all(map(is_loopback, ["127.0.0.1", "127.1.2.3", "::1", "localhost", "a.localhost"]))
     assert not any(map(is_loopback, ["0.0.0.0", "::", "10.0.0.1", "example.org", "localhost.example.org"]))
+
+
+@pytest.mark.parametrize(
+    "name", ["http://llm.example.org", "llm.example.org:8080", "llm.example.org/v1", "", "*x", "a b"]
+)
+def test_a_name_that_no_host_header_has_is_refused(name):
+    with pytest.raises(Refusal, match=r"a name without scheme, port and path is needed") as raised:
+        Server(hosts=("localhost", name))
+    assert raised.value.at == (1,)

@@ -302,7 +302,7 @@ async def test_a_client_that_leaves_before_its_request_is_whole_is_counted_as_on
         gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
     ):
         async with RawClient(running.url) as client:
-            await client.send_bytes(b"POST /v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
+            await client.send_bytes(b"POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
             await eventually(lambda: running.counted("streams_active") == 1)
         await eventually(lambda: running.counted("streams_active") == 0)
         assert of(running.metrics, "requests_total", "status", "ending") == {("499", "client left"): 1}

@@ -1,4 +1,4 @@
-"""The gateway under attack: each threat of limits.md §3 that concerns it, T1 to T14, by its number.
+"""The gateway under attack: each threat of limits.md §3 that concerns it, T1 to T15, by its number.
 
 Where a threat is met elsewhere: docs/explanation/threat-model.md.
 """
@@ -12,7 +12,7 @@ import re
 import tracemalloc
 import zlib
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 import orjson
 import pytest
@@ -20,7 +20,9 @@ from backports import zstd
 
 from streamkit import collect
 from streamkit.events import Verdict
+from streamkit.gateway.app import private_app
 from streamkit.gateway.attempts import REMEMBERED, Memory, _note
+from streamkit.gateway.config import Server
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.record import LegOutcome, Record
 from streamkit.gateway.routing import Leg
@@ -29,7 +31,7 @@ from streamkit.messages import Choice, Response, Text, ToolCall
 from streamkit.replay import replay
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
-from streamkit.web.upstream import Secret
+from streamkit.web.upstream import Secret, Upstream
 from tests.framing.standard import events_of as browser_events
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.gateway.smuggling import CORPUS, FIRST, bodies
@@ -37,7 +39,7 @@ from tests.web import faults
 from tests.web.evil import EvilUpstream, Fin, Script, Send
 from tests.web.faults import END_OF_CHUNKS, TEXT, as_asked, chunk, good, head, redirect, speech, whole
 from tests.web.raw_client import RawClient, ask
-from tests.web.serving import eventually
+from tests.web.serving import eventually, serving
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
 ROOT = Path(__file__).parents[2]
@@ -416,7 +418,7 @@ def test_t7_the_corpus_hides_what_it_says():
 
 async def test_t7_two_whole_requests_in_one_connection_are_two():
     """So that the corpus is judged by a gateway that would take a second request if it were one."""
-    one = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(FIRST) + FIRST
+    one = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: %d\r\n\r\n" % len(FIRST) + FIRST
     async with (
         EvilUpstream(as_asked("openai-chat")) as evil,
         gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
@@ -440,7 +442,7 @@ async def test_t8_a_body_that_drips_holds_none_of_the_places_for_answers():
         gateway(config_of([upstream_at(evil, "openai-chat")], server={"max_streams": 1})) as running,
         RawClient(running.url) as slow,
     ):
-        await slow.send_bytes(b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: 99\r\n\r\n{")
+        await slow.send_bytes(b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 99\r\n\r\n{")
         await eventually(lambda: running.counted("streams_active") == 1)
         assert (await asked(running)).status == 200
 
@@ -703,7 +705,7 @@ async def test_t13_what_is_remembered_of_models_is_bounded():
 def test_the_threat_model_has_each_threat_and_names_tests_that_there_are():
     page = (ROOT / "docs" / "explanation" / "threat-model.md").read_text("utf-8")
     rows = re.findall(r"^\| (T\d+) \|(.*)\|$", page, re.MULTILINE)
-    assert [name for name, _ in rows] == [f"T{number}" for number in range(1, 15)]
+    assert [name for name, _ in rows] == [f"T{number}" for number in range(1, 16)]
     here = {name.split("_")[1] for name in globals() if re.match(r"test_t\d+_", name)}
     for name, row in rows:
         shown = row.rpartition("|")[2]
@@ -713,3 +715,83 @@ def test_the_threat_model_has_each_threat_and_names_tests_that_there_are():
         assert all((ROOT / path).is_file() for path in files), name
         assert set(named) <= here, name
     assert here == set(re.findall(r"`test_(t\d+)_…`", page))
+
+
+# -- T15: a page of the web whose name was turned to this machine ----------------------------------------------
+
+
+NOWHERE = Upstream(name="one", dialect="openai-chat", base_url="http://127.0.0.1:9/v1", auth="none")
+PATHS = ["/", "/v1/models", "/api/tags", "/v1beta/models", "/v1/messages", "/nothing", "/api/nothing"]
+
+
+async def answered(url, path, host, *, method="GET", version="1.1"):
+    """The status of a request with this ``Host``; None: without any."""
+    where = urlsplit(url)
+    named = "" if host is None else f"Host: {host}\r\n"
+    reader, writer = await asyncio.open_connection(where.hostname, where.port)
+    start = f"{method} {path} HTTP/{version}\r\n{named}Connection: close\r\nContent-Length: 2\r\n\r\n{{}}"
+    writer.write(start.encode())
+    try:
+        async with asyncio.timeout(5):
+            return int((await reader.readuntil(b"\r\n")).split()[1]), await reader.read()
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8080", "localhost.evil.example"])
+async def test_t15_on_loopback_without_keys_another_name_is_refused_before_anything_else(host, method):
+    async with gateway(config_of([NOWHERE])) as running:
+        for path in PATHS:
+            status, body = await answered(running.url, path, host, method=method)
+            assert status == 403
+            assert b"server.hosts" in body
+        for probe in ("/healthz", "/readyz"):
+            assert (await answered(running.url, probe, host, method="GET"))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("server", "host", "served"),
+    [
+        ({}, "localhost", True),
+        ({}, "127.0.0.1:1", True),
+        ({}, "[::1]:8080", True),
+        ({}, "host.docker.internal:8080", True),
+        ({"hosts": ("llm.example",)}, "llm.example", True),
+        ({"hosts": ("llm.example",)}, "localhost:8080", True),
+        ({"hosts": ("llm.example",)}, "evil.example", False),
+        ({"hosts": ("llm.example",), "keys": (Secret("k" * 10),)}, "evil.example", False),
+        ({"hosts": ("*",)}, "evil.example", True),
+        ({"keys": (Secret("k" * 10),)}, "llm.example", True),  # behind nginx, which passes its own name on
+        ({"host": "0.0.0.0"}, "gateway:8080", True),  # in a container, under its service's name
+        ({"host": "0.0.0.0", "hosts": ("gateway",)}, "evil.example", False),
+        ({"host": "::1"}, "evil.example", False),
+        ({"host": "localhost"}, "evil.example", False),
+    ],
+)
+async def test_t15_which_names_are_served(server, host, served):
+    async with gateway(config_of([NOWHERE], server=server)) as running:
+        status, _ = await answered(running.url, "/", host)
+    assert status == (200 if served else 403)
+
+
+async def test_t15_who_names_none_is_served():
+    async with gateway(config_of([NOWHERE])) as running:
+        assert (await answered(running.url, "/", None, version="1.0"))[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("server", "host", "status"),
+    [
+        ({}, "localhost:1", 200),
+        ({}, "evil.example", 403),
+        ({"keys": (Secret("k" * 10),)}, "evil.example", 403),  # /metrics asks for none
+        ({"hosts": ("metrics.example",)}, "metrics.example", 200),
+        ({"private": "0.0.0.0:9090"}, "prometheus.example", 200),
+    ],
+)
+async def test_t15_metrics_on_loopback_are_for_the_same_names(server, host, status):
+    app = private_app(Metrics(), Server(**server).private_hosts)
+    async with serving(app) as port:
+        assert (await answered(f"http://127.0.0.1:{port}", "/metrics", host))[0] == status
+        assert (await answered(f"http://127.0.0.1:{port}", "/healthz", host))[0] == 200

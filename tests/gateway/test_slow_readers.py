@@ -189,7 +189,7 @@ async def test_requests_that_are_sent_at_once_are_answered_in_their_order():
     for client in clients:
         path, body = asking(client)
         data = orjson.dumps(body)
-        sent += f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data
+        sent += f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data
     async with gateway_for(NORMAL) as (running, _, upstream):
         host, _, port = running.url.removeprefix("http://").partition(":")
         reader, writer = await asyncio.open_connection(host, int(port))

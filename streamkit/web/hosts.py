@@ -1,0 +1,72 @@
+"""The names by which clients may call a server: what stands in ``Host``.
+
+A page of the web can have its own name turned to this machine once it is loaded (DNS rebinding): the browser takes a server
+here for the page's own, and lets the page read what it answers. Such a request has the page's name in ``Host``. Nobody can
+turn an address, nor ``localhost``, which browsers do not look up.
+
+Source: RFC 9110 §7.2; RFC 6761 §6.3 (localhost); limits.md T5.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from aiohttp import web
+
+from streamkit.events import ProviderFailed
+from streamkit.web.origins import is_loopback
+from streamkit.web.refusals import Refused, shown
+
+#: In a list of names: any is served.
+ANY: Final = "*"
+#: What containers of Docker and Podman call the machine that they run on; no public name ends so (ICANN, .INTERNAL).
+CONTAINER_NAMES: Final = frozenset({"host.docker.internal", "host.containers.internal"})
+_HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d{0,5})?", re.ASCII)
+_NAME: Final = re.compile(r"(?:\*\.)?[\w-]+(?:\.[\w-]+)*", re.ASCII)
+
+
+def is_host_name(name: str) -> bool:
+    """Whether ``Hosts`` takes it: a name or an address without its port, ``*.example.org`` for all below one, or ``*``."""
+    return name == ANY or _NAME.fullmatch(name) is not None or _is_address(name)
+
+
+class Hosts:
+    """Names that are served, besides every address, ``localhost`` and what containers call their machine."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        lower = [name.lower() for name in names]
+        self._any = ANY in lower
+        self._names = CONTAINER_NAMES.union(name for name in lower if not name.startswith("*."))
+        self._ends = tuple(name[1:] for name in lower if name.startswith("*."))
+
+    def allows(self, host: str) -> bool:
+        """Whether a request with this ``Host`` is served, whatever its port."""
+        found = _HOST.fullmatch(host)
+        if found is None:
+            return self._any
+        name = found[1].lower().strip("[]").removesuffix(".")
+        return self._any or name in self._names or name.endswith(self._ends) or is_loopback(name) or _is_address(name)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def refuse_other_hosts(request: web.Request, hosts: Hosts | None) -> None:
+    """Raise Refused (403) for a request to a name that is not of ``hosts``; None: all are served.
+
+    A request without ``Host`` is served: that is HTTP/1.0, which no browser speaks.
+    """
+    if hosts is None:
+        return
+    for host in request.headers.getall("Host", ()):
+        if not hosts.allows(host):
+            told = f"this gateway is not served by the name {shown(host)}; its operator can add it to server.hosts"
+            raise Refused(ProviderFailed("permission", told))
