@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 2
 PORT ?= 8080
-.PHONY: run demo test test-all test-agents coverage lint docs conformance bench bench-gateway bench-peers bench-check clean
+MINUTES ?= 10
+.PHONY: run demo test test-all test-agents fuzz coverage lint docs conformance bench bench-gateway bench-peers bench-check clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -23,6 +24,9 @@ test-all: $(VENV)/.test lint  ## the laws in full: every cut of every recording
 
 test-agents: $(VENV)/.test  ## coding agents from npm (1.2 GB, once) through the gateway: two minutes
 	$(BIN)/python -m pytest -n $(WORKERS) -m agents -q -rs tests/gateway/agents tests/suites
+
+fuzz: $(VENV)/.fuzz  ## look for inputs that break a law: make fuzz MINUTES=10 TARGET=decoders (all targets where none is named)
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(addprefix --target ,$(TARGET))
 
 coverage: $(VENV)/.test  ## which lines the tests run; tracing them takes four times as long
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not exhaustive" -q --timeout 600 --cov --cov-report=term:skip-covered
@@ -69,6 +73,11 @@ $(VENV)/.test: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.bench: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	@touch $@
+
+# atheris has wheels for Linux on x86-64 only; without it hypothesis mutates, and no coverage guides it
+$(VENV)/.fuzz: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --editable '.[fuzz]' || echo 'atheris does not install here: hypothesis is used'
 	@touch $@
 
 clean:

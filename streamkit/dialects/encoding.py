@@ -279,8 +279,8 @@ def object_arguments(call: ToolCallFinished | ToolCall, limits: Limits, report: 
     verdict = call.verdict or check_arguments(call.arguments, depth=limits.json_depth)
     if verdict.kind == "truncated" or not call.ended:
         return None
-    if verdict.kind == "empty":
-        return b"{}"
+    if not call.arguments.strip():
+        return b"{}"  # whatever the verdict: a schema may refuse an empty object, too
     if verdict.kind in {"malformed", "not_an_object"}:
         report.lose("arguments_wrapped")
         return wrapped_arguments(call.arguments)

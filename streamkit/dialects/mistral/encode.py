@@ -266,4 +266,4 @@ def whole_arguments(call: ToolCallFinished | ToolCall, limits: Limits, report: S
     verdict = call.verdict or check_arguments(call.arguments, depth=limits.json_depth)
     if verdict.kind == "truncated":
         return None
-    return "{}" if verdict.kind == "empty" else call.arguments
+    return call.arguments if call.arguments.strip() else "{}"

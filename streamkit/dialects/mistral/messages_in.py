@@ -31,8 +31,9 @@ class MistralMessageReader(MessageReader):
     vendor: ClassVar[str] = VENDOR
 
     def message(self, message: Fields) -> None:
-        if message.peek("role") in NO_ROLES:
-            raise message.wrong(f"there is no role {quoted(message.peek('role'))}", "role")
+        role = message.peek("role")
+        if isinstance(role, str) and role in NO_ROLES:
+            raise message.wrong(f"there is no role {quoted(role)}", "role")
         super().message(message)
 
     # -- content ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,128 @@
+"""What fuzzing begins with: our vectors, requests and answers made from them, schemas, and recordings where there are some."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from streamkit import decode_request, decode_response, encode_request, encode_response
+from streamkit.collector import Collector
+from streamkit.dialects import DIALECTS
+from streamkit.errors import StreamkitError
+from streamkit.pipeline import Chain
+from streamkit.report import StreamReport
+from tests.corpora import CORPORA, requests
+from tests.fuzz.targets import NAMES, WITH_BODIES
+from tests.laws.running import machines, recorded
+from tests.vectors import VECTORS
+
+#: A longer recording is one more of the same frames.
+SEED_BYTES = 20_000
+FRAMINGS = {"sse": b"data: x\r\n\r\n: c\nid: 1\nevent: e\ndata\ndata: y\n\nretry: 5\n\n", "ndjson": b'{"a":1}\n\n[2]\r\n3',
+            "array": b'[{"a":"}"},\n{"b":[1]}]', "binary": b""}  # fmt: skip
+SCHEMAS: list[tuple[Any, str]] = [
+    ({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}, '{"a":"x"}'),
+    ({"properties": {"a": {"enum": ["x", 1, None, 1e300]}}, "additionalProperties": False}, '{"a":1.0}'),
+    ({"properties": {"a": {"multipleOf": 0.1, "minimum": 1, "exclusiveMaximum": 1e9}}}, '{"a":1e400}'),
+    ({"properties": {"a": {"pattern": "^(?=a)b", "maxLength": 3}}, "patternProperties": {"^x": {"format": "uri"}}}, '{"x":"ä"}'),
+    ({"anyOf": [{"required": ["a"]}, {"not": {"type": "object"}}], "$defs": {"e": {"$ref": "#"}}}, '{"a":[]}'),
+    ({"properties": {"a": {"$ref": "#/$defs/e"}}, "$defs": {"e": {"items": {"$ref": "#/$defs/e"}}}}, '{"a":[[[]]]}'),
+    ({"properties": {"a": {"prefixItems": [{}, False], "uniqueItems": True, "contains": {"const": 1}}}}, '{"a":[1]}'),
+    ({"if": {"required": ["a"]}, "then": {"dependentSchemas": {"a": {"unevaluatedProperties": False}}}}, '{"a":1}'),
+    ({"$schema": "http://json-schema.org/draft-07/schema#", "definitions": {"a": {"$id": "#x"}}, "items": [{}]}, "{}"),
+    ({"$dynamicAnchor": "n", "properties": {"a": {"$dynamicRef": "#n"}}, "propertyNames": {"maxLength": 1}}, '{"a":{}}'),
+]  # fmt: skip
+CALL = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1.0, "b": [1e21, "ü"]}'}}
+REQUEST = {
+    "model": "m",
+    "stream": True,
+    "temperature": 0.5,
+    "max_tokens": 100,
+    "stop": ["x"],
+    "messages": [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": [{"type": "text", "text": "t"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]},
+        {"role": "assistant", "content": None, "tool_calls": [CALL]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "r"},
+        {"role": "user", "content": "go on"},
+    ],
+    "tools": [{"type": "function", "function": {"name": "f", "description": "d", "parameters": SCHEMAS[0][0], "strict": True}}],
+    "tool_choice": {"type": "function", "function": {"name": "f"}},
+    "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}},
+}  # fmt: skip
+
+
+def _streams() -> Iterator[tuple[str, bytes]]:
+    yield from ((vector.dialect, vector.body) for vector in VECTORS)
+    yield from ((stream.dialect, stream.body) for stream in recorded() if len(stream.body) <= SEED_BYTES)
+
+
+def _requests() -> Iterator[tuple[str, bytes]]:
+    neutral = decode_request(json.dumps(REQUEST).encode(), "openai-chat")
+    for name in WITH_BODIES:
+        yield name, encode_request(neutral, name, repair=True, emulate=True)
+    for name in WITH_BODIES if CORPORA is not None else ():
+        for request in requests(name)[:200]:
+            body = json.dumps(request.body).encode()
+            if len(body) <= SEED_BYTES:
+                yield name, body
+
+
+def _responses() -> Iterator[tuple[str, bytes]]:
+    for vector in VECTORS:
+        report = StreamReport()
+        chain = Chain(*machines(vector.dialect, report))
+        collector = Collector(vector.dialect, report)
+        events = chain.feed(vector.body)
+        if chain.fault is not None:
+            continue
+        collector.feed(events + chain.finish())
+        if not report.clean:
+            continue
+        for name in WITH_BODIES:
+            try:
+                body = encode_response(collector.finish(), name)
+                decode_response(body, name)
+            except StreamkitError:
+                continue
+            yield name, body
+
+
+def _errors() -> Iterator[tuple[str, bytes]]:
+    for name in WITH_BODIES:
+        yield name, b'{"error":{"message":"m","type":"overloaded_error","code":"rate_limit_exceeded","param":null}}'
+        yield name, b"<html><title>502 Bad Gateway</title>"
+
+
+def _texts() -> Iterator[str]:
+    yield from (text for _, text in SCHEMAS)
+    yield '{"a":"\\ud83d\\ude00\\n","b":[-0.0,1E+5,{"":null}],"a":true} '
+    yield from (call.arguments for vector in VECTORS for call in vector.calls)
+
+
+@cache
+def seeds(target: str) -> tuple[bytes, ...]:
+    """The inputs that fuzzing of a target begins with, each once."""
+    if target == "framing":
+        bodies = [(NAMES_OF_FRAMING[dialect], body) for dialect, body in _streams()] + list(FRAMINGS.items())
+    elif target == "requests":
+        bodies = list(_requests())
+    elif target == "responses":
+        bodies = list(_responses())
+    elif target == "errors":
+        bodies = list(_errors())
+    elif target == "partial_json":
+        bodies = [("any", text.encode()) for text in _texts()]
+    elif target == "schema":
+        bodies = [("any", f"{json.dumps(document)}\n{text}".encode()) for document, text in SCHEMAS]
+    else:
+        bodies = list(_streams())
+    found = [f"{name} {NAMES[at % len(NAMES)]} {at * 7919}\n".encode() + body for at, (name, body) in enumerate(bodies)]
+    return tuple(dict.fromkeys(found))
+
+
+NAMES_OF_FRAMING = {
+    name: {"ollama": "ndjson", "gemini": "array", "bedrock": "binary"}.get(name, "sse") for name in DIALECTS
+}

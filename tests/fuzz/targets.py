@@ -1,0 +1,309 @@
+"""What is fuzzed: functions of bytes that must end, and raise nothing but ``Broken`` where a law does not hold.
+
+The law of all of them: whatever bytes come in, only the error tree comes out (``StreamkitError``; what a function of the
+standard library would raise of its own counts as a fault). Each adds what else must hold of its place. An input is a line that
+names a source and a target (``anthropic ollama 7``: dialects, and a number that chooses cuts and options), and what follows
+it; a line that names nothing known chooses by its checksum, so that any bytes are an input.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from attrs import frozen
+
+from streamkit import PartialJSON, decode_request, decode_response, encode_request, encode_response, parse_arguments
+from streamkit.dialects import DIALECTS
+from streamkit.errors import StreamError, StreamkitError
+from streamkit.events import ToolCallArguments, ToolCallDoomed, ToolCallFinished, ToolCallStarted
+from streamkit.framing.eventstream import EventStreamParser
+from streamkit.framing.json_array import JSONArrayParser
+from streamkit.framing.ndjson import NDJSONParser
+from streamkit.framing.sse import SSEParser
+from streamkit.http_errors import decode_error, encode_error
+from streamkit.pipeline import Chain
+from streamkit.report import StreamReport
+from streamkit.testing import joined
+from streamkit.tool_calls.check import JSONChecker, check_arguments
+from streamkit.tool_calls.early import EarlySchemaChecker
+from streamkit.tool_calls.json_scanner import JSONScanner
+from streamkit.tool_calls.mend import error_text, is_bad
+from streamkit.tool_calls.object_scanner import ObjectScanner
+from streamkit.tool_calls.partial_json import MISSING
+from streamkit.tool_calls.schema import BadToolSchema, ToolSchemas
+from tests.laws.running import machines, maker, read, translate
+
+NAMES = list(DIALECTS)
+WITH_BODIES = [name for name in NAMES if DIALECTS[name].bodies is not None]
+PARSERS = {"sse": SSEParser, "ndjson": NDJSONParser, "array": JSONArrayParser, "binary": EventStreamParser}
+#: The tools that streams and answers are read with: some schemas that their calls match, and some that they do not.
+TOOLS = {
+    "get_weather": {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}},
+    "get_time": {
+        "type": "object",
+        "properties": {"zone": {"enum": ["UTC", 1, 1e300, None]}},
+        "additionalProperties": False,
+    },
+}
+
+
+class Broken(AssertionError):
+    """A law that does not hold."""
+
+
+@frozen
+class Input:
+    source: str
+    target: str
+    number: int
+    body: bytes
+
+    @classmethod
+    def of(cls, data: bytes, names: list[str] = NAMES, targets: list[str] = NAMES) -> Input:
+        line, _, body = data.partition(b"\n")
+        words = line.decode("latin-1").split()
+        number = zlib.crc32(line)
+        source = words[0] if words and words[0] in names else names[number % len(names)]
+        target = words[1] if len(words) > 1 and words[1] in targets else targets[number // 64 % len(targets)]
+        return cls(source, target, number, body)
+
+    def line(self) -> bytes:
+        return f"{self.source} {self.target} {self.number}\n".encode()
+
+    def cut(self) -> list[bytes]:
+        """The body in a few reads, or byte by byte."""
+        chance = random.Random(self.number)
+        if len(self.body) <= 400 and self.number % 3 == 0:
+            return [self.body[at : at + 1] for at in range(len(self.body))]
+        places = sorted(chance.choices(range(len(self.body) + 1), k=chance.randrange(1, 9)))
+        return [self.body[a:b] for a, b in zip([0, *places], [*places, len(self.body)], strict=True)]
+
+
+def must_equal(one: Any, other: Any, what: str) -> None:
+    if one != other:
+        raise Broken(f"{what}: {one!r:.600} is not {other!r:.600}")
+
+
+# -- framing -----------------------------------------------------------------------------------------------------------
+
+
+def framing(data: bytes) -> None:
+    """Each parser: the frames do not depend on the cuts."""
+    given = Input.of(data, list(PARSERS))
+
+    def frames(reads: list[bytes]) -> tuple[Any, str, bool]:
+        parser = PARSERS[given.source]()
+        found: list[Any] = []
+        for chunk in reads:
+            found += parser.feed(chunk)
+            if parser.fault is not None:
+                break
+        else:
+            found += parser.finish()
+        if parser.fault is not None and not isinstance(parser.fault, StreamError):
+            raise Broken(f"a fault outside the error tree: {parser.fault!r}")
+        return [(f.data, f.event) for f in found], f"{parser.fault!r}", parser.fault is None
+
+    must_equal(frames(given.cut()), frames([given.body]), "cut and whole")
+
+
+# -- streams -----------------------------------------------------------------------------------------------------------
+
+
+def decoders(data: bytes) -> None:
+    """A stream of each dialect, its calls checked against schemas, as they stream and at the end."""
+    given = Input.of(data)
+    schemas = ToolSchemas(TOOLS)
+    report = StreamReport()
+    *before, _ = machines(given.source, report)
+    chain = Chain(*before, EarlySchemaChecker(schemas, {}), JSONChecker(report=report, tools=schemas))
+    events: list[Any] = []
+    for chunk in given.cut():
+        events += chain.feed(chunk)
+        if chain.fault is not None:
+            break
+    else:
+        events += chain.finish()
+    if chain.fault is not None:
+        if not isinstance(chain.fault, StreamkitError):
+            raise Broken(f"a fault outside the error tree: {chain.fault!r}")
+        report.failed(chain.fault)
+        events += chain.abandon()
+    finished = [event for event in events if isinstance(event, ToolCallFinished)]
+    good = {(event.choice, event.call) for event in finished if not is_bad(event.verdict)}
+    doomed = {(event.choice, event.call) for event in events if isinstance(event, ToolCallDoomed)}
+    if doomed & good:
+        raise Broken(f"doomed and then complete: {doomed & good}")
+    for event in finished:
+        if is_bad(event.verdict):
+            error_text(event).encode("utf-8", "surrogatepass")
+
+
+def cuts(data: bytes) -> None:
+    """The events of a stream, and how it ended, do not depend on the cuts."""
+    given = Input.of(data)
+    must_equal(read(given.source, given.cut()).facts(), read(given.source, [given.body]).facts(), "cut and whole")
+
+
+def fast(data: bytes) -> None:
+    """The path that reads runs of like frames at once, against machines that take them one by one."""
+    given = Input.of(data)
+    reads = given.cut() if given.number % 2 else [given.body]
+    report = StreamReport()
+    chain = Chain(*machines(given.source, report))
+    events: list[Any] = []
+    for chunk in reads:
+        events += chain.feed(chunk)
+        if chain.fault is not None:
+            break
+    else:
+        events += chain.finish()
+    fault = f"{type(chain.fault).__name__}: {chain.fault}" if chain.fault else ""
+    found = read(given.source, reads)
+    must_equal(found.events, joined(events), "events, fast and plain")
+    must_equal(found.fault, fault, "faults, fast and plain")
+    if not fault:
+        must_equal(found.report.repairs, report.repairs, "repairs, fast and plain")
+        must_equal(found.report.losses, report.losses, "losses, fast and plain")
+
+
+def encoders(data: bytes) -> None:
+    """Each dialect into each: what is written is readable, and no success that was not read is written."""
+    given = Input.of(data)
+    output, report = translate(given.source, given.target, given.cut(), passing=bool(given.number & 16))
+    if not output or given.source == given.target:
+        return
+    again = read(given.target, [output])
+    if again.clean and not report.clean and not (report.terminated or report.completed):
+        raise Broken(f"a clean end was written of a stream without one ({report.status!r})")
+    if report.clean and again.fault:
+        raise Broken(f"unreadable: {again.fault}")
+
+
+# -- whole bodies ------------------------------------------------------------------------------------------------------
+
+
+def requests(data: bytes) -> None:
+    """A request of each dialect, into each."""
+    given = Input.of(data, WITH_BODIES, WITH_BODIES)
+    request = decode_request(given.body, given.source)
+    body = encode_request(request, given.target, repair=bool(given.number & 1), emulate=bool(given.number & 2))
+    json.loads(body)  # orjson refuses 1E400, which is JSON
+    decode_request(body, given.target)
+
+
+def responses(data: bytes) -> None:
+    """A whole response of each dialect, into each."""
+    given = Input.of(data, WITH_BODIES, WITH_BODIES)
+    response = decode_response(
+        given.body, given.source, tools=TOOLS_LIST if given.number & 1 else None, make_id=maker()
+    )
+    body = encode_response(response, given.target, make_id=maker(), clock=lambda: 0.0)
+    json.loads(body)  # orjson refuses 1E400, which is JSON
+    again = decode_response(body, given.target, make_id=maker())
+    if again.clean and not response.clean:
+        raise Broken("a whole answer was written of one that is not clean")
+
+
+def errors(data: bytes) -> None:
+    """An error over HTTP, into each dialect."""
+    given = Input.of(data, WITH_BODIES, WITH_BODIES)
+    shown = given.body[:40].decode("latin-1").replace("\n", " ").replace("\r", " ")
+    headers = {"retry-after": shown, "retry-after-ms": shown, "date": shown, "x-ratelimit-reset": shown}
+    failed = decode_error(400 + given.number % 130, given.body, given.source, headers, clock=lambda: 0.0)
+    encode_error(failed, given.target)
+
+
+TOOLS_LIST = [{"name": name, "input_schema": schema} for name, schema in TOOLS.items()]
+
+
+# -- JSON --------------------------------------------------------------------------------------------------------------
+
+
+def _text_of(given: Input) -> str:
+    return given.body.decode("utf-8", "surrogatepass" if given.number & 1 else "replace")
+
+
+def _fragments(given: Input, text: str) -> Iterator[str]:
+    chance = random.Random(given.number)
+    places = sorted(chance.choices(range(len(text) + 1), k=chance.randrange(1, 9)))
+    for a, b in zip([0, *places], [*places, len(text)], strict=True):
+        yield text[a:b]
+
+
+def partial_json(data: bytes) -> None:
+    """A JSON text in fragments: as whole, as ``json`` reads it, and as the scanners judge it."""
+    given = Input.of(data)
+    try:
+        text = _text_of(given)
+    except UnicodeDecodeError:
+        return
+    found = []
+    for parts in ([text], list(_fragments(given, text))):
+        partial, scanner, objects = PartialJSON(), JSONScanner(), ObjectScanner()
+        for part in parts:
+            for machine in (partial, scanner, objects):
+                machine.feed(part)
+            str(partial.path), partial.is_final(partial.path)
+        partial.finish()
+        scanner.finish()
+        value = partial.snapshot()
+        shown = "MISSING" if value is MISSING else repr(value)
+        found.append((partial.state, partial.reason, partial.position, shown, scanner.state, objects.complete_object))
+    must_equal(found[1], found[0], "cut and whole")
+    verdict = check_arguments(text)
+    if verdict.kind == "complete":
+        value = parse_arguments(text)
+        must_equal(found[0][0], "complete", "state of a complete text")
+        if "\\u" not in text:
+            must_equal(found[0][3], repr(value), "the value, streamed and parsed")
+    elif found[0][5]:
+        raise Broken(f"an object scanner's complete object is {verdict}")
+
+
+def schema(data: bytes) -> None:
+    """Two lines of JSON: a schema, and arguments that are checked against it, early and at the end."""
+    given = Input.of(data)
+    first, _, rest = given.body.partition(b"\n")
+    try:
+        document = json.loads(first)
+        text = _text_of(Input(given.source, given.target, given.number, rest))
+    except (ValueError, RecursionError):
+        return
+    try:
+        tools = ToolSchemas({"f": document})
+        tools.compile()
+    except BadToolSchema:
+        return
+    verdicts = []
+    for parts in ([text], list(_fragments(given, text))):
+        machine = EarlySchemaChecker(tools, {})
+        out = machine.feed([ToolCallStarted(0, "i", "f")])
+        for part in parts:
+            out += machine.feed([ToolCallArguments(0, part)])
+        (end,) = JSONChecker(tools=tools).feed([ToolCallFinished(0, "i", "f", text)])
+        doomed = [event for event in out if isinstance(event, ToolCallDoomed)]
+        if doomed and not is_bad(end.verdict):
+            raise Broken(f"doomed ({doomed[0].reason}), and then {end.verdict.kind}")
+        verdicts.append((end.verdict, bool(doomed)))
+        if is_bad(end.verdict):
+            error_text(end).encode("utf-8", "surrogatepass")
+    must_equal(verdicts[1], verdicts[0], "cut and whole")
+
+
+TARGETS: dict[str, Callable[[bytes], None]] = {
+    target.__name__: target
+    for target in (framing, decoders, cuts, fast, encoders, requests, responses, errors, partial_json, schema)
+}
+
+
+def run(name: str, data: bytes) -> None:
+    """Run one input. Raises what is a find; errors of the tree are none, wherever they come from."""
+    try:
+        TARGETS[name](data)
+    except StreamkitError:
+        return
