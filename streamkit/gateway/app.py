@@ -26,7 +26,7 @@ from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.record import Record
 from streamkit.gateway.routing import Leg, Route, Routes
 from streamkit.identifiers import random_id
-from streamkit.web.askers import Handler, asker, refuse_in_dialect
+from streamkit.web.askers import Handler, asker, expected, refuse_in_dialect
 from streamkit.web.client_keys import KeyRing, admit
 from streamkit.web.exchange import Exchange
 from streamkit.web.hosts import Hosts, refuse_other_hosts
@@ -116,12 +116,12 @@ def gateway_app(config: Config, metrics: Metrics) -> web.Application:
     end_streams_on_shutdown(app, grace_s=config.server.grace_s)
     for surface in SURFACES.values():
         for path, operation in {**surface.paths, **surface.aliases}.items():
-            app.router.add_post(path, _handler(surface, operation))
+            app.router.add_post(path, _handler(surface, operation), expect_handler=expected)
     add_inventory(app.router, gateway.cards, gateway.card)
     add_misspelt_inventory(app.router, gateway.cards, gateway.card)
-    app.router.add_get("/", front_page)
-    app.router.add_get("/healthz", _healthy)
-    app.router.add_get("/readyz", _ready)
+    app.router.add_get("/", front_page, expect_handler=expected)
+    app.router.add_get("/healthz", _healthy, expect_handler=expected)
+    app.router.add_get("/readyz", _ready, expect_handler=expected)
     return app
 
 
@@ -137,8 +137,8 @@ def private_app(metrics: Metrics | None, hosts: Hosts | None = None) -> web.Appl
         text = await asyncio.to_thread(exposition, metrics)  # several workers' counts are read from files
         return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
-    app.router.add_get("/metrics", measured)
-    app.router.add_get("/healthz", _healthy)
+    app.router.add_get("/metrics", measured, expect_handler=expected)
+    app.router.add_get("/healthz", _healthy, expect_handler=expected)
     return app
 
 

@@ -15,7 +15,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
-from aiohttp import web
+from aiohttp import HttpVersion11, web
 from attrs import evolve
 
 from streamkit.quoting import shortened
@@ -107,6 +107,16 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
         with_status("not_found", told, 404, dialect), code="not_found"
     )  # OpenAI's usual code says: no such model
     return Refused(failed).response(dialect)
+
+
+async def expected(request: web.Request) -> None:
+    """What a client expects (RFC 9110 §10.1.1): a body that waits for 100 is asked for, and of all else nothing is known.
+
+    As aiohttp's own, which refuses all else in the client's words, and fails to write those that are no UTF-8.
+    """
+    if request.version == HttpVersion11 and request.headers.get("Expect", "").lower() == "100-continue":
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # which is that of the answer
 
 
 def in_dialect(handler: Handler) -> Handler:

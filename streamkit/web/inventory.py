@@ -13,7 +13,7 @@ from aiohttp import web
 
 from streamkit.dialects.reading import fields_of
 from streamkit.errors import BadRequest
-from streamkit.web.askers import asker, in_dialect
+from streamkit.web.askers import asker, expected, in_dialect
 from streamkit.web.model_shapes import ModelCard, model_detail, models_list
 from streamkit.web.refusals import Refused, bad_request, no_such_model
 from streamkit.web.surfaces import misspelt, read_body
@@ -59,15 +59,15 @@ def _add(router: web.UrlDispatcher, inventory: Inventory, spelt: Callable[[str],
                 yield path
 
     for path in paths("/v1/models", "/v1beta/models", "/api/tags"):
-        router.add_get(path, in_dialect(inventory.models))
+        router.add_get(path, in_dialect(inventory.models), expect_handler=expected)
     for path in paths("/v1/models/{model:.+}", "/v1beta/models/{model:.+}"):  # names have slashes
-        router.add_get(path, in_dialect(inventory.model))
+        router.add_get(path, in_dialect(inventory.model), expect_handler=expected)
     for path in paths("/api/show"):
-        router.add_post(path, in_dialect(inventory.show))
+        router.add_post(path, in_dialect(inventory.show), expect_handler=expected)
     for path in paths("/api/version"):
-        router.add_get(path, in_dialect(inventory.version))
+        router.add_get(path, in_dialect(inventory.version), expect_handler=expected)
     for path in paths("/api/ps"):
-        router.add_get(path, in_dialect(inventory.running))
+        router.add_get(path, in_dialect(inventory.running), expect_handler=expected)
 
 
 class Inventory:

@@ -17,7 +17,7 @@ from attrs import frozen
 from streamkit.errors import UsageError
 from streamkit.events import ProviderFailed
 from streamkit.quoting import quoted
-from streamkit.web.askers import in_dialect, no_socket, wants_socket
+from streamkit.web.askers import expected, in_dialect, no_socket, wants_socket
 from streamkit.web.counts import Count, count_response, estimate_instead
 from streamkit.web.estimate import CountTokens
 from streamkit.web.exchange import Exchange
@@ -111,11 +111,13 @@ def setup(
             surface=SURFACES[client], upstream=upstream, model=model, delivery=delivery, count_tokens=count_tokens
         )
         for path in route.surface.generate:
-            app.router.add_post(prefix + path, in_dialect(route.answer))
+            app.router.add_post(prefix + path, in_dialect(route.answer), expect_handler=expected)
             if client == "openai-responses":
-                app.router.add_get(prefix + path, in_dialect(route.refuse_socket), allow_head=False)
+                app.router.add_get(
+                    prefix + path, in_dialect(route.refuse_socket), allow_head=False, expect_handler=expected
+                )
         for path in route.surface.count:
-            app.router.add_post(prefix + path, in_dialect(route.count))
+            app.router.add_post(prefix + path, in_dialect(route.count), expect_handler=expected)
     if SESSION not in app and _connected not in app.cleanup_ctx:
         app.cleanup_ctx.append(_connected)
     if LIVE not in app:
