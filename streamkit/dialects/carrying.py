@@ -73,29 +73,40 @@ def carried(response: Response, native: str, limits: Limits, report: StreamRepor
 
 
 def _carried(choice: Choice, carrier: Carrier) -> Choice:
-    parts: list[Part] = []
+    parts = _Parts()
     for part in choice.parts:
         if isinstance(part, Aside):
-            _add(parts, carrier.take(part))
+            parts.add(carrier.take(part))
         else:
-            parts.append(part)
-    _add(parts, carrier.finish())
+            parts.put(part)
+    parts.add(carrier.finish())
     end = carrier.finished(ResponseFinished(choice.stop_reason or "other", choice.native_stop_reason))
     if choice.stop_reason is None or end.reason == choice.stop_reason:
-        return evolve(choice, parts=parts)
-    return evolve(choice, parts=parts, stop_reason=end.reason, native_stop_reason=end.native)
+        return evolve(choice, parts=parts.parts)
+    return evolve(choice, parts=parts.parts, stop_reason=end.reason, native_stop_reason=end.native)
 
 
-def _add(parts: list[Part], events: Sequence[Event]) -> None:
-    """The parts that events of a carrier are."""
-    for event in events:
-        match event:
-            case Aside():
-                parts.append(event)
-            case TextDelta():
-                parts.append(Text(event.text, block=event.block))
-            case ReasoningOpaque():
-                parts.append(RedactedReasoning(Opaque(event.vendor, event.blob), block=event.block))
-            case ToolCallFinished():
-                index = 1 + max((part.index for part in parts if isinstance(part, ToolCall)), default=-1)
-                parts.append(ToolCall(index, event.id, event.name, event.arguments, verdict=event.verdict))
+class _Parts:
+    """The parts of a choice as they are put together."""
+
+    def __init__(self) -> None:
+        self.parts: list[Part] = []
+        self._index = 0  # above that of each call
+
+    def put(self, part: Part) -> None:
+        if isinstance(part, ToolCall):
+            self._index = max(self._index, part.index + 1)
+        self.parts.append(part)
+
+    def add(self, events: Sequence[Event]) -> None:
+        """Add the parts that events of a carrier are."""
+        for event in events:
+            match event:
+                case Aside():
+                    self.put(event)
+                case TextDelta():
+                    self.put(Text(event.text, block=event.block))
+                case ReasoningOpaque():
+                    self.put(RedactedReasoning(Opaque(event.vendor, event.blob), block=event.block))
+                case ToolCallFinished():
+                    self.put(ToolCall(self._index, event.id, event.name, event.arguments, verdict=event.verdict))

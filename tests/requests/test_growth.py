@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,36 +11,10 @@ from streamkit import decode_request, encode_request
 from streamkit.dialects import DIALECTS
 from streamkit.events import Aside, Opaque
 from streamkit.messages import Media, Part, Reasoning, Request, Text, ToolCall, ToolResult, Turn
+from tests.working import FACTOR, growth
 
-#: By which factor the work may grow when the input doubles.
-FACTOR = 2.3
-
-
-def work(function: Callable[[], Any]) -> int:
-    """How many bytecode instructions a call takes."""
-    count = 0
-
-    def step(frame, event, _arg):
-        nonlocal count
-        if event == "opcode":
-            count += 1
-        else:
-            frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        return step
-
-    before = sys.gettrace()
-    sys.settrace(step)
-    try:
-        function()
-    finally:
-        sys.settrace(before)
-    return count
-
-
-def grows(make: Callable[[int], Callable[[], Any]], size: int = 300) -> float:
-    """By which factor the work grows from ``size`` to twice of it."""
-    make(4)()  # what is imported and compiled once
-    return work(make(2 * size)) / work(make(size))
+#: Above it a body is deep enough to be looked through for its depth.
+SIZE = 300
 
 
 def calls(count: int) -> list[Turn]:
@@ -95,4 +68,5 @@ def test_writing_and_reading_take_work_in_proportion_to_the_size(shape, dialect)
         request = decode_request(encode_request(of(make(size), dialect), dialect), dialect)
         return lambda: encode_request(request, dialect)
 
-    assert [grows(writing) < FACTOR, grows(reading) < FACTOR, grows(writing_again) < FACTOR] == [True] * 3
+    grown = {made.__name__: growth(made, SIZE) for made in (writing, reading, writing_again)}
+    assert max(grown.values()) < FACTOR, grown

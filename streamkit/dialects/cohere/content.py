@@ -16,11 +16,10 @@ from attrs import define
 from streamkit.dialects.cohere.wire import CITATION, CONTENT_START, VENDOR
 from streamkit.dialects.decoding import FrameDecoder, said
 from streamkit.dialects.wholes import StartText
-from streamkit.errors import TooManyBlocks
+from streamkit.errors import TooManyBlocks, TooManyToolCalls
 from streamkit.events import Aside, ReasoningDelta, TextDelta, ToolCallDelta, ToolCallEnded
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.tool_calls.value_text import value_text
 
 DELTA_FIELDS = frozenset({"type", "index", "delta", "logprobs"})
 CONTENT_FIELDS = frozenset({"type", "text", "thinking"})
@@ -235,6 +234,8 @@ class ContentReader(FrameDecoder):
             self.out.append(ToolCallEnded(self._calls[index]))
         elif index in self._calls:
             self.report.repair("index_reused")
+        if self._seen_calls >= self.limits.content_blocks:  # beyond the limit of calls, however many of them are one
+            raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
         self._call_index = index
         self._open_calls.add(index)
         self._calls[index] = self._seen_calls
@@ -254,7 +255,7 @@ class ContentReader(FrameDecoder):
             delta.arguments = arguments
         else:
             self.report.repair("arguments_not_text")
-            delta.arguments = value_text(self.frame.data, *path, "function", "arguments")
+            delta.arguments = self.text_at(*path, "function", "arguments")
             delta.snapshot = True
         self.out.append(delta)
 

@@ -28,6 +28,7 @@ from streamkit.dialects.cohere.wire import (
 from streamkit.dialects.decoding import provider_failed, read_body, said, text_of
 from streamkit.dialects.encoding import failure_of, only_choice, wrapped_input
 from streamkit.dialects.writing import merged
+from streamkit.errors import TooManyToolCalls
 from streamkit.events import Aside, ProviderFailed, TextDelta, WireEvent
 from streamkit.limits import Limits
 from streamkit.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
@@ -82,7 +83,10 @@ class CohereBodyDecoder(CohereDecoder):
             self.content_end(document)
 
     def _tool_calls(self, message: dict[str, Any]) -> None:
-        for index, (step, call) in enumerate(self.listed(message.get("tool_calls"))):
+        listed = self.listed(message.get("tool_calls"))
+        if len(listed) > self.limits.content_blocks:  # far beyond the limit of calls
+            raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
+        for index, (step, call) in enumerate(listed):
             self.call_path = ("message", "tool_calls", *step)
             document = {"index": index, **_told("tool_calls", call)}
             before = len(self.out)

@@ -23,7 +23,7 @@ from streamkit.dialects.decoding import (
 from streamkit.dialects.members import Members
 from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
 from streamkit.dialects.wholes import RunningText
-from streamkit.errors import BrokenFrame, NotThisDialect
+from streamkit.errors import BrokenFrame, NotThisDialect, TooManyToolCalls
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -195,12 +195,14 @@ class OllamaDecoder(FrameDecoder):
         if content := self.string(message.get("content")):
             self._say(TextDelta(content), ends=ends)
         calls = message.get("tool_calls")
+        if isinstance(calls, dict | list) and len(calls) > self.limits.content_blocks:  # far beyond the limit of calls
+            raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
         if type(calls) is dict:
             listed = self.listed(calls)
-            texts = [value_text(self.frame.data, *path, "tool_calls", *step).encode() for step, _ in listed]
+            texts = [self.text_at(*path, "tool_calls", *step).encode() for step, _ in listed]
             self._tool_calls([call for _, call in listed], texts, ends=ends)
         elif calls := self.items(calls):  # cut once: a line may have many
-            self._tool_calls(calls, item_texts(value_text(self.frame.data, *path, "tool_calls")), ends=ends)
+            self._tool_calls(calls, item_texts(self.text_at(*path, "tool_calls")), ends=ends)
 
     def _tool_calls(self, calls: list[Any], texts: list[bytes], *, ends: bool) -> None:
         """The calls of a line. Where the last line begins with all that came before, it is the whole answer once more; of
@@ -222,6 +224,8 @@ class OllamaDecoder(FrameDecoder):
         extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and said(value)}
         extras |= {name: value for name, value in function.items() if name not in FUNCTION_FIELDS and said(value)}
         index = len(self._calls)
+        if index >= self.limits.content_blocks:
+            raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
         self._calls.append(hash(text))
         arguments = function.get("arguments")
         if isinstance(arguments, str):

@@ -6,13 +6,13 @@ Source: dialects.md §1.2, §1.6.
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 from streamkit.dialects.decoding import FrameDecoder, details_of, said, text_of
 from streamkit.dialects.members import Members
 from streamkit.dialects.opaque import Sealed, unseal
 from streamkit.dialects.openai_chat.wire import VENDOR, signature_in
-from streamkit.errors import StreamArgumentsTooLong
+from streamkit.errors import StreamArgumentsTooLong, TooManyToolCalls
 from streamkit.events import (
     Aside,
     ReasoningDelta,
@@ -24,7 +24,6 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport, Withheld
-from streamkit.tool_calls.value_text import value_text
 
 DELTA_FIELDS = frozenset(
     {
@@ -60,6 +59,8 @@ HOLES = re.compile(
     rb'|"tool_calls"\s*:\s*\[\s*\{\s*"index"\s*:\s*(?P<index>\d+)'
     rb'|"usage"\s*:\s*(?P<usage>\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\})'  # in each chunk, as xAI has it
 )
+#: An item of a list, and the step that leads to it.
+Entry: TypeAlias = tuple[tuple[int | str, ...], Any]
 #: ``extra_content`` that says of a content that it is a thought, and nothing more.
 THOUGHTS = tuple({vendor: {"thought": True}} for vendor in ("google", "vertex"))
 #: Block and vendor of no signature at all.
@@ -78,6 +79,8 @@ class DeltaReader(FrameDecoder):
     vendor = VENDOR
     #: Whether arguments may be an object as well as text.
     takes_objects: ClassVar[bool] = False
+    #: Whether each entry of ``tool_calls`` is a call, and none a fragment of one.
+    whole_calls: ClassVar[bool] = False
     holes = HOLES
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
@@ -217,12 +220,13 @@ class DeltaReader(FrameDecoder):
 
     def read_calls(
         self,
-        listed: list[tuple[tuple[int | str, ...], Any]],
+        listed: list[Entry],
         function: dict[str, Any],
         choice: int,
         where: tuple[int, str],
     ) -> None:
         """The two members that say what is called. Some servers write each fragment in both (llama-cpp-python)."""
+        self._bound(listed)
         calls = [call for _, call in listed]
         is_twin = bool(function) and choice not in self._called_before and self._is_twin(function, calls, choice)
         for step, call in listed:
@@ -237,6 +241,30 @@ class DeltaReader(FrameDecoder):
             if choice in self._called_before or choice not in self._called:
                 self._called_before[choice] = text_of(function.get("name")) or self._called_before.get(choice, "")
             self._function(function, ToolCallDelta(0, choice=choice, anonymous=True), (*where, "function_call"))
+
+    def _bound(self, listed: list[Entry]) -> None:
+        """Refuse a list whose entries begin too many calls, whatever else they say, before any of them is read.
+
+        An entry begins one if its name comes with an index and an id that are new, or if each entry is a call. It may still go
+        on with a call of an earlier frame, of which there are as many as the limit at most.
+        """
+        limit = 2 * self.limits.tool_calls
+        if len(listed) <= limit:
+            return
+        ids: set[str | None] = set()
+        indices: set[int] = set()
+        for number, (_, call) in enumerate(listed):
+            if type(call) is not dict:
+                continue
+            call_id, index = text_of(call.get("id")), number if self.whole_calls else call.get("index")
+            name = text_of(details_of(call, "function").get("name")) or text_of(details_of(call, "custom").get("name"))
+            is_told = self.whole_calls if call_id is None else call_id not in ids
+            if name is None or not is_told or type(index) is not int or index in indices:
+                continue
+            if len(indices) == limit:
+                raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
+            ids.add(call_id)
+            indices.add(index)
 
     def _is_twin(self, function: dict[str, Any], calls: list[Any], choice: int) -> bool:
         """Whether ``function_call`` repeats one of the calls beside it, or the last call of the choice."""
@@ -316,7 +344,7 @@ class DeltaReader(FrameDecoder):
         else:  # an object: its own text, so that 1.0 and 2^64 stay what they were (quirks.md 46, 48)
             if not self.takes_objects:
                 self.report.repair("arguments_not_text")
-            delta.arguments = value_text(self.frame.data, "choices", *path, name)
+            delta.arguments = self.text_at("choices", *path, name)
             delta.snapshot = True
         self.out.append(delta)
         if not function.keys() <= FUNCTION.names:

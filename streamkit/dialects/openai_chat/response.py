@@ -46,6 +46,8 @@ def encode_response(response: Response, encoding: Encoding, report: StreamReport
 
 
 class ChatBodyDecoder(ChatDecoder):
+    whole_calls: ClassVar[bool] = True
+
     def decode(self, document: dict[str, Any]) -> None:
         if document.get("choices") and not recognises("", document):  # of the older Completions
             self.strange()
@@ -60,7 +62,7 @@ class ChatBodyDecoder(ChatDecoder):
             index = choice.get("index")
             if (position if index is None else number_in(index)) in self._choices:
                 self.report.repair("index_reused")
-                choice = {**choice, "index": max(self._choices) + 1}
+                choice = {**choice, "index": max(self._choices) + 1}  # of a few: they have a limit
         super()._choice(choice, position)
 
     def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:

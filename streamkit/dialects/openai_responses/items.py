@@ -30,7 +30,6 @@ from streamkit.events import Aside, AsideKind, ToolCallDelta, ToolCallEnded, Too
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.pairs import paired
-from streamkit.tool_calls.value_text import value_text
 
 #: What is read of each own item; the rest is the vendor's.
 ITEM_FIELDS: Mapping[str, frozenset[str]] = {
@@ -267,7 +266,7 @@ class ItemReader(TextReader):
         if value is None or isinstance(value, str):
             return value or ""
         self.report.repair("arguments_not_text")
-        return value_text(self.frame.data, *path, name)
+        return self.text_at(*path, name)
 
     def call_delta(self, document: dict[str, Any], kind: str) -> None:
         item = self._call(document, kind)

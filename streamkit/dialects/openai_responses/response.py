@@ -34,6 +34,7 @@ from streamkit.dialects.openai_responses.wire import (
 )
 from streamkit.dialects.usage_members import has_more
 from streamkit.dialects.writing import merged
+from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, Opaque, WireEvent
 from streamkit.limits import Limits
 from streamkit.messages import (
@@ -80,7 +81,10 @@ class ResponsesBodyDecoder(ResponsesDecoder):
     def _whole(self, response: dict[str, Any]) -> None:
         self._start({name: value for name, value in response.items() if name not in LAST})
         self.keep_unread(response, RESPONSE)
-        for place, found in enumerate(self.items(response.get("output"))):
+        output = self.items(response.get("output"))
+        if len(output) > self.limits.content_blocks:
+            raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
+        for place, found in enumerate(output):
             self._item(place, self.fields(found))
         if status := known_status(response.get("status")):
             self._ended({"type": f"response.{status}", "response": {**response, "output": None}})

@@ -1,0 +1,37 @@
+"""Counting work, for tests of growth: bytecode instructions, which no other process and no cache changes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+#: By which factor the work may grow when the input doubles.
+FACTOR = 2.3
+
+
+def work(function: Callable[[], Any]) -> int:
+    """How many bytecode instructions a call takes."""
+    count = 0
+
+    def step(frame, event, _arg):
+        nonlocal count
+        if event == "opcode":
+            count += 1
+        else:
+            frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return step
+
+    before = sys.gettrace()
+    sys.settrace(step)
+    try:
+        function()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def growth(make: Callable[[int], Callable[[], Any]], size: int) -> float:
+    """By which factor the work grows from ``size`` to twice of it; ``make`` prepares a call for a size."""
+    make(4)()  # what is imported and compiled once
+    return work(make(2 * size)) / work(make(size))
