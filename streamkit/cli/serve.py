@@ -16,7 +16,7 @@ and whole. Without a file a demo upstream inside answers, with no key and no net
 Its models: demo answers and calls the tools that it is offered, demo-reasoning thinks first, demo-slow is silent for a minute,
 demo-cut breaks off, demo-error answers with status 500; any other name answers as demo does.
 
-SIGTERM and SIGINT stop it: live streams may end within the grace time, and those that are left get an error in their dialect.
+SIGTERM, SIGINT and SIGHUP stop it: live streams may end within the grace time; those that are left get their dialect's error.
 On loopback without keys it is served by addresses, localhost and the names in `hosts` of the file alone, since a page of the
 web could turn its own name to this machine. Counts are at /metrics on a listener of their own, by default on loopback, one
 port up. Needs the extra `gateway`: pip install 'streamkit-llm[gateway]'.

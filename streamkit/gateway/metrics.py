@@ -10,6 +10,7 @@ Source: clients.md §3; seeds.md S3.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Final
 
 from prometheus_client import (
@@ -22,9 +23,10 @@ from prometheus_client import (
     multiprocess,
 )
 
+from streamkit.gateway.count_files import MULTIPROCESS_DIR, use_count_files
+from streamkit.gateway.log import log
 from streamkit.gateway.record import Record
 
-MULTIPROCESS_DIR: Final = "PROMETHEUS_MULTIPROC_DIR"
 #: Seconds: from a token's pace to a long answer's length.
 BUCKETS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 
@@ -36,6 +38,7 @@ class Metrics:
     """The counts of one process."""
 
     def __init__(self) -> None:
+        use_count_files()
         self.registry = CollectorRegistry()
         self._requests = self._counter(
             "requests",
@@ -95,13 +98,18 @@ class Metrics:
 
 def forget_live(pid: int | None) -> None:
     """A worker died: what it had under way is over, and what it counted stays."""
-    multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]  # the library has no types here
+    try:
+        multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]  # the library has no types here
+    except OSError as error:
+        log.error("the counts of a dead worker can't be removed", extra={"fields": {"reason": str(error)}})
 
 
 def exposition(metrics: Metrics | None) -> bytes:
     """The text of ``/metrics``: of all workers where there are several, else of this process."""
     if MULTIPROCESS_DIR in os.environ:
         registry = CollectorRegistry()
+        if not Path(os.environ[MULTIPROCESS_DIR]).is_dir():
+            return b""  # somebody removed it: its workers' logs say so
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # the library has no types here
         return generate_latest(registry)
     return b"" if metrics is None else generate_latest(metrics.registry)

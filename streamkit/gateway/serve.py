@@ -3,8 +3,10 @@
 Workers share a port, not a socket: the kernel deals connections out among them (``SO_REUSEPORT``), so that none takes a burst
 alone. Nothing else is shared. The parent holds the port, starts a worker again that died, and serves the private listener.
 
-On SIGTERM or SIGINT a worker accepts nothing more, live streams get the grace time, and those that are left an error in their
-dialect; then it exits with 0. A worker whose parent is gone, killed perhaps, stops in the same way.
+On SIGTERM, SIGINT or SIGHUP a worker accepts nothing more, live streams get the grace time, and those that are left an error
+in their dialect; then it exits with 0. SIGHUP is what a terminal sends that closes, and nothing is read anew at it: it ends the
+gateway as the others do, unless that was started to survive it (``nohup``). A worker whose parent is gone, killed perhaps, stops
+in the same way.
 
 Source: design.md §6; limits.md C16.
 """
@@ -28,15 +30,16 @@ from attrs import define, evolve
 
 from streamkit.gateway.app import gateway_app, private_app
 from streamkit.gateway.config import Config, Server
+from streamkit.gateway.count_files import MULTIPROCESS_DIR
 from streamkit.gateway.demo import demo_config, start_demo
 from streamkit.gateway.listening import CLOSE_S, listening, reserved, url_of
 from streamkit.gateway.log import configure, log
-from streamkit.gateway.metrics import MULTIPROCESS_DIR, Metrics, forget_live
+from streamkit.gateway.metrics import Metrics, forget_live
 
 _How: TypeAlias = Callable[[Config, Callable[[str], None]], Awaitable[int]]
 
 #: What ends a server.
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 #: Seconds beyond the grace time after which a worker that still runs is killed.
 MARGIN_S: Final = 5.0
 #: Seconds between two starts of workers that keep dying.
@@ -46,7 +49,7 @@ LOOK_S: Final = 0.2
 
 
 def serve(config: Config | None, server: Server, announce: Callable[[str], None]) -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit status. ``announce`` gets the URL once clients are accepted.
+    """Serve until a signal of ``SIGNALS``; returns the exit status. ``announce`` gets the URL once clients are accepted.
 
     Without a ``config`` the embedded replay upstream answers. Raises UsageError where an address can't be had.
     """
@@ -225,11 +228,12 @@ async def _private(config: Config, metrics: Metrics | None) -> AsyncGenerator[tu
 
 
 def stopped() -> asyncio.Event:
-    """Set by SIGTERM and by SIGINT."""
+    """Set by what ends a server; a SIGHUP that is ignored stays so, and workers have it from their parent."""
     event = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
-        loop.add_signal_handler(number, event.set)
+        if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, event.set)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)  # a worker is started with them blocked
     return event
 

@@ -9,7 +9,8 @@ import orjson
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from streamkit.gateway.metrics import BUCKETS, MULTIPROCESS_DIR, Metrics, exposition
+from streamkit.gateway.count_files import MULTIPROCESS_DIR
+from streamkit.gateway.metrics import BUCKETS, Metrics, exposition
 from streamkit.gateway.record import LegOutcome, Record
 from streamkit.report import StreamReport
 from streamkit.web.source import Timeouts

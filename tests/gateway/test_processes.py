@@ -119,6 +119,8 @@ async def test_a_terminals_interrupt_while_workers_start_ends_all_of_them_well(t
     [
         ([signal.SIGTERM], 1),
         ([signal.SIGINT, signal.SIGTERM, signal.SIGINT], 2),
+        ([signal.SIGHUP], 1),
+        ([signal.SIGHUP, signal.SIGHUP], 2),
         pytest.param([signal.SIGINT], 1, marks=pytest.mark.exhaustive),
         pytest.param([signal.SIGTERM], 2, marks=pytest.mark.exhaustive),
     ],
@@ -155,6 +157,61 @@ async def test_live_streams_end_whole_within_the_grace_time_or_with_their_dialec
         failed = decode_error(answer.status, bytes(answer.body), "anthropic", answer.headers)
         assert (answer.status, "shutting down" in failed.message) == (529, True)
     assert sorted(line["ending"] for line in log) == ["broken"] * 5 + ["error"] * 2 + ["whole"] * 5
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_a_gateway_that_was_started_to_survive_its_terminal_does(tmp_path, workers):
+    async with EvilUpstream(good(UPSTREAM)) as upstream:
+        path = config_file(tmp_path, upstream.url, workers=workers, grace_s=1.0)
+        before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+        try:
+            serving_on = serving(tmp_path, "--config", str(path))
+            gateway = await serving_on.__aenter__()
+        finally:
+            signal.signal(signal.SIGHUP, before)
+        try:
+            for pid in {gateway.process.pid, *gateway.workers()}:
+                os.kill(pid, signal.SIGHUP)  # as a terminal that closes
+            where, body = request("anthropic", "m")
+            assert b"message_stop" in (await ask(gateway.url, where, body=body)).body
+            gateway.signal(signal.SIGTERM)
+            assert await gateway.ended() == 0
+            assert gateway.events("a worker died; another is started") == []
+        finally:
+            await serving_on.__aexit__(None, None, None)
+
+
+async def test_a_terminal_that_closes_ends_all_processes_as_they_should(tmp_path):
+    async with EvilUpstream(silence_midstream(UPSTREAM)) as upstream:
+        path = config_file(tmp_path, upstream.url, workers=2, grace_s=1.0)
+        async with serving(tmp_path, "--config", str(path)) as gateway:
+            where, body = request("anthropic", "m")
+            asking = asyncio.create_task(ask(gateway.url, where, body=body))
+            await begun(upstream, 1, sent=4)
+            os.killpg(gateway.process.pid, signal.SIGHUP)
+            answer = await asking
+            assert await gateway.ended() == 0
+            assert answer.body.count(b"event: error\n") == 1
+            assert "Traceback" not in gateway.said
+
+
+async def test_a_folder_of_counts_that_is_gone_ends_no_worker(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    async with EvilUpstream(as_asked(UPSTREAM)) as upstream:
+        path = config_file(tmp_path, upstream.url, workers=2, grace_s=1.0)
+        async with serving(tmp_path, "--config", str(path)) as gateway:
+            [folder] = tmp_path.glob("streamkit-metrics-*")
+            shutil.rmtree(folder)
+            killed = min(gateway.workers())
+            os.kill(killed, signal.SIGKILL)
+            await eventually(lambda: len(gateway.workers() - {killed}) == 2, within_s=START_S)
+            for client in CLIENTS * 3:
+                where, body = request(client, "m", stream=False)
+                assert (await ask(gateway.url, where, body=body)).status == 200, client
+            gateway.signal(signal.SIGTERM)
+            assert await gateway.ended() == 0
+            assert len(gateway.events("a worker died; another is started")) == 1
+            assert gateway.events("counts find no place in their folder; /metrics lacks them")
 
 
 async def test_an_idle_connection_does_not_hold_it(tmp_path):

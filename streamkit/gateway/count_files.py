@@ -1,0 +1,127 @@
+"""Counts of one worker in files, as prometheus-client reads them, but for what happens where there is no room for them.
+
+The library maps a file that it only made long, without any room on the disk: in a full folder the first count is a SIGBUS,
+which ends the worker and all its streams. Here room is taken first, by writing, which fails with an error; so does a folder that is
+gone or may not be written. A count that finds no file is kept in the process: the worker serves on, its log says once that
+``/metrics`` lacks counts, and each new series tries again.
+
+Source: prometheus-client 0.21 to 0.25, ``values.py`` and ``mmap_dict.py``; mmap(2) on SIGBUS.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from prometheus_client import values
+from prometheus_client.mmap_dict import MmapedDict, mmap_key
+
+from streamkit.gateway.log import log
+
+MULTIPROCESS_DIR: Final = "PROMETHEUS_MULTIPROC_DIR"
+#: What a file begins with, as in the library.
+FILE_BYTES: Final = 64 * 1024
+#: Of an entry, beside its key: its length, what fills it up to 8 bytes, two numbers.
+ENTRY_BYTES: Final = 4 + 8 + 16
+
+
+def use_count_files() -> None:
+    """Let every metric that is made from now on count in files of ours, where there are several workers."""
+    if MULTIPROCESS_DIR in os.environ:
+        values.ValueClass = CountValue  # as the library's own documentation does
+
+
+class CountFile(MmapedDict):
+    """A file of counts that has all the room that it maps. Raises OSError where there is none."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            take_room(path, 0, FILE_BYTES)
+        except OSError:
+            with suppress(OSError):
+                Path(path).unlink(missing_ok=True)  # a file without its first number stops whoever reads all of them
+            raise
+        self._path = path
+        super().__init__(path)  # type: ignore[no-untyped-call]  # the library has no types here
+
+    def _init_value(self, key: str) -> None:
+        needed, capacity = self._used + len(key.encode()) + ENTRY_BYTES, self._capacity
+        while capacity < needed:
+            capacity *= 2
+        if capacity > self._capacity:
+            take_room(self._path, self._capacity, capacity)
+        super()._init_value(key)  # type: ignore[no-untyped-call]  # the library has no types here
+
+
+def take_room(path: str, start: int, end: int) -> None:
+    """Write zeros from ``start`` to ``end``. Raises OSError where there is no room."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        while start < end:
+            start += os.pwrite(descriptor, bytes(end - start), start)
+    finally:
+        os.close(descriptor)
+
+
+class CountValue:
+    """One series' number: in a file, or where none can be had in the process."""
+
+    _multiprocess = True  # asked for by the library
+
+    def __init__(
+        self,
+        typ: str,
+        metric_name: str,
+        name: str,
+        labelnames: Any,
+        labelvalues: Any,
+        help_text: str,
+        multiprocess_mode: str = "",
+        **_more: Any,
+    ) -> None:
+        self._value = 0.0
+        self._key = mmap_key(metric_name, name, labelnames, labelvalues, help_text)
+        self._file: CountFile | None = None
+        try:
+            file = _file(f"{typ}_{multiprocess_mode}" if typ == "gauge" else typ)
+            file.read_value(self._key)  # type: ignore[no-untyped-call]  # the library has no types here
+            self._file = file
+        except OSError as error:
+            _tell(error)
+
+    def inc(self, amount: float) -> None:
+        self.set(self._value + amount)
+
+    def set(self, value: float, timestamp: float | None = None) -> None:
+        self._value = value
+        if self._file is not None:
+            self._file.write_value(self._key, value, timestamp or 0.0)  # type: ignore[no-untyped-call]  # the library has no types here
+
+    def get(self) -> float:
+        return self._value
+
+    def set_exemplar(self, exemplar: Any) -> None:
+        """Nothing: no file has any, in the library too."""
+
+    def get_exemplar(self) -> None:
+        return None
+
+
+_files: dict[str, CountFile] = {}
+_told = False
+
+
+def _file(kind: str) -> CountFile:
+    path = str(Path(os.environ[MULTIPROCESS_DIR], f"{kind}_{os.getpid()}.db"))
+    if path not in _files:
+        _files[path] = CountFile(path)
+    return _files[path]
+
+
+def _tell(error: OSError) -> None:
+    global _told  # noqa: PLW0603 - one line of a process, however many series find no room
+    if not _told:
+        _told = True
+        log.error("counts find no place in their folder; /metrics lacks them", extra={"fields": {"reason": str(error)}})
