@@ -4,9 +4,8 @@ Workers share a port, not a socket: the kernel deals connections out among them 
 alone. Nothing else is shared. The parent holds the port, starts a worker again that died, and serves the private listener.
 
 On SIGTERM, SIGINT or SIGHUP a worker accepts nothing more, live streams get the grace time, and those that are left an error
-in their dialect; then it exits with 0. SIGHUP is what a terminal sends that closes, and nothing is read anew at it: it ends the
-gateway as the others do, unless that was started to survive it (``nohup``). A worker whose parent is gone, killed perhaps, stops
-in the same way.
+in their dialect; then it exits with 0. A terminal that closes sends SIGHUP. Nothing is read anew at it: it ends the gateway as
+the others do, unless that was started to survive it (``nohup``). A worker whose parent is gone, killed perhaps, stops so too.
 
 Source: design.md §6; limits.md C16.
 """
