@@ -48,10 +48,10 @@ PATTERN_BYTES: Final = 2 * 1024 * 1024
 #: Looks at a value that one check may take, of 25 ns each, and those that each character of the arguments adds.
 MAX_UNITS: Final = 1_000_000
 UNITS_PER_CHAR: Final = 4
-#: Looks at a value up to which violations are listed: 30 µs each at worst. Each violation holds a copy of its value.
-MAX_EXPLAINED: Final = 20_000
+#: Looks at a value up to which violations are listed: 25 µs each at worst. Each violation holds a copy of its value.
+MAX_EXPLAINED: Final = 8_000
 #: Characters of argument text from which on a look at it counts twice, three times, …, since a violation copies its value.
-COPIED_CHARS: Final = 4096
+COPIED_CHARS: Final = 32_768
 #: As many as Python makes an ``int`` of (``sys.get_int_max_str_digits``): comparing longer numbers takes quadratic time.
 MAX_DIGITS: Final = 4300
 MAX_VIOLATIONS: Final = 5

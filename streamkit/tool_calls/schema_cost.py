@@ -30,13 +30,13 @@ from streamkit.tool_calls.schema_walk import HERE, INSIDE, SchemaGraph, nodes, s
 #: Steps back that one match of a pattern with look-around may take; the match then counts as failed.
 BACKTRACKS: Final = 10_000
 #: Subschemas that all places of one schema may list together, each at most once a place.
-MAX_LISTED: Final = 100_000
+MAX_LISTED: Final = 50_000
 #: Steps that finding out which references lead back may take.
 MAX_TRACED: Final = 200_000
 #: A target is asked for so often before the library remembers it (``MEMO_MIN_VISITS``).
 ASKED: Final = 16
-_PER_VALUE: Final = ("enum", "const")
-_PER_NAME: Final = ("required", "properties", "dependentRequired", "dependentSchemas", "dependencies")
+_PER_VALUE: Final = frozenset({"enum", "const"})
+_PER_NAME: Final = frozenset({"properties", "dependentRequired", "dependentSchemas", "dependencies"})
 _INSIDE_OBJECTS: Final = ("additionalProperties", "unevaluatedProperties")
 _UNEVALUATED: Final = frozenset({"unevaluatedProperties", "unevaluatedItems"})
 _backtracking: Final = re.compile(r"\(\?(?:[=!>(]|<[=!])|\\[1-9kGK]|[*+?}]\+").search
@@ -252,13 +252,15 @@ class SchemaCost:
         """What one look of a subschema at a value costs, without what other subschemas and strings cost."""
         if id(node) not in self._weights:
             weight = 1 + len(node)
-            for keyword in _PER_VALUE:
+            for keyword in node.keys() & _PER_VALUE:
                 weight += (
                     sum(1 + (len(inner) // 128 if isinstance(inner, str) else 0) for inner in _values(node, keyword))
                     // 2
                 )
-            for keyword in _PER_NAME:
+            for keyword in node.keys() & _PER_NAME:
                 weight += len(found) // 4 if isinstance(found := node.get(keyword), dict | list) else 0
+            # each name that is missing is a violation of its own
+            weight += len(names) if isinstance(names := node.get("required"), list) else 0
             self._weights[id(node)] = weight
         return self._weights[id(node)]
 

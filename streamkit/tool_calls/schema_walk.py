@@ -85,7 +85,9 @@ def follow(document: Any, fragment: str) -> Any:
 def subschemas(schema: dict[str, Any], keywords: tuple[str, ...]) -> Iterator[dict[str, Any]]:
     """The subschemas under these keywords; ``true`` and ``false`` cost nothing and are left out."""
     for keyword in keywords:
-        value = schema.get(keyword)
+        if keyword not in schema:
+            continue
+        value = schema[keyword]
         if isinstance(value, dict):
             found = list(value.values()) if keyword in MAPS else [value]
         else:

@@ -452,6 +452,11 @@ def test_a_million_wrong_values_are_not_listed():
     assert reason_of(schema, json.dumps({"a": [1] * 300_000})) == UNEXPLAINED
 
 
+def test_ten_thousand_missing_names_are_not_listed():
+    schema = {"required": [f"k{n}" for n in range(10_000)]}
+    assert reason_of(schema, "{}") == UNEXPLAINED
+
+
 # -- the extra ---------------------------------------------------------------------------------------------------------
 
 
