@@ -99,6 +99,7 @@ RESPONSES: list[tuple[str, bytes, str]] = [
     ("another item_id", turn(*HI[:2], {**HI[2], "item_id": "i9"}, *HI[3:]), "item_id"),
     ("text without its part", turn(HI[0], HI[2], HI[-1]), "part_order"),
     ("parts that leave a place out", turn(HI[0], *spoken(0, "Hi", place=1), done(0, "message", content=[])), "part_order"),
+    ("an item whose content is no list", turn(*HI[:-1], {**HI[-1], "item": {**HI[-1]["item"], "content": 1}}), "part"),
     ("a part without a type", turn(HI[0], {**HI[1], "part": {}}, HI[-1]), "part"),
     ("a part that ends without a type", turn(HI[0], {**HI[1], "type": "response.content_part.done", "part": None}, HI[-1]), "part"),
     ("a part of another item", turn(HI[0], {**HI[1], "part": part("", "reasoning_text")}, HI[-1]), "part"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -13,6 +14,8 @@ from streamkit.limits import DEFAULT_LIMITS
 
 #: Characters of a text that are kept to be compared; a longer one is not judged.
 TEXT_CHARS = DEFAULT_LIMITS.arguments_chars
+#: Fragments of a text, of a character at least, that fill what a message shows.
+SHOWN = 60
 CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
 #: Items whose events are known.
 KNOWN_ITEMS = frozenset({"message", "reasoning", *CALLS})
@@ -42,12 +45,19 @@ class _Text:
 
     def add(self, fragment: str) -> None:
         self.chars += len(fragment)
-        if self.chars <= TEXT_CHARS:
+        if fragment and self.chars <= TEXT_CHARS:
             self.fragments.append(fragment)
 
     def differs(self, whole: str) -> bool:
         """Whether a whole text is not that of the deltas, where there were any."""
-        return 0 < self.chars <= TEXT_CHARS and "".join(self.fragments) != whole
+        if not 0 < self.chars <= TEXT_CHARS:
+            return False
+        return self.chars != len(whole) or "".join(self.fragments) != whole
+
+    @property
+    def beginning(self) -> str:
+        """As much as a message shows."""
+        return "".join(self.fragments[:SHOWN])
 
 
 @define
@@ -56,6 +66,7 @@ class _Item:
     id: object
     done: bool = False
     parts: dict[tuple[str, int], _Text] = field(factory=dict)
+    counts: Counter[str] = field(factory=Counter)  #: of the parts, by what numbers them
     text: _Text | None = None  #: of a call
 
 
@@ -142,7 +153,10 @@ class ItemChecker(GrammarChecker):
                 self._arguments(found.get("arguments"))
         else:
             for name in ("content", "summary"):
-                for place, part in enumerate(found.get(name) or ()):
+                parts = found.get(name)
+                if not isinstance(parts, list | None):
+                    self.broken("part", f"{name} of the item is {shown(parts)}")
+                for place, part in enumerate(parts if isinstance(parts, list) else ()):
                     self._whole_part(item, place, part)
 
     def _arguments(self, text: object) -> None:
@@ -173,9 +187,10 @@ class ItemChecker(GrammarChecker):
         place = document.get(counted)
         if belongs != item.kind:
             self.broken("part", f"{shown(part['type'])} in an item of type {shown(item.kind)}")
-        elif place != sum(1 for name, _ in item.parts if name == counted):
+        elif place != item.counts[counted]:
             self.broken("part_order", f"{counted} is {shown(place)}")
         if type(place) is int:
+            item.counts[counted] += (counted, place) not in item.parts
             text = item.parts[counted, place] = _Text(part["type"])
             if member and is_text(part.get(member)):
                 text.add(part[member])
@@ -239,7 +254,7 @@ class ItemChecker(GrammarChecker):
         if not is_text(whole):
             self.broken("whole", f"the whole text is {shown(whole)}")
         elif text.differs(whole):
-            self.broken("whole", f"the whole text is {shown(whole)}, the deltas say {shown(''.join(text.fragments))}")
+            self.broken("whole", f"the whole text is {shown(whole)}, the deltas say {shown(text.beginning)}")
 
 
 def is_object(text: str) -> bool:
