@@ -18,7 +18,8 @@ ODD: list[bytes] = [
 LINES: list[bytes] = [
     b"\n", b"\r", b"\r\n\r\n", b"data:", b"data: [DONE]\n\n", b"event: error\n", b"event: \x00\n", b"id: 1\n", b": c\n", b"retry: 9\n",
     b"\xef\xbb\xbf", b"\xff", b"\xc3", b"\xed\xa0\x80", b"{", b"}", b"]", b"[", b'"', b"\\", b",", b":", b"<think>", b"</think>",
-    b"<tool_call>", b"</tool_call>", b"```json", b"\xe2\x80\xa8",
+    b"<tool_call>", b"</tool_call>", b"```json", b'<tool_call>{"name":"get_time","arguments":{}}</tool_call>', b"<function=get_time>",
+    b"<parameter=zone>", b"</function>", b"[TOOL_CALLS]", b"<|python_tag|>", b"\xe2\x80\xa8",
 ]  # fmt: skip
 _token = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|\{\}|\[\]').finditer
 _line = re.compile(rb"[^\n]*\n?").findall

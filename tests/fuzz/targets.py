@@ -12,11 +12,13 @@ import json
 import random
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, get_args
 
 from attrs import frozen
 
 from streamkit import PartialJSON, decode_request, decode_response, encode_request, encode_response, parse_arguments
+from streamkit.cli.lint import Check
+from streamkit.detect import Detector
 from streamkit.dialects import DIALECTS
 from streamkit.errors import StreamError, StreamkitError
 from streamkit.events import ToolCallArguments, ToolCallDoomed, ToolCallFinished, ToolCallStarted
@@ -25,7 +27,9 @@ from streamkit.framing.json_array import JSONArrayParser
 from streamkit.framing.ndjson import NDJSONParser
 from streamkit.framing.sse import SSEParser
 from streamkit.http_errors import decode_error, encode_error
+from streamkit.messages import Tool
 from streamkit.pipeline import Chain
+from streamkit.policy import LENIENT, STRICT, Policy, TextCalls
 from streamkit.report import StreamReport
 from streamkit.testing import joined
 from streamkit.tool_calls.check import JSONChecker, check_arguments
@@ -49,6 +53,16 @@ TOOLS = {
         "additionalProperties": False,
     },
 }
+
+
+OFFERED = [Tool(name=name, parameters=schema) for name, schema in TOOLS.items()]
+POLICIES = [
+    STRICT,
+    LENIENT,
+    Policy(think_tags="on", text_calls=get_args(TextCalls)),
+    Policy(think_tags="opened", text_calls=get_args(TextCalls)),
+    Policy(two_objects="split", name_pieces="first", end_without_finish="accept"),
+]
 
 
 class Broken(AssertionError):
@@ -184,6 +198,45 @@ def encoders(data: bytes) -> None:
         raise Broken(f"unreadable: {again.fault}")
 
 
+def policies(data: bytes) -> None:
+    """What stands in the text, and other choices of a policy: the events do not depend on the cuts."""
+    given = Input.of(data)
+    policy = POLICIES[given.number % len(POLICIES)]
+    cut = read(given.source, given.cut(), policy=policy, offered=OFFERED)
+    whole = read(given.source, [given.body], policy=policy, offered=OFFERED)
+    must_equal(cut.facts(), whole.facts(), "cut and whole")
+
+
+def detector(data: bytes) -> None:
+    """Which dialect a stream is taken for does not depend on the cuts."""
+    given = Input.of(data)
+
+    def named(reads: list[bytes]) -> str:
+        machine = Detector()
+        try:
+            return next(filter(None, map(machine.feed, reads)), None) or machine.finish()
+        except StreamkitError as error:
+            return type(error).__name__
+
+    must_equal(named(given.cut()), named([given.body]), "cut and whole")
+
+
+def lint(data: bytes) -> None:
+    """What ``streamkit lint`` says of a stream. Behind a frame that can't be read it says more where a read brought more."""
+    given = Input.of(data)
+    found = []
+    for reads in (given.cut(), [given.body]):
+        check = Check(given.source)
+        for chunk in reads:
+            check.feed(chunk)
+            if check.fault is not None:
+                break
+        status = check.finish()
+        said = [] if check.fault is not None else sorted(map(repr, check.violations))
+        found.append((status, said))
+    must_equal(found[0], found[1], "cut and whole")
+
+
 # -- whole bodies ------------------------------------------------------------------------------------------------------
 
 
@@ -297,8 +350,10 @@ def schema(data: bytes) -> None:
 
 TARGETS: dict[str, Callable[[bytes], None]] = {
     target.__name__: target
-    for target in (framing, decoders, cuts, fast, encoders, requests, responses, errors, partial_json, schema)
-}
+    for target in (
+        framing, decoders, cuts, fast, policies, encoders, detector, lint, requests, responses, errors, partial_json, schema,
+    )
+}  # fmt: skip
 
 
 def run(name: str, data: bytes) -> None:

@@ -81,7 +81,8 @@ def recognises(event: str, document: Any) -> bool:
         return False
     if document.get("type") == "error":  # an event that is counted is one of Responses
         return event == "error" and "sequence_number" not in document
-    return (document.get("type") or event) in STREAMED
+    kind = document.get("type") or event
+    return isinstance(kind, str) and kind in STREAMED
 
 
 def _says(block: object) -> bool:
