@@ -220,6 +220,83 @@ async def test_what_is_held_is_bounded():
     assert isinstance(report.error, HeldTooLong)
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [b'data: {"choices":[{"delta":}]}\n\n', HI.replace(b'"index":0', b'"index":65536'), b"data: " + ERROR + b"\n\n"],
+    ids=["no JSON", "an absurd index", "an error"],
+)
+async def test_what_stands_before_a_fault_passes_and_nothing_behind_it(fault):
+    for reads in cuts(HI + fault + WHOLE, sample=20):
+        output, report = await passed(reads)
+        assert output.startswith(HI + b'data: {"error":{')
+        assert output.count(b"data: ") == 2
+        assert not report.clean
+
+
+@pytest.mark.parametrize(
+    "behind", [b"data: " + ERROR + b"\n\n", b"error: " + ERROR + b"\n\n", ERROR + b"\n"], ids=["own", "field", "bare"]
+)
+async def test_a_terminator_does_not_pass_before_an_error_behind_it(behind):
+    for reads in [[WHOLE, behind], *cuts(WHOLE + behind, sample=20)]:
+        output, report = await passed(reads)
+        assert b"[DONE]" not in output
+        assert output.startswith(WHOLE.removesuffix(b"data: [DONE]\n\n") + b'data: {"error":{')
+        assert b"gone" in output
+        assert report.status is Status.PROVIDER_ERROR
+
+
+async def test_a_terminator_waits_for_the_end_and_passes_where_the_source_fails_behind_it():
+    report = StreamReport()
+    source = FaultySource([WHOLE, b": bye\n\n"], fail_after=2, error=SourceFailed("reset"))
+    async with transcode(source, "openai-chat", "openai-chat", report=report) as stream:
+        pieces = [piece async for piece in stream]
+    assert pieces == [WHOLE.removesuffix(b"data: [DONE]\n\n"), b"data: [DONE]\n\n: bye\n\n"]
+    assert report.clean
+    assert report.completed
+
+
+async def test_a_broken_frame_behind_the_end_takes_nothing_back_and_does_not_pass():
+    for reads in cuts(WHOLE + b": bye\n\ndata: {\n\n" + HI, sample=20):
+        output, report = await passed(reads)
+        assert output == WHOLE + b": bye\n\n"
+        assert report.status is Status.DONE
+
+
+async def test_a_source_that_fails_behind_a_whole_payload_has_said_it():
+    said = HI + sse(chunk({}, "stop"))
+    for to in (None, True):
+        source = FaultySource([said.rstrip()], fail_after=1, error=SourceFailed("reset"))
+        async with transcode(source, "openai-chat", "openai-chat", reencode=bool(to)) as stream:
+            output = b"".join([piece async for piece in stream])
+        assert stream.report.status is Status.DONE
+        assert b'"stop"' in output
+
+
+async def test_an_array_whose_own_error_ends_it_has_its_bracket():
+    own = {"error": {"code": 500, "message": "gone", "status": "INTERNAL"}}
+    for behind in ([], [SAID], [SAID, gemini.STOP]):
+        body = gemini.array(SAID, own, *behind)
+        for reads in cuts(body, sample=10):
+            output, report = await passed(reads, "gemini")
+            assert json.loads(output) == [SAID, own]
+            assert report.status is Status.PROVIDER_ERROR
+        if not behind:
+            assert output == body
+
+
+async def test_an_error_in_an_unseen_form_behind_the_providers_own_changes_nothing():
+    body = HI + b"data: " + ERROR + b"\n\n"
+    for reads in cuts(body + b"error: " + ERROR + b"\n\n", sample=10):
+        assert (await passed(reads))[0] == body
+
+
+async def test_an_abort_that_no_terminator_follows_is_an_error_too():
+    body = HI + sse(chunk({}, "abort"))
+    output, report = await passed([body])
+    assert output.startswith(body + b'data: {"error":{')
+    assert report.status is Status.PROVIDER_ERROR
+
+
 @pytest.mark.parametrize("vector", [one for one in VECTORS if one.clean], ids=lambda one: f"{one.dialect} {one.name}")
 async def test_a_stream_that_is_whole_passes_byte_for_byte(vector):
     output, report = await passed([vector.body], vector.dialect)
@@ -251,6 +328,13 @@ async def test_a_chunk_of_nothing_but_usage_is_taken_out_wherever_it_is_cut(line
         assert report.clean
         assert not report.repairs
     assert (await passed([body]))[0] == body, "by itself nothing is asked of a stream"
+
+
+async def test_a_comment_behind_a_usage_chunk_in_several_lines_stays():
+    lines = b'data: {"choices":[],\r\ndata: "usage":{"prompt_tokens":1,"completion_tokens":2}}\r\n\r\n'
+    body = HI + sse(chunk({}, "stop")) + lines + b": bye\r\n\r\ndata: [DONE]\r\n\r\n"
+    for reads in [[body[at : at + 1] for at in range(len(body))], *cuts(body, sample=60)]:
+        assert (await passed(reads, profile=UNASKED))[0] == body.replace(lines, b"")
 
 
 async def test_a_usage_chunk_in_several_lines_or_without_its_end_is_taken_out_too():

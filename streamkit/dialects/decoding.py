@@ -72,6 +72,11 @@ class FrameDecoder:
         self._unheld: Frame | None = None  # the frame that does not wait again
         self._values: tuple[Frame, ValueTexts] | None = None  # where values stand in a frame
 
+    @property
+    def held_from(self) -> int | None:
+        """The byte from which on frames wait for the second half of a character; None if none waits."""
+        return None if self._held is None else self._held.frames[0].offset
+
     def feed(self, frames: list[Frame], /) -> list[WireEvent]:
         self.out = []
         left = iter(frames)

@@ -63,7 +63,7 @@ from streamkit.report import StreamReport, Withheld
 from streamkit.tool_calls.call import Call, Choice
 from streamkit.tool_calls.cumulative import is_object, is_object_or_part, may_follow, may_repeat, rest_of
 from streamkit.tool_calls.delta_run import DeltaRun, grouped, whole_run
-from streamkit.tool_calls.ending import calls_nobody, derives, is_cut, missing_end, stop_reason, strongest
+from streamkit.tool_calls.ending import calls_nobody, is_cut, missing_end, stop_reason, strongest
 from streamkit.tool_calls.failed_turns import FAILING, failure_in
 from streamkit.tool_calls.identity import Identity
 from streamkit.tool_calls.joining import join_deltas
@@ -191,15 +191,11 @@ class ToolCallAccumulator:
         return "the provider reported an error" if self._failed else None
 
     @property
-    def terminated_early(self) -> bool:
-        """Whether the wire's terminator came, but nothing that makes the stream whole."""
-        if self._terminator is None or self._failed:
-            return False
-        if self._choices and all(choice.reasons for choice in self._choices.values()):
-            ends = map(strongest, self._choices.values())
-            failed = any(seen.reason in FAILING and not seen.ends_failed for seen in ends)
-            return failed or any(map(calls_nobody, self._choices.values()))
-        return not derives(self._choices, self._terminator, self.policy, self.limits.json_depth)
+    def failed_in_own_words(self) -> bool:
+        """Whether the only failures are stop reasons in which every reader of the dialect sees one."""
+        choices = self._choices.values()
+        failing = [seen for choice in choices if choice.reasons and (seen := strongest(choice)).reason in FAILING]
+        return bool(failing) and all(seen.ends_failed for seen in failing) and not any(map(calls_nobody, choices))
 
     def abandon(self) -> list[Event]:
         self._out = []

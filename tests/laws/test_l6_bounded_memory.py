@@ -9,7 +9,10 @@ import pytest
 
 from streamkit import errors
 from streamkit.dialects import DIALECTS
+from streamkit.dialects.base import Encoding
 from streamkit.limits import Limits
+from streamkit.pass_through import PassThrough
+from streamkit.policy import TOLERANT
 from streamkit.recipes import transcode
 from streamkit.report import StreamReport
 from streamkit.testing import cut_at
@@ -221,6 +224,43 @@ async def test_what_never_ends_takes_no_more_than_its_limit(what):
     most, _, report = await peak(endless(head, unit, 20 * MIB), dialect, "anthropic", SMALL)
     assert type(report.error).__name__ == error
     assert most < 8 * MIB
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 64, 4096])
+@pytest.mark.parametrize(
+    ("dialect", "head"),
+    [
+        ("openai-chat", sse(ROLE) + b'data: {"x":"'),
+        ("openai-chat", sse(ROLE) + b": "),
+        ("openai-chat", sse(ROLE, STOP, DONE) + b'data: {"x":"'),
+        ("ollama", lines(ollama.line("Hi")) + b'{"x":"'),
+        ("gemini", gemini.array(gemini.chunk(gemini.text("Hi")))[:-2] + b',{"x":"'),
+        ("bedrock", event(*bedrock.START) + prelude(2**20, 0)),
+    ],
+    ids=["a line", "a comment", "behind the terminator", "a line of JSON", "an element", "a message"],
+)
+def test_what_waits_to_pass_takes_twice_its_bytes_however_short_the_reads_are(dialect, head, size):
+    passing = PassThrough(DIALECTS[dialect], Encoding(), TOLERANT, StreamReport())
+    passing.feed(head)
+    total = 128 * 1024
+    tracemalloc.start()
+    try:
+        for _ in range(total // size):
+            passing.feed(bytes(bytearray(b"x" * size)))  # a new object each time, as from a socket
+        assert passing.fault is None
+        assert tracemalloc.get_traced_memory()[1] < 3 * total
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("unit", [sse(said("more")), b": more\n\n"], ids=["frames", "comments"])
+@pytest.mark.parametrize("size", [1, 1000])
+def test_what_waits_behind_a_terminator_has_a_limit_and_takes_nothing_back(unit, size):
+    body = sse(ROLE, STOP, DONE) + unit * 2000
+    reads = cut_at(body, list(range(size, len(body), size)))
+    output, report = translate("openai-chat", "openai-chat", reads, Limits(held_chars=4096))
+    assert output == sse(ROLE, STOP, DONE)
+    assert isinstance(report.error, errors.HeldTooLong)
 
 
 #: How often a dialect repeats the text when it ends: Responses in four events, each on its way in a copy or two. What is

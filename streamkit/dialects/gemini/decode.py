@@ -161,7 +161,9 @@ class GeminiDecoder(PartReader):
         if native is not None and native not in UNSPECIFIED:
             reason = self.stop_reason(native, STOP_REASONS)
             message = text_of(candidate.get(MESSAGE)) if failed else None
-            self.out.append(StopReasonSeen(reason, native, index, covers_calls=True, message=message))
+            self.out.append(
+                StopReasonSeen(reason, native, index, covers_calls=True, message=message, ends_failed=failed)
+            )
 
     def _count(self, usage: dict[str, Any]) -> None:
         if counts := decode_usage(usage):
