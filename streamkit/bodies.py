@@ -139,7 +139,7 @@ def decode_response(
     checker = JSONChecker(limits=limits, report=report, tools=schemas)
     in_text = in_text_stages(policy, provider, tools=offered or tools, limits=limits)
     reading = Chain(*(stage.make(report) for stage in in_text), accumulator, checker)
-    collector = Collector(named.name, report)
+    collector = Collector(named.name, report, limits)
     try:
         for events in reading.feed(bodies.decode_response(body, limits, report)), reading.finish():
             if reading.fault is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from streamkit.events import (
     Aside,
@@ -22,20 +22,26 @@ from streamkit.events import (
     ToolCallStarted,
     UsageReported,
 )
+from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.report import StreamReport
 
+#: What an aside takes beside its text.
+ASIDE_CHARS: Final = 200
 Spoken: TypeAlias = Text | Reasoning | Refusal
 
 
 class Collector:
     """Folds events into a ``Response``. Texts are kept as fragments and joined once."""
 
-    def __init__(self, dialect: str, report: StreamReport) -> None:
+    def __init__(self, dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._aside_room = limits.aside_chars
+        self._report = report
         self._response = Response(dialect, report)
         self._choices: dict[int, Choice] = {}
         self._spoken: dict[tuple[int, type, int], tuple[Spoken, list[str]]] = {}
         self._calls: dict[tuple[int, int], ToolCall] = {}
+        self._signatures: dict[tuple[int, type, int], tuple[str, list[str]]] = {}  # the vendor, and the pieces
 
     def feed(self, events: list[Event]) -> None:
         for event in events:
@@ -52,6 +58,10 @@ class Collector:
     def finish(self) -> Response:
         for part, fragments in self._spoken.values():
             part.text = "".join(fragments)
+        for key, (vendor, pieces) in self._signatures.items():
+            signed = self._spoken[key][0]
+            if isinstance(signed, Text | Reasoning):
+                signed.signature = Opaque(vendor, "".join(pieces))
         self._response.choices = [self._choices[number] for number in sorted(self._choices)]
         return self._response
 
@@ -70,11 +80,20 @@ class Collector:
     def _sign(self, event: ReasoningSignature) -> None:
         kind: type[Text | Reasoning] = Text if event.on == "text" else Reasoning
         self._fragments(kind, event.choice, event.block)
-        part = self._spoken[event.choice, kind, event.block][0]
-        if isinstance(part, Text | Reasoning):
-            before = part.signature
-            more = before is not None and before.vendor == event.vendor  # one that came in pieces
-            part.signature = Opaque(event.vendor, (before.blob if before and more else "") + event.blob)
+        key = event.choice, kind, event.block
+        if key in self._signatures and self._signatures[key][0] == event.vendor:  # one that came in pieces
+            self._signatures[key][1].append(event.blob)
+        else:
+            self._signatures[key] = event.vendor, [event.blob]
+
+    def _aside(self, aside: Aside) -> None:
+        """Keep an aside, if there is room for it; else it is lost."""
+        size = ASIDE_CHARS + len(aside.raw if isinstance(aside.raw, str) else repr(aside.raw))
+        if size > self._aside_room:
+            self._report.lose(aside.kind, what=aside.type)
+            return
+        self._aside_room -= size
+        self._choice(aside.choice).parts.append(aside)
 
     def _other(self, event: Event) -> None:
         match event:
@@ -101,7 +120,7 @@ class Collector:
             case UsageReported():
                 self._response.usage = event
             case Aside():
-                self._choice(event.choice).parts.append(event)
+                self._aside(event)
             case ProviderFailed():
                 self._response.error = event
             case ResponseFinished():

@@ -6,6 +6,8 @@ an argument text costs at most the cap.
 
 from __future__ import annotations
 
+from typing import Final
+
 from attrs import field, frozen
 from attrs.validators import ge
 
@@ -42,6 +44,11 @@ class Limits:
     schema_bytes: int = field(default=MIB, validator=ge(1))
     #: What an encoder may hold back while its dialect has another block open, or keep to repeat it at the end, in characters.
     held_chars: int = field(default=16 * MIB, validator=ge(1))
+    #: What a whole answer keeps of what only its dialect knows, as text: images among it, and log probabilities of each token.
+    aside_chars: int = field(default=64 * MIB, validator=ge(1))
 
 
 DEFAULT_LIMITS = Limits()
+#: Texts and names in a report, beyond which it counts: each is an object of a hundred bytes, however short its text is.
+WITHHELD_TEXTS: Final = 1000
+LOST_NAMES: Final = 1000

@@ -150,7 +150,7 @@ async def collect(
         join=True,
         make_id=make_id,
     ) as stream:
-        collector = Collector(source_named(dialect)[0].name, stream.report)
+        collector = Collector(source_named(dialect)[0].name, stream.report, limits)
         try:
             async for batch in stream:
                 collector.feed(batch)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import define, field
 
 from streamkit.errors import NeedsRepair, NotThisDialect, StreamkitError
+from streamkit.limits import LOST_NAMES, WITHHELD_TEXTS
 from streamkit.quoting import shortened
 
 if TYPE_CHECKING:
@@ -165,8 +166,6 @@ REQUEST_LOSSES: Final[Mapping[str, str]] = {
 }
 REPAIRS: Final[Mapping[str, str]] = {**STREAM_REPAIRS, **REQUEST_REPAIRS}
 LOSSES: Final[Mapping[str, str]] = {**STREAM_LOSSES, **REQUEST_LOSSES}
-#: Losses that a report names; beyond them it counts.
-NAMED: Final = 1000
 #: And of each name so much: it may be the client's own, or a path through such.
 NAME_CHARS: Final = 200
 
@@ -207,6 +206,7 @@ class StreamReport:
     lost: list[tuple[str, str]] = field(factory=list)
     #: Finished calls by verdict.
     verdicts: Counter[str] = field(factory=Counter)
+    #: At most ``WITHHELD_TEXTS``; beyond them losses and repairs are counted alone.
     withheld: list[Withheld] = field(factory=list)
     #: What there was of the frame that the end of the input broke off.
     broken_frame: bytes | None = None
@@ -243,13 +243,18 @@ class StreamReport:
         """
         LOSSES[kind]
         self.losses[kind] += times
-        if what and len(self.lost) < NAMED:
+        if what and len(self.lost) < LOST_NAMES:
             self.lost.append((kind, shortened(what, NAME_CHARS)))
 
     def withhold(self, kind: str, call_id: str | None, name: str | None, arguments: str) -> None:
         """Count the loss of a call, or of text of one, and keep the text."""
         self.lose(kind)
-        self.withheld.append(Withheld(kind, call_id, name or None, arguments))
+        self.keep(Withheld(kind, call_id, name or None, arguments))
+
+    def keep(self, text: Withheld) -> None:
+        """Keep a text whose loss or repair is counted; of very many only the first."""
+        if len(self.withheld) < WITHHELD_TEXTS:
+            self.withheld.append(text)
 
     @property
     def status(self) -> Status:

@@ -307,7 +307,8 @@ def failure_of(response: Response, report: StreamReport) -> ProviderFailed | Non
     for choice in response.choices:
         if choice.parts:
             report.lose("answer_withheld")
-        report.withheld += [Withheld("answer_withheld", c.id, c.name or None, c.arguments) for c in choice.tool_calls]
+        for call in choice.tool_calls:
+            report.keep(Withheld("answer_withheld", call.id, call.name or None, call.arguments))
     if response.error is not None:
         return response.error
     if response.clean and failed is not None:

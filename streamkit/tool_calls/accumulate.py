@@ -551,7 +551,7 @@ class ToolCallAccumulator:
         self._chars += len(text)
         if self._chars > self.limits.stream_arguments_chars:
             raise StreamArgumentsTooLong(self.limits.stream_arguments_chars)
-        self.report.withheld.append(Withheld(repair, call.id, call.name, text))
+        self.report.keep(Withheld(repair, call.id, call.name, text))
 
     # -- handing on ------------------------------------------------------------------------------------------------
 

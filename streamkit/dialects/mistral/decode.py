@@ -22,7 +22,7 @@ from streamkit.dialects.decoding import provider_failed, said, text_of
 from streamkit.dialects.mistral.wire import ASIDES, CONTENT, ERROR_TYPES, THINKING, THINKING_MEMBER, VENDOR
 from streamkit.dialects.opaque import unseal
 from streamkit.dialects.openai_chat.decode import CHUNK_FIELDS, ChatDecoder
-from streamkit.dialects.openai_chat.delta import TEXT_PART, UNSIGNED
+from streamkit.dialects.openai_chat.delta import TEXT_PART
 from streamkit.errors import HeldTooLong, TooManyToolCalls
 from streamkit.events import (
     Aside,
@@ -101,7 +101,7 @@ class MistralDecoder(ChatDecoder):
                 self._part(f"{CONTENT}{kind}", str(kind), part, choice)
 
     def _thinking(self, part: dict[str, Any], choice: int) -> None:
-        block = self._signed.get(choice, UNSIGNED)[0] + 1
+        block = self.next_block(choice)
         for thought in self.items(part.get("thinking")):
             kind = thought.get("type") if type(thought) is dict else None
             if kind == "text":
@@ -137,6 +137,7 @@ class MistralDecoder(ChatDecoder):
             self.out.append(ReasoningSignature(blob, vendor, choice, 0, "text"))
         elif kind == "part":
             self._empty_parts += 1
+            self.bounded(choice, -self._empty_parts)  # numbers of reasoning are none of these
             self.out.append(ReasoningSignature(blob, vendor, choice, self._empty_parts, "text"))
         else:
             event = ReasoningOpaque if kind == "opaque" else ReasoningSignature

@@ -12,7 +12,7 @@ from streamkit.dialects.decoding import FrameDecoder, details_of, said, text_of
 from streamkit.dialects.members import Members
 from streamkit.dialects.opaque import Sealed, unseal
 from streamkit.dialects.openai_chat.wire import VENDOR, signature_in
-from streamkit.errors import StreamArgumentsTooLong, TooManyToolCalls
+from streamkit.errors import StreamArgumentsTooLong, TooManyBlocks, TooManyToolCalls
 from streamkit.events import (
     Aside,
     ReasoningDelta,
@@ -91,6 +91,7 @@ class DeltaReader(FrameDecoder):
         #: that came first: the other member repeats it.
         self._called: dict[int, str] = {}
         self._called_before: dict[int, str] = {}
+        self._blocks: set[tuple[int, int]] = set()  # of reasoning, by choice
         self._aside_chars = 0
         self._in_thought: set[int] = set()  # choices whose content is marked as a thought
 
@@ -125,7 +126,7 @@ class DeltaReader(FrameDecoder):
 
     def _reasoning(self, delta: dict[str, Any], choice: int) -> None:
         """One of the fields that say the same: OpenRouter sends ``reasoning`` beside its details (quirks.md 91)."""
-        before, block = len(self.out), self._signed.get(choice, UNSIGNED)[0] + 1
+        before, block = len(self.out), self.next_block(choice)
         had_text = False
         for detail in self.items(delta.get("reasoning_details")):
             had_text = self._detail(self.fields(detail), choice) or had_text
@@ -141,7 +142,7 @@ class DeltaReader(FrameDecoder):
 
     def _detail(self, detail: dict[str, Any], choice: int) -> bool:
         """One entry of ``reasoning_details``; whether it had text of its own."""
-        block = self.index(detail.get("index")) or 0
+        block = self.bounded(choice, self.index(detail.get("index")) or 0)
         vendor = self._vendor_of(detail, choice, block)
         text, summary = self.string(detail.get("text")), self.string(detail.get("summary"))
         if text:
@@ -158,6 +159,18 @@ class DeltaReader(FrameDecoder):
         if not detail.keys() <= DETAIL.names:
             self.keep_unread(detail, DETAIL, choice, block, where="reasoning_details.")
         return bool(text or summary)
+
+    def next_block(self, choice: int) -> int:
+        """The block that unlabelled reasoning belongs to: the one behind the last signed. Raises TooManyBlocks."""
+        return self.bounded(choice, self._signed.get(choice, UNSIGNED)[0] + 1)
+
+    def bounded(self, choice: int, block: int) -> int:
+        """The block, if there are not too many. Raises TooManyBlocks."""
+        if (choice, block) not in self._blocks:
+            if len(self._blocks) >= self.limits.content_blocks:
+                raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
+            self._blocks.add((choice, block))
+        return block
 
     def _vendor_of(self, detail: dict[str, Any], choice: int, block: int) -> str:
         """Whose words a detail has; a later part of one need not say it again."""
@@ -179,7 +192,7 @@ class DeltaReader(FrameDecoder):
             self._in_thought.discard(choice)
             text = content.removeprefix("</thought>")
         if thought:
-            self.out.append(ReasoningDelta(thought, choice, self._signed.get(choice, UNSIGNED)[0] + 1))
+            self.out.append(ReasoningDelta(thought, choice, self.next_block(choice)))
         if text:
             self.out.append(TextDelta(text, choice))
 
@@ -206,7 +219,7 @@ class DeltaReader(FrameDecoder):
 
     def _thinking(self, part: dict[str, Any], choice: int) -> None:
         """Thinking of Mistral's behind this dialect; a signature closes its block."""
-        block = self._signed.get(choice, UNSIGNED)[0] + 1
+        block = self.next_block(choice)
         for thought in self.items(part.get("thinking")):
             if text := self.string(self.fields(thought).get("text")):
                 self.out.append(ReasoningDelta(text, choice, block))
@@ -294,7 +307,7 @@ class DeltaReader(FrameDecoder):
         self._aside_chars += len(text)
         if self._aside_chars > self.limits.stream_arguments_chars:
             raise StreamArgumentsTooLong(self.limits.stream_arguments_chars)
-        self.report.withheld.append(Withheld("said_twice", None, text_of(function.get("name")), text))
+        self.report.keep(Withheld("said_twice", None, text_of(function.get("name")), text))
 
     def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
         if type(call) is not dict:
