@@ -47,17 +47,28 @@ class Detector:
 
     def _first(self, frames_of: Callable[[FramingParser], list[Frame]]) -> str | None:
         """The dialect of the first frame that one recognises: what follows it may look like another's."""
-        name, first = None, None
+        found: dict[type, tuple[Dialect, int]] = {}  # of each framing the first frame, by its offset
         for dialect, parser in self._readers:
             if parser.fault is not None:
                 continue
+            framing = type(parser)
             for frame in frames_of(parser):
-                if first is not None and frame.offset >= first:
+                if framing in found and frame.offset >= found[framing][1]:
                     break
                 if self._recognised(dialect, frame):
-                    name, first = dialect.name, frame.offset
+                    found[framing] = dialect, frame.offset
                     break
-        return name
+        dialects = [dialect for dialect, _ in found.values()]
+        return min(dialects, key=self._ended).name if len(dialects) > 1 else dialects[0].name if dialects else None
+
+    def _ended(self, dialect: Dialect) -> int:
+        """With which byte the first frame ends that a dialect recognises, as if the bytes had come one by one."""
+        parser = dialect.parser(DEFAULT_LIMITS, StreamReport())
+        seen = b"".join(self._seen)
+        for at in range(len(seen)):
+            if any(self._recognised(dialect, frame) for frame in parser.feed(seen[at : at + 1])):
+                return at
+        return len(seen)
 
     def _recognised(self, dialect: Dialect, frame: Frame) -> bool:
         if frame.data.strip() == b"[DONE]":

@@ -51,6 +51,7 @@ def test_a_find_says_what_broke_and_how_to_run_it_again(tmp_path, monkeypatch, c
     assert main() == 0
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("engine", ["atheris", "hypothesis"])
 def test_a_short_run_ends_in_time_and_tells_what_it_ran(engine, tmp_path):
     if engine == "atheris":
