@@ -104,6 +104,9 @@ class Reply:
         self.keep_alives = 0
         self.first_at: float | None = None  #: the loop's time of the first byte of an answer, keep-alives aside
         self.interrupted: Exception | None = None  #: set by ``interrupt``: no other upstream then
+        self._has_end = (
+            False  #: the terminator or an error frame is written; the upstream's body may stay open behind it
+        )
         self._source: TimedSource | None = None  # what is being read
         self._request = request
         self._dialect = client_named(client)[0]
@@ -193,7 +196,7 @@ class Reply:
 
     def _due(self) -> float | None:
         """Seconds until a keep-alive is due; None if there are none."""
-        if not self._alive or (self.begun and not self._stream):
+        if not self._alive or self._has_end or (self.begun and not self._stream):
             return None
         return max(0.0, self._wrote_at + self._delivery.keep_alive_s - self._loop.time())
 
@@ -253,6 +256,7 @@ class Reply:
         async with pipe:
             async for made in pipe:
                 chunk = without_keys(made, cut, pipe.report)
+                self._has_end = self.begun and (pipe.report.completed or pipe.report.failure is not None)
                 if self.begun:
                     await (self._write_last(chunk) if pipe.report.completed else self._write(chunk))
                     continue
@@ -260,6 +264,7 @@ class Reply:
                 held_bytes += len(chunk)
                 if pipe.report.spoken or held_bytes > HELD_BYTES:
                     self.begun = True
+                    self._has_end = pipe.report.completed or pipe.report.failure is not None
                     whole = b"".join(held)
                     await (self._write_last(whole) if pipe.report.completed else self._write(whole))
                     held.clear()
@@ -326,7 +331,7 @@ class Reply:
     async def _prepared(self, length: int | None, *, keep_alive: bool) -> AbstractStreamWriter | None:
         """What writes the body, the headers written; None where a keep-alive has no place any more."""
         async with self._preparing:
-            if keep_alive and (self.ending is not None or (self.begun and not self._stream)):
+            if keep_alive and (self.ending is not None or self._has_end or (self.begun and not self._stream)):
                 return None  # the answer began while this waited
             if self._response is None:
                 response = web.StreamResponse(headers={**self.told, **self.headers, "Content-Type": self._media_type})

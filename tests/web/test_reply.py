@@ -311,3 +311,15 @@ async def test_a_server_that_stops_before_the_model_spoke_says_so_with_a_status(
 async def test_a_server_that_stops_behind_keep_alives_says_so_in_the_stream():
     [(status, body)] = await stopped_while(Served(Script(60.0)), grace_s=1.5)
     assert (status, body.startswith(b"event: ping\n"), b"shutting down" in body) == (200, True, True)
+
+
+@pytest.mark.parametrize("client", ["anthropic", "openai-chat"])
+@pytest.mark.parametrize("end", [ERROR, STOP], ids=["an error", "the terminator"])
+async def test_no_keep_alive_stands_behind_the_end_of_a_body_that_stays_open(client, end):
+    served = Served(Script(ROLE, TEXT, 0.2, end, 5), client=client)
+    _, body = await ask(served.answer)
+    last = b"no capacity" if end is ERROR else b"message_stop" if client == "anthropic" else b"[DONE]"
+    assert last in body
+    alive = b"event: ping" if client == "anthropic" else b": keep-alive"
+    assert alive in body
+    assert alive not in body[body.index(last) :]
