@@ -243,9 +243,13 @@ class FrameDecoder:
             raise SecondResponse(first, other, offset=self.frame.offset)
         self.report.repair("response_restarted")
 
-    def behind_end(self, read: Callable[[Any], None], value: Any) -> None:
-        """Read and count what came behind the terminator. Only failures are told, and token counts if none came before."""
-        self.report.repair("after_end")
+    def behind_end(self, read: Callable[[Any], None], value: Any, *, counted: bool = False) -> None:
+        """Read and count what came behind the terminator. Only failures are told, and token counts if none came before.
+
+        ``counted``: it came before, as a frame that had to wait or as one of a list.
+        """
+        if not counted:
+            self.report.repair("after_end")
         before = len(self.out)
         told = BEHIND_END - {UsageReported} if self._counted else BEHIND_END  # others count the next answer
         with suppress(SecondResponse):  # it is passed over with the rest

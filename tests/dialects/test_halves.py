@@ -12,7 +12,7 @@ from streamkit.events import TextDelta
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport
-from tests.vectors.openai_chat import call, calls, said
+from tests.vectors.openai_chat import DONE, STOP, call, calls, said
 from tests.vectors.vector import sse
 
 
@@ -99,3 +99,13 @@ def test_each_frame_is_read_a_few_times_however_many_wait(monkeypatch):
     text, report = read(said("<"), *[said("><")] * 500, said(">"))
     assert (len(text), report.repairs) == (501, {"character_cut": 501})
     assert len(reads) < 4 * 502
+
+
+def test_a_frame_behind_the_end_that_waits_is_counted_once():
+    _, report = read(said("x"), STOP, DONE, said("<"), said("y"))
+    assert report.repairs == {"after_end": 2, "lone_surrogate": 1}
+
+
+def test_a_list_behind_the_end_is_counted_once():
+    _, report = read(said("x"), STOP, DONE, [said("y"), said("z")])
+    assert report.repairs == {"after_end": 1, "payload_in_list": 1}

@@ -71,7 +71,7 @@ class ChatDecoder(MessageReader):
 
     def take(self, frame: Frame) -> None:
         if self._done and frame.data:
-            self.behind_end(super().take, frame)
+            self.behind_end(super().take, frame, counted=frame is self._unheld)
         else:
             super().take(frame)
 
