@@ -110,12 +110,15 @@ class BlockEncoder(OneChoiceEncoder):
             self._handlers[type(like)](self, delta_like(like, run.texts[0], None))  # opens the block
             block, rest = self._blocks.last, run.texts[1:]
             if rest and block is not None and self._blocks.is_alone(block):
-                template = self.text_delta if isinstance(like, TextDelta) else self.thinking_delta
-                self._blocks.write_deltas(block, deltas_of(template, rest))
+                self._blocks.write_deltas(block, deltas_of(self.template(like), rest))
             elif rest:
                 super().run(DeltaRun(like, rest))
         else:
             super().run(run)
+
+    def template(self, like: TextDelta | ReasoningDelta) -> bytes:
+        """A delta of the block that one like this is written to, around its text."""
+        return self.text_delta if isinstance(like, TextDelta) else self.thinking_delta
 
     def _arguments_run(self, run: DeltaRun) -> bool:
         """Write fragments a whole call at a time; False, and nothing is done, if one of them is no plain case."""

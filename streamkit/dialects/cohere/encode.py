@@ -38,6 +38,8 @@ MESSAGE_END = "message-end."
 FEW = 64
 #: Names of events that may be copied from the wire: nothing in them can end a line (limits.md T1).
 NAME = re.compile(r"[a-z][a-z-]{0,63}")
+#: A delta of the tool plan, around its text.
+PLAN_DELTA = b'"delta":{"message":{"tool_plan":%b}}'
 
 
 class CohereEncoder(BlockEncoder):
@@ -100,10 +102,16 @@ class CohereEncoder(BlockEncoder):
     def reasoning(self, event: ReasoningDelta) -> None:
         """The tool plan is this vendor's summary; what others call one is thinking here."""
         self._place()
-        if event.kind == "summary" and self._vendor == VENDOR:
-            self._blocks.text(("plan", event.block), b'"delta":{"message":{"tool_plan":%b}}' % dumps(event.text))
+        if self._is_plan(event):
+            self._blocks.text(("plan", event.block), PLAN_DELTA % dumps(event.text))
         else:
             super().reasoning(event)
+
+    def template(self, like: TextDelta | ReasoningDelta) -> bytes:
+        return PLAN_DELTA if isinstance(like, ReasoningDelta) and self._is_plan(like) else super().template(like)
+
+    def _is_plan(self, event: ReasoningDelta) -> bool:
+        return event.kind == "summary" and self._vendor == VENDOR
 
     def _place(self) -> None:
         if self._behind_call:
