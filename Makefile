@@ -6,7 +6,7 @@ DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 2
 PORT ?= 8080
 MINUTES ?= 10
-.PHONY: run demo test test-all test-agents fuzz coverage lint docs conformance bench bench-gateway bench-peers bench-check clean
+.PHONY: run demo test test-all test-versions test-agents fuzz coverage lint docs conformance bench bench-gateway bench-peers bench-check clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -21,6 +21,9 @@ test: $(VENV)/.test lint  ## every check, the laws in a seeded sample
 
 test-all: $(VENV)/.test lint  ## the laws in full: every cut of every recording
 	$(BIN)/python -m pytest -n $(WORKERS) --timeout 3600 -q
+
+test-versions: $(VENV)/.test  ## a fast part of the tests under the other versions of Python that the classifiers name, where they are here
+	WORKERS=$(WORKERS) $(BIN)/python tools/versions.py
 
 test-agents: $(VENV)/.test  ## coding agents from npm (1.2 GB, once) through the gateway: two minutes
 	$(BIN)/python -m pytest -n $(WORKERS) -m agents -q -rs tests/gateway/agents tests/suites
@@ -81,4 +84,4 @@ $(VENV)/.fuzz: $(VENV)/.test
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
+	rm -rf $(VENV) $(VENV)-3.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
