@@ -195,6 +195,8 @@ class OllamaDecoder(FrameDecoder):
         if content := self.string(message.get("content")):
             self._say(TextDelta(content), ends=ends)
         calls = message.get("tool_calls")
+        if calls is None:  # nearly always
+            return
         if isinstance(calls, dict | list) and len(calls) > self.limits.content_blocks:  # far beyond the limit of calls
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
         if type(calls) is dict:
