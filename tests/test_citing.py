@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 
 import orjson
 import pytest
@@ -18,6 +18,7 @@ from streamkit.limits import Limits
 from streamkit.messages import Choice, Citation, Response, Text, Tool, WebSearch
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
+from tests.laws.growing import FACTOR, Case, grows
 
 FORMS = {name: dialect.citations for name, dialect in DIALECTS.items() if dialect.citations is not None}
 SEARCH = [Tool("web_search", kind="server", raw={}, search=WebSearch())]
@@ -256,15 +257,13 @@ async def test_what_google_says_again_with_each_chunk_is_cited_once(to):
     )  # the second has a new page
 
 
-def _seconds(many: int) -> float:
+def _cited(many: int) -> Callable[[], object]:
     events = [TextDelta("a" * 240 * many), supported(*[(number, 240 * number) for number in range(many)])]
-    started = time.process_time()
-    carried("gemini", "openai-chat", events)
-    return time.process_time() - started
+    return lambda: carried("gemini", "openai-chat", events)
 
 
 def test_many_citations_of_a_long_text_take_linear_time():
-    assert min(_seconds(2000) for _ in range(2)) < 20 * min(_seconds(250) for _ in range(3))
+    assert grows(Case("citations", _cited), 250) <= FACTOR
 
 
 def test_a_citation_that_was_made_for_a_client_of_anthropics_does_not_go_to_its_server():

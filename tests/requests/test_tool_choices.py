@@ -6,7 +6,7 @@ Source: dialects.md §7.3, §7.4; what Claude Code 2.1 and Codex 0.169 send.
 from __future__ import annotations
 
 import json
-import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
 from streamkit.messages import Request, Text, Tool, ToolChoice, Turn, WebSearch
 from streamkit.report import StreamReport
+from tests.laws.growing import FACTOR, Case, grows
 
 DIALECT_NAMES = [*DIALECTS.built_in]
 SCHEMA = {"type": "object", "properties": {}}
@@ -122,20 +123,14 @@ def test_a_choice_of_a_tool_that_the_provider_runs_is_a_choice(dialect):
         write(request, "anthropic")
 
 
-def _seconds(request: Request, to: str) -> float:
-    started = time.process_time()
-    encode_request(request, to, emulate=True)
-    return time.process_time() - started
-
-
 @pytest.mark.parametrize("to", DIALECT_NAMES)
 def test_a_choice_among_many_tools_takes_linear_time(to):
-    def asked(many: int) -> Request:
+    def asked(many: int) -> Callable[[], object]:
         tools = [Tool(f"t{number}", "d", SCHEMA) for number in range(many)]
         gone = [Tool(f"s{number}", kind="server", raw={}, search=WebSearch()) for number in range(many)]
-        return asking(
+        request = asking(
             [*gone, *tools, Tool("web_search", "d", SCHEMA)], ToolChoice("auto", tuple(tool.name for tool in tools))
         )
+        return lambda: encode_request(request, to, emulate=True)
 
-    few, many = asked(1000), asked(8000)
-    assert min(_seconds(many, to) for _ in range(2)) < 20 * min(_seconds(few, to) for _ in range(3))
+    assert grows(Case("tools", asked), 150) <= FACTOR
