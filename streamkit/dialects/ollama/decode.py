@@ -204,7 +204,7 @@ class OllamaDecoder(FrameDecoder):
             texts = [self.text_at(*path, "tool_calls", *step).encode() for step, _ in listed]
             self._tool_calls([call for _, call in listed], texts, ends=ends)
         elif calls := self.items(calls):  # cut once: a line may have many
-            self._tool_calls(calls, item_texts(self.text_at(*path, "tool_calls")), ends=ends)
+            self._tool_calls(calls, item_texts(value_text(self.frame.data, *path, "tool_calls")), ends=ends)
 
     def _tool_calls(self, calls: list[Any], texts: list[bytes], *, ends: bool) -> None:
         """The calls of a line. Where the last line begins with all that came before, it is the whole answer once more; of
