@@ -6,7 +6,7 @@ DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 2
 PORT ?= 8080
 MINUTES ?= 10
-.PHONY: run demo test test-all test-versions test-agents fuzz coverage lint docs conformance bench bench-gateway bench-peers bench-check clean
+.PHONY: run demo test test-all test-versions test-agents fuzz coverage lint docs conformance bench bench-gateway bench-peers bench-check soak clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -62,6 +62,9 @@ bench-peers: $(VENV)/.bench  ## an environment for each peer that `make bench` i
 
 bench-check: $(VENV)/.bench  ## has anything become slower? by counted instructions, so that it may run anywhere; needs valgrind
 	$(BIN)/python -m benchmarks.check
+
+soak: $(VENV)/.test  ## an hour of mixed load on the gateway: memory, tasks and descriptors stay; SOAK="--minutes 5" for less
+	$(BIN)/python -m benchmarks.soak --write $(SOAK)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

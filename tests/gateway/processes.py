@@ -7,7 +7,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -99,9 +99,11 @@ class Gateway:
 
 
 @asynccontextmanager
-async def started(folder: Path, *arguments: str) -> AsyncIterator[Gateway]:
+async def started(
+    folder: Path, *arguments: str, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[Gateway]:
     """``streamkit serve`` with these arguments, in a session of its own; all that is left of it is killed at the end."""
-    process = _start(folder, arguments)
+    process = _start(folder, arguments, environment or {})
     try:
         yield Gateway(process, folder)
     finally:
@@ -110,7 +112,7 @@ async def started(folder: Path, *arguments: str) -> AsyncIterator[Gateway]:
         process.wait()
 
 
-def _start(folder: Path, arguments: tuple[str, ...]) -> subprocess.Popen[bytes]:
+def _start(folder: Path, arguments: tuple[str, ...], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
         return subprocess.Popen(
             [*COMMAND, "serve", *arguments],
@@ -118,14 +120,17 @@ def _start(folder: Path, arguments: tuple[str, ...]) -> subprocess.Popen[bytes]:
             stdout=stdout,
             stderr=stderr,
             start_new_session=True,
-            env={**os.environ, "PYTHONWARNINGS": "error,ignore::ResourceWarning"},  # prometheus-client's files at exit
+            # prometheus-client leaves files open at exit
+            env={**os.environ, "PYTHONWARNINGS": "error,ignore::ResourceWarning", **environment},
         )
 
 
 @asynccontextmanager
-async def serving(folder: Path, *arguments: str) -> AsyncIterator[Gateway]:
+async def serving(
+    folder: Path, *arguments: str, environment: Mapping[str, str] | None = None
+) -> AsyncIterator[Gateway]:
     """The same, once it says that it serves."""
-    async with started(folder, *arguments) as gateway:
+    async with started(folder, *arguments, environment=environment) as gateway:
         await eventually(lambda: gateway.serves or gateway.process.poll() is not None, within_s=START_S)
         assert gateway.process.poll() is None, gateway.said
         yield gateway

@@ -1,0 +1,65 @@
+"""The page of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from benchmarks.soak.watching import GROWTH, MIB, ROOM_BYTES, Finding, Rest, bytes_a_request, findings
+
+HEAD: Final = """\
+<!-- Written by `make soak`. -->
+# An hour of mixed load
+
+`streamkit serve` with two workers, {minutes:.0f} minutes, {requests:,} requests by clients of five dialects to upstreams of
+eight: sound answers, upstreams that fail and fall silent, slow readers, clients that stall and leave, requests that
+are none.
+Commit {commit}. {machine}
+
+{times} times the clients paused; what follows is what the workers held then, both together.
+A third of the run is left out for caches and pools to fill. Memory may grow by {growth:.0%} and {room:.0f} MiB.
+
+| | middle third | last third | bound | held |
+|---|---:|---:|---:|---|
+"""
+UNITS: Final = {
+    "rss_bytes": "memory (RSS), MiB",
+    "descriptors": "open descriptors",
+    "tasks": "tasks",
+    "threads": "threads",
+}
+
+
+def page(
+    facts: Mapping[str, Any], rests: list[Rest], outcomes: Mapping[str, Mapping[str, int]], wrong: Mapping[str, int]
+) -> str:
+    """The markdown of a run."""
+    told = f"{facts['cores']} cores ({facts['processor']}), {facts['python']}, aiohttp {facts['packages']['aiohttp']}."
+    text = HEAD.format(
+        minutes=rests[-1].at_s / 60,
+        requests=rests[-1].requests,
+        machine=told,
+        commit=facts["commit"],
+        times=len(rests),
+        growth=GROWTH - 1,
+        room=ROOM_BYTES / MIB,
+    )
+    text += "".join(map(_row, findings(rests)))
+    text += f"\nMemory over requests, by least squares: {bytes_a_request(rests):+.0f} bytes a request.\n"
+    text += "\n## What the clients saw\n\n| clients | outcome | requests |\n|---|---|---:|\n"
+    for kind, counts in outcomes.items():
+        text += "".join(f"| {kind} | {outcome} | {count:,} |\n" for outcome, count in counts.items())
+    text += f"\nAnswers that were not what they had to be: {sum(wrong.values()):,}.\n"
+    text += "\n## Each pause\n\n| minute | requests | memory, MiB | descriptors | tasks | threads |\n"
+    text += "|---:|---:|---:|---:|---:|---:|\n"
+    for one in rests:
+        text += f"| {one.at_s / 60:.1f} | {one.requests:,} | {one.rss_bytes / MIB:.1f} "
+        text += f"| {one.descriptors} | {one.tasks} | {one.threads} |\n"
+    return text
+
+
+def _row(finding: Finding) -> str:
+    scale = MIB if finding.name == "rss_bytes" else 1
+    values = " | ".join(f"{value / scale:.1f}" for value in (finding.middle, finding.last, finding.bound))
+    held = "yes" if finding.held else "**no**"
+    return f"| {UNITS.get(finding.name, finding.name)} | {values} | {held} |\n"
