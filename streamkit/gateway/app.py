@@ -62,6 +62,7 @@ class Gateway:
     hide: Cut = field(repr=False)
     memory: Memory = field(factory=Memory)
     stopping: bool = False
+    streams: int = 0  #: answers that may be under way at once
     _sessions: list[ClientSession] = field(factory=list)
 
     @property
@@ -100,13 +101,14 @@ class Gateway:
 GATEWAY: Final = web.AppKey("streamkit-gateway", Gateway)
 
 
-def gateway_app(config: Config, metrics: Metrics) -> web.Application:
-    """The public application of one process."""
+def gateway_app(config: Config, metrics: Metrics, *, streams: int | None = None) -> web.Application:
+    """The public application of one process; ``streams``, if fewer than ``max_streams``, are all that it may have."""
     keys = [key.reveal() for key in config.server.keys]
     ring = KeyRing(keys) if keys else None
     hide = redactor(config.upstreams.values(), keys=keys)
     served, delivery = config.server.served_hosts, config.server.delivery
     gateway = Gateway(config, metrics, Routes(config.routes), ring, served, delivery, hide)
+    gateway.streams = config.server.max_streams if streams is None else min(streams, config.server.max_streams)
     app = web.Application(
         client_max_size=config.server.body_bytes, middlewares=[_recorded, _addressed, refuse_in_dialect, _admitted]
     )
@@ -244,7 +246,7 @@ def _handler(surface: Surface, operation: Operation) -> Handler:
 
 
 def _refuse_if_busy(request: web.Request) -> None:
-    if len(request.app[LIVE]) >= request.app[GATEWAY].config.server.max_streams:
+    if len(request.app[LIVE]) >= request.app[GATEWAY].streams:
         busy = ProviderFailed("unavailable", "the gateway is busy; ask again", retry_after_s=BUSY_S)
         raise Refused(busy)
 

@@ -5,6 +5,7 @@ Source: limits.md T8.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -18,17 +19,31 @@ from streamkit.errors import UsageError
 CLOSE_S: Final = 1.0
 #: The system's own queue of connections that nobody accepted yet.
 BACKLOG: Final = 1024
+#: Connections accepted in one turn of the event loop: all of them are open before the first can be refused.
+ACCEPTED_AT_ONCE: Final = 32
+#: Connections that are being told that the gateway is full, beyond which others are closed at once, and for how long.
+REFUSING: Final = 32
+REFUSING_S: Final = 5.0
+#: Of a request that is refused, so much is read: enough for its first line.
+FIRST_LINE_BYTES: Final = 4096
 CLIENTS: Final = "clients"
 
 
 @asynccontextmanager
 async def listening(
-    app: web.Application, address: tuple[str, int], *, idle_s: float, shared: bool = False, what: str = CLIENTS
+    app: web.Application,
+    address: tuple[str, int],
+    *,
+    idle_s: float,
+    shared: bool = False,
+    what: str = CLIENTS,
+    connections: int | None = None,
 ) -> AsyncGenerator[tuple[str, int], None]:
     """Serve ``app`` there; yields the address, with the port that was taken for 0. Leaving ends it as gracefully as it can.
 
     A connection without a request under way, one whose headers do not come included, is closed after ``idle_s`` seconds.
-    ``shared``: other processes listen there too. Raises UsageError, which says for ``what`` it was, where it can't be had.
+    ``shared``: other processes listen there too. Of more than ``connections`` at once the others get 503, at ``/healthz`` 200.
+    Raises UsageError, which says for ``what`` it was, where it can't be had.
     """
     runner = web.AppRunner(
         app,
@@ -40,12 +55,85 @@ async def listening(
     await runner.setup()
     try:
         try:
-            await web.TCPSite(runner, *address, reuse_port=shared or None, backlog=BACKLOG).start()
+            await _Site(runner, *address, reuse_port=shared or None, backlog=ACCEPTED_AT_ONCE).start_bounded(
+                connections
+            )
         except OSError as error:
             raise _cannot_listen(address, what, error) from error
         yield runner.addresses[0][:2]
     finally:
         await runner.cleanup()
+
+
+class _Site(web.TCPSite):
+    """A site that bounds its connections. asyncio takes the backlog for how many it accepts in a turn, too."""
+
+    async def start_bounded(self, connections: int | None) -> None:
+        server = self._runner.server
+        if server is None:
+            raise RuntimeError("the runner is not set up")
+        await web.BaseSite.start(self)
+        refusing: set[_Full] = set()
+
+        def connected() -> asyncio.Protocol:
+            if connections is not None and len(server.connections) >= connections:
+                return _Full(refusing)
+            return server()
+
+        loop = asyncio.get_running_loop()
+        made = await loop.create_server(
+            connected, self._host, self._port, backlog=self._backlog, reuse_port=self._reuse_port
+        )
+        self._server = made
+        for sock in made.sockets:
+            with socket.socket(fileno=sock.dup().detach()) as listener:
+                listener.listen(BACKLOG)
+
+
+class _Full(asyncio.Protocol):
+    """Tells one client that there are too many, probes that the process lives, and closes."""
+
+    def __init__(self, refusing: set[_Full]) -> None:
+        self._refusing = refusing
+        self._timer: asyncio.TimerHandle | None = None
+        self._came = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        if not isinstance(transport, asyncio.Transport) or len(self._refusing) >= REFUSING:
+            transport.abort() if isinstance(transport, asyncio.Transport) else transport.close()
+            return
+        self._refusing.add(self)
+        self._timer = asyncio.get_running_loop().call_later(REFUSING_S, transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        transport = self._transport
+        if not isinstance(transport, asyncio.Transport) or transport.is_closing():
+            return
+        self._came += data[:FIRST_LINE_BYTES]
+        if b"\n" in self._came or len(self._came) >= FIRST_LINE_BYTES:
+            transport.write(_FULL_ALIVE if self._came.startswith((b"GET /healthz ", b"GET /healthz?")) else _FULL)
+            transport.close()
+
+    def connection_lost(self, _error: Exception | None) -> None:
+        self._refusing.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+def _answer(status: str, kind: str, body: bytes, *more: str) -> bytes:
+    head = [f"HTTP/1.1 {status}", f"Content-Type: {kind}", f"Content-Length: {len(body)}", "Connection: close", *more]
+    return "\r\n".join([*head, "", ""]).encode() + body
+
+
+#: Which dialect the client speaks is not known yet: every one of its libraries goes by the status.
+_FULL: Final = _answer(
+    "503 Service Unavailable",
+    "application/json",
+    b'{"error":{"message":"the gateway has too many connections; ask again","type":"overloaded_error"}}',
+    "Retry-After: 1",
+)
+_FULL_ALIVE: Final = _answer("200 OK", "text/plain; charset=utf-8", b"ok\n")
 
 
 def reserved(address: tuple[str, int]) -> socket.socket:

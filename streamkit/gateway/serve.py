@@ -31,6 +31,7 @@ from streamkit.gateway.app import gateway_app, private_app
 from streamkit.gateway.config import Config, Server
 from streamkit.gateway.count_files import MULTIPROCESS_DIR
 from streamkit.gateway.demo import demo_config, start_demo
+from streamkit.gateway.descriptors import OncePerSecond, connections_that_fit, raised, streams_that_fit
 from streamkit.gateway.listening import CLOSE_S, listening, reserved, url_of
 from streamkit.gateway.log import configure, log
 from streamkit.gateway.metrics import Metrics, forget_live
@@ -73,10 +74,12 @@ async def _served(config: Config | None, server: Server, how: _How, announce: Ca
 async def _alone(config: Config, announce: Callable[[str], None]) -> int:
     stop = stopped()
     metrics = Metrics()
-    public, address = gateway_app(config, metrics), (config.server.host, config.server.port)
+    streams, connections = _fitting(config.server)
+    public, address = gateway_app(config, metrics, streams=streams), (config.server.host, config.server.port)
+    idle_s = config.server.idle_connection_s
     async with (
         _private(config, metrics) as private,
-        listening(public, address, idle_s=config.server.idle_connection_s) as bound,
+        listening(public, address, idle_s=idle_s, connections=connections) as bound,
     ):
         _settle()
         announce(url_of(bound))
@@ -134,13 +137,27 @@ async def _work(config: Config, listens: Connection) -> None:
     _stop_with_parent(stop)
     address = config.server.host, config.server.port
     idle_s = config.server.idle_connection_s
-    async with listening(gateway_app(config, Metrics()), address, idle_s=idle_s, shared=True):
+    streams, connections = _fitting(config.server)
+    app = gateway_app(config, Metrics(), streams=streams)
+    async with listening(app, address, idle_s=idle_s, shared=True, connections=connections):
         _settle()
         with suppress(BrokenPipeError), listens:  # the parent is gone, which ends the worker
             listens.send(None)
         await stop.wait()
     # a terminal sends its signal to all, and the parent one more: that may not change the exit status
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+
+
+def _fitting(server: Server) -> tuple[int, int]:
+    """Streams and connections that this process's descriptors are enough for, the limit raised as far as it needs and may."""
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(OncePerSecond(loop.time))
+    descriptors = raised(server.max_streams)
+    streams = streams_that_fit(server.max_streams, descriptors)
+    if streams < server.max_streams:
+        fields = {"descriptors": descriptors, "streams": streams, "max_streams": server.max_streams}
+        log.warning("the system's limit of descriptors allows fewer streams", extra={"fields": fields})
+    return streams, connections_that_fit(server.max_streams, descriptors)
 
 
 def _settle() -> None:

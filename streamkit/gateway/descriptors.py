@@ -1,0 +1,72 @@
+"""File descriptors: as many as a process needs, what fits into those that it gets, and one line a second where none is left.
+
+A stream takes two, its client's connection and its upstream's. Many systems allow a process 1,024 unless it asks for more
+(the soft limit), up to a bound that it can't pass (the hard one).
+
+Source: getrlimit(2); limits.md T8.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import resource
+from collections.abc import Callable
+from typing import Any, Final
+
+from streamkit.gateway.log import log
+
+#: Of the process itself: standard streams, its log, the counts' files, look-ups of names, and a burst of connections.
+RESERVED: Final = 128
+#: Connections without a stream, such as those that clients keep for their next request, for each stream that is allowed.
+IDLE_SHARE: Final = 2
+#: What says that nothing more can be opened: in the process, in the system, or for want of memory.
+EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+LOG_S: Final = 1.0
+
+
+def raised(max_streams: int) -> int:
+    """Raise the soft limit to what ``max_streams`` may take, or to the hard one; the limit that holds then."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = RESERVED + (2 + IDLE_SHARE) * max_streams
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        return wanted
+    return wanted if soft == resource.RLIM_INFINITY else soft
+
+
+def streams_that_fit(max_streams: int, descriptors: int) -> int:
+    """How many streams may be under way: two descriptors each, beside the reserve."""
+    return max(1, min(max_streams, (descriptors - RESERVED) // 2))
+
+
+def connections_that_fit(max_streams: int, descriptors: int) -> int:
+    """How many clients may be connected while that many streams have their upstreams' connections too."""
+    return max(1, descriptors - RESERVED - streams_that_fit(max_streams, descriptors))
+
+
+class OncePerSecond:
+    """An event loop's handler of exceptions that says once a second that nothing can be opened, and how often it was so.
+
+    asyncio tells of each connection that it can't accept, with a traceback, a thousand times in one turn.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._said_at: float | None = None
+        self._unsaid = 0
+
+    def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if not isinstance(error, OSError) or error.errno not in EXHAUSTED:
+            loop.default_exception_handler(context)
+            return
+        now = self._clock()
+        if self._said_at is not None and now - self._said_at < LOG_S:
+            self._unsaid += 1
+            return
+        fields = {"reason": error.strerror, "times": self._unsaid + 1}
+        log.error("no connection can be accepted", extra={"fields": fields})
+        self._said_at, self._unsaid = now, 0
