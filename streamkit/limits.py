@@ -52,3 +52,6 @@ DEFAULT_LIMITS = Limits()
 #: Texts and names in a report, beyond which it counts: each is an object of a hundred bytes, however short its text is.
 WITHHELD_TEXTS: Final = 1000
 LOST_NAMES: Final = 1000
+#: Values in the JSON of a request that is served: a turn has four or more, a conversation that fills a window of a million
+#: tokens some ten thousand. Each takes a hundred bytes and several microseconds, whatever it is.
+REQUEST_VALUES: Final = 250_000

@@ -26,9 +26,11 @@ from streamkit.dialects.gemini.wire import camel_case
 from streamkit.dialects.reading import fields_of
 from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
+from streamkit.limits import REQUEST_VALUES
 from streamkit.messages import Request
 from streamkit.web.refusals import Refused, bad_request, shown, with_status
 from streamkit.web.upstream import Operation
+from streamkit.web.values import SLICE_BYTES, counted_values
 
 __all__ = ["SURFACES", "Address", "Ask", "Refused", "Surface", "misspelt", "read_ask", "read_body"]
 
@@ -111,6 +113,7 @@ async def read_ask(
     Refused.
     """
     raw = await read_body(request, surface.dialect, body_s=body_s)
+    await _refuse_bomb(raw)
     try:
         if operation == "count" and surface.read_count is not None:
             asked = surface.read_count(raw)
@@ -130,6 +133,16 @@ async def read_ask(
         request=asked,
         raw=raw,
     )
+
+
+async def _refuse_bomb(raw: bytes) -> None:
+    """Refuse what would be more objects than a request needs, before there are any. Raises Refused."""
+    for too_many in counted_values(raw, REQUEST_VALUES):
+        if too_many:
+            told = f"the body has more than the {REQUEST_VALUES:,} JSON values that are read; send less at once"
+            raise Refused(ProviderFailed("too_large", told))
+        if len(raw) > SLICE_BYTES:
+            await asyncio.sleep(0)  # other answers go on
 
 
 async def read_body(request: web.Request, dialect: str, *, body_s: float = BODY_S) -> bytes:
