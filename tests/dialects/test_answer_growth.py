@@ -132,3 +132,24 @@ def test_items_that_the_client_runs_take_work_in_proportion():
         return lambda: encode_response(response, "openai-chat", limits=WIDE)
 
     assert growth(writing, SIZE) < FACTOR
+
+
+def test_terminal_responses_behind_the_end_take_work_in_proportion():
+    """Each has its own item, and what came before is not compared with each of them again."""
+
+    def event(kind: str, **members: Any) -> bytes:
+        return b"data: %b\n\n" % orjson.dumps({"type": kind, **members})
+
+    def message(number: int) -> dict[str, Any]:
+        content = [{"type": "output_text", "text": "Hello", "annotations": []}]
+        return {"id": f"m{number}", "type": "message", "role": "assistant", "content": content}
+
+    def reading(size):
+        pieces = [event("response.created", response={"id": "r", "status": "in_progress", "output": []})]
+        for number in range(size):
+            pieces.append(event("response.output_item.done", output_index=number, item=message(number)))
+            ended = {"id": "r", "status": "completed", "output": [message(number)]}
+            pieces.append(event("response.completed", response=ended))
+        return lambda: read("openai-responses", pieces)
+
+    assert growth(reading, SIZE) < FACTOR

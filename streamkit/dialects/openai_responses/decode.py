@@ -263,7 +263,8 @@ class ResponsesDecoder(ItemReader):
         if not self._started:
             self._start(response)
         status = self._status(TERMINALS[document["type"]], response)
-        self.whole_output(self.items(response.get("output")), ended=status in {"completed", "incomplete"})
+        if not self._terminal:  # of what comes behind the end only failures and counts are told
+            self.whole_output(self.items(response.get("output")), ended=status in {"completed", "incomplete"})
         if self.signature is not None:  # sealed for a call that did not come
             self.out.append(ReasoningOpaque(self.signature.blob, self.signature.vendor, 0, self.label()))
             self.signature = None
