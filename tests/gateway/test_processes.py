@@ -38,6 +38,14 @@ GRACE_S = 3.0
 STOP_S = GRACE_S + CLOSE_S + MARGIN_S
 
 
+@pytest.fixture(autouse=True)
+def hangups_are_heard():
+    """Processes inherit it where SIGHUP is ignored, as under nohup: the tests may run there."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 def by_model(go: asyncio.Event):
     """What the upstream does is what the model is called: it ends when ``go`` is set, hangs, or says nothing at all."""
     steps = good(UPSTREAM).steps
