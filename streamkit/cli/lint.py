@@ -133,13 +133,10 @@ class Check:
         self._linter = self.dialect.linter()
         self._reader = Chain(self.dialect.decoder(DEFAULT_LIMITS, self.report), ToolCallAccumulator(report=self.report))
         self._counted: Counter[str] = Counter()  # the repairs that are explained
+        self.fault: Exception | None = None  #: the first in the stream
         self._offset = 0  # of the latest frame, and its number
         self._frame = -1
         self._ended = False  # `[DONE]` came where it is the terminator; other terminators name their reason themselves
-
-    @property
-    def fault(self) -> Exception | None:
-        return self._parser.fault or self._reader.fault
 
     @property
     def violations(self) -> list[Violation]:
@@ -149,15 +146,18 @@ class Check:
         for line in LINES.findall(chunk):
             for frame in self._parser.feed(line):
                 self._take(frame)
+        self.fault = self.fault or self._parser.fault
 
     def finish(self) -> Status:
         """The verdict on the whole stream."""
         for frame in self._parser.finish():
             self._take(frame)
+        self.fault = self.fault or self._parser.fault
         violations = self._linter.finish()
         stopped = self._reader.fault is not None
         if not stopped:
             self._reader.finish()
+            self.fault = self.fault or self._reader.fault
             violations += self._unreadable(self._reader.fault, self._frame)
         violations += self._unreadable(self._parser.fault, -1)
         if self.fault is not None:
@@ -180,6 +180,7 @@ class Check:
             return
         told = self.report.provider_error
         self._reader.feed([frame])
+        self.fault = self.fault or self._reader.fault
         violations += self._unreadable(self._reader.fault, self._frame)
         self._explain(violations, self._answer(told))
 
