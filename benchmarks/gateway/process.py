@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import subprocess
 import sys
 import time
@@ -53,6 +54,7 @@ def running(
     *,
     port: Callable[[str], int | None],
     environment: Mapping[str, str] | None = None,
+    soft_limit: int | None = None,
     within_s: float = START_S,
 ) -> Iterator[Server]:
     """A server for as long as the ``with`` lasts. ``port`` finds its port in what it has printed so far."""
@@ -66,6 +68,9 @@ def running(
             stderr=log,
             env={**os.environ, **(environment or {})},
         )
+    if soft_limit is not None:  # what most systems start a process with
+        hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[1]
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (soft_limit, hard))
     try:
         yield Server(process.pid, _listening(process, path, port, within_s))
     finally:
@@ -96,9 +101,9 @@ def first_line(printed: str) -> int | None:
 
 
 @contextmanager
-def upstream(folder: Path) -> Iterator[Server]:
+def upstream(folder: Path, name: str = "upstream") -> Iterator[Server]:
     command = [sys.executable, "-m", "benchmarks.gateway.upstream"]
-    with running(command, folder, "upstream", port=first_line) as server:
+    with running(command, folder, name, port=first_line) as server:
         yield server
 
 
@@ -110,17 +115,32 @@ def relay(folder: Path, model: Server, *, warm: bool = False) -> Iterator[Server
 
 
 @contextmanager
-def gateway(folder: Path, model: Server) -> Iterator[Server]:
-    """``streamkit serve``, as an operator runs it: its own configuration, log and counts on."""
+def gateway(
+    folder: Path, model: Server, *, soft_limit: int | None = None, held: Server | None = None
+) -> Iterator[Server]:
+    """``streamkit serve``, as an operator runs it: its own configuration, log and counts on.
+
+    What asks for a script whose id begins with ``held`` gets ``held``, if there is one: what keeps it busy delays no others.
+    """
     path = folder / "gateway.toml"
     path.write_text(
         f'[server]\nport = 0\n[upstreams.bench]\ndialect = "openai-chat"\nbase_url = "{model.url}/v1"\nauth = "none"\n'
-        '[[routes]]\nmodels = ["*"]\nto = ["bench"]\nretries = 0\n',
+        + ("" if held is None else _HELD % held.url + _HELD_ROUTE)
+        + '[[routes]]\nmodels = ["*"]\nto = ["bench"]\nretries = 0\n',
         "utf-8",
     )
     command = [sys.executable, "-m", "streamkit", "serve", "--config", str(path)]
-    with running(command, folder, "gateway", port=_served) as server:
+    with running(command, folder, "gateway", port=_served, soft_limit=soft_limit) as server:
         yield server
+
+
+_HELD: Final = """
+[upstreams.held]
+dialect = "openai-chat"
+base_url = "%s/v1"
+auth = "none"
+"""
+_HELD_ROUTE: Final = '[[routes]]\nmodels = ["id=held*"]\nto = ["held"]\nretries = 0\n'
 
 
 def _served(printed: str) -> int | None:
