@@ -178,6 +178,12 @@ class BodyTooLong(LimitExceeded):
     limit = "body_bytes"
 
 
+class TooManyValues(LimitExceeded):
+    """A whole body has more JSON values than the limit."""
+
+    limit = "answer_values"
+
+
 class HeadersTooLong(LimitExceeded):
     """The headers of one binary message are longer than the limit."""
 

@@ -55,3 +55,5 @@ LOST_NAMES: Final = 1000
 #: Values in the JSON of a request that is served: a turn has four or more, a conversation that fills a window of a million
 #: tokens some ten thousand. Each takes a hundred bytes and several microseconds, whatever it is.
 REQUEST_VALUES: Final = 250_000
+#: The same of a whole answer: twenty alternatives for each of 12,000 tokens, with their bytes, are two million.
+ANSWER_VALUES: Final = 2_000_000

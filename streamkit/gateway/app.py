@@ -27,6 +27,7 @@ from streamkit.gateway.record import Record
 from streamkit.gateway.routing import Leg, Route, Routes
 from streamkit.identifiers import random_id
 from streamkit.web.askers import Handler, asker, expected, refuse_in_dialect
+from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.client_keys import KeyRing, admit
 from streamkit.web.exchange import Exchange
 from streamkit.web.hosts import Hosts, refuse_other_hosts
@@ -113,6 +114,7 @@ def gateway_app(config: Config, metrics: Metrics, *, streams: int | None = None)
         client_max_size=config.server.body_bytes, middlewares=[_recorded, _addressed, refuse_in_dialect, _admitted]
     )
     app[GATEWAY] = gateway
+    app[BUDGET] = Budget(max(config.server.bodies_bytes, config.server.body_bytes))
     app.cleanup_ctx.append(gateway.connected)
     app.on_shutdown.append(_stopping)
     end_streams_on_shutdown(app, grace_s=config.server.grace_s)
@@ -227,22 +229,29 @@ async def _admitted(request: web.Request, handler: Handler) -> web.StreamRespons
 
 def _handler(surface: Surface, operation: Operation) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
-        gateway, record = request.app[GATEWAY], request[RECORD]
         _refuse_if_busy(request)
         ask = await read_ask(request, surface, operation)
-        _refuse_if_busy(request)  # others may have begun while the body came
-        record.model, record.stream = ask.model, ask.stream
-        found = gateway.find(ask.model, ask.dialect)
-        if found is None:
-            raise Refused(no_such_model(ask.model))
-        model, route = found
-        ask, record.route = evolve(ask, model=model), route.name
-        if operation == "count":
-            mode = gateway.config.server.count_tokens
-            return await count(ask, route, gateway.session, request.headers, record, lambda: gateway.stopping, mode)
-        return await _generate(request, ask, route)
+        try:
+            return await _answer(request, ask)
+        finally:
+            ask.hold.shrink(0)
 
     return handle
+
+
+async def _answer(request: web.Request, ask: Ask) -> web.StreamResponse:
+    gateway, record = request.app[GATEWAY], request[RECORD]
+    _refuse_if_busy(request)  # others may have begun while the body came
+    record.model, record.stream = ask.model, ask.stream
+    found = gateway.find(ask.model, ask.dialect)
+    if found is None:
+        raise Refused(no_such_model(ask.model))
+    model, route = found
+    ask, record.route = evolve(ask, model=model), route.name
+    if ask.operation == "count":
+        mode = gateway.config.server.count_tokens
+        return await count(ask, route, gateway.session, request.headers, record, lambda: gateway.stopping, mode)
+    return await _generate(request, ask, route)
 
 
 def _refuse_if_busy(request: web.Request) -> None:
@@ -262,6 +271,7 @@ async def _generate(request: web.Request, ask: Ask, route: Route) -> web.StreamR
         as_array=ask.as_array,
         delivery=gateway.delivery,
         headers={REQUEST_ID: record.id},
+        begins=ask.let_go,
     )
 
     def begin(leg: Leg) -> Exchange:

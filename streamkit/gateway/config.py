@@ -20,6 +20,7 @@ from streamkit.gateway.listening import url_of
 from streamkit.gateway.routing import Route
 from streamkit.limits import MIB
 from streamkit.policy import POLICIES, KeepAliveForm, PolicyName
+from streamkit.web.budget import BODIES_BYTES
 from streamkit.web.estimate import CountTokens
 from streamkit.web.hosts import Hosts, is_host_name
 from streamkit.web.origins import is_loopback
@@ -73,6 +74,10 @@ class Server:
     grace_s: float = field(default=30.0, validator=ge(0))
     #: The longest body of a request. Prompts with images pass the 1 MiB that servers usually allow.
     body_bytes: int = field(default=32 * MIB, validator=ge(1))
+    #: Bytes of all requests in a process that are arriving, or held for their upstreams until the model speaks; beyond it
+    #: clients get 503 with `Retry-After`. Each of their JSON values counts as 256 bytes more; the first 64 KiB of a request
+    #: are free. At least `body_bytes`. What is counted takes up to three times as much memory while it is translated.
+    bodies_bytes: int = field(default=BODIES_BYTES, validator=ge(1))
     #: Answers under way at once in a process; beyond it clients get 503 with `Retry-After`. Each may hold `unsent_bytes`, so
     #: that these are 1 GiB at worst.
     max_streams: int = field(default=1000, validator=ge(1))

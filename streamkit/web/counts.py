@@ -65,6 +65,7 @@ class Count:
             client=self.ask.dialect,
             client_headers=self.client_headers,
             operation="count",
+            heavy=self.ask.heavy,
             asked=self.asked,
             report=self.report,
         )

@@ -12,8 +12,10 @@ Source: design.md §6; issue texts of S1, S3 in seeds.md.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Final
 
 from aiohttp import ClientResponse, ClientSession
@@ -24,9 +26,9 @@ from streamkit.citing import carries, carry_citations_of
 from streamkit.dialects import client_named, encode, source_named
 from streamkit.dialects.base import Profile
 from streamkit.dialects.encoding import failure_from
-from streamkit.errors import StreamError
+from streamkit.errors import StreamError, TooManyValues
 from streamkit.events import Event, ProviderFailed
-from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.limits import ANSWER_VALUES, DEFAULT_LIMITS, Limits
 from streamkit.messages import Request, Response
 from streamkit.pipeline import Pipe, pipe
 from streamkit.policy import TOLERANT, Policy
@@ -36,6 +38,7 @@ from streamkit.report import StreamReport
 from streamkit.restore import restore_response
 from streamkit.searches import carries_searches, carry_searches_of
 from streamkit.web.forms import Came, form_of
+from streamkit.web.heavy import beside, is_heavy
 from streamkit.web.json_array import as_array
 from streamkit.web.opening import open_answer
 from streamkit.web.reply import Reply, failure_in
@@ -43,6 +46,7 @@ from streamkit.web.source import TimedSource, iter_upstream, whole_body
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, hidden, path_of
 from streamkit.web.upstream.hiding import Cut
+from streamkit.web.values import SLICE_BYTES, counted_values
 
 #: How Mistral's packages name themselves, the AI SDK's included: ``mistral-client-python/1.9``, ``ai-sdk/mistral/2.0``.
 _MISTRAL: Final = re.compile("mistral", re.IGNORECASE)
@@ -115,7 +119,7 @@ class Exchange:
 
     async def _replayed(self, body: bytes) -> ProviderFailed | None:
         """A whole answer as the stream that was asked for. Raises StreamError."""
-        answer = self._read(body)
+        answer = await self._read(body)
         if not answer.clean:
             return hidden(answer.error or failure_in(self.report), self._cut)
         self.report.repair("body_for_stream")
@@ -137,7 +141,7 @@ class Exchange:
                 answer = await self._collected(source)
             else:
                 body = came.body or await whole_body(source)
-                answer = self._read(body)
+                answer = await self._read(body)
         except StreamError as error:
             self.report.failed(error)
             return hidden(failure_from(error), self._cut)
@@ -150,9 +154,17 @@ class Exchange:
             self._restore(answer)
         return answer
 
-    def _read(self, body: bytes) -> Response:
+    async def _read(self, body: bytes) -> Response:
         """The answer in a whole body of the upstream's. Raises StreamError."""
-        return decode_response(
+        values = 0
+        for values in counted_values(body):
+            if values > ANSWER_VALUES:
+                raise TooManyValues(ANSWER_VALUES)
+            if len(body) > SLICE_BYTES:
+                await asyncio.sleep(0)  # other answers go on
+        self._heavy = is_heavy(len(body), values)
+        read = partial(
+            decode_response,
             body,
             self.upstream.dialect,
             limits=self.limits,
@@ -160,6 +172,7 @@ class Exchange:
             offered=self.ask.request.tools,
             report=self.report,
         )
+        return await beside(read) if self._heavy else read()
 
     async def _collected(self, source: TimedSource) -> Response:
         """A stream as the whole answer that was asked for. Raises StreamError."""
@@ -185,7 +198,10 @@ class Exchange:
             await self.reply.whole(self.raw)
             return None
         profile = self._profile()
-        body = encode_response(answer, self.reply.client, profile=profile, limits=self.limits, report=self.report)
+        write = partial(
+            encode_response, answer, self.reply.client, profile=profile, limits=self.limits, report=self.report
+        )
+        body = await beside(write) if self._heavy else write()
         await self.reply.whole(body)
         return None
 
@@ -248,6 +264,7 @@ class Exchange:
             self._request(stream=stream),
             client=client_named(self.reply.client)[0].name,
             client_headers=self.client_headers,
+            heavy=self.ask.heavy,
             asked=self.asked,
             report=self.report,
         )
@@ -255,6 +272,7 @@ class Exchange:
         self._told = self.reply.told = opened.told
         return opened.answer
 
+    _heavy: bool = field(init=False, default=False)  #: a whole answer is so large that it is translated in a thread
     _started: float = field(init=False, default=0.0)
     _told: Mapping[str, str] = field(init=False, factory=dict, repr=False)
     _cut: Cut = field(init=False, default=str, repr=False)  #: takes the keys that were sent out of what comes back

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
+from traceback import clear_frames
 from typing import Final
 
 from aiohttp import ClientResponse, ClientSession
@@ -22,6 +24,7 @@ from streamkit.events import ProviderFailed
 from streamkit.messages import Request
 from streamkit.report import StreamReport
 from streamkit.web.fetching import with_fetched_media
+from streamkit.web.heavy import beside
 from streamkit.web.upstream import Operation, Upstream, count_request, error_of, redactor, response_headers, send
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream.hiding import Cut
@@ -50,12 +53,14 @@ async def open_answer(
     client: str,
     client_headers: Mapping[str, str],
     operation: Operation = "generate",
+    heavy: bool = False,
     asked: StreamReport,
     report: StreamReport,
 ) -> Opened:
     """Ask ``upstream`` for what ``request`` says, its model and whether to stream included.
 
     ``client`` is the dialect of the client, whose feature headers are passed on.
+    A ``heavy`` request is written in a thread.
     ``asked`` gets what the request loses on its way, ``report`` what broke.
     """
     started = asyncio.get_running_loop().time()
@@ -63,7 +68,8 @@ async def open_answer(
     try:
         if upstream.linked_media == "fetch":
             request = await with_fetched_media(request, upstream.wire)
-        body = encode_request(
+        write = partial(
+            encode_request,
             request,
             upstream.dialect,
             max_tokens=upstream.max_tokens,
@@ -72,6 +78,7 @@ async def open_answer(
             linked_media="drop" if upstream.linked_media == "drop" else "refuse",
             report=asked,
         )
+        body = await beside(write) if heavy else write()
         response = await send(
             session,
             upstream,
@@ -86,9 +93,21 @@ async def open_answer(
     except BadRequest as error:
         return Opened(ProviderFailed("invalid_request", str(error), code=UNFIT), started)
     except StreamError as error:
+        _forget_frames(error)
         report.failed(error)
         return Opened(failure_from(error), started)
     cut = redactor([upstream], response.request_info.headers)
     told = {name: cut(value) for name, value in response_headers(response.headers).items()}
     answer = response if response.status == 200 else await error_of(response, upstream)
     return Opened(answer, started, response.status, told, cut)
+
+
+def _forget_frames(error: BaseException) -> None:
+    """Let go of the request that stands in the frames of an error, which a report keeps while others are asked."""
+    link: BaseException | None = error
+    seen: set[int] = set()
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        clear_frames(link.__traceback__)
+        link.__traceback__ = None
+        link = link.__cause__ or link.__context__

@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
 
 from aiohttp import HttpVersion11, web
@@ -82,7 +82,7 @@ class Reply:
     """An answer to ``request`` in the dialect of ``client``. ``run`` it with the work that fills it.
 
     ``stream``: it is one, else one JSON body. ``as_array``: the stream is a JSON array (Gemini without ``alt=sse``).
-    ``headers`` go with it, whatever it is.
+    ``headers`` go with it, whatever it is. ``begins`` is called once no other upstream will be asked.
     """
 
     def __init__(
@@ -94,11 +94,13 @@ class Reply:
         as_array: bool = False,
         delivery: Delivery = DEFAULT_DELIVERY,
         headers: Mapping[str, str] | None = None,
+        begins: Callable[[], None] = lambda: None,
     ) -> None:
         self.client = client
         self.headers: dict[str, str] = dict(headers or {})  #: go with the answer, whoever gives it
         self.told: Mapping[str, str] = {}  #: and these, of the upstream that gives it
         self.begun = False  #: something other than keep-alives was written, or an error: no other upstream after this
+        self._begins = begins
         self.ending: Ending | None = None
         self.failure: ProviderFailed | None = None  #: what the client was told instead of an answer
         self.keep_alives = 0
@@ -263,7 +265,7 @@ class Reply:
                 held.append(chunk)
                 held_bytes += len(chunk)
                 if pipe.report.spoken or held_bytes > HELD_BYTES:
-                    self.begun = True
+                    self._begin()
                     self._has_end = pipe.report.completed or pipe.report.failure is not None
                     whole = b"".join(held)
                     await (self._write_last(whole) if pipe.report.completed else self._write(whole))
@@ -272,11 +274,16 @@ class Reply:
         if not self.begun:
             if failure is not None:
                 return failure
-            self.begun = True
+            self._begin()
             await self._write_last(b"".join(held))
         self.ending = "broken" if failure is not None else "whole"
         self.failure = failure
         return None
+
+    def _begin(self) -> None:
+        if not self.begun:
+            self.begun = True
+            self._begins()
 
     async def _write_last(self, chunk: bytes) -> None:
         """Write what says that the answer is whole, or comes behind that: from then on the client may leave."""
@@ -290,7 +297,7 @@ class Reply:
 
     async def whole(self, body: bytes) -> None:
         """Write a whole answer."""
-        self.begun = True
+        self._begin()
         await self._write(body, length=len(body))
         self.ending = "whole"
         self._written_last()
@@ -301,7 +308,8 @@ class Reply:
 
     async def fail(self, failed: ProviderFailed) -> None:
         """Tell the client that there is no answer: by an HTTP status, or by the dialect's error frame behind keep-alives."""
-        self.failure, self.ending, self.begun = failed, "error", True
+        self.failure, self.ending = failed, "error"
+        self._begin()
         answer = encode_error(failed, self.client)
         async with self._preparing:
             if self._response is None:

@@ -18,13 +18,14 @@ from streamkit.errors import UsageError
 from streamkit.events import ProviderFailed
 from streamkit.quoting import quoted
 from streamkit.web.askers import expected, in_dialect, no_socket, wants_socket
+from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.counts import Count, count_response, estimate_instead
 from streamkit.web.estimate import CountTokens
 from streamkit.web.exchange import Exchange
 from streamkit.web.live import LIVE, end_streams_on_shutdown
 from streamkit.web.refusals import no_count
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
-from streamkit.web.surfaces import SURFACES, Surface, read_ask
+from streamkit.web.surfaces import SURFACES, Ask, Surface, read_ask
 from streamkit.web.upstream import Upstream, can_count, client_session
 
 #: The connections to upstreams, while the application runs. One that is there already is used, and not closed.
@@ -43,7 +44,20 @@ class _Route:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         ask = await read_ask(request, self.surface)
-        reply = Reply(request, ask.dialect, stream=ask.stream, as_array=ask.as_array, delivery=self.delivery)
+        try:
+            return await self._answered(request, ask)
+        finally:
+            ask.hold.shrink(0)
+
+    async def _answered(self, request: web.Request, ask: Ask) -> web.StreamResponse:
+        reply = Reply(
+            request,
+            ask.dialect,
+            stream=ask.stream,
+            as_array=ask.as_array,
+            delivery=self.delivery,
+            begins=ask.let_go,
+        )
         exchange = Exchange(
             ask,
             self.upstream,
@@ -73,6 +87,12 @@ class _Route:
 
     async def count(self, request: web.Request) -> web.Response:
         ask = await read_ask(request, self.surface, "count")
+        try:
+            return await self._counted(request, ask)
+        finally:
+            ask.hold.shrink(0)
+
+    async def _counted(self, request: web.Request, ask: Ask) -> web.Response:
         if self.count_tokens == "off" or not can_count(self.upstream):
             return await estimate_instead(ask, no_count(ask.model), self.count_tokens)
         counting = Count(ask, self.upstream, request.config_dict[SESSION], self.model, request.headers)
@@ -118,6 +138,8 @@ def setup(
                 )
         for path in route.surface.count:
             app.router.add_post(prefix + path, in_dialect(route.count), expect_handler=expected)
+    if BUDGET not in app:
+        app[BUDGET] = Budget()
     if SESSION not in app and _connected not in app.cleanup_ctx:
         app.cleanup_ctx.append(_connected)
     if LIVE not in app:

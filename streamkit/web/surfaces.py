@@ -18,6 +18,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
+import orjson
 from aiohttp import web
 from attrs import field, frozen
 
@@ -27,15 +28,19 @@ from streamkit.dialects.reading import fields_of
 from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
 from streamkit.limits import REQUEST_VALUES
-from streamkit.messages import Request
+from streamkit.messages import Request, Tool
+from streamkit.web.budget import UNCOUNTED_BYTES, Hold, hold_in
+from streamkit.web.heavy import beside, is_heavy
 from streamkit.web.refusals import Refused, bad_request, shown, with_status
 from streamkit.web.upstream import Operation
-from streamkit.web.values import SLICE_BYTES, counted_values
+from streamkit.web.values import SLICE_BYTES, VALUE_BYTES, counted_values
 
 __all__ = ["SURFACES", "Address", "Ask", "Refused", "Surface", "misspelt", "read_ask", "read_body"]
 
 #: How long a body may take to arrive, in seconds: 32 MiB at 2 Mbit/s take 134. One that drips holds a task and its memory.
 BODY_S: Final = 150.0
+#: How long nothing of it may come, in seconds. A client on the move loses its network for some.
+BODY_SILENCE_S: Final = 20.0
 #: What aiohttp decodes by itself, or refuses by itself where it has no library for it.
 ENCODINGS: Final = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
 #: google-genai writes ``models/x`` or ``tunedModels/y`` and leaves slashes in names as they are.
@@ -58,7 +63,21 @@ class Ask:
     #: Gemini without ``alt=sse``: the stream is to be one JSON array. See ``json_array.py``.
     as_array: bool = False
     request: Request = field(repr=False)  # what people said belongs in no log
-    raw: bytes = field(repr=False)  #: the body as it came, decompressed
+    #: Whether it is large enough to be translated in a thread.
+    heavy: bool = False
+    #: What it holds of the application's budget; whoever got the request shrinks it to nothing once it is over.
+    hold: Hold = field(factory=Hold, repr=False)
+
+    def let_go(self) -> None:
+        """Forget the conversation, which nobody is asked with any more. What the answer is translated by stays: the tools."""
+        self.request.turns, self.request.extras = [], {}
+        self.hold.shrink(sum(map(_size_of, self.request.tools)))
+
+
+def _size_of(tool: Tool) -> int:
+    """About how many bytes a definition has."""
+    described = [tool.name, tool.description, tool.parameters, tool.format, tool.extras, tool.raw]
+    return len(orjson.dumps(described, default=str))
 
 
 class Address(NamedTuple):
@@ -112,17 +131,24 @@ async def read_ask(
     The body's size is bounded by the application's ``client_max_size``, and the time it takes by ``body_s`` seconds. Raises
     Refused.
     """
-    raw = await read_body(request, surface.dialect, body_s=body_s)
-    await _refuse_bomb(raw)
+    hold = hold_in(request)
     try:
-        if operation == "count" and surface.read_count is not None:
-            asked = surface.read_count(raw)
-        else:
-            asked = decode_request(raw, surface.dialect)
-        surface.check(asked)
-        model, stream, as_array = surface.address(request, asked)
-    except BadRequest as error:
-        raise Refused(bad_request(error)) from error
+        raw, values = await _counted_body(request, surface.dialect, hold, body_s)
+        heavy = is_heavy(len(raw), values)
+
+        def read() -> tuple[Request, Address]:
+            counts = operation == "count" and surface.read_count is not None
+            asked = surface.read_count(raw) if counts and surface.read_count else decode_request(raw, surface.dialect)
+            surface.check(asked)
+            return asked, surface.address(request, asked)
+
+        try:
+            asked, (model, stream, as_array) = await beside(read) if heavy else read()
+        except BadRequest as error:
+            raise Refused(bad_request(error)) from error
+    except BaseException:
+        hold.shrink(0)
+        raise
     asked.model, asked.stream = model, stream
     return Ask(
         dialect=surface.dialect,
@@ -131,22 +157,35 @@ async def read_ask(
         stream=stream,
         as_array=as_array,
         request=asked,
-        raw=raw,
+        heavy=heavy,
+        hold=hold,
     )
 
 
-async def _refuse_bomb(raw: bytes) -> None:
-    """Refuse what would be more objects than a request needs, before there are any. Raises Refused."""
-    for too_many in counted_values(raw, REQUEST_VALUES):
-        if too_many:
+async def read_body(request: web.Request, dialect: str, *, body_s: float = BODY_S) -> bytes:
+    """The body of a request of a client of ``dialect``, decompressed, that is read at once and not held. Raises Refused."""
+    hold = hold_in(request)
+    try:
+        return (await _counted_body(request, dialect, hold, body_s))[0]
+    finally:
+        hold.shrink(0)
+
+
+async def _counted_body(request: web.Request, dialect: str, hold: Hold, body_s: float) -> tuple[bytes, int]:
+    """The body, and how many JSON values it has: no more than ``REQUEST_VALUES``. Raises Refused."""
+    raw = await _whole_body(request, dialect, hold, body_s)
+    values = 0
+    for values in counted_values(raw):
+        if values > REQUEST_VALUES:
             told = f"the body has more than the {REQUEST_VALUES:,} JSON values that are read; send less at once"
             raise Refused(ProviderFailed("too_large", told))
         if len(raw) > SLICE_BYTES:
             await asyncio.sleep(0)  # other answers go on
+    hold.add(values * VALUE_BYTES)
+    return raw, values
 
 
-async def read_body(request: web.Request, dialect: str, *, body_s: float = BODY_S) -> bytes:
-    """The body of a request of a client of ``dialect``, decompressed. Raises Refused."""
+async def _whole_body(request: web.Request, dialect: str, hold: Hold, body_s: float) -> bytes:
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ENCODINGS:
         told = f"a body with the Content-Encoding {shown(encoding)} can't be read; send gzip, or none"
@@ -155,10 +194,13 @@ async def read_body(request: web.Request, dialect: str, *, body_s: float = BODY_
         )
     try:
         async with asyncio.timeout(body_s):
-            return await _read(request)
+            return await _read(request, hold)
     except web.HTTPRequestEntityTooLarge as error:
         told = f"the body is larger than the {request.client_max_size:,} bytes that are read; send less at once"
         raise Refused(ProviderFailed("too_large", told)) from error
+    except SilentBodyError as error:
+        told = f"nothing came of the body for {BODY_SILENCE_S:g} s"
+        raise Refused(with_status("timeout", told, 408, dialect), {"Connection": "close"}) from error
     except TimeoutError as error:
         told = f"the body did not arrive within {body_s:g} s"
         raise Refused(with_status("timeout", told, 408, dialect), {"Connection": "close"}) from error
@@ -167,14 +209,33 @@ async def read_body(request: web.Request, dialect: str, *, body_s: float = BODY_
         raise Refused(ProviderFailed("invalid_request", told)) from error
 
 
-async def _read(request: web.Request) -> bytes:
+async def _read(request: web.Request, hold: Hold) -> bytes:
     """As ``request.read``, which unpacks a bomb in pieces as large as the bound, and has several of them in memory."""
-    body = bytearray()
-    while chunk := await request.content.readany():
-        body += chunk
-        if len(body) > request.client_max_size > 0:
+    announced = min(request.content_length or 0, request.client_max_size)
+    hold.budget.refuse_beyond(max(0, announced - UNCOUNTED_BYTES))  # before any of it is read
+    parts: list[bytes] = []
+    size = 0
+    while chunk := await _next(request):
+        size += len(chunk)
+        if size > request.client_max_size > 0:
             raise web.HTTPRequestEntityTooLarge(request.client_max_size)
-    return bytes(body)
+        hold.add(len(chunk))
+        parts.append(chunk)
+    return b"".join(parts)
+
+
+async def _next(request: web.Request) -> bytes:
+    try:
+        async with asyncio.timeout(BODY_SILENCE_S) as silence:
+            return await request.content.readany()
+    except TimeoutError as error:
+        if silence.expired():
+            raise SilentBodyError from error
+        raise
+
+
+class SilentBodyError(Exception):
+    """A client sent nothing of its body for long."""
 
 
 # -- which model, and how ----------------------------------------------------------------------------------------------

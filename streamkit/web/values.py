@@ -9,26 +9,29 @@ from collections.abc import Iterator
 from typing import Final
 
 SLICE_BYTES: Final = 256 * 1024
+#: What a value takes once it is read, at most: a turn of a conversation is four values and some 800 bytes.
+VALUE_BYTES: Final = 256
+#: Up to so many it does not matter whether they stand in texts.
+FEW: Final = 10_000
 #: Each value but the first of a container has a comma in front, and each container a bracket.
 _OTHERS: Final = bytes(set(range(256)) - set(b",[{"))
 
 
-def counted_values(text: bytes, most: int) -> Iterator[bool]:
-    """Whether ``text`` has more than ``most`` values: False after each slice, and True once, as the last, if it has.
+def counted_values(text: bytes) -> Iterator[int]:
+    """How many values ``text`` has, so far as it was looked at: the last number counts.
 
-    What stands in strings is passed over, and only looked for where there is too much of it to be right.
+    What stands in texts is passed over, but where there are few even with it.
     """
     found = 0
     for at in range(0, len(text), SLICE_BYTES):
         found += len(text[at : at + SLICE_BYTES].translate(None, _OTHERS))
-        yield False
-        if found > most:
-            break
-    if found > most:
-        yield from _counted_outside(text, most)
+        if found > FEW:
+            yield from _counted_outside(text)
+            return
+        yield found
 
 
-def _counted_outside(text: bytes, most: int) -> Iterator[bool]:
+def _counted_outside(text: bytes) -> Iterator[int]:
     found, inside, carried = 0, 0, b""
     for at in range(0, len(text), SLICE_BYTES):
         part = carried + text[at : at + SLICE_BYTES]
@@ -37,7 +40,4 @@ def _counted_outside(text: bytes, most: int) -> Iterator[bool]:
         outside = part.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
         found += len(b"".join(outside[inside::2]).translate(None, _OTHERS))
         inside ^= (len(outside) - 1) & 1
-        if found > most:
-            yield True
-            return
-        yield False
+        yield found

@@ -49,7 +49,6 @@ async def test_a_request_of_each_dialect_is_read_with_its_model(asked, dialect):
     assert (got.dialect, got.operation, got.model, got.as_array) == (dialect, "generate", "m", False)
     assert (got.request.model, got.request.dialect) == ("m", dialect)
     assert [part for turn in got.request.turns for part in turn.parts] == [Text("hi")]
-    assert got.raw == orjson.dumps(body)
 
 
 @pytest.mark.parametrize("dialect", [dialect for dialect in DIALECTS if dialect != "gemini"])
@@ -214,7 +213,7 @@ async def test_a_compressed_body_is_read(asked, dialect):
     data = gzip.compress(orjson.dumps(body))
     async with client.post(path, data=data, headers={"Content-Encoding": "gzip"}) as response:
         assert response.status == 200
-    assert asks.pop().raw == orjson.dumps(body)
+    assert [part for turn in asks.pop().request.turns for part in turn.parts] == [Text("hi")]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -299,7 +298,7 @@ async def test_nothing_in_a_body_changes_where_it_goes(asked, dialect):
     for member in SMUGGLED:
         got = asdict(await ask(asked, path, {**body, **member}))
         extras = got["request"].pop("extras")
-        assert {**got, "raw": b""} == {**plain, "raw": b"", "request": _without_extras(plain["request"])}, member
+        assert {**got, "hold": None} == {**plain, "hold": None, "request": _without_extras(plain["request"])}, member
         assert set(extras) <= {*member, *map(camel_case, member), *plain["request"]["extras"]}
 
 

@@ -8,10 +8,10 @@ import pytest
 from aiohttp import ClientSession
 
 from streamkit.limits import REQUEST_VALUES
-from streamkit.web import surfaces, values
+from streamkit.web import exchange, surfaces, values
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream
-from tests.web.faults import as_asked
+from tests.web.faults import as_asked, whole
 
 BOMBS = {
     "objects": b'{"model":"m","messages":[%b{}]}' % (b"{}," * REQUEST_VALUES),
@@ -43,6 +43,23 @@ async def test_a_bomb_is_refused_before_it_is_parsed(bomb, monkeypatch):
 @pytest.mark.parametrize("size", [1, 2, 7, 4096])
 def test_what_stands_in_texts_is_no_value_wherever_slices_cut(text, size, monkeypatch):
     monkeypatch.setattr(values, "SLICE_BYTES", size)
-    whole = b'{"a":"%b","b":[1,2,3]}' % text
-    assert not any(values.counted_values(whole, 5))
-    assert list(values.counted_values(whole, 4))[-1]
+    monkeypatch.setattr(values, "FEW", 0)
+    *_, found = values.counted_values(b'{"a":"%b","b":[1,2,3]}' % text)
+    assert found == 5
+
+
+async def test_a_whole_answer_with_too_many_is_refused_before_it_is_parsed(monkeypatch):
+    monkeypatch.setattr(exchange, "ANSWER_VALUES", 50_000)
+    parsed = []
+    monkeypatch.setattr(exchange, "decode_response", lambda *given, **_: parsed.append(given))
+    bomb = b'{"choices":[%b{}]}' % (b"{}," * 50_000)
+    async with (
+        EvilUpstream(whole("openai-chat", bomb)) as evil,
+        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
+        ClientSession(running.url) as client,
+    ):
+        path, body = asking("openai-chat", stream=False)
+        async with client.post(path, json=body) as answer:
+            assert answer.status >= 500
+            assert "50,000" in (await answer.json())["error"]["message"]
+    assert not parsed

@@ -1,0 +1,38 @@
+"""Large requests are translated in a thread, one at a time, so that the streams of the event loop go on meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from typing import Final, TypeVar
+from weakref import WeakKeyDictionary
+
+T = TypeVar("T")
+#: What has less of both takes milliseconds, and a thread would cost more than it saves.
+HEAVY_BYTES: Final = 256 * 1024
+HEAVY_VALUES: Final = 2000
+#: How long a thread keeps the interpreter while the event loop wants it. With CPython's 5 ms each write of a stream waits as
+#: long, since the loop lets go of the interpreter in it.
+SWITCH_S: Final = 0.0002
+
+_ONE: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] = WeakKeyDictionary()
+
+
+def is_heavy(size_bytes: int, values: int) -> bool:
+    return size_bytes > HEAVY_BYTES or values > HEAVY_VALUES
+
+
+async def beside(work: Callable[[], T]) -> T:
+    """What ``work`` returns, done in a thread. Whoever is cancelled leaves once it is done: it can't be stopped."""
+    loop = asyncio.get_running_loop()
+    one = _ONE.get(loop) or _ONE.setdefault(loop, asyncio.Semaphore(1))
+    async with one:
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(min(before, SWITCH_S))
+        done = loop.run_in_executor(None, work)
+        try:
+            return await asyncio.shield(done)
+        finally:
+            await asyncio.wait({done})
+            sys.setswitchinterval(before)
