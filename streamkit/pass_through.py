@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterable
 from typing import Final, cast
 
 from attrs import frozen
@@ -28,7 +29,7 @@ from streamkit.dialects.decoding import FrameDecoder
 from streamkit.dialects.passing import Rule, rule_for
 from streamkit.errors import HeldTooLong
 from streamkit.events import Event, ProviderFailed, ResponseStarted, StreamEnded
-from streamkit.framing.frame import Frame
+from streamkit.framing.frame import Frame, repairs_of
 from streamkit.pipeline import Chain
 from streamkit.policy import Policy
 from streamkit.report import StreamReport
@@ -157,9 +158,11 @@ class PassThrough:
     def _see(self, frames: list[Frame]) -> None:
         """Read frames one by one, and note how far the bytes may pass."""
         watch, report, rule, decoder = self._watch, self._report, self._rule, self._decoder
-        for frame in frames if self.fault is None else ():
+        left = iter(frames if self.fault is None else ())
+        for frame in left:
             offset = frame.offset
             if self._wait_at is not None and self._holds_too_much(offset):
+                self._take_back([frame, *left])
                 return
             if self._stop_at is None:
                 if self._told_end is not None:
@@ -175,6 +178,7 @@ class PassThrough:
             if watch.fault is not None:
                 at = getattr(watch.fault, "offset", None)
                 self._fails(watch.fault, at if at is not None and begin <= at <= offset else begin)
+                self._take_back(left)
                 return
             self._half_at = decoder.held_from
             if not self._is_known and decoder.recognised:
@@ -190,6 +194,11 @@ class PassThrough:
                 self._wait_at, self._is_over = begin, True
             elif frame.terminated:
                 self._good = frame
+
+    def _take_back(self, behind: Iterable[Frame]) -> None:
+        """The parser read frames behind a fault, which do not count."""
+        for frame in behind:
+            self._report.take_back(1, repairs_of(frame))
 
     def _look_at_parser(self) -> None:
         """What its parser says of the bytes behind the last frame."""

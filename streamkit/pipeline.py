@@ -116,8 +116,22 @@ class Chain:
         output = list(self._through(self._machines[number + 1 :], batch)) if batch else []
         if self.fault is None:  # not that of a machine behind it, which came first
             self.fault = fault
+            self._take_back(number)
             output += self._abandoned(number)
         return output
+
+    def _take_back(self, number: int) -> None:
+        """What stands behind the fault of that machine is not counted by those before it, which had read on.
+
+        A machine that fails says how many events of its batch are ``behind`` the one at fault; one before it that has
+        ``take_back`` does so, and gives how many of its own batch stand behind what that event came of.
+        """
+        behind = getattr(self._machines[number], "behind", 0)
+        for machine in reversed(self._machines[:number]):
+            take_back = getattr(machine, "take_back", None)
+            if take_back is None:
+                return
+            behind = take_back(behind)
 
     def _abandoned(self, first: int) -> list[Any]:
         output: list[Any] = []

@@ -51,8 +51,8 @@ class Policy:
     think_tags: ThinkTags = "auto"
     #: Calls that the model wrote into its text in one of these grammars, as calls.
     text_calls: tuple[TextCalls, ...] = ()
-    #: Repair nothing: the first thing that would be repaired ends the stream with ``NeedsRepair``, and what else would
-    #: have been is counted in the report.
+    #: Repair nothing: the first thing in the stream that would be repaired ends it with ``NeedsRepair``. Nothing of its frame
+    #: is handed on mended, and the report counts that repair alone.
     refuse_repairs: bool = False
 
     @property

@@ -6,6 +6,7 @@ closed tables, because the reference pages are generated from them and because a
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +18,7 @@ from streamkit.limits import LOST_NAMES, WITHHELD_TEXTS
 from streamkit.quoting import shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 STREAM_REPAIRS: Final[Mapping[str, str]] = {
     # framing
@@ -193,6 +194,27 @@ class Withheld:
 
 
 @define
+class FrameMarks:
+    """Of the frames of one batch: where each ends in the events that they say, and what was repaired in which."""
+
+    ends: Sequence[int]
+    #: Number of the frame, kind, and how often.
+    repairs: list[tuple[int, str, int]] = field(factory=list)
+
+    def take_back(self, report: StreamReport, behind: int) -> None:
+        """Count neither the frames nor the repairs that stand behind an event, of which ``behind`` events came after it."""
+        events = self.events
+        kept = bisect_right(self.ends, events - behind - 1) + 1 if behind < events else 0
+        repairs = [(kind, times) for number, kind, times in self.repairs if number >= kept]
+        report.take_back(len(self.ends) - kept, repairs)
+
+    @property
+    def events(self) -> int:
+        """How many events all frames say."""
+        return self.ends[-1] if self.ends else 0
+
+
+@define
 class StreamReport:
     """Filled in while a stream is read; whole once the pipe has ended."""
 
@@ -225,16 +247,37 @@ class StreamReport:
     #: Whether the output says that the answer is whole: its success terminator was written, or passed.
     completed: bool = False
 
-    #: Raise NeedsRepair at the first repair; later ones are only counted, since the stream is over.
+    #: Raise NeedsRepair instead of repairing. What is counted is the first repair of the stream, and no other.
     refuse_repairs: bool = False
+    #: Whether the reading failed, so that what is refused from now on is not the first repair.
+    failing: bool = field(default=False, eq=False, repr=False)
+    #: What the frames at hand say and which of them are repaired, where one of them may turn out to stand behind a fault.
+    marks: FrameMarks | None = field(default=None, eq=False, repr=False)
 
     def repair(self, kind: str) -> None:
         """Count a tolerance. Raises KeyError for a kind that ``REPAIRS`` does not describe, and NeedsRepair if told to."""
         meaning = REPAIRS[kind]
-        self.repairs[kind] += 1
         if self.refuse_repairs:
-            self.refuse_repairs = False
+            if not self.failing:  # a machine further on sees what came before, so that the last to refuse is right
+                self.repairs.clear()
+                self.repairs[kind] = 1
             raise NeedsRepair(kind, meaning)
+        self.repairs[kind] += 1
+        if self.marks is not None:
+            self.marks.repairs.append((len(self.marks.ends), kind, 1))
+
+    def take_back(self, frames: int, repairs: Iterable[tuple[str, int]] = ()) -> None:
+        """Frames that stand behind a fault were read for nothing: neither they nor their repairs count."""
+        self.frames -= frames
+        for kind, times in repairs:
+            self.repairs[kind] -= times
+            if self.repairs[kind] <= 0:
+                del self.repairs[kind]
+
+    def fails(self, error: Exception) -> None:
+        """A machine failed: what was refused behind that place was not the first repair."""
+        if self.refuse_repairs and not self.failing and not isinstance(error, NeedsRepair):
+            self.repairs.clear()
 
     def lose(self, kind: str, times: int = 1, *, what: str = "") -> None:
         """Count something the output could not carry; ``what`` names it, where the kind does not say enough.

@@ -22,10 +22,10 @@ from streamkit.dialects.stop_words import meaning
 from streamkit.dialects.wholes import RunningText, Texts
 from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, SecondResponse
 from streamkit.events import Aside, ErrorType, LastFrameBroken, ProviderFailed, StopReason, UsageReported, WireEvent
-from streamkit.framing.frame import BOM, Frame
+from streamkit.framing.frame import BOM, Frame, RepairedFrame, repairs_of
 from streamkit.limits import Limits
 from streamkit.quoting import quoted
-from streamkit.report import REPAIRS, StreamReport
+from streamkit.report import REPAIRS, FrameMarks, StreamReport
 from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.value_text import ValueTexts, item_texts, value_text
 
@@ -37,7 +37,8 @@ DEPTH = 200
 #: What a decoder has beside its state: how it was made, and what only the frame at hand decides.
 #: What was said is only looked at where a whole text comes, and no frame with one is read without the decoder.
 PASSING = frozenset(
-    {"limits", "report", "fault", "out", "frame", "texts", "_unheld", "_strange", "_by_type", "_by_event", "_values"}
+    {"limits", "report", "fault", "out", "frame", "marks", "marks_all"}
+    | {"texts", "_unheld", "_strange", "_by_type", "_by_event", "_values"}
 )
 CONTAINERS: Final = frozenset({dict, list})
 #: Of an index that comes as text; more are none.
@@ -71,6 +72,9 @@ class FrameDecoder:
         self._counted = False  # token counts were told
         self._unheld: Frame | None = None  # the frame that does not wait again
         self._values: tuple[Frame, ValueTexts] | None = None  # where values stand in a frame
+        #: What the frames of the last batch say, each by itself, if there were several; those of one, too, if so wished.
+        self.marks: FrameMarks | None = None
+        self.marks_all = False
 
     @property
     def held_from(self) -> int | None:
@@ -79,45 +83,67 @@ class FrameDecoder:
 
     def feed(self, frames: list[Frame], /) -> list[WireEvent]:
         self.out = []
-        left = iter(frames)
-        if self._held is None:
-            for frame in left:
+        self.marks = None
+        if len(frames) > 1 or self._held is not None or self.marks_all:
+            return self._feed_many(frames)
+        for frame in frames:  # one, as nearly always: a frame that nothing stands behind needs no marks
+            self.frame = frame
+            try:
+                self.take(frame)
+            except HalfCharacter as half:
+                self._held = half.held
+            except Exception as error:  # noqa: BLE001 - raised by the driver, after what this read brought before it
+                self._fails(error, 0)
+        return self.out
+
+    def _feed_many(self, frames: list[Frame]) -> list[WireEvent]:
+        """Read frames, and mark what each says and repairs: a fault, here or further on, takes back those behind it."""
+        out, report, left = self.out, self.report, iter(frames)
+        ends: list[int] = []
+        marks = self.marks = report.marks = FrameMarks(ends)
+        for frame in left:
+            if type(frame) is RepairedFrame:
+                marks.repairs += [(len(ends), kind, times) for kind, times in frame.repairs.items()]
+            try:
+                if self._held is None:
+                    self.frame = frame
+                    self.take(frame)
+                else:
+                    self._take_halves(frame)
+            except HalfCharacter as half:
+                self._held = half.held
+            except Exception as error:  # noqa: BLE001 - as in ``feed``
+                self._fails(error, ends[-1] if ends else 0)
+                for behind in left:
+                    report.take_back(1, repairs_of(behind))
+            ends.append(len(out))
+        report.marks = None
+        return out
+
+    def _fails(self, error: Exception, begin: int) -> None:
+        """Keep what broke the reading of the frame at hand, whose events begin at number ``begin``."""
+        if isinstance(error, NeedsRepair):
+            error = NeedsRepair(error.kind, REPAIRS[error.kind], offset=self.frame.offset)
+            del self.out[begin:]
+        elif isinstance(error, BrokenFrame):
+            error = self._other_dialect() or error
+        self.report.fails(error)
+        self.fault = error
+
+    def _take_halves(self, frame: Frame) -> None:
+        """Read a frame where an earlier one waits for the second half of a character (``halves.py``)."""
+        frames = deque([frame])
+        while frames:
+            frame = frames.popleft()
+            if self._held is None:
                 self.frame = frame
                 try:
                     self.take(frame)
                 except HalfCharacter as half:
                     self._held = half.held
-                    break
-                except Exception as error:  # noqa: BLE001 - raised by the driver, after what this read brought before it
-                    self._fails(error)
-                    return self.out
-        if self._held is not None:
-            self._feed_halves(deque(left))
-        return self.out
-
-    def _fails(self, error: Exception) -> None:
-        """Keep what broke the reading of the frame at hand."""
-        if isinstance(error, NeedsRepair):
-            error = NeedsRepair(error.kind, REPAIRS[error.kind], offset=self.frame.offset)
-        elif isinstance(error, BrokenFrame):
-            error = self._other_dialect() or error
-        self.fault = error
-
-    def _feed_halves(self, frames: deque[Frame]) -> None:
-        """Read frames where some may end in the middle of a character, and wait for others (``halves.py``)."""
-        while frames and self.fault is None:
-            frame = frames.popleft()
-            try:
-                if self._held is None:
-                    self.frame = frame
-                    self.take(frame)
-                elif (released := self._held.take(frame)) is not None:
-                    frames.extendleft(reversed(released))
-                    self._met(released[0])
-            except HalfCharacter as half:
-                self._held = half.held
-            except Exception as error:  # noqa: BLE001 - as in ``feed``
-                self._fails(error)
+            elif (released := self._held.take(frame)) is not None:
+                frames.extendleft(reversed(released))
+                self._met(released[0])
 
     def _met(self, first: Frame) -> None:
         """What was held goes on: count the characters that were put together in its ``first`` frame, which waits no more."""
@@ -128,20 +154,39 @@ class FrameDecoder:
     def _release(self) -> None:
         """Nothing more comes: read what was held."""
         while self._held is not None and self.fault is None:
-            frames = deque(self._held.give_up())
+            begin, frames = len(self.out), self._held.give_up()
             try:
                 self._met(frames[0])
-            except NeedsRepair as error:
-                self._fails(error)
-            self._feed_halves(frames)
+                for frame in frames:
+                    self._take_halves(frame)
+                    begin = len(self.out)
+            except Exception as error:  # noqa: BLE001 - as in ``feed``
+                self._fails(error, begin)
 
     def finish(self) -> list[WireEvent]:
         self.out = []
+        self.marks = None
         self._release()
         self.fault = self.fault or self._other_dialect()
         if self.fault is None:
-            self.close()
+            self._close()
         return self.out
+
+    def _close(self) -> None:
+        begin = len(self.out)
+        try:
+            self.close()
+        except NeedsRepair as error:
+            self._fails(error, begin)
+
+    def take_back(self, behind: int) -> int:
+        """A machine further on failed at an event of the last batch: the frames behind it, and their repairs, do not count.
+
+        ``behind``: so many events came after it. Gives how many frames did, of which nobody else knows.
+        """
+        if self.marks is not None:
+            self.marks.take_back(self.report, behind)
+        return 0
 
     # For runs of frames that only differ in their text (``run_reader.py``).
 
@@ -199,9 +244,14 @@ class FrameDecoder:
         )
 
     def abandon(self) -> list[WireEvent]:
+        self.report.failing = True
+        return self.rest()
+
+    def rest(self) -> list[WireEvent]:
+        """What was held, where nothing more comes."""
         self.out = []
         self._release()
-        self.close()
+        self._close()
         return self.out
 
     def take(self, frame: Frame) -> None:

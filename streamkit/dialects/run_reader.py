@@ -17,9 +17,9 @@ from streamkit.dialects.decoding import FrameDecoder
 from streamkit.dialects.proof import Proved, Prover
 from streamkit.dialects.wholes import FOLD_EVERY
 from streamkit.events import ToolCallDelta, WireEvent
-from streamkit.framing.frame import Frame
-from streamkit.pipeline import Chain, Machine, Stage
-from streamkit.report import StreamReport
+from streamkit.framing.frame import Frame, repairs_of
+from streamkit.pipeline import Machine, Stage
+from streamkit.report import FrameMarks, StreamReport
 from streamkit.tool_calls.delta_run import DeltaRun
 
 #: Longer reads are read in pieces, so that what is looked at again after a failure is bounded.
@@ -28,6 +28,8 @@ PIECE_BYTES: Final = 64 * 1024
 WINDOW_BYTES: Final = 4 * 1024
 #: The beginning of an event that may be held until more comes. Of a longer one nothing is copied again.
 HELD_BYTES: Final = 4096
+#: No place in a stream.
+NOT_ENDED: Final = -1
 
 
 class RunParser(Protocol):
@@ -66,11 +68,11 @@ class RunReader:
         self._parser = parser
         self._decoder = decoder
         self._make_parser = make_parser
-        self._plain = Chain(parser, decoder)
         self._prover = Prover(decoder)
         self._at = 0  # where the last plain piece ended: what the parser passed over since then, the skeleton read
         self._held = b""  # the beginning of a like event
         self._window = WINDOW_BYTES  # so much is looked at: twice as much as it read before, up to a piece
+        self._marks = ReadMarks(decoder, parser)
 
     def feed(self, chunk: bytes, /) -> list[Any]:
         if self._held:
@@ -91,18 +93,25 @@ class RunReader:
                         said.fold()
                 return events
         out: list[Any] = []
+        self._marks.clear()
         if proved is not None and proved.two < size < proved.few:
             chunk = self._few(chunk, proved, out)
-            if not chunk:
-                return out
-        if len(chunk) <= PIECE_BYTES:
+        if 0 < len(chunk) <= PIECE_BYTES:
             self._read(chunk, out)
-            return out
+        else:
+            self._read_long(chunk, out)
+        self._marks.end()
+        return out
+
+    def _read_long(self, chunk: bytes, out: list[Any]) -> None:
         for begin in range(0, len(chunk), PIECE_BYTES):
             if self.fault is None:
                 held, self._held = self._held, b""
                 self._read(held + chunk[begin : begin + PIECE_BYTES], out)
-        return out
+
+    def take_back(self, behind: int) -> int:
+        """As ``FrameDecoder.take_back``."""
+        return self._marks.take_back(behind)
 
     def _few(self, text: bytes, proved: Proved, out: list[Any]) -> bytes:
         """Read the like events that ``text`` begins with one by one, which is faster for few; gives what is left of it."""
@@ -117,6 +126,7 @@ class RunReader:
             pass
         if not frames or not self._parser.pass_over(size, frames):
             return text
+        self._marks.add_like(frames, 2 if proved.usage else 1)
         if proved.said is not None:
             proved.said.append("".join([event.text for event in events[:: 2 if proved.usage else 1]]))
         if self.gives_runs and frames > 1 and not (proved.usage or isinstance(proved.model, ToolCallDelta)):
@@ -126,14 +136,27 @@ class RunReader:
         return text[size:]
 
     def finish(self) -> list[Any]:
+        self._marks.clear()
         out = self._release()
+        self._marks.clear()
         if self.fault is None:
-            out += self._plain.finish()
-            self.fault = self._plain.fault
+            out += self._decode(self._parser.finish())
+        if self.fault is None:
+            out += self._decoder.finish()
+            self.fault = self._decoder.fault
         return out
 
     def abandon(self) -> list[Any]:
-        return self._release() + self._plain.abandon()
+        out = self._release()
+        if self.fault is None:
+            out += self._decode(self._parser.abandon())
+        return out + self._decoder.abandon()
+
+    def _decode(self, frames: list[Frame]) -> list[Any]:
+        """What frames say. A fault of the parser's stands behind them."""
+        out = self._decoder.feed(frames) if frames else []
+        self.fault = self._decoder.fault or self._parser.fault
+        return out
 
     def _release(self) -> list[Any]:
         """Hand the parser what was held."""
@@ -186,6 +209,7 @@ class RunReader:
                 if proved.said is not None:
                     proved.said.append(run.text)
                 self._parser.pass_over(size, len(run.texts))
+                self._marks.add_like(len(run.texts), 1)
                 begin += size
             # no more like events, though one ends here; else the window cut one
             is_odd = (size > 0 and run is None) or proved.skeleton.end(piece, size) > 0
@@ -205,8 +229,9 @@ class RunReader:
     def _plainly(self, piece: bytes, out: list[Any]) -> None:
         start = self._settle()
         self._at += len(piece)
-        out += self._plain.feed(piece)
-        self.fault = self._plain.fault
+        self._marks.begin(behind=bool(out))
+        out += self._decode(self._parser.feed(piece))
+        self._marks.add_decoded()
         if self._prover.wants(len(piece)) and self.fault is None:
             self._prove(piece, start)
 
@@ -225,6 +250,51 @@ class RunReader:
         return frames if len(frames) == 1 and parser.boundary == len(raw) else None
 
 
+class ReadMarks:
+    """What the frames of one read say, in pieces: by the skeleton or by the decoder (``FrameMarks``)."""
+
+    __slots__ = ("_at", "_decoder", "_parser", "_pieces")
+
+    def __init__(self, decoder: FrameDecoder, parser: Any) -> None:
+        self._decoder = decoder
+        self._parser = parser
+        self._pieces: list[FrameMarks] = []
+        self._at = NOT_ENDED  # the parser's boundary at the end of the read
+
+    def clear(self) -> None:
+        self._at = NOT_ENDED
+        if self._pieces:
+            self._pieces = []
+
+    def end(self) -> None:
+        """The read is over. One that moves the boundary later is not this one."""
+        self._at = self._parser.boundary
+
+    def begin(self, *, behind: bool) -> None:
+        """The decoder is to read a piece; ``behind``: others came before it, so that all of it may stand behind a fault."""
+        self._decoder.marks = None
+        self._decoder.marks_all = behind
+
+    def add_decoded(self) -> None:
+        """The decoder read a piece."""
+        if self._decoder.marks is not None:
+            self._pieces.append(self._decoder.marks)
+
+    def add_like(self, frames: int, events: int) -> None:
+        """The skeleton read so many frames, each of which says so many events."""
+        self._pieces.append(FrameMarks(range(events, frames * events + 1, events)))
+
+    def take_back(self, behind: int) -> int:
+        """As ``FrameDecoder.take_back``."""
+        if self._at == self._parser.boundary:
+            for piece in reversed(self._pieces):
+                piece.take_back(self._decoder.report, behind)
+                behind -= piece.events
+                if behind < 0:
+                    break
+        return 0
+
+
 class FrameRunReader:
     """The same for frames without lines: what a skeleton is made of is the payload, and frames must have like headers.
 
@@ -239,6 +309,7 @@ class FrameRunReader:
         self._decoder = decoder
         self._prover = Prover(decoder)
         self._like = Frame(b"")  # whose payload was proved
+        self._marks = ReadMarks(decoder, parser)
 
     def feed(self, chunk: bytes, /) -> list[Any]:
         frames = self._parser.feed(chunk)
@@ -254,9 +325,17 @@ class FrameRunReader:
                 if proved.said is not None:
                     proved.said.append(events[0].text)
                 return events
-        return self._read(frames)
+        self._marks.clear()
+        out = self._read(frames)
+        self._marks.end()
+        return out
+
+    def take_back(self, behind: int) -> int:
+        """As ``FrameDecoder.take_back``."""
+        return self._marks.take_back(behind)
 
     def finish(self) -> list[Any]:
+        self._marks.clear()
         out = self._read(self._parser.finish())
         if self.fault is None:
             out += self._decoder.finish()
@@ -281,6 +360,8 @@ class FrameRunReader:
                 at += 1
             if begin < at:
                 self._plainly(frames[begin:at], size, out)
+        for frame in frames[at:]:  # behind a fault
+            self._decoder.report.take_back(1, repairs_of(frame))
         if self.fault is None:
             self.fault = self._parser.fault
         return out
@@ -292,6 +373,7 @@ class FrameRunReader:
         if run is None:
             return 0
         self._prover.served(size)
+        self._marks.add_like(len(run.texts), 1)
         if self.gives_runs:
             out.append(run)
         else:
@@ -314,7 +396,9 @@ class FrameRunReader:
         return frame.terminated and frame.event == like.event
 
     def _plainly(self, frames: list[Frame], size: int, out: list[Any]) -> None:
+        self._marks.begin(behind=bool(out))
         out += self._decoder.feed(frames)
+        self._marks.add_decoded()
         self.fault = self._decoder.fault
         last = frames[-1]
         if self._prover.wants(size) and self.fault is None and last.terminated:

@@ -17,6 +17,8 @@ and ``last_event_id`` are there for whoever does.
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Mapping
 from typing import Final, Literal
 
 from streamkit.errors import (
@@ -28,12 +30,19 @@ from streamkit.errors import (
     StreamkitError,
     UsageError,
 )
-from streamkit.framing.frame import BEGINNING_BYTES, Beginning, Frame, cut_lines, describe_beginning
+from streamkit.framing.frame import (
+    BEGINNING_BYTES,
+    Beginning,
+    Frame,
+    RepairedFrame,
+    cut_lines,
+    describe_beginning,
+)
 from streamkit.framing.json_object import NOWHERE, ObjectScanner
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.quoting import quoted
-from streamkit.report import StreamReport
+from streamkit.report import REPAIRS, StreamReport
 
 LastEvent = Literal["keep", "drop"]
 _NONE: Final = -1
@@ -107,6 +116,10 @@ class SSEParser:
         self._event = ""
         self._id = ""
         self._bare: ObjectScanner | None = None  # of the bare object that the buffers hold, if they hold one
+        #: Repairs since the last frame, and where the first was: they count with the next one, so that none counts whose
+        #: frame stands behind a fault.
+        self._repairs: Counter[str] | None = None
+        self._repaired_at = 0
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The events that ``chunk`` completed, possibly none. After a fault nothing more is read."""
@@ -123,7 +136,7 @@ class SSEParser:
             try:
                 self._cut(chunk, frames)
             except NeedsRepair as error:
-                self.fault = error
+                self.fault = NeedsRepair(error.kind, REPAIRS[error.kind], offset=self._repaired_at)
         if frames:
             self._any_event = True
             self._report.frames += len(frames)
@@ -142,10 +155,15 @@ class SSEParser:
         if self.fault is not None:
             return []
         try:
-            return self._last()
+            frames = self._last()
+            if self._repairs is not None:
+                frames = [self._repaired(frame, self._repairs) for frame in frames]
+                self._count_repairs()
         except NeedsRepair as error:
-            self.fault = error
+            self.fault = NeedsRepair(error.kind, REPAIRS[error.kind], offset=self._repaired_at)
             return []
+        self._report.frames += len(frames)
+        return frames
 
     # For somebody else who can read whole events that are alike (``dialects/run_reader.py``).
 
@@ -160,7 +178,7 @@ class SSEParser:
 
     def may_pass(self, size: int) -> bool:
         """Whether an event may begin here, and ``size`` bytes can't break a limit. It begins at ``boundary``."""
-        if self._partial or self._begin != _NONE or self._after_cr:
+        if self._partial or self._begin != _NONE or self._after_cr or self._repairs is not None:
             return False
         return size <= self._cap and not self._beginning.open
 
@@ -168,6 +186,8 @@ class SSEParser:
         """``size`` bytes were read by somebody else: ``frames`` whole events. False, and nothing done, if they may not."""
         if self._partial or self._begin != _NONE or self._after_cr or size > self._cap or self._beginning.open:
             return False  # as ``may_pass``, without a call for each event
+        if self._repairs is not None:
+            return False
         report = self._report
         report.bytes_in += size
         report.frames += frames
@@ -194,14 +214,13 @@ class SSEParser:
         elif line.partition(b":")[0] in ((b"data", b"error") if self._stray_errors else (b"data",)):
             self._begin = self._offset()
             self._field(line, self._begin)
-        elif line[:1] == b"{" and self._is_bare(any_event=False):
+        elif line[:1] == b"{" and self._is_bare(self._offset(), any_event=False):
             self._begin, self._data = self._offset(), line
         if self._data is not None:
             self._any_event = True
             data = self._take_data()
             if self._keep_last:
                 frames.append(Frame(data, self._begin, self._event or "message", self._id, False))
-                self._report.frames += 1
         return frames
 
     def _without_lf(self, chunk: bytes) -> bytes:
@@ -220,7 +239,7 @@ class SSEParser:
             self._partial += runs[0][0][0]
             runs[0][0][0] = self._take()
         for lines, width in runs:
-            if self._begin == _NONE and len(lines) >= _MANY:
+            if self._begin == _NONE and len(lines) >= _MANY and self._repairs is None:
                 lines = self._read_data_only(lines, width, frames)  # noqa: PLW2901 - what it left
             if lines:
                 self._read(lines, width, frames)
@@ -273,7 +292,8 @@ class SSEParser:
                 self.boundary = at
                 self.last_event_id = self._id
                 if self._data is not None:
-                    frames.append(Frame(self._take_data(), begin, self._event or "message", self._id))
+                    frame = Frame(self._take_data(), begin, self._event or "message", self._id)
+                    frames.append(frame if self._repairs is None else self._repaired(frame, self._repairs))
                 begin, used, self._event = _NONE, 0, ""
                 continue
             if used + size > self._cap and self._refuses(line[0], size, used, at if begin == _NONE else begin):
@@ -287,9 +307,10 @@ class SSEParser:
                 begin = at
             if line[:6] == b"data: " and self._data is None:
                 self._data = line[6:]
-            elif self._bare is not None or (line[0] == _BRACE and self._is_bare(any_event=bool(frames))):
+            elif self._bare is not None or (line[0] == _BRACE and self._is_bare(begin, any_event=bool(frames))):
                 if self._ends_bare(line):
-                    frames.append(Frame(self._take_data(), begin, self._event or "message", self._id))
+                    frame = Frame(self._take_data(), begin, self._event or "message", self._id)
+                    frames.append(frame if self._repairs is None else self._repaired(frame, self._repairs))
                     at += size + width
                     begin, used, self._event, self.boundary = _NONE, 0, "", at
                     continue
@@ -301,7 +322,23 @@ class SSEParser:
             at += size + width
         self._at, self._begin, self._size = at, begin, used
 
-    def _is_bare(self, *, any_event: bool) -> bool:
+    def _repair(self, kind: str, offset: int) -> None:
+        """Note a repair of the event that begins at ``offset``."""
+        if self._repairs is None:
+            self._repairs, self._repaired_at = Counter(), offset
+        self._repairs[kind] += 1
+
+    def _repaired(self, frame: Frame, repairs: Mapping[str, int]) -> Frame:
+        """A whole event that was repaired: only now its repairs count."""
+        self._count_repairs()
+        return RepairedFrame(frame.data, frame.offset, frame.event, frame.id, frame.terminated, repairs=repairs)
+
+    def _count_repairs(self) -> None:
+        repairs, self._repairs = self._repairs, None
+        for kind in () if repairs is None else repairs.elements():
+            self._report.repair(kind)
+
+    def _is_bare(self, offset: int, *, any_event: bool) -> bool:
         """Whether a line that begins with a brace begins an event: an error body written raw into the stream.
 
         Only behind an event: a whole JSON body is no event stream (quirks.md 111), or is where the dialect says so.
@@ -310,7 +347,7 @@ class SSEParser:
             return False
         if not (any_event or self._any_event or self._bare_body):
             return False
-        self._report.repair("sse_bare_json")
+        self._repair("sse_bare_json", offset)
         return True
 
     def _ends_bare(self, line: bytes) -> bool:
@@ -353,11 +390,11 @@ class SSEParser:
             if value.isdigit() and len(digits) <= _RETRY_DIGITS:
                 self.retry = int(digits)
         elif name == b"error" and self._stray_errors:
-            self._report.repair("sse_error_field")
+            self._repair("sse_error_field", offset)
             self._event = "error"
             self._add_data(value)
         else:
-            self._report.repair("sse_field_unknown")
+            self._repair("sse_field_unknown", offset)
 
     def _add_data(self, value: bytes) -> None:
         if self._data is None:

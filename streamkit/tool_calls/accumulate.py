@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 from attrs import evolve
@@ -24,6 +25,7 @@ from attrs import evolve
 from streamkit.errors import (
     ArgumentsTooLong,
     MissingCallId,
+    NeedsRepair,
     StreamArgumentsTooLong,
     StreamError,
     StreamkitError,
@@ -94,6 +96,7 @@ class ToolCallAccumulator:
         self.make_id = make_id
         self._identity = Identity(limits, self.report, policy, make_id)
         self.fault: StreamkitError | None = None
+        self.behind = 0  #: of the batch at which it failed, the events behind the one at fault
         self._choices: dict[int, Choice] = {}
         self._out: list[Event] = []
         self._calls = 0
@@ -129,7 +132,8 @@ class ToolCallAccumulator:
             if run is not None and not self._failed and self._grow_together(run):
                 return out
             events = grouped(events)
-        for event in events:
+        left = iter(events)
+        for event in left:
             kind = type(event)
             try:
                 if kind in OWN:
@@ -143,18 +147,22 @@ class ToolCallAccumulator:
                         self._vendor = cast("ResponseStarted", event).vendor
                     out.append(cast("Carried", event))
             except StreamError as error:
-                self.fault = error
-                break
+                self._fails(error)
+                self.behind += sum(len(one.texts) if type(one) is DeltaRun else 1 for one in left)
         if not self.report.spoken:
             self.report.spoken = any(map(_is_spoken, out))
         return join_deltas(out) if self.join and len(out) > 1 else out
+
+    def _fails(self, error: StreamError) -> None:
+        self.report.fails(error)
+        self.fault = error
 
     def finish(self) -> list[Event]:
         self._out = []
         try:
             self._end()
         except StreamError as error:
-            self.fault = error
+            self._fails(error)
         return self._out
 
     def _end(self) -> None:
@@ -199,8 +207,9 @@ class ToolCallAccumulator:
 
     def abandon(self) -> list[Event]:
         self._out = []
-        self._abandoned = True
-        self._settle_doubts()
+        self._abandoned = self.report.failing = True
+        with suppress(NeedsRepair):  # in doubt, as it came
+            self._settle_doubts()
         if self._is_whole():  # what fails behind the completion point takes nothing back (L3)
             self._end()
             return self._out
@@ -276,7 +285,8 @@ class ToolCallAccumulator:
     def _run(self, run: DeltaRun) -> None:
         like = run.model
         if self._failed:
-            for _ in run.texts:
+            for number in range(1, len(run.texts) + 1):
+                self.behind = len(run.texts) - number
                 self.report.repair("after_error")
         elif isinstance(like, ToolCallDelta):
             self._fragments(run, like)
@@ -297,7 +307,8 @@ class ToolCallAccumulator:
         if len(run.texts) > 1 and self._grow_together(run):
             return
         labels = run.indices or [cast("int", like.index)] * len(run.texts)
-        for index, text in zip(labels, run.texts, strict=True):
+        for number, (index, text) in enumerate(zip(labels, run.texts, strict=True), 1):
+            self.behind = len(run.texts) - number
             self._delta(ToolCallDelta(index, None, None, text, like.choice, like.kind))
 
     def _grow_together(self, run: DeltaRun) -> bool:
@@ -611,18 +622,25 @@ class ToolCallAccumulator:
     def _finish_calls(self, *, ended: bool) -> None:
         """The stream ends: announce what waited, finish what was open, in the order of mention."""
         for choice in self._choices.values():
-            for call in choice.calls[choice.announced :]:
-                if call.name is None and not call.text.chars:
-                    self.report.repair("call_ghost")  # quirks.md 33
-                    choice.calls.remove(call)
-                else:
-                    blank = not call.text.whole().strip()
-                    self._start(choice, call, cut=ended and blank and is_cut(choice, call))
+            try:
+                self._announce_all(choice, ended=ended)
+            except NeedsRepair:
+                if not self._abandoned:
+                    raise
             for call in choice.calls:
-                if not call.finished:
+                if not call.finished and call.ordinal is not None:  # one that would be repaired was not announced
                     call.snapshot, call.sent = False, True  # nothing is held any longer
                     self._send(call)
                     self._finish(call, ended=ended and not is_cut(choice, call))
+
+    def _announce_all(self, choice: Choice, *, ended: bool) -> None:
+        for call in choice.calls[choice.announced :]:
+            if call.name is None and not call.text.chars:
+                self.report.repair("call_ghost")  # quirks.md 33
+                choice.calls.remove(call)
+            else:
+                blank = not call.text.whole().strip()
+                self._start(choice, call, cut=ended and blank and is_cut(choice, call))
 
 
 #: So few events are not worth looking for runs.

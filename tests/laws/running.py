@@ -13,7 +13,7 @@ import pytest
 from attrs import define, frozen
 
 from streamkit.dialects import DIALECTS, decode, source_named
-from streamkit.dialects.base import Encoding
+from streamkit.dialects.base import Encoding, under
 from streamkit.errors import StreamError
 from streamkit.events import (
     ProviderFailed,
@@ -65,7 +65,7 @@ def machines(
         named.parser(limits, report),
         named.decoder(limits, report),
         *(stage.make(report) for stage in in_text_stages(policy, provider, tools=offered)),
-        ToolCallAccumulator(limits=limits, report=report, make_id=maker()),
+        ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=maker()),
         JSONChecker(limits=limits, report=report),
     ]
 
@@ -84,10 +84,30 @@ def chain_of(
         parse(dialect, limits=limits),
         decode(dialect, limits=limits),
         *in_text_stages(policy, source_named(dialect)[1], tools=offered, limits=limits),
-        accumulate_tool_calls(limits=limits, make_id=maker(), join=join),
+        accumulate_tool_calls(limits=limits, policy=policy, make_id=maker(), join=join),
         check_json(limits=limits),
     ]
     return Chain(*machines_of(stages, report))
+
+
+def facts_of(report: StreamReport) -> dict[str, Any]:
+    """A report but for its bytes; what several stages add to stands in no order."""
+    return {
+        "repairs": +report.repairs,
+        "losses": +report.losses,
+        "lost": sorted(report.lost),
+        "verdicts": +report.verdicts,
+        "withheld": sorted(map(str, report.withheld)),
+        "frames": report.frames,
+        "broken_frame": report.broken_frame,
+        "clean": report.clean,
+        "error": None if report.error is None else (type(report.error), str(report.error)),
+        "provider_error": report.provider_error,
+        "failure": report.failure,
+        "spoken": report.spoken,
+        "terminated": report.terminated,
+        "completed": report.completed,
+    }
 
 
 @define
@@ -99,11 +119,8 @@ class Outcome:
     report: StreamReport
 
     def facts(self) -> tuple[Any, ...]:
-        report = self.report
-        facts = (self.events, self.fault, report.clean, report.provider_error, report.broken_frame)
-        if self.fault:  # the parser may have read beyond the frame at fault, as far as the read went
-            return facts
-        return (*facts, report.repairs, report.losses, report.withheld, report.frames, report.bytes_in)
+        """What happened, and all of the report; of a stream that failed, not how far its last read went."""
+        return (self.events, self.fault, facts_of(self.report), None if self.fault else self.report.bytes_in)
 
     def text(self, kind: type = TextDelta, choice: int = 0) -> str:
         return "".join(event.text for event in self.events if type(event) is kind and event.choice == choice)
@@ -141,10 +158,11 @@ def read(
     *,
     policy: Policy = TOLERANT,
     offered: Sequence[Tool] = (),
+    join: bool = False,
 ) -> Outcome:
     """The checked events of a stream, in normal form."""
-    report = StreamReport()
-    chain = chain_of(dialect, report, limits, policy=policy, offered=offered)
+    report = under(policy, None, None)
+    chain = chain_of(dialect, report, limits, join=join, policy=policy, offered=offered)
     events: list[Any] = []
     for chunk in reads:
         events += chain.feed(chunk)
@@ -159,17 +177,24 @@ def read(
 
 
 def translate(
-    source: str, target: str, reads: list[bytes], limits: Limits = DEFAULT_LIMITS, *, passing: bool = True
+    source: str,
+    target: str,
+    reads: list[bytes],
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    passing: bool = True,
+    policy: Policy = TOLERANT,
+    join: bool = True,
 ) -> tuple[bytes, StreamReport]:
     """``transcode`` without a loop: the same machines, driven as its last stage drives them."""
-    report = StreamReport()
+    report = under(policy, None, None)
     encoding = Encoding(limits=limits, make_id=maker(), clock=CLOCK)
     if source == target and passing:
-        encoder: Any = PassThrough(DIALECTS[target], encoding, TOLERANT, report)
+        encoder: Any = PassThrough(DIALECTS[target], encoding, policy, report)
         chain: Any = None
     else:
         encoder = DIALECTS[target].encoder(encoding, report)
-        chain = chain_of(source, report, limits, join=True)
+        chain = chain_of(source, report, limits, join=join, policy=policy)
     output: list[bytes] = []
     try:
         for chunk in reads:
@@ -180,8 +205,13 @@ def translate(
         if encoder.fault is not None:
             raise encoder.fault
     except StreamError as error:
-        report.failed(error)
+        if chain is not None and encoder.fault is None and (held := chain.abandon()):
+            output.append(encoder.feed(held))
         output.append(encoder.fail(error))
+        if chain is not None and report.clean and encoder.ended:  # the stream was whole before this
+            report.repair("fault_after_end")
+        else:
+            report.failed(error)
     return b"".join(output), report
 
 

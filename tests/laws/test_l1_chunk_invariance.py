@@ -9,20 +9,23 @@ import pytest
 from streamkit.dialects import DIALECTS
 from streamkit.errors import StreamError
 from streamkit.events import ToolCallArguments, ToolCallStarted, UsageReported
+from streamkit.policy import POLICIES, STRICT
 from streamkit.recipes import events_of
+from streamkit.report import StreamReport
 from streamkit.testing import FaultySource, cut_at, cuts, joined, open_sources
 from tests.corpora import recordings, require_corpora
-from tests.laws.running import every_stream, maker, read, translate
+from tests.laws.deviating import some_deviating
+from tests.laws.running import chain_of, every_stream, facts_of, maker, read, translate
 from tests.vectors import VECTORS
 
 #: Pairs of cuts of streams up to 600 bytes; recordings are longer.
 PAIRS = 600
 
 
-def check_cuts(stream, ways):
-    whole = read(stream.dialect, [stream.body]).facts()
+def check_cuts(stream, ways, **how):
+    whole = read(stream.dialect, [stream.body], **how).facts()
     for reads in ways:
-        found = read(stream.dialect, reads).facts()
+        found = read(stream.dialect, reads, **how).facts()
         assert found == whole, f"cut into {[len(one) for one in reads][:20]}"
 
 
@@ -44,15 +47,107 @@ def test_the_events_are_the_same_at_every_cut(stream):
 def test_what_is_written_says_the_same_however_the_input_was_cut(vector, target):
     """The bytes may differ: an Anthropic start holds the usage that the first read brought."""
 
-    def said(reads):
-        output, report = translate(vector.dialect, target, reads, passing=False)
-        again = read(target, [output])
-        events = [event for event in again.events if type(event) is not UsageReported]
-        return events, report.losses, report.repairs, report.withheld, report.clean
+    check_written(vector, target, sample=4)
 
-    whole = said([vector.body])
-    for reads in cuts(vector.body, sample=4):
-        assert said(reads) == whole, [len(one) for one in reads][:20]
+
+def said(stream, target, reads, **how):
+    """What a translation says, and its report; of a stream that failed, not the places where deltas of calls were cut."""
+    output, report = translate(stream.dialect, target, reads, passing=False, **how)
+    again = read(target, [output])
+    return [event for event in again.events if type(event) is not UsageReported], facts_of(report)
+
+
+def check_written(stream, target, *, sample, **how):
+    whole = said(stream, target, [stream.body], **how)
+    for reads in cuts(stream.body, sample=sample, seed=len(stream.body)):
+        assert said(stream, target, reads, **how) == whole, [len(one) for one in reads][:20]
+
+
+#: Seeds of deviating streams, and how many of each.
+SEEDS, STREAMS = 12, 25
+MANY_SEEDS, MANY_STREAMS = 60, 200
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_report_and_fault_of_a_deviating_stream_are_the_same_however_it_was_cut(seed, policy):
+    for number, stream in enumerate(some_deviating(seed, STREAMS)):
+        check_cuts(stream, cuts(stream.body, sample=3, seed=seed), policy=POLICIES[policy], join=bool(number % 2))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("seed", range(1000, 1000 + MANY_SEEDS))
+def test_report_and_fault_of_a_deviating_stream_are_the_same_at_length(seed, policy):
+    for number, stream in enumerate(some_deviating(seed, MANY_STREAMS)):
+        check_cuts(stream, cuts(stream.body, sample=8, seed=seed), policy=POLICIES[policy], join=bool(number % 2))
+
+
+@pytest.mark.parametrize("policy", ["strict", "lenient"])
+@pytest.mark.parametrize("stream", every_stream())
+def test_report_and_fault_are_the_same_under_the_other_policies(stream, policy):
+    sample = 6 if len(stream.body) < 4096 else 1
+    check_cuts(stream, cuts(stream.body, sample=sample, seed=len(stream.body)), policy=POLICIES[policy], join=True)
+
+
+@pytest.mark.parametrize("join", [True, False])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_what_is_written_of_a_deviating_stream_says_the_same_however_it_was_cut(seed, join):
+    chance = random.Random(seed)
+    for stream in some_deviating(100 + seed, STREAMS):
+        policy, target = POLICIES[chance.choice(list(POLICIES))], chance.choice(list(DIALECTS))
+        check_written(stream, target, sample=3, policy=policy, join=join)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("join", [True, False])
+@pytest.mark.parametrize("seed", range(2000, 2000 + MANY_SEEDS))
+def test_what_is_written_of_a_deviating_stream_says_the_same_at_length(seed, join):
+    chance = random.Random(seed)
+    for stream in some_deviating(seed, MANY_STREAMS):
+        policy, target = POLICIES[chance.choice(list(POLICIES))], chance.choice(list(DIALECTS))
+        check_written(stream, target, sample=6, policy=policy, join=join)
+
+
+@pytest.mark.parametrize("seed", range(2 * SEEDS))
+def test_strict_hands_on_nothing_that_was_repaired(seed):
+    """All before the frame that would be repaired is as a tolerant reader has it, and of that frame nothing is mended."""
+    for stream in some_deviating(200 + seed, STREAMS):
+        outcome = read(stream.dialect, [stream.body], policy=STRICT)
+        if not outcome.fault.startswith("NeedsRepair"):
+            assert not outcome.report.repairs
+            continue
+        (kind,) = outcome.report.repairs
+        assert outcome.report.repairs[kind] == 1
+        assert f"({kind})" in outcome.fault
+        assert not outcome.clean
+        if stream.dialect not in {"gemini", "ollama"}:  # whose calls need no ids
+            assert not any(type(event) is ToolCallStarted and event.id_made for event in outcome.events)
+        before = before_a_repair(stream)
+        assert outcome.events[: len(before)] == before or begins(outcome.events, before)
+
+
+def before_a_repair(stream):
+    """The events of the reads of a byte that precede the first at which a tolerant reader repairs anything."""
+    report = StreamReport()
+    chain, events = chain_of(stream.dialect, report), []
+    for place in range(len(stream.body)):
+        found = chain.feed(stream.body[place : place + 1])
+        if report.repairs or chain.fault is not None:
+            break
+        events += found
+    return joined(events)
+
+
+def begins(events, before):
+    """Whether events begin with others, of which the last delta may go on."""
+    *whole, last = before
+    *same, longer = events[: len(before)]
+    attribute = "fragment" if type(last) is ToolCallArguments else "text"
+    grown = getattr(longer, attribute, "")
+    return same == whole and type(longer) is type(last) and grown.startswith(getattr(last, attribute))
 
 
 @pytest.mark.parametrize("stream", every_stream())

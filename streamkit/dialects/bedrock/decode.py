@@ -153,7 +153,7 @@ class BedrockDecoder(ContentReader):
 
     def close(self) -> None:
         if self._native is not None:
-            self.out += self._native.abandon()
+            self.out += self._native.rest()
 
     # -- ConverseStream --------------------------------------------------------------------------------------------
 
