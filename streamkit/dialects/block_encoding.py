@@ -185,12 +185,14 @@ class BlockEncoder(OneChoiceEncoder):
         if block is None:
             return  # nameless: withheld when it ends
         if block.closed:
-            self.withhold("late_arguments", None, None, event.fragment)
+            self._blocks.keep_late(block, event.fragment)
         else:
             self._blocks.arguments(block, event.fragment)
 
     def call_finished(self, event: ToolCallFinished) -> None:
         block = self._calls.get(event.call)
+        if block is not None:
+            self._tell_late(block, event)
         if block is None or (event.call in self._custom and not event.ended):
             self.withhold("call_withheld", event.id, event.name or None, event.arguments)
         elif not event.ended:
@@ -200,6 +202,13 @@ class BlockEncoder(OneChoiceEncoder):
                 self.lose("custom_tool_wrapped")
                 self._blocks.arguments(block, wrapped_input(event.arguments))
             self._blocks.end(block)
+
+    def _tell_late(self, block: Block, call: ToolCallFinished | None) -> None:
+        """Count what came of a call too late; white space behind an object says nothing."""
+        late = self._blocks.take_late(block)
+        if late.strip():
+            call_id, name = (None, None) if call is None else (call.id, call.name)
+            self.withhold("late_arguments", call_id, name, late)
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
@@ -215,6 +224,8 @@ class BlockEncoder(OneChoiceEncoder):
         return stop
 
     def flush(self) -> None:
+        for begun in self._calls.values():
+            self._tell_late(begun, None)
         waiting = {key for key in self._cut if (block := self._blocks.find(key)) is not None and block.index < 0}
         for key in waiting:
             call = self._cut[key]

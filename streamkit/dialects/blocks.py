@@ -3,7 +3,8 @@
 Blocks stand in a queue in the order they were first mentioned. The first is open and written as it grows; what belongs to
 the others is held back, and of a call leaves as one delta when its block opens, since all of it leaves then. When another
 block waits, the open one is closed as soon as it may be: text and thinking at once, a call when it has ended or when its text
-is one complete object other than ``{}`` (which may be a prefix).
+is one complete object other than ``{}`` (which may be a prefix). What comes of a call behind that object is late, whether it
+comes with the closing bracket or later: it is kept for the report.
 
 How a start, a delta and a stop look is the dialect's; so is the index that a block gets when it opens.
 
@@ -55,6 +56,7 @@ class Block:
     signer: str = ""  #: the vendor of the signature, if it is another's
     scanner: LazyScanner | None = None  #: of a call's arguments
     beginning: str = ""  #: of a call's arguments, to tell ``{}`` from a larger object
+    late: TextBuffer | None = None  #: arguments that can't be written, since the block had to be closed
 
     @property
     def may_close(self) -> bool:
@@ -149,7 +151,7 @@ class BlockQueue:
             waiting.append(fragment)
             return
         self._write_arguments(block, fragment)
-        if self._queue and fragment[-1:] in OBJECT_ENDS:
+        if self._queue and (fragment[-1:] in OBJECT_ENDS or block.late is not None):
             self._advance()
 
     def _wait(self, block: Block, text: str) -> None:
@@ -161,10 +163,34 @@ class BlockQueue:
         """Arguments of the open block."""
         if block.scanner is None:
             block.scanner = LazyScanner(self.limits.json_depth)
-        block.scanner.append(text)
+        late = ""
+        if not self._queue or not 0 <= text.find("}") < len(text) - 1:
+            block.scanner.append(text)
+        elif (end := block.scanner.append_to_end(text)) is not None and end < len(text):
+            if "".join((block.beginning + text[:end][:BEGINNING]).split()) == "{}":
+                block.scanner.append(text[end:])
+            else:
+                text, late = text[:end], text[end:]
         if len(block.beginning) < BEGINNING:
             block.beginning += text[:BEGINNING]
         self.write_fragment(block, text)
+        if late:
+            self.keep_late(block, late)
+
+    def keep_late(self, block: Block, text: str) -> None:
+        """Keep arguments of a call whose block is closed, or is to be."""
+        self.hold(len(text))
+        if block.late is None:
+            block.late = TextBuffer()
+        block.late.append(text)
+
+    def take_late(self, block: Block) -> str:
+        """The arguments that came too late; empty if none did."""
+        late, block.late = block.late, None
+        if late is None:
+            return ""
+        self._held_chars -= late.chars
+        return late.whole()
 
     def is_alone(self, block: Block | None) -> bool:
         """Whether a block is open and none waits."""

@@ -68,6 +68,15 @@ class ObjectScanner:
         self._root = b""  # the first byte
 
     @property
+    def state(self) -> tuple[bool, bool, bytes, bytes, bytes]:
+        """What the text so far comes to, to go back to."""
+        return self.malformed, self._in_string, self._kept, self._folded, self._root
+
+    @state.setter
+    def state(self, state: tuple[bool, bool, bytes, bytes, bytes]) -> None:
+        self.malformed, self._in_string, self._kept, self._folded, self._root = state
+
+    @property
     def complete_object(self) -> bool:
         """Whether the text so far is one whole JSON object, white space aside."""
         return self._folded == _VALUE and self._root == b"{" and not self._kept and not self.malformed

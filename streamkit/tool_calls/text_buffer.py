@@ -68,6 +68,31 @@ class LazyScanner:
             self._scanner, self._last = scanner, text
         return scanner.open
 
+    def append_to_end(self, text: str) -> int | None:
+        """Add ``text``, or what of it makes a complete object of what was no whole value: so many characters.
+
+        None if all was added, and no beginning of it completes the object.
+        """
+        if self._pending.chars:
+            self._scanner.feed(self._pending.take())
+        scanner = self._scanner
+        if not scanner.open:
+            self.append(text)
+            return None
+        before, self._last = scanner.state, text
+        if _is_open_behind(scanner, text):
+            return None
+        ends_object = scanner.complete_object
+        if ends_object:
+            return len(text.rstrip(" \t\n\r"))
+        scanner.state = before
+        end = _feed_to_end(scanner, text)
+        if not scanner.complete_object:  # it became no JSON before it was complete
+            scanner.feed(text[end:])
+            return None
+        self._last = text[:end]
+        return end
+
     @property
     def complete_object(self) -> bool:
         if self._pending.chars:
@@ -76,3 +101,21 @@ class LazyScanner:
                 return False
             self._scanner.feed(self._pending.take())
         return self._scanner.complete_object
+
+
+def _feed_to_end(scanner: ObjectScanner, text: str) -> int:
+    """Feed as much of ``text`` as it takes until an ``open`` scanner is open no more; gives how much. All of it is enough."""
+    still_open, end = 0, len(text)
+    while end - still_open > 1:
+        before, middle = scanner.state, (still_open + end) // 2
+        if _is_open_behind(scanner, text[still_open:middle]):
+            still_open = middle
+        else:
+            scanner.state, end = before, middle
+    scanner.feed(text[still_open:end])
+    return end
+
+
+def _is_open_behind(scanner: ObjectScanner, text: str) -> bool:
+    scanner.feed(text)
+    return scanner.open

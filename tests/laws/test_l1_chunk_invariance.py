@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from itertools import pairwise
 
 import pytest
 
@@ -15,7 +17,7 @@ from streamkit.report import StreamReport
 from streamkit.testing import FaultySource, cut_at, cuts, joined, open_sources
 from tests.corpora import recordings, require_corpora
 from tests.laws.deviating import some_deviating
-from tests.laws.running import chain_of, every_stream, facts_of, maker, read, translate
+from tests.laws.running import Stream, chain_of, every_stream, facts_of, maker, read, translate
 from tests.vectors import VECTORS
 
 #: Pairs of cuts of streams up to 600 bytes; recordings are longer.
@@ -61,6 +63,59 @@ def check_written(stream, target, *, sample, **how):
     whole = said(stream, target, [stream.body], **how)
     for reads in cuts(stream.body, sample=sample, seed=len(stream.body)):
         assert said(stream, target, reads, **how) == whole, [len(one) for one in reads][:20]
+
+
+#: What may come of a call behind its object, in one fragment with the closing bracket or in fragments of its own.
+TAILS = ["", "}", "}}}", " ", "\n", " }", "{}", '{"z":1}', "]", ",", "x", "null"]
+
+
+def interleaved(chance):
+    """A stream of Chat with calls whose fragments alternate, and text behind some of their objects."""
+    calls = chance.randint(2, 4)
+    fragments = []
+    for call in range(calls):
+        value = chance.choice(['{"x":1}', '{"x":{"y":[1,{}]}}', '{"}":"}{"}', "{}", '{"x":', " {} "])
+        text = value + "".join(chance.choice(TAILS) for _ in range(chance.randint(0, 3)))
+        places = sorted(chance.choices(range(1, len(text) + 1), k=chance.randint(0, 4)))
+        fragments.append([(call, text[a:b]) for a, b in pairwise([0, *places, len(text)]) if b > a])
+    deltas = [
+        {"index": call, "id": f"c{call}", "type": "function", "function": {"name": "f", "arguments": ""}}
+        for call in range(calls)
+    ]
+    late = deltas.pop() if chance.random() < 0.5 else None
+    while any(fragments):
+        call, text = chance.choice(
+            [own for own in fragments if own and (late is None or own[0][0] < calls - 1)] or [fragments[-1]]
+        ).pop(0)
+        if late is not None and (call == calls - 1 or chance.random() < 0.3):
+            deltas.append(late)
+            late = None
+        deltas.append({"index": call, "function": {"arguments": text}})
+    frames = [{"choices": [{"index": 0, "delta": {"tool_calls": [delta]}}]} for delta in deltas]
+    frames.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    body = b"".join(b"data: %b\n\n" % json.dumps({"id": "r", **frame}).encode() for frame in frames)
+    return Stream("interleaved", "openai-chat", body + b"data: [DONE]\n\n")
+
+
+def written_calls(stream, target, reads, *, join):
+    """The calls that a translation writes, and what it tells of those that it can't."""
+    output, report = translate(stream.dialect, target, reads, passing=False, join=join)
+    calls = [(call.call, call.name, call.arguments, call.verdict) for call in read(target, [output]).calls]
+    return calls, facts_of(report)
+
+
+@pytest.mark.parametrize("target", DIALECTS)
+@pytest.mark.parametrize("seed", range(2))
+def test_what_may_be_written_of_interleaved_calls_does_not_depend_on_the_cuts(target, seed):
+    chance = random.Random(seed)
+    for _ in range(25):
+        stream = interleaved(chance)
+        events = [event + b"\n\n" for event in stream.body.split(b"\n\n")[:-1]]
+        whole = written_calls(stream, target, [stream.body], join=True)
+        ways = [events, *(cut_at(stream.body, sorted(chance.sample(range(len(stream.body)), 5))) for _ in range(4))]
+        for reads in [[stream.body], *ways]:
+            for join in (True, False):
+                assert written_calls(stream, target, reads, join=join) == whole, stream.body
 
 
 #: Seeds of deviating streams, and how many of each.

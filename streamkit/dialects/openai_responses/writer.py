@@ -76,6 +76,9 @@ class FreeText(LazyScanner):
     def append(self, fragment: str) -> None:
         """Nothing to scan."""
 
+    def append_to_end(self, text: str) -> int | None:  # noqa: ARG002 - any text
+        return None
+
 
 @define(eq=False)
 class Item:
