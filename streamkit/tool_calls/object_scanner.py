@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 from itertools import accumulate
-from typing import Final
+from typing import Final, TypeAlias
 
 #: Long fragments are folded in pieces, so that little memory is needed at once.
 PIECE: Final = 1 << 14
@@ -53,6 +53,17 @@ _VIABLE: Final = re.compile(
 _STEPS: Final = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
 
 
+#: Whether no continuation makes it a value, whether it ends in a string, what of its end is not folded yet, the rest folded,
+#: and its first byte.
+State: TypeAlias = tuple[bool, bool, bytes, bytes, bytes]
+
+
+def is_open(state: State) -> bool:
+    """Whether no beginning of a text that came to ``state`` is a whole value."""
+    malformed, _, _, folded, _ = state
+    return not malformed and folded != _VALUE
+
+
 class ObjectScanner:
     """Folds the fragments of one JSON text."""
 
@@ -68,12 +79,12 @@ class ObjectScanner:
         self._root = b""  # the first byte
 
     @property
-    def state(self) -> tuple[bool, bool, bytes, bytes, bytes]:
+    def state(self) -> State:
         """What the text so far comes to, to go back to."""
         return self.malformed, self._in_string, self._kept, self._folded, self._root
 
     @state.setter
-    def state(self, state: tuple[bool, bool, bytes, bytes, bytes]) -> None:
+    def state(self, state: State) -> None:
         self.malformed, self._in_string, self._kept, self._folded, self._root = state
 
     @property
