@@ -37,6 +37,7 @@ from streamkit.web.model_shapes import ModelCard
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
 from streamkit.web.reply import Delivery, Reply
 from streamkit.web.surfaces import SURFACES, Ask, Surface, read_ask
+from streamkit.web.turns import Turns
 from streamkit.web.upstream import Operation, can_count, client_session, redactor
 from streamkit.web.upstream.hiding import Cut
 
@@ -64,6 +65,7 @@ class Gateway:
     memory: Memory = field(factory=Memory)
     stopping: bool = False
     streams: int = 0  #: answers that may be under way at once
+    turns: Turns = field(factory=Turns)
     _sessions: list[ClientSession] = field(factory=list)
 
     @property
@@ -170,6 +172,7 @@ async def _recorded(request: web.Request, handler: Handler) -> web.StreamRespons
         return await handler(request)
     loop = asyncio.get_running_loop()
     started = loop.time()
+    await request.app[GATEWAY].turns.wait()
     record = Record(random_id("req_"), request.method, request.path, client=asker(request), status=499)
     record.hide = request.app[GATEWAY].hide
     request[RECORD] = record

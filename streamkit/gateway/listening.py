@@ -19,8 +19,8 @@ from streamkit.errors import UsageError
 CLOSE_S: Final = 1.0
 #: The system's own queue of connections that nobody accepted yet.
 BACKLOG: Final = 1024
-#: Connections accepted in one turn of the event loop: all of them are open before the first can be refused.
-ACCEPTED_AT_ONCE: Final = 32
+#: Connections accepted in one turn of the event loop, in which the answers under way have to wait for them.
+ACCEPTED_AT_ONCE: Final = 8
 #: Connections that are being told that the gateway is full, beyond which others are closed at once, and for how long.
 REFUSING: Final = 32
 REFUSING_S: Final = 5.0

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from aiohttp import web
 
@@ -36,3 +37,22 @@ async def eventually(condition, *, within_s: float = 5.0) -> None:
     while not condition():
         assert loop.time() < end, f"still not after {within_s} s: {condition}"
         await asyncio.sleep(0.01)
+
+
+@contextmanager
+def counted_turns() -> Iterator[Callable[[], int]]:
+    """The number of the running loop's turn, which no turn is waited for to have."""
+    loop = asyncio.get_running_loop()
+    turn, going = 0, True
+
+    def tick() -> None:
+        nonlocal turn
+        turn += 1
+        if going:
+            loop.call_soon(tick)
+
+    tick()
+    try:
+        yield lambda: turn
+    finally:
+        going = False
