@@ -194,23 +194,23 @@ class Withheld:
 
 
 @define
-class FrameMarks:
-    """Of the frames of one batch: where each ends in the events that they say, and what was repaired in which."""
+class BatchMarks:
+    """Of the frames or events in one batch: where each ends in the events that came of them, and what was repaired where."""
 
     ends: Sequence[int]
-    #: Number of the frame, kind, and how often.
+    #: Number of the frame or event, kind, and how often.
     repairs: list[tuple[int, str, int]] = field(factory=list)
 
-    def take_back(self, report: StreamReport, behind: int) -> None:
-        """Count neither the frames nor the repairs that stand behind an event, of which ``behind`` events came after it."""
+    def take_back(self, report: StreamReport, behind: int) -> int:
+        """Count no repair behind the event that ``behind`` others came after; gives how many frames or events stand there."""
         events = self.events
         kept = bisect_right(self.ends, events - behind - 1) + 1 if behind < events else 0
-        repairs = [(kind, times) for number, kind, times in self.repairs if number >= kept]
-        report.take_back(len(self.ends) - kept, repairs)
+        report.take_back(0, [(kind, times) for number, kind, times in self.repairs if number >= kept])
+        return len(self.ends) - kept
 
     @property
     def events(self) -> int:
-        """How many events all frames say."""
+        """How many events came of the whole batch."""
         return self.ends[-1] if self.ends else 0
 
 
@@ -251,8 +251,8 @@ class StreamReport:
     refuse_repairs: bool = False
     #: Whether the reading failed, so that what is refused from now on is not the first repair.
     failing: bool = field(default=False, eq=False, repr=False)
-    #: What the frames at hand say and which of them are repaired, where one of them may turn out to stand behind a fault.
-    marks: FrameMarks | None = field(default=None, eq=False, repr=False)
+    #: Of the batch that a machine is reading, where part of it may turn out to stand behind a fault.
+    marks: BatchMarks | None = field(default=None, eq=False, repr=False)
 
     def repair(self, kind: str) -> None:
         """Count a tolerance. Raises KeyError for a kind that ``REPAIRS`` does not describe, and NeedsRepair if told to."""
@@ -314,6 +314,8 @@ class StreamReport:
         """Note what broke the reading; the first error stays."""
         if self.error is None:
             self.error = error
+            if self.refuse_repairs and not isinstance(error, NeedsRepair):  # it came before what was refused
+                self.repairs.clear()
         self.clean = False
 
 

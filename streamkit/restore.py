@@ -19,6 +19,7 @@ from typing import Final
 
 from attrs import define, evolve, field, frozen
 
+from streamkit.errors import NeedsRepair, StreamError
 from streamkit.events import Event, QualifiedName, ToolCallArguments, ToolCallFinished, ToolCallStarted, Verdict
 from streamkit.identifiers import portable_name
 from streamkit.limits import DEFAULT_LIMITS, Limits
@@ -112,11 +113,10 @@ class _FreeText:
 class ToolRestorer:
     """Machine of ``restore_tools``: ``list[Event]`` to ``list[Event]``."""
 
-    fault: Exception | None = None
-
     def __init__(
         self, names: ToolNames, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None
     ) -> None:
+        self.fault: StreamError | None = None
         self._names = names
         self._limits = limits
         self._report = report if report is not None else StreamReport()
@@ -124,17 +124,20 @@ class ToolRestorer:
 
     def feed(self, events: list[Event], /) -> list[Event]:
         out: list[Event] = []
-        for event in events:
-            if isinstance(event, ToolCallStarted):
-                out.append(self._started(event))
-            elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._free:
-                grown = self._free[event.choice, event.call].feed(event.fragment)
-                if grown:
-                    out.append(evolve(event, fragment=grown))
-            elif isinstance(event, ToolCallFinished):
-                out += self._finished(event)
-            else:
-                out.append(event)
+        try:
+            for event in events:
+                if isinstance(event, ToolCallStarted):
+                    out.append(self._started(event))
+                elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._free:
+                    grown = self._free[event.choice, event.call].feed(event.fragment)
+                    if grown:
+                        out.append(evolve(event, fragment=grown))
+                elif isinstance(event, ToolCallFinished):
+                    out += self._finished(event)
+                else:
+                    out.append(event)
+        except NeedsRepair as error:
+            self.fault = error
         return out
 
     def finish(self) -> list[Event]:

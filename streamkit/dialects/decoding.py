@@ -25,7 +25,7 @@ from streamkit.events import Aside, ErrorType, LastFrameBroken, ProviderFailed, 
 from streamkit.framing.frame import BOM, Frame, RepairedFrame, repairs_of
 from streamkit.limits import Limits
 from streamkit.quoting import quoted
-from streamkit.report import REPAIRS, FrameMarks, StreamReport
+from streamkit.report import REPAIRS, BatchMarks, StreamReport
 from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.value_text import ValueTexts, item_texts, value_text
 
@@ -73,7 +73,7 @@ class FrameDecoder:
         self._unheld: Frame | None = None  # the frame that does not wait again
         self._values: tuple[Frame, ValueTexts] | None = None  # where values stand in a frame
         #: What the frames of the last batch say, each by itself, if there were several; those of one, too, if so wished.
-        self.marks: FrameMarks | None = None
+        self.marks: BatchMarks | None = None
         self.marks_all = False
 
     @property
@@ -100,7 +100,7 @@ class FrameDecoder:
         """Read frames, and mark what each says and repairs: a fault, here or further on, takes back those behind it."""
         out, report, left = self.out, self.report, iter(frames)
         ends: list[int] = []
-        marks = self.marks = report.marks = FrameMarks(ends)
+        marks = self.marks = report.marks = BatchMarks(ends)
         for frame in left:
             if type(frame) is RepairedFrame:
                 marks.repairs += [(len(ends), kind, times) for kind, times in frame.repairs.items()]
@@ -185,7 +185,7 @@ class FrameDecoder:
         ``behind``: so many events came after it. Gives how many frames did, of which nobody else knows.
         """
         if self.marks is not None:
-            self.marks.take_back(self.report, behind)
+            self.report.take_back(self.marks.take_back(self.report, behind))
         return 0
 
     # For runs of frames that only differ in their text (``run_reader.py``).

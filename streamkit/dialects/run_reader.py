@@ -19,7 +19,7 @@ from streamkit.dialects.wholes import FOLD_EVERY
 from streamkit.events import ToolCallDelta, WireEvent
 from streamkit.framing.frame import Frame, repairs_of
 from streamkit.pipeline import Machine, Stage
-from streamkit.report import FrameMarks, StreamReport
+from streamkit.report import BatchMarks, StreamReport
 from streamkit.tool_calls.delta_run import DeltaRun
 
 #: Longer reads are read in pieces, so that what is looked at again after a failure is bounded.
@@ -251,14 +251,14 @@ class RunReader:
 
 
 class ReadMarks:
-    """What the frames of one read say, in pieces: by the skeleton or by the decoder (``FrameMarks``)."""
+    """What the frames of one read say, in pieces: by the skeleton or by the decoder (``BatchMarks``)."""
 
     __slots__ = ("_at", "_decoder", "_parser", "_pieces")
 
     def __init__(self, decoder: FrameDecoder, parser: Any) -> None:
         self._decoder = decoder
         self._parser = parser
-        self._pieces: list[FrameMarks] = []
+        self._pieces: list[BatchMarks] = []
         self._at = NOT_ENDED  # the parser's boundary at the end of the read
 
     def clear(self) -> None:
@@ -282,13 +282,14 @@ class ReadMarks:
 
     def add_like(self, frames: int, events: int) -> None:
         """The skeleton read so many frames, each of which says so many events."""
-        self._pieces.append(FrameMarks(range(events, frames * events + 1, events)))
+        self._pieces.append(BatchMarks(range(events, frames * events + 1, events)))
 
     def take_back(self, behind: int) -> int:
         """As ``FrameDecoder.take_back``."""
         if self._at == self._parser.boundary:
             for piece in reversed(self._pieces):
-                piece.take_back(self._decoder.report, behind)
+                report = self._decoder.report
+                report.take_back(piece.take_back(report, behind))
                 behind -= piece.events
                 if behind < 0:
                     break

@@ -29,7 +29,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from streamkit.errors import ArgumentsTooLong, StreamError, UsageError
+from streamkit.errors import ArgumentsTooLong, UsageError
 from streamkit.events import (
     Aside,
     ProviderFailed,
@@ -46,6 +46,7 @@ from streamkit.events import (
 from streamkit.in_text.code_blocks import CodeTracker
 from streamkit.in_text.grammars import GRAMMARS, HEAD_CHARS, GrammarSet, Head, Tags
 from streamkit.in_text.json_value import JSONValue
+from streamkit.in_text.machine import InTextMachine
 from streamkit.in_text.parameters import STRING, Offered, OfferedTools, json_of, json_or_text, quoted
 from streamkit.in_text.thinking import BLANK_CHARS, unfinished
 from streamkit.limits import DEFAULT_LIMITS, Limits
@@ -94,13 +95,22 @@ class TextCallReader:
 
     # -- feeding ---------------------------------------------------------------------------------------------------
 
+    def passes(self, text: str, block: int) -> bool:
+        """Whether a text is text and nothing else, wherever it was cut."""
+        if block != self.block or self._step != self._text or self._pending or self._blank is not None:
+            return False
+        return self._grammars.first_letter.search(text) is None
+
+    def pass_over(self, text: str) -> None:
+        """Note a text that passes."""
+        self._code.feed(text)
+
     def feed(self, delta: TextDelta) -> None:
         if delta.block != self.block:
             self.interrupt()
             self.block = delta.block
-        settled = self._step == self._text and not self._pending and self._blank is None
-        if settled and self._grammars.first_letter.search(delta.text) is None:
-            self._code.feed(delta.text)
+        if self.passes(delta.text, delta.block):
+            self.pass_over(delta.text)
             self.out.append(delta)
             return
         for begin in range(0, len(delta.text), PIECE):
@@ -584,15 +594,8 @@ def _string(text: str) -> tuple[str, int] | None:
         return None
 
 
-class TextCallFinder:
-    """Machine of ``find_text_calls``: ``list[WireEvent]`` to ``list[WireEvent]``, and runs of them if they are taken."""
-
-    gives_runs = False
-
-    @property
-    def takes_runs(self) -> bool:
-        """Runs of deltas pass through."""
-        return self.gives_runs
+class TextCallFinder(InTextMachine):
+    """Machine of ``find_text_calls``."""
 
     def __init__(
         self,
@@ -602,47 +605,42 @@ class TextCallFinder:
         limits: Limits = DEFAULT_LIMITS,
         report: StreamReport | None = None,
     ) -> None:
-        self.fault: StreamError | None = None
+        super().__init__(report)
         self._grammars, self._tools, self._limits = grammars, tools, limits
-        self._report = report if report is not None else StreamReport()
         self._failed = False
         self._readers: dict[int, TextCallReader | None] = {}  # None: the wire brings the calls of this choice itself
 
-    def feed(self, events: list[WireEvent], /) -> list[WireEvent]:
-        out: list[Any] = []
-        try:
-            for event in events:
-                self._take(event, out)
-        except StreamError as error:
-            self.fault = error
-            for reader in self._readers.values():
-                self._drain(reader, out)
-        return out
+    def failed(self, out: list[Any]) -> None:
+        for reader in self._readers.values():
+            self._drain(reader, out)
 
-    def finish(self) -> list[WireEvent]:
-        out: list[Any] = []
+    def release(self, out: list[Any]) -> None:
         for reader in self._readers.values():
             if reader is not None:
                 reader.finish()
             self._drain(reader, out)
         self._readers.clear()
-        return out
 
-    def abandon(self) -> list[WireEvent]:
-        return self.finish()
+    def reads(self, run: DeltaRun) -> bool:
+        if self._failed or type(run.model) is not TextDelta:
+            return False
+        reader = self._reader(run.choice)
+        return reader is not None and not reader.passes(run.text, run.model.block)
 
-    def _take(self, event: WireEvent | DeltaRun, out: list[Any]) -> None:
+    def take(self, event: WireEvent | DeltaRun, out: list[Any]) -> None:
         model: Any = event.model if isinstance(event, DeltaRun) else event
         kind = type(model)
         if kind is ProviderFailed and not self._failed:
-            out += self.finish()  # what is held was said before
+            self.release(out)  # what is held was said before
             self._failed = True
         elif self._failed:
             pass  # what follows an error is no answer
         elif kind is TextDelta:
             reader = self._reader(model.choice)
-            if reader is not None:
-                reader.feed(event.joined() if isinstance(event, DeltaRun) else model)
+            if reader is not None and isinstance(event, DeltaRun):
+                reader.pass_over(event.text)
+            elif reader is not None:
+                reader.feed(model)
                 self._drain(reader, out)
                 return
         elif kind is Aside and (reader := self._readers.get(model.choice)) is not None:

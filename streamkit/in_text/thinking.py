@@ -25,7 +25,6 @@ from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define, field
 
-from streamkit.errors import StreamError
 from streamkit.events import (
     Aside,
     ProviderFailed,
@@ -37,6 +36,7 @@ from streamkit.events import (
     ToolCallDelta,
     WireEvent,
 )
+from streamkit.in_text.machine import InTextMachine
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
 from streamkit.tool_calls.delta_run import DeltaRun
@@ -88,50 +88,35 @@ class _Choice:
     reasoned: bool = False  #: reasoning came in a place of its own
 
 
-class ThinkSplitter:
-    """Machine of ``split_thinking``: ``list[WireEvent]`` to ``list[WireEvent]``, and runs of them if they are taken."""
-
-    gives_runs = False
-
-    @property
-    def takes_runs(self) -> bool:
-        """Runs of deltas pass through."""
-        return self.gives_runs
+class ThinkSplitter(InTextMachine):
+    """Machine of ``split_thinking``."""
 
     def __init__(self, *, mode: ThinkMode = "tags", report: StreamReport | None = None) -> None:
-        self.fault: StreamError | None = None
+        super().__init__(report)
         self._mode = mode
-        self._report = report if report is not None else StreamReport()
         self._open: dict[int, _Choice] = {}
         self._settled: set[int] = set()
         self._failed = False
         self._out: list[Any] = []
 
-    def feed(self, events: list[WireEvent], /) -> list[WireEvent]:
-        out: list[Any] = []
+    def reads(self, run: DeltaRun) -> bool:
+        return not self._failed and type(run.model) is TextDelta and run.choice not in self._settled
+
+    def take(self, event: WireEvent | DeltaRun, out: list[Any]) -> None:
         self._out = out
-        try:
-            for event in events:
-                if self._failed:  # what follows an error is no answer
-                    out.append(event)
-                elif type(event) is TextDelta:
-                    if event.choice in self._settled:
-                        out.append(event)
-                    else:
-                        self._text(event)
-                else:
-                    self._other(event)
-        except StreamError as error:
-            self.fault = error
-        return out
+        if self._failed:  # what follows an error is no answer
+            out.append(event)
+        elif type(event) is TextDelta:
+            if event.choice in self._settled:
+                out.append(event)
+            else:
+                self._text(event)
+        else:
+            self._other(event)
 
-    def finish(self) -> list[WireEvent]:
-        self._out = []
+    def release(self, out: list[Any]) -> None:
+        self._out = out
         self._release_all()
-        return self._out
-
-    def abandon(self) -> list[WireEvent]:
-        return self.finish()
 
     # -- events ----------------------------------------------------------------------------------------------------
 
@@ -139,13 +124,6 @@ class ThinkSplitter:
         model = event.model if isinstance(event, DeltaRun) else event
         choice = getattr(model, "choice", None)
         if choice is not None and choice not in self._settled:
-            if isinstance(event, DeltaRun) and type(model) is TextDelta:
-                for delta in event.deltas():
-                    if choice in self._settled:
-                        self._out.append(delta)
-                    else:
-                        self._text(delta)
-                return
             if isinstance(event, Aside) and self._waits(event):
                 return
             self._told(choice, model)

@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import random
 from itertools import pairwise
+from typing import get_args
 
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.errors import StreamError
+from streamkit.errors import HeldTooLong, StreamError
 from streamkit.events import ToolCallArguments, ToolCallStarted, UsageReported
-from streamkit.policy import POLICIES, STRICT
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.messages import Tool
+from streamkit.pipeline import Chain
+from streamkit.policy import POLICIES, STRICT, Policy, TextCalls
 from streamkit.recipes import events_of
 from streamkit.report import StreamReport
+from streamkit.restore import restore_tools
 from streamkit.testing import FaultySource, cut_at, cuts, joined, open_sources
 from tests.corpora import recordings, require_corpora
 from tests.laws.deviating import some_deviating
@@ -137,6 +142,85 @@ def test_report_and_fault_of_a_deviating_stream_are_the_same_however_it_was_cut(
 def test_report_and_fault_of_a_deviating_stream_are_the_same_at_length(seed, policy):
     for number, stream in enumerate(some_deviating(seed, MANY_STREAMS)):
         check_cuts(stream, cuts(stream.body, sample=8, seed=seed), policy=POLICIES[policy], join=bool(number % 2))
+
+
+#: Policies that read what stands in the text: machines between the decoder and the accumulator.
+IN_TEXT = [
+    Policy(think_tags="on", text_calls=get_args(TextCalls)),
+    Policy(think_tags="opened", text_calls=get_args(TextCalls)),
+    Policy(think_tags="on", text_calls=get_args(TextCalls), refuse_repairs=True),
+]
+#: Limits at which a machine further on fails, or one of those in between.
+LOW = [DEFAULT_LIMITS, Limits(arguments_chars=6), Limits(stream_arguments_chars=9), Limits(tool_calls=1)]
+
+
+@pytest.mark.parametrize("policy", IN_TEXT, ids=["tags", "opened", "strict"])
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_report_and_fault_are_the_same_where_the_text_is_read(seed, policy):
+    chance = random.Random(seed)
+    for number, stream in enumerate(some_deviating(300 + seed, STREAMS)):
+        how = {"policy": policy, "limits": chance.choice(LOW), "join": bool(number % 2)}
+        check_cuts(stream, cuts(stream.body, sample=3, seed=seed), **how)
+
+
+@pytest.mark.parametrize("policy", IN_TEXT, ids=["tags", "opened", "strict"])
+@pytest.mark.parametrize("limits", LOW[1:], ids=["a call", "all calls", "number"])
+def test_what_is_read_behind_a_limit_of_calls_in_the_text_does_not_count(policy, limits):
+    """A fault of the accumulator, or of what reads the text, takes back the frames behind it, and what is repaired there."""
+    texts = [*'<tool_call>\n{"name":"f","arguments":{"x":1}}</tool_call>\n' * 3, "end"]
+    frames = [{"id": "r", "choices": [{"index": 0, "delta": {"content": text}}]} for text in texts]
+    frames.insert(3, {"id": "r", "choices": [{"index": 0, "delta": {"content": 1}}]})
+    frames.append({"id": "r", "choices": [{"index": 0, "delta": {"content": 1}}]})
+    body = b"".join(b"data: %b\n\n" % json.dumps(frame).encode() for frame in frames)
+    stream = Stream("calls in the text", "openai-chat", body)
+    for join in (True, False):
+        check_cuts(stream, cuts(body, sample=20, seed=1), policy=policy, limits=limits, join=join)
+
+
+def test_strict_tells_no_repair_behind_what_could_not_be_written():
+    """Two calls at once, of which a dialect of blocks must hold one, in a read with something to repair behind them."""
+    calls = [
+        {"index": n, "id": f"c{n}", "type": "function", "function": {"name": "f", "arguments": ""}} for n in (0, 1)
+    ]
+    deltas = [
+        {"tool_calls": calls},
+        {"tool_calls": [{"index": 1, "function": {"arguments": '{"x":1'}}]},
+        {"content": 1},
+    ]
+    frames = [{"id": "r", "choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    events = [b"data: %b\n\n" % json.dumps(frame).encode() for frame in frames]
+    for reads in (events, [b"".join(events)]):
+        _, report = translate("openai-chat", "anthropic", reads, Limits(held_chars=3), policy=STRICT)
+        assert isinstance(report.error, HeldTooLong)
+        assert not report.repairs
+
+
+def test_strict_hands_on_what_came_before_a_bare_input_of_a_custom_tool():
+    """However much of it came in one read."""
+    start, stop = {"type": "content_block_start"}, {"type": "content_block_stop"}
+    delta = {"type": "content_block_delta"}
+    frames = [
+        {"type": "message_start", "message": {"id": "m", "role": "assistant", "content": []}},
+        {**start, "index": 0, "content_block": {"type": "text", "text": ""}},
+        {**delta, "index": 0, "delta": {"type": "text_delta", "text": "before"}},
+        {**stop, "index": 0},
+        {**start, "index": 1, "content_block": {"type": "tool_use", "id": "c", "name": "f", "input": {}}},
+        {**delta, "index": 1, "delta": {"type": "input_json_delta", "partial_json": "bare"}},
+        {**stop, "index": 1},
+    ]
+    events = [b"event: %b\ndata: %b\n\n" % (f["type"].encode(), json.dumps(f).encode()) for f in frames]
+    found = []
+    for reads in (events, [b"".join(events)]):
+        report = StreamReport(refuse_repairs=True)
+        chain = Chain(
+            chain_of("anthropic", report, policy=STRICT),
+            restore_tools([Tool(name="f", kind="custom")]).make(report),
+        )
+        said = [event for chunk in reads for event in chain.feed(chunk)]
+        assert report.repairs == {"custom_input_bare": 1}
+        found.append((joined(said), str(chain.fault)))
+    assert found[0] == found[1]
+    assert any(getattr(event, "text", "") == "before" for event in found[0][0])
 
 
 @pytest.mark.parametrize("policy", ["strict", "lenient"])
