@@ -2,37 +2,35 @@
 
 A row of ``VALUES``, ``RUNS`` or ``BETWEEN`` is a shape, and adding one is adding a line: it is put into each place of each
 kind of document there is (frames of every vector, a request, a whole answer and an error of every dialect) and goes through
-everything that reads those. Work is counted, never timed: bytecode instructions (``steps``), and where valgrind is
-installed those of the processor (``instructions``), which see what C does within one call as well: a pattern that goes
-back, a list that is searched, bytes that are copied.
+everything that reads those. ``CHECKED`` has schemas with arguments that
+are hard for them, ``ASKED`` what a client says before its body. How the work is counted and judged: ``judging.py``.
 """
 
 from __future__ import annotations
 
+import asyncio
 import copy
-import gc
 import json
-import os
 import random
-import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
-from pathlib import Path
-from typing import Any, Final
+from functools import cache, partial
+from typing import Any, Final, get_args
+from urllib.parse import quote
 
 import orjson
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 from attrs import evolve, frozen
 
-from benchmarks.check import totals
-from streamkit import decode_request, decode_response, encode_request, encode_response
+from streamkit import PartialJSON, decode_request, decode_response, encode_request, encode_response
 from streamkit.collector import Collector
-from streamkit.dialects import DIALECTS
+from streamkit.detect import Detector
+from streamkit.dialects import DIALECTS, decode
+from streamkit.dialects.base import Encoding
 from streamkit.errors import StreamkitError
-from streamkit.events import Aside, Opaque
+from streamkit.events import Aside, Opaque, ToolCallArguments, ToolCallStarted
 from streamkit.framing.frame import Frame
+from streamkit.gateway.record import Record
 from streamkit.http_errors import decode_error, encode_error
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.messages import (
@@ -49,15 +47,31 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.redact import redacted
+from streamkit.pipeline import Chain, machines_of
+from streamkit.policy import LENIENT, TextCalls
+from streamkit.recipes import parse
+from streamkit.redact import excerpt, redacted, without_secrets
+from streamkit.replay import replay
 from streamkit.report import StreamReport
+from streamkit.tool_calls.accumulate import accumulate_tool_calls
+from streamkit.tool_calls.check import check_json
+from streamkit.tool_calls.early import EarlySchemaChecker, check_schema_early
+from streamkit.tool_calls.partial_arguments import partial_arguments
 from streamkit.tool_calls.schema import ToolSchemas
+from streamkit.web.askers import asker, no_socket, unrouted, wants_socket
+from streamkit.web.client_keys import client_key
+from streamkit.web.estimate import estimated
+from streamkit.web.forms import form_of
+from streamkit.web.refusals import Refused, with_status
+from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, _Body
+from streamkit.web.values import counted_values
 from tests.framing import binary
-from tests.laws.running import OURS, Stream, chain_of, translate
+from tests.laws.judging import Case
+from tests.laws.running import CLOCK, OURS, Stream, chain_of, maker, read, translate
 from tests.vectors.vector import lines, sse
 
-#: By which factor the work may grow when the input doubles.
-FACTOR: Final = 2.3
+#: Thinking and calls are looked for in the text, in every grammar.
+LOOSEST: Final = evolve(LENIENT, text_calls=get_args(TextCalls), think_tags="on")
 
 # -- shapes of a value -------------------------------------------------------------------------------------------------
 
@@ -109,6 +123,7 @@ UNITS: Final = {
     "percent escapes": "%41",
     "tokens": "eyJhbGciOiJI",
     "dotted tokens": "eyJ.",
+    "tokens with dashes": "eyJhbGciOi-",
     "keys": "sk-",
     "bearers": "Bearer ",
     "secrets' names": "secret_",
@@ -182,6 +197,20 @@ def identified(value: Any, number: int) -> Any:
     return [identified(inner, number) for inner in value] if isinstance(value, list) else value
 
 
+def unquoted(value: Any) -> Any:
+    """A value whose texts of JSON objects are the objects: arguments as some providers send them."""
+    if isinstance(value, dict):
+        return {key: unquoted(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [unquoted(inner) for inner in value]
+    if type(value) is str and value.startswith("{"):
+        try:
+            return orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return value
+    return value
+
+
 #: What an array becomes: its members again and again, or each with numbers and names of its own.
 LISTS: Final[Mapping[str, Callable[[list[Any], int], list[Any]]]] = {
     "again": lambda items, size: items * size,
@@ -189,6 +218,9 @@ LISTS: Final[Mapping[str, Callable[[list[Any], int], list[Any]]]] = {
     "each with its own words": lambda items, size: [counted(item, n) for n in range(size) for item in items],
     "each with its own numbers": lambda items, size: [counted(item, n, (int,)) for n in range(size) for item in items],
     "each with its own names": lambda items, size: [counted(item, n, (str,)) for n in range(size) for item in items],
+    "each with its own ids and an object for its arguments": lambda items, size: [
+        identified(unquoted(item), n) for n in range(size) for item in items
+    ],
 }
 #: What an object becomes.
 OBJECTS: Final[Mapping[str, Callable[[dict[str, Any], int], Any]]] = {
@@ -230,9 +262,26 @@ def shapes_of(value: Any) -> Iterator[tuple[str, Callable[[int], Any]]]:
     if isinstance(value, list):
         for name, change in LISTS.items():
             yield name, lambda size, change=change: change(value, size)
+            for first, last in _within(value):
+                few = "one of many" if last - first == 1 else "two of many"
+                yield (
+                    f"{few} {name}",
+                    lambda size, change=change, first=first, last=last: [
+                        *value[:first],
+                        *change(value[first:last], size),
+                        *value[last:],
+                    ],
+                )
     if isinstance(value, dict):
         for name, alter in OBJECTS.items():
             yield name, lambda size, alter=alter: alter(value, size)
+
+
+def _within(value: list[Any]) -> Iterator[tuple[int, int]]:
+    """Where in a list one member stands, and two that follow each other, if these are not all of it."""
+    for count in (1, 2):
+        if count < len(value):
+            yield from ((first, first + count) for first in range(len(value) - count + 1))
 
 
 def at(value: Any, path: Sequence[Any]) -> Any:
@@ -263,25 +312,55 @@ def again(frame: Frame, number: int, kinds: tuple[type, ...] | None = None) -> F
         return frame
 
 
-#: What a frame becomes, with the one behind it.
-RUNS: Final[Mapping[str, Callable[[Frame, Frame, int], list[Frame]]]] = {
-    "again": lambda frame, _, size: [frame] * size,
-    "each with its own words": lambda frame, _, size: [again(frame, n, (int, str)) for n in range(size)],
-    "each with its own numbers": lambda frame, _, size: [again(frame, n, (int,)) for n in range(size)],
-    "each with its own names": lambda frame, _, size: [again(frame, n, (str,)) for n in range(size)],
-    "each with its own ids": lambda frame, _, size: [again(frame, n) for n in range(size)],
-    "by turns with the next": lambda frame, other, size: [frame, other] * (size // 2),
+def longer(value: Any, times: int, key: str = "") -> Any:
+    """A value whose texts are longer, but for those that say what something is or which."""
+    if isinstance(value, dict):
+        return {inner: longer(member, times, inner) for inner, member in value.items()}
+    if isinstance(value, list):
+        return [longer(inner, times, key) for inner in value]
+    kept = key in {"type", "role", "object", "event"} or key.lower().endswith(("id", "name", "reason"))
+    return value * times if type(value) is str and not kept else value
+
+
+def stretched(frame: Frame) -> Frame:
+    try:
+        return evolve(frame, data=orjson.dumps(longer(orjson.loads(frame.data), 1000)))
+    except (orjson.JSONDecodeError, TypeError):
+        return frame
+
+
+#: What a frame becomes.
+RUNS: Final[Mapping[str, Callable[[Frame, int], list[Frame]]]] = {
+    "again": lambda frame, size: [frame] * size,
+    "each with its own words": lambda frame, size: [again(frame, n, (int, str)) for n in range(size)],
+    "each with its own numbers": lambda frame, size: [again(frame, n, (int,)) for n in range(size)],
+    "each with its own names": lambda frame, size: [again(frame, n, (str,)) for n in range(size)],
+    "each with its own ids": lambda frame, size: [again(frame, n) for n in range(size)],
+    "each with long words": lambda frame, size: [stretched(frame)] * (size // 8),
+    "numbers that come back": lambda frame, size: [again(frame, n % 7, (int,)) for n in range(size)],
+    "numbers from the last": lambda frame, size: [again(frame, size - n, (int,)) for n in range(size)],
+}
+#: What a frame becomes with another one.
+TURNS: Final[Mapping[str, Callable[[Frame, Frame, int], list[Frame]]]] = {
+    "by turns": lambda frame, other, size: [frame, other] * (size // 2),
     "by turns, each with its own numbers": lambda frame, other, size: [
         again(one, n, (int,)) for n in range(size // 2) for one in (frame, other)
     ],
     "by turns, each with its own ids": lambda frame, other, size: [
         again(one, n) for n in range(size // 2) for one in (frame, other)
     ],
-    "all, and then all that follow": lambda frame, other, size: [
+    "all, and then all others": lambda frame, other, size: [
         again(one, n, (int, str)) for one in (frame, other) for n in range(size // 2)
     ],
-    "numbers that come back": lambda frame, _, size: [again(frame, n % 7, (int,)) for n in range(size)],
-    "numbers from the last": lambda frame, _, size: [again(frame, size - n, (int,)) for n in range(size)],
+    "all with their own ids, and then the other again": lambda frame, other, size: [
+        *(again(frame, n) for n in range(size // 2)), *[other] * (size // 2),
+    ],
+}  # fmt: skip
+#: Which other one, of those before and those behind the frame.
+OTHERS: Final[Mapping[str, Callable[[Sequence[Frame], Sequence[Frame]], Sequence[Frame]]]] = {
+    "the next": lambda _, after: after[:1],
+    "the one before": lambda before, _: before[-1:],
+    "the last": lambda _, after: [frame for frame in after if frame.data.startswith(b"{")][-1:],
 }
 #: What stands before a frame of a text framing.
 BETWEEN: Final[Mapping[str, Callable[[int], bytes]]] = {
@@ -310,6 +389,8 @@ BETWEEN: Final[Mapping[str, Callable[[int], bytes]]] = {
 def bytes_of(dialect: str, frames: Sequence[Frame]) -> list[bytes]:
     """Frames as the dialect's wire has them."""
     match dialect:
+        case "gemini array":
+            return [b"[", *(piece for frame in frames for piece in (frame.data, b",\r\n"))][: 2 * len(frames)] + [b"]"]
         case "bedrock":
             return [binary.event(frame.event, frame.data) for frame in frames]
         case "ollama":
@@ -357,17 +438,6 @@ def frame_places(dialect: str) -> tuple[Place, ...]:
 # -- what is done with a shape -----------------------------------------------------------------------------------------
 
 
-@frozen
-class Case:
-    """A shape in its place, and what reads it: ``prepare`` makes the work for a size."""
-
-    name: str
-    prepare: Callable[[int], Callable[[], object]]
-
-    def __str__(self) -> str:
-        return self.name
-
-
 READS: Final[Mapping[str, Callable[[list[bytes]], list[bytes]]]] = {
     "one read": lambda pieces: [b"".join(pieces)],
     "an event a read": lambda pieces: pieces,
@@ -375,21 +445,54 @@ READS: Final[Mapping[str, Callable[[list[bytes]], list[bytes]]]] = {
 }
 
 
-def _translated(dialect: str, target: str, passing: bool) -> Callable[[list[bytes]], object]:
-    return lambda pieces: str(translate(dialect, target, pieces, passing=passing)[1])
+def _translated(
+    dialect: str, target: str, *, passing: bool = False, join: bool = True
+) -> Callable[[list[bytes]], object]:
+    return lambda pieces: str(translate(dialect, target, pieces, passing=passing, join=join)[1])
+
+
+def _fed(chain: Chain, report: StreamReport, pieces: list[bytes], take: Callable[[Any], object] = len) -> str:
+    """Feed a chain up to its end or fault."""
+    for piece in pieces:
+        take(chain.feed(piece))
+        if chain.fault is not None:
+            report.failed(chain.fault)
+            return str(report)
+    take(chain.finish())
+    return str(report)
 
 
 def _collected(dialect: str, pieces: list[bytes]) -> object:
     """The events unjoined, and the whole answer of them."""
     report = StreamReport()
-    chain, collector = chain_of(dialect, report), Collector(dialect, report)
-    for piece in pieces:
-        collector.feed(chain.feed(piece))
-        if chain.fault is not None:
-            report.failed(chain.fault)
-            return report
-    collector.feed(chain.finish())
-    return collector.finish(), str(report)
+    collector = Collector(dialect, report)
+    return _fed(chain_of(dialect, report), report, pieces, collector.feed), collector.finish()
+
+
+def _leniently(dialect: str, pieces: list[bytes]) -> object:
+    """With thinking and calls that stand in the text, in any grammar."""
+    report = StreamReport()
+    return _fed(chain_of(dialect, report, policy=LOOSEST, offered=[Tool("f", "d", SCHEMA)]), report, pieces)
+
+
+@cache
+def _tools_of(dialect: str) -> Mapping[str, Any]:
+    """A schema for each tool that the vectors of a dialect call."""
+    found = {call.name for stream in OURS if stream.dialect == dialect for call in read(dialect, [stream.body]).calls}
+    return {name: {**SCHEMA, "required": [], "additionalProperties": {"enum": [1, "a"]}} for name in sorted(found)}
+
+
+def _checked(dialect: str, pieces: list[bytes]) -> object:
+    """Against schemas, early and at the end, and shown while they are written."""
+    report, tools = StreamReport(), _tools_of(dialect)
+    stages = [
+        parse(dialect),
+        decode(dialect),
+        accumulate_tool_calls(),
+        check_schema_early(tools),
+        check_json(tools=tools),
+    ]
+    return _fed(Chain(*machines_of([*stages, partial_arguments()], report)), report, pieces)
 
 
 def _linted(dialect: str, pieces: list[bytes]) -> object:
@@ -399,36 +502,71 @@ def _linted(dialect: str, pieces: list[bytes]) -> object:
     return found, linter.feed(parser.finish()), linter.finish()
 
 
+def _detected(pieces: list[bytes]) -> object:
+    detector = Detector()
+    return next(filter(None, map(detector.feed, pieces)), None) or detector.finish()
+
+
+class _Source(_Body):
+    """Pieces as the body of an upstream's response."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._pieces, self._rest, self._error = iter(pieces), b"", None
+
+    async def __anext__(self) -> bytes:
+        if not self._rest:
+            self._rest = next(self._pieces, b"")
+        if not self._rest:
+            raise StopAsyncIteration
+        return await super().__anext__()
+
+    async def aclose(self) -> None:
+        pass
+
+
+def _told(dialect: str, pieces: list[bytes]) -> object:
+    """What the gateway takes an upstream's answer for, and reads of it."""
+
+    async def told() -> object:
+        source = TimedSource(_Source(pieces), DEFAULT_TIMEOUTS)
+        return await form_of(source, DIALECTS[dialect]), [piece async for piece in source]
+
+    return asyncio.run(told())
+
+
 def _stream_works(dialect: str) -> dict[str, Callable[[list[bytes]], object]]:
     return {
-        **{f"into {target}": _translated(dialect, target, passing=target == dialect) for target in DIALECTS},
-        f"anew into {dialect}": _translated(dialect, dialect, passing=False),
-        "collected": lambda pieces: _collected(dialect, pieces),
-        "linted": lambda pieces: _linted(dialect, pieces),
+        "passed": _translated(dialect, dialect, passing=True),
+        **{f"into {target}": _translated(dialect, target) for target in DIALECTS},
+        **{f"unjoined into {target}": _translated(dialect, target, join=False) for target in DIALECTS},
+        "collected": partial(_collected, dialect),
+        "read leniently": partial(_leniently, dialect),
+        "checked": partial(_checked, dialect),
+        "linted": partial(_linted, dialect),
+        "detected": _detected,
+        "told": partial(_told, dialect),
     }
 
 
-def _guarded(work: Callable[..., object], *arguments: object) -> Callable[[], object]:
+def _guarded(work: Callable[..., object], dialect: str, *arguments: object) -> Callable[[], object]:
     def run() -> object:
         try:
             return work(*arguments)
-        except StreamkitError as error:  # a shape may be refused
-            return str(error)
+        except (StreamkitError, ValueError, RecursionError) as error:  # a shape may be refused, and that is told
+            return refused(str(error), dialect)
 
     return run
 
 
-def _of_stream(name: str, dialect: str, make: Callable[[int], list[bytes]]) -> Iterator[Case]:
-    for cut, split in READS.items():
-        for work, function in _stream_works(dialect).items():
-            yield Case(
-                f"{dialect}: {name}, {cut}, {work}",
-                lambda size, split=split, function=function: _guarded(function, split(make(size))),
-            )
+def refused(message: str, dialect: str) -> object:
+    """What a client is told of it, and what is logged."""
+    told = with_status("invalid_request", message, 400, dialect) if DIALECTS[dialect].errors else None
+    record = Record("r", "POST", "/v1", client=dialect, model=message, error=message)
+    return told and Refused(told).response(dialect), record.document()
 
 
-def stream_shapes(dialect: str) -> Iterator[tuple[str, Callable[[int], list[bytes]]]]:
-    """Each shape of a stream of the dialect, in each of its places."""
+def stream_shapes(dialect: str, wire: str) -> Iterator[tuple[str, Callable[[int], list[bytes]]]]:
+    """Each shape of a stream of the dialect, in each of its places, as bytes of a wire."""
     for place in frame_places(dialect):
         frames = frames_of(place.stream)
         before, frame, after = frames[: place.frame], frames[place.frame], frames[place.frame + 1 :]
@@ -438,27 +576,38 @@ def stream_shapes(dialect: str) -> Iterator[tuple[str, Callable[[int], list[byte
             for name, shape in shapes_of(at(document, place.path)):
                 path = ".".join(map(str, place.path))
                 yield f"{where} {path}: {name}", lambda size, b=before, f=frame, d=document, p=place.path, a=after, s=shape: bytes_of(
-                    dialect, [*b, evolve(f, data=put(d, p, s(size))), *a]
+                    wire, [*b, evolve(f, data=put(d, p, s(size))), *a]
                 )  # fmt: skip
             continue
-        for name, run in RUNS.items():
+        for name, run in runs_of(before, frame, after):
+            yield f"{where}: {name}", lambda size, b=before, r=run, a=after: bytes_of(wire, [*b, *r(size), *a])
             yield (
-                f"{where}: {name}",
-                lambda size, b=before, f=frame, a=after, r=run: bytes_of(
-                    dialect, [*b, *r(f, a[0] if a else f, size), *a]
-                ),
+                f"{where}: behind the end {name}",
+                lambda size, r=run, whole=frames: bytes_of(wire, [*whole, *r(size)]),
             )
-        if dialect == "bedrock":
+        if wire in {"bedrock", "gemini array"}:  # where nothing stands between two frames
             continue
         for name, between in BETWEEN.items():
             yield (
                 f"{where}: before it {name}",
                 lambda size, b=before, f=frame, a=after, w=between: [
-                    *bytes_of(dialect, b),
+                    *bytes_of(wire, b),
                     w(size),
-                    *bytes_of(dialect, [f, *a]),
+                    *bytes_of(wire, [f, *a]),
                 ],
             )
+
+
+def runs_of(
+    before: Sequence[Frame], frame: Frame, after: Sequence[Frame]
+) -> Iterator[tuple[str, Callable[[int], list[Frame]]]]:
+    """What a frame becomes, by name."""
+    for name, run in RUNS.items():
+        yield name, lambda size, run=run: run(frame, size)
+    for which, chosen in OTHERS.items():
+        for other in chosen(before, after):
+            for name, turns in TURNS.items():
+                yield f"{name} with {which}", lambda size, turns=turns, other=other: turns(frame, other, size)
 
 
 SCHEMA: Final = {
@@ -544,23 +693,69 @@ def answer_document(dialect: str) -> Any:
     return orjson.loads(encode_response(answer, dialect))
 
 
-def _request_read(dialect: str, target: str) -> Callable[[bytes], object]:
-    def work(body: bytes) -> object:
-        request = decode_request(body, dialect)
-        schemas = ToolSchemas([{"name": tool.name, "input_schema": tool.parameters} for tool in request.tools])
-        return schemas, encode_request(request, target, emulate=True)
+def _works(kind: str, dialect: str) -> dict[str, Callable[[bytes], object]]:
+    """What is done with a document of a kind."""
+    match kind:
+        case "request":
+            return {
+                **{f"into {target}": partial(_request_into, dialect, target) for target in DIALECTS},
+                "estimated": lambda body: estimated(decode_request(body, dialect)),
+                "looked at": lambda body: (sum(counted_values(body)), redacted(body), excerpt(body.decode(), 2000)),
+                "logged": lambda body: without_secrets(orjson.loads(body)),
+            }
+        case "answer":
+            return {
+                **{f"into {target}": partial(_answer_into, dialect, target) for target in DIALECTS},
+                **{f"streamed into {target}": partial(_answer_streamed, dialect, target) for target in DIALECTS},
+                "told": lambda body: _told(dialect, [body[at : at + 256] for at in range(0, len(body), 256)]),
+            }
+        case "error":
+            targets = [target for target in DIALECTS if DIALECTS[target].errors]
+            return {f"into {target}": partial(_error_into, dialect, target) for target in targets}
+        case _:
+            return {"checked": _schema_checked, "looked at early": _looked_at_early, "shown": _shown}
 
-    return work
+
+def _request_into(dialect: str, target: str, body: bytes) -> object:
+    request = decode_request(body, dialect)
+    schemas = ToolSchemas([{"name": tool.name, "input_schema": tool.parameters} for tool in request.tools])
+    schemas.compile()
+    return encode_request(request, target, emulate=True)
 
 
-def _answer_read(dialect: str, target: str) -> Callable[[bytes], object]:
-    return lambda body: encode_response(decode_response(body, dialect), target)
+def _answer_into(dialect: str, target: str, body: bytes) -> object:
+    return encode_response(decode_response(body, dialect), target)
 
 
-def _error_read(dialect: str, target: str) -> Callable[[bytes], object]:
-    return lambda body: (
-        encode_error(decode_error(400, body, dialect), target) if DIALECTS[target].errors else redacted(body)
-    )
+def _answer_streamed(dialect: str, target: str, body: bytes) -> object:
+    encoding = Encoding(limits=DEFAULT_LIMITS, make_id=maker(), clock=CLOCK)
+    encoder = DIALECTS[target].encoder(encoding, StreamReport())
+    return encoder.feed(replay(decode_response(body, dialect))), encoder.finish()
+
+
+def _error_into(dialect: str, target: str, body: bytes) -> object:
+    failed = decode_error(400, body, dialect)
+    return encode_error(failed, target), refused(failed.message, target)
+
+
+def _schema_checked(body: bytes) -> object:
+    given = orjson.loads(body)
+    return ToolSchemas({"f": given["schema"]}).check("f", orjson.dumps(given["arguments"]).decode())
+
+
+def _looked_at_early(body: bytes) -> object:
+    given = orjson.loads(body)
+    text = orjson.dumps(given["arguments"]).decode()
+    checker = EarlySchemaChecker(ToolSchemas({"f": given["schema"]}), {})
+    checker.feed([ToolCallStarted(0, "i", "f")])
+    return [checker.feed([ToolCallArguments(0, text[at : at + 3])]) for at in range(0, len(text), 3)]
+
+
+def _shown(body: bytes) -> object:
+    """Arguments while they are written."""
+    text = orjson.dumps(orjson.loads(body)["arguments"]).decode()
+    shown = PartialJSON()
+    return [shown.feed(text[at : at + 3]) for at in range(0, len(text), 3)], shown.finish()
 
 
 ERROR: Final = {
@@ -569,130 +764,158 @@ ERROR: Final = {
     "detail": [{"loc": ["body"], "msg": "m"}],
 }  # fmt: skip
 
-#: What is said whole, and what reads it.
-DOCUMENTS: Final[Mapping[str, tuple[Callable[[str], Any], Callable[[str, str], Callable[[bytes], object]]]]] = {
-    "request": (request_document, _request_read),
-    "answer": (answer_document, _answer_read),
-    "error": (lambda _: ERROR, _error_read),
-    "logged": (request_document, lambda *_: redacted),
+#: What is said whole.
+DOCUMENTS: Final[Mapping[str, Callable[[str], Any]]] = {
+    "request": request_document,
+    "answer": answer_document,
+    "error": lambda _: ERROR,
+    "schema": lambda _: {"schema": SCHEMA, "arguments": {"a": "b", "n": 1, "l": [1, None]}},
 }
 
 
-def _of_document(kind: str, dialect: str, name: str, make: Callable[[int], bytes]) -> Iterator[Case]:
-    read = DOCUMENTS[kind][1]
-    for target in DIALECTS if kind != "logged" else (dialect,):
-        work = read(dialect, target)
-        yield Case(f"{kind} of {dialect}: {name}, into {target}", lambda size, work=work: _guarded(work, make(size)))
+def _doubled(levels: int, keyword: str) -> Any:
+    """Definitions that each apply the next one twice to the value inside, and arguments of as many levels."""
+    schema: dict[str, Any] = {f"d{levels}": {"type": "object"}}
+    schema |= {f"d{n}": {"properties": {"a": {keyword: [{"$ref": f"#/$defs/d{n + 1}"}] * 2}}} for n in range(levels)}
+    arguments = '{"a":' * levels + "{}" + "}" * levels
+    return {"schema": {"$ref": "#/$defs/d0", "$defs": schema}, "arguments": _raw(arguments)}
+
+
+def _of_members(number: int, schema: Any, value: Any, **definitions: Any) -> Any:
+    """A schema for each of many members, and a value for each."""
+    properties = {f"p{n}": schema(n) if callable(schema) else schema for n in range(number)}
+    return {
+        "schema": {"type": "object", "properties": properties, **definitions},
+        "arguments": {f"p{n}": value for n in range(number)},
+    }
+
+
+def _of_one(schema: Any, value: Any) -> Any:
+    return {"schema": {"type": "object", "properties": {"a": schema}}, "arguments": {"a": value}}
+
+
+#: Schemas with arguments that are hard for them.
+CHECKED: Final[Mapping[str, Callable[[int], Any]]] = {
+    "references doubled along a path": lambda size: _doubled(size // 24, "allOf"),
+    "alternatives doubled along a path": lambda size: _doubled(size // 24, "anyOf"),
+    "choices doubled along a path": lambda size: _doubled(size // 24, "oneOf"),
+    "an enum referred to by many": lambda size: _of_members(
+        size, {"$ref": "#/$defs/e"}, "w1", **{"$defs": {"e": {"enum": [f"w{n}" for n in range(size)]}}}
+    ),
+    "an enum of many words, met by the last": lambda size: _of_one({"enum": [f"w{n}" for n in range(size)]}, f"w{size}"),
+    "an enum of words that begin alike": lambda size: _of_one({"enum": ["a" * n for n in range(0, size, 16)]}, "a" * size),
+    "a pattern that looks around": lambda size: _of_one({"pattern": "(?=a*b)c"}, "a" * 16 * size),
+    "a pattern that looks back": lambda size: _of_one({"pattern": "(?<=b)a*c"}, "a" * 16 * size),
+    "a pattern that goes back": lambda size: _of_one({"pattern": "a*a*c"}, "a" * size),
+    "many patterns": lambda size: _of_members(size // 8, lambda n: {"pattern": f"^a{n}$"}, "a1"),
+    "many required": lambda size: {"schema": {"type": "object", "required": [f"p{n}" for n in range(size)]}, "arguments": {}},
+    "items that are all others": lambda size: _of_one({"uniqueItems": True}, list(range(size))),
+    "a chain of references": lambda size: {
+        "schema": {"$ref": "#/$defs/d0", "$defs": {**{f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(size)}, f"d{size}": {}}},
+        "arguments": {},
+    },
+    "a list that refers to its own": lambda size: {
+        "schema": {"properties": {"a": {"$ref": "#"}}, "type": "object"},
+        "arguments": _raw('{"a":' * (size // 16) + "{}" + "}" * (size // 16)),
+    },
+}  # fmt: skip
 
 
 def document_shapes(kind: str, dialect: str) -> Iterator[tuple[str, Callable[[int], bytes]]]:
-    document = DOCUMENTS[kind][0](dialect)
+    document = DOCUMENTS[kind](dialect)
     for path in places(document):
+        if kind == "schema" and not path:  # that there are both is the reader's, not the sender's
+            continue
         where = ".".join(map(str, path)) or "the whole"
         for name, shape in shapes_of(at(document, path)):
             yield f"{where}: {name}", lambda size, path=path, shape=shape: put(document, path, shape(size))
+    for name, make in CHECKED.items() if kind == "schema" else ():
+        yield f"the whole: {name}", lambda size, make=make: orjson.dumps(make(size))
+
+
+# -- what a client says before its body ----------------------------------------------------------------------------------
+
+#: Where in a path or in a header a client may say as much as it likes.
+ASKED: Final[Mapping[str, tuple[str, str, str]]] = {
+    "the path": ("/{}", "", ""),
+    "a prefix": ("/{}/v1/chat/completions", "", ""),
+    "a model": ("/v1/models/{}", "", ""),
+    "a model with a method": ("/v1beta/models/{}:streamGenerateContent", "", ""),
+    "a method": ("/v1beta/models/a:{}", "", ""),
+    "a response": ("/v1/responses/{}", "", ""),
+    "a message": ("/v1/messages/{}/x", "", ""),
+    "Ollama's": ("/api/{}", "", ""),
+    "what is upgraded": ("/v1/responses", "Upgrade", "{}"),
+    "the version": ("/v1/models", "anthropic-version", "{}"),
+    "a key": ("/v1/models", "Authorization", "Bearer {}"),
+}
+
+
+def _asked(where: str, unit: str, size: int) -> web.Request:
+    path, header, value = ASKED[where]
+    text = unit * (16 * size // len(unit) + 1)
+    quoted = quote(text.encode("utf-8", "replace"), safe="/:.~-_")
+    plain = "".join(filter(str.isprintable, text))
+    headers = {header: value.format(plain)} if header else {}
+    return make_mocked_request("GET", path.format(quoted), headers=headers)
+
+
+def _answered(request: web.Request) -> object:
+    known = [asker(request), wants_socket(request), no_socket(request), client_key(request)]
+    return known, unrouted(request, web.HTTPNotFound()), unrouted(request, web.HTTPMethodNotAllowed("GET", ["POST"]))
+
+
+# -- the cases -----------------------------------------------------------------------------------------------------------
 
 
 @cache
-def every_shape(group: str) -> tuple[tuple[str, str, Any], ...]:
-    """The shapes of a group (``stream of ollama``, ``request of gemini``): kind, name, and what makes it."""
+def every_shape(group: str) -> tuple[tuple[str, Any], ...]:
+    """The shapes of a group (``stream of ollama``, ``request of gemini``): name, and what makes it."""
     kind, dialect = group.split(" of ")
-    found = stream_shapes(dialect) if kind == "stream" else document_shapes(kind, dialect)
-    return tuple((kind, name, make) for name, make in found)
+    if kind == "stream":
+        return tuple(stream_shapes(dialect.split()[0], dialect))
+    if kind == "head":
+        names = [(where, name, unit) for where in ASKED for name, unit in UNITS.items()]
+        return tuple((f"{where}: {name}", partial(_asked, where, unit)) for where, name, unit in names)
+    return tuple(document_shapes(kind, dialect))
 
 
-GROUPS: Final = tuple(f"{kind} of {dialect}" for kind in ("stream", *DOCUMENTS) for dialect in DIALECTS)
+GROUPS: Final = (
+    *(f"stream of {dialect}" for dialect in (*DIALECTS, "gemini array")),
+    *(f"{kind} of {dialect}" for kind in ("request", "answer", "error") for dialect in DIALECTS),
+    "schema of arguments",
+    "head of requests",
+)
 
 
 def cases_of(group: str, index: int) -> list[Case]:
     """What is done with a shape of a group."""
-    kind, name, make = every_shape(group)[index]
-    dialect = group.split(" of ")[1]
-    return list(_of_stream(name, dialect, make) if kind == "stream" else _of_document(kind, dialect, name, make))
-
-
-# -- counting ----------------------------------------------------------------------------------------------------------
-
-
-def steps(work: Callable[[], object]) -> int:
-    """How many bytecode instructions a piece of work takes. What C does within one of them is not seen."""
-    count = 0
-
-    def step(frame: Any, event: str, _arg: object) -> Any:
-        nonlocal count
-        if event == "opcode":
-            count += 1
-        else:
-            frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        return step
-
-    before = sys.gettrace()
-    sys.settrace(step)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
-
-
-def grows(case: Case, size: int, count: Callable[[Callable[[], object]], int] = steps) -> float:
-    """By which factor the work grows when the input doubles.
-
-    The least of five doublings, where the first ones look like a find: a limit that is met between two sizes is one step, and
-    a look at the last 256 of something grows until there are so many.
-    """
-    case.prepare(8)()  # what is compiled and kept once
-    before, factor = count(case.prepare(size)), 0.0
-    for doublings in (1, 2, 3, 4, 5):
-        now = count(case.prepare(2**doublings * size))
-        factor = min(factor or now, now / max(1, before))
-        if factor <= FACTOR:
-            break
-        before = now
-    return factor
+    name, make = every_shape(group)[index]
+    kind, dialect = group.split(" of ")
+    found: list[tuple[str, Callable[[int], Callable[[], object]]]] = []
+    if kind == "stream":
+        dialect = dialect.split()[0]
+        for cut, split in READS.items():
+            for work, function in _stream_works(dialect).items():
+                found.append((f"{cut}, {work}", lambda size, f=function, s=split: _guarded(f, dialect, s(make(size)))))
+    elif kind == "head":
+        found.append(("answered", lambda size: partial(_answered, make(size))))
+    else:
+        client = dialect if dialect in DIALECTS else "openai-chat"
+        for work, function in _works(kind, dialect).items():
+            found.append((work, lambda size, f=function: _guarded(f, client, make(size))))
+    return [
+        Case(f"{group}: {name}, {work}", prepare, (group, index, number))
+        for number, (work, prepare) in enumerate(found)
+    ]
 
 
 def sampled(group: str, many: int, seed: int = 0) -> list[Case]:
     """So many cases of a group: each label of a shape as often as the others, however many places there are for it."""
     draw = random.Random(f"{group} {seed}")
     by_label: dict[str, list[int]] = {}
-    for index, (_, name, _) in enumerate(every_shape(group)):
+    for index, (name, _) in enumerate(every_shape(group)):
         by_label.setdefault(name.rpartition(": ")[2], []).append(index)
     labels = draw.sample(sorted(by_label), len(by_label))
     chosen = [draw.choice(by_label[labels[number % len(labels)]]) for number in range(many)]
     return [draw.choice(cases_of(group, index)) for index in chosen]
-
-
-# -- instructions, of which valgrind must tell -------------------------------------------------------------------------
-
-#: So large that what C does with the square of it outweighs the rest.
-INSTRUCTIONS_SIZE: Final = 1000
-NO_VALGRIND: Final = "valgrind counts instructions, and is not installed (Debian: apt-get install valgrind)"
-
-
-def marked(groups: Sequence[str], many: int, seed: int) -> None:
-    """Run so many cases of each group at a size, twice and four times of it, with a mark before and behind each; callgrind dumps at marks."""
-    gc.disable()
-    for case in (case for group in groups for case in sampled(group, many, seed)):
-        case.prepare(8)()
-        for factor in (1, 2, 4):
-            work = case.prepare(factor * INSTRUCTIONS_SIZE)
-            os.getppid()
-            work()
-            os.getppid()
-
-
-def instructions(groups: Sequence[str], many: int, seed: int = 0) -> Iterator[tuple[Case, float]]:
-    """By which factor each case grows, counted under callgrind: the smaller one of two doublings."""
-    valgrind = shutil.which("valgrind")
-    assert valgrind is not None, NO_VALGRIND
-    code = f"from tests.laws.growing import marked; marked({groups!r}, {many}, {seed})"
-    with tempfile.TemporaryDirectory(prefix="streamkit-growth-") as folder:
-        out = Path(folder) / "out"
-        tool = [valgrind, "--tool=callgrind", "--dump-before=getppid", f"--callgrind-out-file={out}"]
-        environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        subprocess.run([*tool, sys.executable, "-c", code], env=environment, check=True, capture_output=True)
-        counts = totals(out)
-    for number, case in enumerate(case for group in groups for case in sampled(group, many, seed)):
-        one, two, four = counts[3 * number : 3 * number + 3]
-        yield case, min(two / one, four / two)
