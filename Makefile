@@ -6,7 +6,7 @@ DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 2
 PORT ?= 8080
 MINUTES ?= 10
-.PHONY: run demo test test-all test-versions test-agents fuzz coverage lint docs conformance bench bench-gateway bench-attacks bench-peers bench-check soak clean
+.PHONY: run demo test test-all test-versions test-agents fuzz coverage lint docs house conformance bench bench-gateway bench-attacks bench-peers bench-check soak clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -47,6 +47,9 @@ docs: $(VENV)/.test  ## write the generated reference pages again
 	$(BIN)/python tools/fault_matrix.py
 	$(BIN)/python tools/http_surface.py
 	$(BIN)/python tools/gateway_config.py
+
+house: $(VENV)/.test  ## count files, lines, parts of classes, names of dialects and imports by package into docs/explanation/house.md
+	$(BIN)/python tools/house.py --write
 
 conformance: $(VENV)/.test  ## run other people's suites, from PyPI and npm, and write their verdicts: two minutes
 	$(BIN)/python tools/conformance.py
