@@ -18,7 +18,8 @@ from streamkit.limits import Limits
 from streamkit.messages import Choice, Citation, Response, Text, Tool, WebSearch
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
-from tests.laws.growing import FACTOR, Case, grows
+from tests.laws.judging import Case, grows
+from tests.working import FACTOR
 
 FORMS = {name: dialect.citations for name, dialect in DIALECTS.items() if dialect.citations is not None}
 SEARCH = [Tool("web_search", kind="server", raw={}, search=WebSearch())]

@@ -20,7 +20,8 @@ from streamkit.messages import Choice, Request, Response, Text, ToolCall, ToolCh
 from streamkit.report import StreamReport
 from streamkit.restore import restore_response
 from streamkit.tool_loop import second_leg
-from tests.laws.growing import FACTOR, Case, grows
+from tests.laws.judging import Case, grows
+from tests.working import FACTOR
 
 RESPONSES = "openai-responses"
 OTHERS = [name for name in DIALECTS.built_in if name != RESPONSES]

@@ -16,7 +16,8 @@ from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
 from streamkit.messages import Request, Text, Tool, ToolChoice, Turn, WebSearch
 from streamkit.report import StreamReport
-from tests.laws.growing import FACTOR, Case, grows
+from tests.laws.judging import Case, grows
+from tests.working import FACTOR
 
 DIALECT_NAMES = [*DIALECTS.built_in]
 SCHEMA = {"type": "object", "properties": {}}
