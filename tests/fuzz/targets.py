@@ -21,7 +21,7 @@ from streamkit.cli.lint import Check
 from streamkit.detect import Detector
 from streamkit.dialects import DIALECTS
 from streamkit.errors import StreamError, StreamkitError
-from streamkit.events import ToolCallArguments, ToolCallDoomed, ToolCallFinished, ToolCallStarted
+from streamkit.events import ToolCallArguments, ToolCallDoomed, ToolCallFinished, ToolCallStarted, UsageReported
 from streamkit.framing.eventstream import EventStreamParser
 from streamkit.framing.json_array import JSONArrayParser
 from streamkit.framing.ndjson import NDJSONParser
@@ -29,7 +29,7 @@ from streamkit.framing.sse import SSEParser
 from streamkit.http_errors import decode_error, encode_error
 from streamkit.messages import Tool
 from streamkit.pipeline import Chain
-from streamkit.policy import LENIENT, STRICT, Policy, TextCalls
+from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy, TextCalls
 from streamkit.report import StreamReport
 from streamkit.testing import joined
 from streamkit.tool_calls.check import JSONChecker, check_arguments
@@ -39,7 +39,7 @@ from streamkit.tool_calls.mend import error_text, is_bad
 from streamkit.tool_calls.object_scanner import ObjectScanner
 from streamkit.tool_calls.partial_json import MISSING
 from streamkit.tool_calls.schema import BadToolSchema, ToolSchemas
-from tests.laws.running import machines, maker, read, translate
+from tests.laws.running import facts_of, machines, maker, read, translate
 
 NAMES = list(DIALECTS)
 WITH_BODIES = [name for name in NAMES if DIALECTS[name].bodies is not None]
@@ -62,6 +62,7 @@ POLICIES = [
     Policy(think_tags="on", text_calls=get_args(TextCalls)),
     Policy(think_tags="opened", text_calls=get_args(TextCalls)),
     Policy(two_objects="split", name_pieces="first", end_without_finish="accept"),
+    Policy(think_tags="on", text_calls=get_args(TextCalls), refuse_repairs=True),
 ]
 
 
@@ -198,6 +199,24 @@ def encoders(data: bytes) -> None:
         raise Broken(f"unreadable: {again.fault}")
 
 
+def written(data: bytes) -> None:
+    """What is written of a stream, and the report, do not depend on the cuts; how much usage a start knew may."""
+    given = Input.of(data)
+    policy = [TOLERANT, *POLICIES][given.number % (len(POLICIES) + 1)]
+    passing, join = bool(given.number & 64) and not policy.reads_text, bool(given.number & 128)
+    found = []
+    for reads in (given.cut(), [given.body]):
+        output, report = translate(given.source, given.target, reads, passing=passing, policy=policy, join=join)
+        again = read(given.target, [output])
+        said = (
+            output
+            if passing and given.source == given.target
+            else [e for e in again.events if type(e) is not UsageReported]
+        )
+        found.append((said, facts_of(report)))
+    must_equal(found[0], found[1], "cut and whole")
+
+
 def policies(data: bytes) -> None:
     """What stands in the text, and other choices of a policy: the events do not depend on the cuts."""
     given = Input.of(data)
@@ -222,18 +241,15 @@ def detector(data: bytes) -> None:
 
 
 def lint(data: bytes) -> None:
-    """What ``streamkit lint`` says of a stream. Behind a frame that can't be read it says more where a read brought more."""
+    """What ``streamkit lint`` finds in a stream, behind a fault too, does not depend on the cuts."""
     given = Input.of(data)
     found = []
     for reads in (given.cut(), [given.body]):
         check = Check(given.source)
         for chunk in reads:
             check.feed(chunk)
-            if check.fault is not None:
-                break
         status = check.finish()
-        said = [] if check.fault is not None else sorted(map(repr, check.violations))
-        found.append((status, said))
+        found.append((status, f"{check.fault!r}", list(map(repr, check.found)), +check.report.repairs))
     must_equal(found[0], found[1], "cut and whole")
 
 
@@ -351,7 +367,7 @@ def schema(data: bytes) -> None:
 TARGETS: dict[str, Callable[[bytes], None]] = {
     target.__name__: target
     for target in (
-        framing, decoders, cuts, fast, policies, encoders, detector, lint, requests, responses, errors, partial_json, schema,
+        framing, decoders, cuts, fast, policies, written, encoders, detector, lint, requests, responses, errors, partial_json, schema,
     )
 }  # fmt: skip
 
