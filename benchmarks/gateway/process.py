@@ -56,13 +56,14 @@ def running(
     environment: Mapping[str, str] | None = None,
     soft_limit: int | None = None,
     within_s: float = START_S,
+    code: Path = ROOT,
 ) -> Iterator[Server]:
-    """A server for as long as the ``with`` lasts. ``port`` finds its port in what it has printed so far."""
+    """A server for as long as the ``with`` lasts. ``port`` finds its port in what it has printed; ``code`` is its folder."""
     path = folder / f"{name}.log"
     with path.open("wb") as log:
         process = subprocess.Popen(
             command,
-            cwd=ROOT,
+            cwd=code,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -116,9 +117,9 @@ def relay(folder: Path, model: Server, *, warm: bool = False) -> Iterator[Server
 
 @contextmanager
 def gateway(
-    folder: Path, model: Server, *, soft_limit: int | None = None, held: Server | None = None
+    folder: Path, model: Server, *, soft_limit: int | None = None, held: Server | None = None, code: Path = ROOT
 ) -> Iterator[Server]:
-    """``streamkit serve``, as an operator runs it: its own configuration, log and counts on.
+    """``streamkit serve``, as an operator runs it: its own configuration, log and counts on; of another checkout's ``code``.
 
     What asks for a script whose id begins with ``held`` gets ``held``, if there is one: what keeps it busy delays no others.
     """
@@ -130,7 +131,7 @@ def gateway(
         "utf-8",
     )
     command = [sys.executable, "-m", "streamkit", "serve", "--config", str(path)]
-    with running(command, folder, "gateway", port=_served, soft_limit=soft_limit) as server:
+    with running(command, folder, "gateway", port=_served, soft_limit=soft_limit, code=code) as server:
         yield server
 
 

@@ -21,6 +21,8 @@ MARK_BYTES: Final = re.compile(rb"@(\d+):(\d+)@")
 #: Prose begins at another place for each delta, and comes back after so many.
 PERIOD: Final = 997
 LONGEST: Final = 64 * 1024
+#: As a key begins, over and over: a pattern that looks for keys in it may begin anew at each.
+KEY_LIKE: Final = "eyJ-"
 
 #: Where an upstream falls silent for good: before its headers; behind them; in the middle of a whole answer's body.
 Hang: TypeAlias = Literal["", "headers", "event", "body"]
@@ -35,6 +37,7 @@ class Script:
     gap_us: int = 0  #: between two of them; 0: as fast as they are taken
     chars: int = 20  #: of prose in each
     hang: Hang = ""
+    refusal: int = 0  #: instead of an answer, status 400 with a message of so many words that look like keys
 
     def __str__(self) -> str:
         return ",".join(f"{name}={value}" for name, value in asdict(self).items())

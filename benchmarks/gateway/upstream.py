@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import orjson
 
-from benchmarks.gateway.script import Script
+from benchmarks.gateway.script import KEY_LIKE, Script
 
 #: Of a stream that nobody takes the system holds so much, so that hundreds of them fit.
 SEND_BYTES: Final = 256 * 1024
@@ -64,8 +64,14 @@ def _whole(script: Script) -> bytes:
     return _answer(body.encode())
 
 
-def _answer(body: bytes) -> bytes:
-    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
+def _answer(body: bytes, status: bytes = b"200 OK") -> bytes:
+    head = b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    return head % (status, len(body)) + body
+
+
+def _refusal(words: int) -> bytes:
+    error = {"message": f"no such thing: {KEY_LIKE * words}", "type": "invalid_request_error"}
+    return _answer(orjson.dumps({"error": error}), b"400 Bad Request")
 
 
 class Seen:
@@ -128,7 +134,11 @@ class Connection(asyncio.Protocol):
         self._seen.note("came", script.id)
         if script.hang == "headers":
             return
-        if not request.get("stream"):
+        if script.refusal:
+            self._transport.write(_refusal(script.refusal))
+            self._script = None
+            self._end()
+        elif not request.get("stream"):
             body = _whole(script)
             self._transport.write(body[: len(body) // 2] if script.hang == "body" else body)
             self._script = script if script.hang else None

@@ -14,7 +14,7 @@ def test_a_bomb_fits_the_longest_body(name):
     assert 0 < len(attacks._BOMBS[name]()) <= 32 * attacks.MIB
 
 
-@pytest.mark.parametrize("name", ["nothing", "refusal", "bomb: depth"])
+@pytest.mark.parametrize("name", ["nothing", "refusal: role", "refusal: path", "bomb: depth"])
 async def test_an_attack_tells_what_each_request_was_answered(name):
     async def refused(reader, writer):
         await reader.readuntil(b"\r\n\r\n")
