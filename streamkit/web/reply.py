@@ -190,8 +190,8 @@ class Reply:
                 self._work.cancel()
 
     async def _break_off(self, failed: ProviderFailed) -> None:
-        """The work ended without an end of its own."""
-        if self.ending is None or self.ending == "whole":
+        """The work ended without an end of its own. Behind a terminator, an error or a whole body nothing is told."""
+        if self.ending is None and not self._has_end:
             if self.begun and (self._as_array or not self._stream):
                 raise ClientLeftError  # half of a JSON text: nothing can be said any more, but that it is not whole
             await self.fail(failed)
@@ -248,6 +248,12 @@ class Reply:
         except Exception as error:
             if self.begun and pipe.report.error is error:  # ``encode`` has told the client
                 self.ending, self.failure = "broken", failure_from(error)
+            elif self._has_end and not isinstance(error, ClientLeftError):
+                self._ended(pipe.report)
+            raise
+        except asyncio.CancelledError:
+            if self._has_end and self.interrupted is not None:
+                self._ended(pipe.report)
             raise
         finally:
             self._source = None
@@ -270,15 +276,18 @@ class Reply:
                     whole = b"".join(held)
                     await (self._write_last(whole) if pipe.report.completed else self._write(whole))
                     held.clear()
-        failure = None if pipe.report.clean else failure_in(pipe.report)
         if not self.begun:
-            if failure is not None:
-                return failure
+            if not pipe.report.clean:
+                return failure_in(pipe.report)
             self._begin()
             await self._write_last(b"".join(held))
-        self.ending = "broken" if failure is not None else "whole"
-        self.failure = failure
+        self._ended(pipe.report)
         return None
+
+    def _ended(self, report: StreamReport) -> None:
+        """All of a stream was written, whatever fails now."""
+        self.failure = None if report.clean else failure_in(report)
+        self.ending = "whole" if self.failure is None else "broken"
 
     def _begin(self) -> None:
         if not self.begun:

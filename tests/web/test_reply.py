@@ -10,7 +10,7 @@ import pytest
 from aiohttp import ClientSession, web
 
 from streamkit import transcode
-from streamkit.errors import SourceFailed
+from streamkit.errors import Interrupted, SourceFailed
 from streamkit.events import ProviderFailed
 from streamkit.web.live import LIVE, end_streams_on_shutdown
 from streamkit.web.reply import Delivery, Reply
@@ -311,6 +311,66 @@ async def test_a_server_that_stops_before_the_model_spoke_says_so_with_a_status(
 async def test_a_server_that_stops_behind_keep_alives_says_so_in_the_stream():
     [(status, body)] = await stopped_while(Served(Script(60.0)), grace_s=1.5)
     assert (status, body.startswith(b"event: ping\n"), b"shutting down" in body) == (200, True, True)
+
+
+@pytest.mark.parametrize("client", ["anthropic", "openai-chat", "gemini", "ollama"])
+@pytest.mark.parametrize("how", ["raises", "is interrupted"])
+@pytest.mark.parametrize("end", [ERROR, STOP], ids=["an error", "the terminator"])
+async def test_nothing_is_told_behind_the_end_of_a_stream(client, how, end):
+    """L3: what fails once all of it is written, as a source that can't be closed, makes no other answer of it."""
+    replies, bodies = [], []
+    for ends in False, True:
+
+        async def answer(request, ends=ends):
+            replies.append(reply := Reply(request, client, delivery=Delivery()))
+
+            async def work():
+                source = TimedSource(Closing(ends, how, reply, Script(ROLE, TEXT, end)), DEFAULT_TIMEOUTS)
+                await reply.send(transcode(source, "openai-chat", client), source)
+
+            return await reply.run(work())
+
+        bodies.append((await ask(answer))[1])
+    assert [len(body) for body in bodies[1:]] == [len(bodies[0])]
+    assert replies[1].ending == replies[0].ending
+
+
+class Closing:
+    """A source that is hard to close: it raises, or the server stops meanwhile."""
+
+    def __init__(self, ends, how, reply, script):
+        self.ends, self.how, self.reply, self.source = ends, how, reply, script.play()
+
+    def __aiter__(self):
+        return self
+
+    def __anext__(self):
+        return anext(self.source)
+
+    async def aclose(self):
+        await self.source.aclose()
+        if self.ends and self.how == "raises":
+            raise RuntimeError("a source could not be closed")
+        if self.ends:
+            self.reply._source = None
+            self.reply.interrupt(Interrupted("the server is shutting down"))
+            await asyncio.sleep(5)
+
+
+@pytest.mark.parametrize("client", ["anthropic", "openai-chat"])
+async def test_nothing_is_told_behind_a_whole_body(client, caplog):
+    async def answer(request):
+        reply = Reply(request, client, stream=False, delivery=Delivery())
+
+        async def work():
+            await reply.whole(b'{"a":1}')
+            raise RuntimeError("a source could not be closed")
+
+        return await reply.run(work())
+
+    response, body = await ask(answer)
+    assert (response.status, body) == (200, b'{"a":1}')
+    assert "a source could not be closed" in caplog.text
 
 
 @pytest.mark.parametrize("client", ["anthropic", "openai-chat"])
