@@ -111,7 +111,13 @@ class MissingCallId(StreamError):
 
 
 class SourceFailed(StreamError):
-    """The transport under the source failed. The cause is chained."""
+    """The transport under the source failed. The cause is chained. ``upstream`` is what the source is called, where it is."""
+
+    upstream: str = ""
+
+    def __str__(self) -> str:
+        told = super().__str__()
+        return f"{self.upstream}: {told}" if self.upstream else told
 
 
 class TimedOut(SourceFailed):

@@ -24,10 +24,9 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from attrs import define, evolve, field
+from attrs import define, field
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_exponential_jitter
 
-from streamkit.errors import SourceFailed
 from streamkit.events import ProviderFailed
 from streamkit.gateway.outcomes import outcome_of
 from streamkit.gateway.record import LegOutcome, Record
@@ -183,8 +182,6 @@ class Attempts:
             if failed is IGNORED:
                 told = None
             outcome = outcome_of(exchange, told, exchange.report.verdicts.total())
-            if failed is not None and isinstance(exchange.report.error, SourceFailed):
-                failed = told = evolve(failed, message=f"{leg.upstream.name}: {failed.message}")
             detail = told.message if told is not None else ""
         except (asyncio.CancelledError, ClientLeftError):
             outcome = self._cut_short(exchange)

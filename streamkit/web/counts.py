@@ -66,6 +66,7 @@ class Count:
             client_headers=self.client_headers,
             operation="count",
             heavy=self.ask.heavy,
+            budget=self.ask.hold.budget,
             asked=self.asked,
             report=self.report,
         )
@@ -73,7 +74,9 @@ class Count:
         if isinstance(opened.answer, ProviderFailed):
             return opened.answer
         try:
-            source = iter_upstream(opened.answer, timeouts=self.upstream.timeouts, started=opened.started)
+            source = iter_upstream(
+                opened.answer, timeouts=self.upstream.timeouts, started=opened.started, name=self.upstream.name
+            )
             return count_of(self.upstream, await whole_body(source, body_bytes=COUNT_BYTES))
         except StreamError as error:
             self.report.failed(error)

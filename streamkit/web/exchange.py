@@ -78,7 +78,9 @@ class Exchange:
         response = await self._open(stream=True)
         if isinstance(response, ProviderFailed):
             return response
-        source = iter_upstream(response, timeouts=self.upstream.timeouts, started=self._started)
+        source = iter_upstream(
+            response, timeouts=self.upstream.timeouts, started=self._started, name=self.upstream.name
+        )
         try:
             came = await self._form_of(source)
             if came.form == "body":
@@ -135,7 +137,9 @@ class Exchange:
             return response
         body = b""
         try:
-            source = iter_upstream(response, timeouts=self.upstream.timeouts, started=self._started)
+            source = iter_upstream(
+                response, timeouts=self.upstream.timeouts, started=self._started, name=self.upstream.name
+            )
             came = await self._form_of(source)
             if came.form == "stream":
                 answer = await self._collected(source)
@@ -265,6 +269,7 @@ class Exchange:
             client=client_named(self.reply.client)[0].name,
             client_headers=self.client_headers,
             heavy=self.ask.heavy,
+            budget=self.ask.hold.budget,
             asked=self.asked,
             report=self.report,
         )

@@ -41,6 +41,8 @@ from streamkit.bodies import linked_in
 from streamkit.dialects.base import Dialect
 from streamkit.errors import BadRequest
 from streamkit.messages import Media, Part, Request, ToolResult, Turn
+from streamkit.web.budget import Hold
+from streamkit.web.refusals import Refused
 
 IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 #: What may come of each kind of media.
@@ -50,6 +52,8 @@ TYPES: Final[Mapping[str, frozenset[str]]] = {
     "video": frozenset({"video/mp4", "video/webm", "video/quicktime", "video/mpeg"}),
     "file": frozenset({"application/pdf", "text/plain", "text/csv", "text/html", "text/markdown"}),
 }
+#: Of a file is held at once what came, its base64, and that in the request that is sent.
+HELD_TIMES: Final = 4
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 #: The only unicast addresses of IPv6 that are routed (RFC 4291 §2.4); beyond it stand site-local and local NAT64 addresses.
 _GLOBAL_UNICAST: Final = ipaddress.IPv6Network("2000::/3")
@@ -117,15 +121,17 @@ class PublicResolver(AbstractResolver):
 
 @define
 class _Budget:
-    """How many bytes all files of one request may still have."""
+    """How many bytes all files of one request may still have, and what it holds of all requests' memory."""
 
     limit: int
+    hold: Hold
     left: int = field(init=False, default=Factory(lambda self: self.limit, takes_self=True))
 
     def take(self, size: int) -> None:
         self.left -= size
         if self.left < 0:
             raise _Unfetched(f"the files have more than {self.limit} bytes together")
+        self.hold.add(HELD_TIMES * size)
 
 
 class _Unfetched(Exception):
@@ -141,8 +147,11 @@ class Fetcher:
     resolver: Callable[[], AbstractResolver] = DefaultResolver
     ssl: SSLContext | Literal[True] = field(default=True)
 
-    async def fetch(self, media: list[Media]) -> dict[str, Media]:
-        """Each URL's media with its bytes. Raises BadRequest, with the place, for one that can't be had."""
+    async def fetch(self, media: list[Media], hold: Hold) -> dict[str, Media]:
+        """Each URL's media with its bytes, which ``hold`` gets. Raises BadRequest, with the place, for one that can't be had,
+
+        and Refused where there is no room for them.
+        """
         wanted = {each.url: each for each in media if each.url is not None}
         if len(wanted) > self.limits.files:
             raise BadRequest(
@@ -160,17 +169,17 @@ class Fetcher:
             auto_decompress=False,
             headers={"Accept-Encoding": "identity", "User-Agent": "streamkit"},
         )
-        budget = _Budget(self.limits.total_bytes)
+        budget = _Budget(self.limits.total_bytes, hold)
         try:
             async with session, asyncio.timeout(self.limits.total_s), asyncio.TaskGroup() as group:
                 tasks = {
                     url: group.create_task(self._fetch(session, each, url, budget)) for url, each in wanted.items()
                 }
-        except* (BadRequest, TimeoutError) as several:
+        except* (BadRequest, Refused, TimeoutError) as several:
             first: BaseException = several
             while isinstance(first, BaseExceptionGroup):
                 first = first.exceptions[0]
-            if isinstance(first, BadRequest):
+            if isinstance(first, BadRequest | Refused):
                 raise first from None
             raise BadRequest(
                 media[0].place, f"the files at URLs took longer than {self.limits.total_s:g} seconds"
@@ -242,12 +251,17 @@ class Fetcher:
 DEFAULT_FETCHER: Final = Fetcher()
 
 
-async def with_fetched_media(request: Request, dialect: Dialect, fetcher: Fetcher = DEFAULT_FETCHER) -> Request:
-    """The request with the bytes of all media that ``dialect`` does not take by URL. Raises BadRequest."""
+async def with_fetched_media(
+    request: Request, dialect: Dialect, fetcher: Fetcher = DEFAULT_FETCHER, *, hold: Hold | None = None
+) -> Request:
+    """The request with the bytes of all media that ``dialect`` does not take by URL; ``hold`` has what they take.
+
+    Raises BadRequest, and Refused where the budget of ``hold`` has no room for them.
+    """
     linked = linked_in(request, dialect)
     if not linked:
         return request
-    fetched = await fetcher.fetch(linked)
+    fetched = await fetcher.fetch(linked, Hold() if hold is None else hold)
     found = {id(media): fetched[media.url] for media in linked if media.url is not None}
     return evolve(request, turns=[_with_media(turn, found) for turn in request.turns])
 

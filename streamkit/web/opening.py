@@ -19,12 +19,14 @@ from attrs import field, frozen
 
 from streamkit.bodies import encode_request
 from streamkit.dialects.encoding import failure_from
-from streamkit.errors import BadRequest, StreamError
+from streamkit.errors import BadRequest, SourceFailed, StreamError
 from streamkit.events import ProviderFailed
 from streamkit.messages import Request
 from streamkit.report import StreamReport
+from streamkit.web.budget import Budget, Hold
 from streamkit.web.fetching import with_fetched_media
 from streamkit.web.heavy import beside
+from streamkit.web.refusals import Refused
 from streamkit.web.upstream import Operation, Upstream, count_request, error_of, redactor, response_headers, send
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream.hiding import Cut
@@ -54,20 +56,22 @@ async def open_answer(
     client_headers: Mapping[str, str],
     operation: Operation = "generate",
     heavy: bool = False,
+    budget: Budget | None = None,
     asked: StreamReport,
     report: StreamReport,
 ) -> Opened:
     """Ask ``upstream`` for what ``request`` says, its model and whether to stream included.
 
     ``client`` is the dialect of the client, whose feature headers are passed on.
-    A ``heavy`` request is written in a thread.
+    A ``heavy`` request is written in a thread. What is fetched for it is held of ``budget`` until it was sent.
     ``asked`` gets what the request loses on its way, ``report`` what broke.
     """
     started = asyncio.get_running_loop().time()
     model = request.model or ""
+    fetched = Hold() if budget is None else Hold(budget)
     try:
         if upstream.linked_media == "fetch":
-            request = await with_fetched_media(request, upstream.wire)
+            request = await with_fetched_media(request, upstream.wire, hold=fetched)
         write = partial(
             encode_request,
             request,
@@ -90,12 +94,18 @@ async def open_answer(
             client_headers=client_headers,
             features=upstream.wire.features(request),
         )
+    except Refused as error:
+        return Opened(error.failed, started)
     except BadRequest as error:
         return Opened(ProviderFailed("invalid_request", str(error), code=UNFIT), started)
     except StreamError as error:
         _forget_frames(error)
+        if isinstance(error, SourceFailed):
+            error.upstream = upstream.name
         report.failed(error)
         return Opened(failure_from(error), started)
+    finally:
+        fetched.shrink(0)
     cut = redactor([upstream], response.request_info.headers)
     told = {name: cut(value) for name, value in response_headers(response.headers).items()}
     answer = response if response.status == 200 else await error_of(response, upstream)

@@ -26,7 +26,7 @@ from aiohttp import ClientError, ClientPayloadError, ClientResponse
 from attrs import field, frozen
 from attrs.validators import gt, optional
 
-from streamkit.errors import BodyTooLong, FirstByteTimeout, IdleTimeout, SourceFailed, TotalTimeout
+from streamkit.errors import BodyTooLong, FirstByteTimeout, IdleTimeout, Interrupted, SourceFailed, TotalTimeout
 from streamkit.pipeline import close_each
 from streamkit.report import StreamReport
 
@@ -114,7 +114,10 @@ class Beginning:
 class TimedSource:
     """An async iterator over a source that can be interrupted: by its timers, and by ``fail`` from another task."""
 
-    def __init__(self, source: AsyncIterable[bytes], timeouts: Timeouts, *, started: float | None = None) -> None:
+    def __init__(
+        self, source: AsyncIterable[bytes], timeouts: Timeouts, *, started: float | None = None, name: str = ""
+    ) -> None:
+        self._name = name  # what its failures are told under
         self._loop = asyncio.get_running_loop()
         self._source: AsyncIterator[bytes] = aiter(source)
         self._owned: tuple[object, ...] = (self._source, source)
@@ -143,7 +146,7 @@ class TimedSource:
         if self._error is DRAINED or (self._until is not None and now >= self._until):
             raise StopAsyncIteration
         if self._error is not None:
-            raise self._error
+            raise self._named(self._error)
         self._since = now if self._begun else self._started
         if self._timer is None:
             self._arm()
@@ -158,7 +161,10 @@ class TimedSource:
                 raise
             if error is DRAINED:
                 raise StopAsyncIteration from None
-            raise error from error.__cause__
+            raise self._named(error) from error.__cause__
+        except SourceFailed as error:
+            self._named(error)
+            raise
         finally:
             self._reader = None
             # Nothing is left to time; or it was set for the first byte, and the idle clock may run out sooner.
@@ -173,6 +179,12 @@ class TimedSource:
         if self._error is None or reader is None or reader.uncancel() > cancelled:
             return None
         return self._error
+
+    def _named(self, error: Exception) -> Exception:
+        """The error, which says whose it is, unless it is nobody's but ours."""
+        if isinstance(error, SourceFailed) and not isinstance(error, Interrupted):
+            error.upstream = self._name
+        return error
 
     def fail(self, error: Exception) -> None:
         """Make the reader's next or present read raise ``error``. The first one counts."""
@@ -239,14 +251,15 @@ def _is_over(report: StreamReport) -> bool:
 
 
 def iter_upstream(
-    response: ClientResponse, *, timeouts: Timeouts = DEFAULT_TIMEOUTS, started: float | None = None
+    response: ClientResponse, *, timeouts: Timeouts = DEFAULT_TIMEOUTS, started: float | None = None, name: str = ""
 ) -> TimedSource:
     """The body of an aiohttp client response as a source. Closing it closes the response; its connection too, if any is left.
 
     Raises SourceFailed for what breaks the transport, FirstByteTimeout, IdleTimeout and TotalTimeout. ``started`` is the
-    loop's time at which the request was sent, for the two clocks that begin there; by default now.
+    loop's time at which the request was sent, for the two clocks that begin there; by default now. ``name`` is the
+    upstream's, and stands in front of what is told of such a failure.
     """
-    return TimedSource(_Body(response), timeouts, started=started)
+    return TimedSource(_Body(response), timeouts, started=started, name=name)
 
 
 async def whole_body(source: TimedSource, *, body_bytes: int = ANSWER_BYTES) -> bytes:

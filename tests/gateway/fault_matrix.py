@@ -10,12 +10,19 @@ from attrs import frozen
 from streamkit import collect
 from streamkit.http_errors import decode_error
 from streamkit.testing import source_of
+from streamkit.web.source import Timeouts
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream
 from tests.web.faults import FAULTS
 from tests.web.raw_client import ask
 
 CLIENTS = ("openai-chat", "openai-responses", "anthropic", "ollama", "gemini")
+#: Faults that are a time-out, each with the clock that is to run out. Every other clock is longer than any machine is busy.
+CLOCKS = {
+    "never connects": {"connect_s": 1.0},
+    "silence before headers": {"first_byte_s": 2.0},
+    "silence mid-stream": {"idle_s": 2.0},
+}
 #: Faults that only a stream can have: a whole answer is one or is not.
 STREAMED = {"error mid-stream"}
 
@@ -34,9 +41,10 @@ class Result:
 async def suffered(fault: str, client: str, upstream: str = "openai-chat", *, stream: bool) -> Result:
     """Ask a gateway whose only upstream has this fault."""
     script = FAULTS[fault](upstream, whole=not stream)
+    timeouts = Timeouts(**{"connect_s": 60.0, "first_byte_s": 60.0, "idle_s": 60.0, **CLOCKS.get(fault, {})})
     async with (
         EvilUpstream(script) as evil,
-        gateway(config_of([upstream_at(evil, upstream)])) as running,
+        gateway(config_of([upstream_at(evil, upstream, timeouts=timeouts)])) as running,
     ):
         path, body = asking(client, stream=stream)
         answer = await ask(running.url, path, body=orjson.dumps(body))

@@ -104,6 +104,8 @@ async def test_once_the_model_spoke_nobody_else_is_asked(fault):
     assert b"event: error" in answer.body
     assert b"message_stop" not in answer.body
     assert not sound.requests
+    ours = fault != "error mid-stream"  # else the words are the upstream's
+    assert answer.body.count(b"one: ") == ours
 
 
 async def test_a_model_without_tools_is_remembered_and_passed_over_for_requests_with_tools_only():

@@ -15,14 +15,20 @@ from typing import Any
 
 import orjson
 import pytest
-from aiohttp import web
+from aiohttp import ClientSession, web
 from aiohttp.abc import AbstractResolver, ResolveResult
 from attrs import evolve
 
 from streamkit.bodies import decode_request, encode_request
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
-from streamkit.web.fetching import Fetcher, FetchLimits, is_public, with_fetched_media
+from streamkit.web import opening
+from streamkit.web.budget import UNCOUNTED_BYTES, Budget, Hold
+from streamkit.web.fetching import HELD_TIMES, Fetcher, FetchLimits, is_public, with_fetched_media
+from streamkit.web.refusals import Refused
+from tests.gateway.running import config_of, gateway, upstream_at
+from tests.web.evil import EvilUpstream
+from tests.web.faults import as_asked
 
 PNG = base64.b64decode("iVBORw0KGgo=")
 LOOPBACK = ipaddress.ip_address("127.0.0.1")
@@ -232,6 +238,54 @@ async def test_all_files_together_are_bounded(certificate):
         assert await with_fetched_media(two, DIALECTS["ollama"], small)
         with pytest.raises(BadRequest, match=f"the files have more than {len(PNG) * 2} bytes together"):
             await with_fetched_media(three, DIALECTS["ollama"], small)
+
+
+async def test_files_are_held_of_the_budget_of_all_requests(certificate):
+    async with pictures(certificate) as (_, fetcher):
+        budget = Budget(limit_bytes=100_000)
+        large = evolve(fetcher, limits=evolve(fetcher.limits, file_bytes=10**6))
+        hold = Hold(budget)
+        hold.add(UNCOUNTED_BYTES)
+        assert await with_fetched_media(asked("https://pictures.test/endless"), DIALECTS["ollama"], large, hold=hold)
+        assert budget.held_bytes == HELD_TIMES * 10_000
+        other = Hold(Budget(limit_bytes=budget.held_bytes - 1))
+        other.add(UNCOUNTED_BYTES)
+        with pytest.raises(Refused) as refused:
+            await with_fetched_media(asked("https://pictures.test/endless"), DIALECTS["ollama"], large, hold=other)
+        assert refused.value.failed.type == "unavailable"
+
+
+@pytest.mark.parametrize("linked", ["https://pictures.test/endless", "https://pictures.test/gone"])
+async def test_a_request_gives_back_what_its_files_took_and_is_told_where_there_is_no_room(
+    certificate, monkeypatch, linked
+):
+    content = [{"type": "image_url", "image_url": {"url": linked}}]
+    body = {"model": "m", "messages": [{"role": "user", "content": content}]}
+    async with pictures(certificate) as (_, fetcher), EvilUpstream(as_asked("ollama")) as evil:
+        large, holds, most = evolve(fetcher, limits=evolve(fetcher.limits, file_bytes=10**6)), [], []
+        fetch = opening.with_fetched_media
+
+        async def fetched(*given, hold):
+            holds.append(hold)
+            try:
+                return await fetch(*given, large, hold=hold)
+            finally:
+                most.append(hold.budget.held_bytes)
+
+        monkeypatch.setattr(opening, "with_fetched_media", fetched)
+        monkeypatch.setattr("streamkit.web.budget.UNCOUNTED_BYTES", 0)
+        config = config_of([upstream_at(evil, "ollama", linked_media="fetch")])
+        for bound, status in ((10**6, 200), (39_000, 503)):
+            sized = evolve(config, server=evolve(config.server, body_bytes=30_000, bodies_bytes=bound))
+            async with (
+                gateway(sized) as running,
+                ClientSession(running.url) as client,
+                client.post("/v1/chat/completions", json=body) as answer,
+            ):
+                assert answer.status == (400 if linked.endswith("gone") else status)
+                assert ("Retry-After" in answer.headers) == (answer.status == 503)
+        assert (max(most) > 30_000) == linked.endswith("endless")
+        assert [hold.budget.held_bytes for hold in holds] == [0, 0]
 
 
 @pytest.mark.parametrize(
