@@ -42,8 +42,7 @@ The code is `surfaces`, `inventory`, `askers` and `refusals` in `streamkit.web`.
 
 ASKING = """## Asking a model
 
-All of these take `POST` with a JSON body, compressed with gzip, deflate or zstd or not at all; br too, where aiohttp has a
-library for them."""
+All of these take `POST` with a JSON body, compressed with gzip, deflate, br or zstd or not at all."""
 ANSWERS = {
     "openai-chat": "a chat completion; chunks as events if `stream` is true",
     "openai-responses": "a response; its events if `stream` is true",

@@ -26,7 +26,7 @@ from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.record import Record
 from streamkit.gateway.routing import Leg, Route, Routes
 from streamkit.identifiers import random_id
-from streamkit.web.askers import Handler, asker, expected, refuse_in_dialect
+from streamkit.web.askers import Handler, asker, expect_anything, expected, refuse_in_dialect
 from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.client_keys import KeyRing, admit
 from streamkit.web.exchange import Exchange
@@ -125,6 +125,7 @@ def gateway_app(config: Config, metrics: Metrics, *, streams: int | None = None)
             app.router.add_post(path, _handler(surface, operation), expect_handler=expected)
     add_inventory(app.router, gateway.cards, gateway.card)
     add_misspelt_inventory(app.router, gateway.cards, gateway.card)
+    expect_anything(app.router)
     app.router.add_get("/", front_page, expect_handler=expected)
     app.router.add_get("/healthz", _healthy, expect_handler=expected)
     app.router.add_get("/readyz", _ready, expect_handler=expected)
@@ -134,6 +135,7 @@ def gateway_app(config: Config, metrics: Metrics, *, streams: int | None = None)
 def private_app(metrics: Metrics | None, hosts: Hosts | None = None) -> web.Application:
     """What is for the operator only: ``/metrics``, by the names of ``hosts``."""
     app = web.Application()
+    expect_anything(app.router)
 
     async def measured(request: web.Request) -> web.Response:
         try:
@@ -245,7 +247,7 @@ def _handler(surface: Surface, operation: Operation) -> Handler:
 async def _answer(request: web.Request, ask: Ask) -> web.StreamResponse:
     gateway, record = request.app[GATEWAY], request[RECORD]
     _refuse_if_busy(request)  # others may have begun while the body came
-    record.model, record.stream = ask.model, ask.stream
+    record.model, record.stream, record.asked = ask.model, ask.stream, ask.report
     found = gateway.find(ask.model, ask.dialect)
     if found is None:
         raise Refused(no_such_model(ask.model))

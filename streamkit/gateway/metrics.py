@@ -51,6 +51,9 @@ class Metrics:
         self._legs = self._counter("legs", "Tries with an upstream, by how they went", "upstream", "outcome")
         self._calls = self._counter("tool_calls", "Finished tool calls, by verdict", "upstream", "verdict")
         self._repairs = self._counter("repairs", "Tolerances used for an upstream's answers", "upstream", "kind")
+        self._request_repairs = self._counter(
+            "request_repairs", "Tolerances used for requests, by the client's dialect", "client", "kind"
+        )
         self._losses = self._counter(
             "losses", "What a dialect could not carry, by way", "upstream", "client", "kind", "way"
         )
@@ -85,6 +88,8 @@ class Metrics:
             self._first.labels(client, record.route).observe(record.first_byte_s)
         if record.keep_alives:
             self._keep_alives.labels(client).inc(record.keep_alives)
+        for kind, times in record.asked.repairs.items():
+            self._request_repairs.labels(client, kind).inc(times)
         for leg in record.legs:
             self._legs.labels(leg.upstream, leg.outcome).inc()
             for verdict, times in leg.report.verdicts.items():

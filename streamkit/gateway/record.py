@@ -55,6 +55,7 @@ class Record:
     status: int = 0  #: the HTTP status that the client got; 499: it left before there was one
     ending: str = ""  #: ``whole``, ``error``, ``broken``, ``client left``, ``client stalled``
     error: str = field(default="", repr=False)  #: what the client was told
+    asked: StreamReport = field(factory=StreamReport, repr=False)  #: what was repaired of the request as it was read
     legs: list[LegOutcome] = field(factory=list)
     seconds: float = 0.0
     first_byte_s: float | None = None  #: until the first byte of an answer, keep-alives aside
@@ -83,6 +84,7 @@ class Record:
             "error": self._logged(self.error, TOLD_CHARS),  # of a client's body, the part that can't be
             "legs": [self._leg(leg) for leg in self.legs],
         }
+        line["request_repairs"] = dict(self.asked.repairs)
         if last is not None:
             line["verdicts"], line["repairs"] = dict(last.report.verdicts), dict(last.report.repairs)
             line["losses"] = dict(last.asked.losses + last.report.losses)

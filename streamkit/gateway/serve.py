@@ -27,6 +27,7 @@ from typing import Final, TypeAlias
 
 from attrs import define, evolve
 
+from streamkit.errors import UsageError
 from streamkit.gateway.app import gateway_app, private_app
 from streamkit.gateway.config import Config, Server
 from streamkit.gateway.count_files import MULTIPROCESS_DIR
@@ -56,9 +57,22 @@ def serve(config: Config | None, server: Server, announce: Callable[[str], None]
     configure(server.log_format, server.log_level)
     if server.workers == 1:
         return asyncio.run(_served(config, server, _alone, announce))
-    with tempfile.TemporaryDirectory(prefix="streamkit-metrics-") as directory:
+    with _counts_folder() as directory:
         os.environ[MULTIPROCESS_DIR] = directory  # read by the workers, when they make their counts
         return asyncio.run(_served(config, server, _parent, announce))
+
+
+def _counts_folder() -> tempfile.TemporaryDirectory[str]:
+    """Where several workers count. Raises UsageError where it can't be made: without it ``/metrics`` would say nothing."""
+    try:
+        return tempfile.TemporaryDirectory(prefix="streamkit-metrics-")
+    except OSError as error:
+        where = os.environ.get("TMPDIR") or "a folder for temporary files"
+        reason = (error.strerror or str(error)).lower()
+        raise UsageError(
+            f"no folder for the counts of several workers can be made in {where}: {reason}; "
+            "set TMPDIR to a folder that may be written, or serve with one worker"
+        ) from error
 
 
 async def _served(config: Config | None, server: Server, how: _How, announce: Callable[[str], None]) -> int:

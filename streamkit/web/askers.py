@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
 from aiohttp import HttpVersion11, web
+from aiohttp.web_urldispatcher import MatchInfoError
 from attrs import evolve
 
 from streamkit.quoting import shortened
@@ -117,6 +118,25 @@ async def expected(request: web.Request) -> None:
     if request.version == HttpVersion11 and request.headers.get("Expect", "").lower() == "100-continue":
         await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         request.writer.output_size = 0  # which is that of the answer
+
+
+class _Unserved(MatchInfoError):
+    """What is not served, whatever its client expects."""
+
+    @property
+    def expect_handler(self) -> Handler:
+        return expected  # type: ignore[return-value]  # aiohttp takes None for "go on"
+
+
+def expect_anything(router: web.UrlDispatcher) -> None:
+    """Let ``expected`` read expectations on paths that nobody serves too, for which aiohttp has a reader of its own."""
+    resolve = router.resolve
+
+    async def resolved(request: web.Request) -> web.UrlMappingMatchInfo:
+        found = await resolve(request)
+        return found if found.http_exception is None else _Unserved(found.http_exception)
+
+    vars(router)["resolve"] = resolved
 
 
 def in_dialect(handler: Handler) -> Handler:

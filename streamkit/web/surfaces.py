@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
 
 import orjson
 from aiohttp import web
@@ -29,6 +30,7 @@ from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
 from streamkit.limits import REQUEST_VALUES
 from streamkit.messages import Request, Tool
+from streamkit.report import StreamReport
 from streamkit.web.budget import UNCOUNTED_BYTES, Hold, hold_in
 from streamkit.web.heavy import beside, is_heavy
 from streamkit.web.refusals import Refused, bad_request, shown, with_status
@@ -66,6 +68,8 @@ class Ask:
     #: Gemini without ``alt=sse``: the stream is to be one JSON array. See ``json_array.py``.
     as_array: bool = False
     request: Request = field(repr=False)  # what people said belongs in no log
+    #: What was repaired as it was read.
+    report: StreamReport = field(factory=StreamReport, repr=False)
     #: Whether it is large enough to be translated in a thread.
     heavy: bool = False
     #: What it holds of the application's budget; whoever got the request shrinks it to nothing once it is over.
@@ -81,6 +85,12 @@ def _size_of(tool: Tool) -> int:
     """About how many bytes a definition has."""
     described = [tool.name, tool.description, tool.parameters, tool.format, tool.extras, tool.raw]
     return len(orjson.dumps(described, default=str))
+
+
+class ReadCount(Protocol):
+    """Reads a request for a count of tokens; what it repairs is in the report."""
+
+    def __call__(self, raw: bytes, *, report: StreamReport) -> Request: ...
 
 
 class Address(NamedTuple):
@@ -103,7 +113,7 @@ class Surface:
     #: Raises BadRequest for what is well-formed and can't be served here.
     check: Callable[[Request], None] = lambda _asked: None
     #: Reads a request for a count, where it is not as any other. Raises BadRequest.
-    read_count: Callable[[bytes], Request] | None = None
+    read_count: ReadCount | None = None
 
     @property
     def paths(self) -> Mapping[str, Operation]:
@@ -134,14 +144,19 @@ async def read_ask(
     The body's size is bounded by the application's ``client_max_size``, and the time it takes by ``body_s`` seconds. Raises
     Refused.
     """
-    hold = hold_in(request)
+    hold, report = hold_in(request), StreamReport()
     try:
         raw, values = await _counted_body(request, surface.dialect, hold, body_s)
         heavy = is_heavy(len(raw), values)
 
         def read() -> tuple[Request, Address]:
             counts = operation == "count" and surface.read_count is not None
-            asked = surface.read_count(raw) if counts and surface.read_count else decode_request(raw, surface.dialect)
+            readers = (
+                surface.read_count
+                if counts and surface.read_count
+                else partial(decode_request, dialect=surface.dialect)
+            )
+            asked = readers(raw, report=report)
             surface.check(asked)
             return asked, surface.address(request, asked)
 
@@ -160,6 +175,7 @@ async def read_ask(
         stream=stream,
         as_array=as_array,
         request=asked,
+        report=report,
         heavy=heavy,
         hold=hold,
     )
@@ -191,9 +207,11 @@ async def _counted_body(request: web.Request, dialect: str, hold: Hold, body_s: 
 async def _whole_body(request: web.Request, dialect: str, hold: Hold, body_s: float) -> bytes:
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ENCODINGS:
-        told = f"a body with the Content-Encoding {shown(encoding)} can't be read; send gzip, or none"
+        told = (
+            f"a body with the Content-Encoding {shown(encoding)} can't be read; send gzip, deflate, br, zstd, or none"
+        )
         raise Refused(
-            with_status("invalid_request", told, 415, dialect), {"Accept-Encoding": "gzip, deflate, identity"}
+            with_status("invalid_request", told, 415, dialect), {"Accept-Encoding": "gzip, deflate, br, zstd, identity"}
         )
     try:
         async with asyncio.timeout(body_s):
@@ -271,19 +289,22 @@ def _refuse_state(asked: Request) -> None:
         raise BadRequest("background", f"{STATELESS}; ask without background, and with stream: true if it takes long")
 
 
-def _counted_inside(raw: bytes) -> Request:
+def _counted_inside(raw: bytes, *, report: StreamReport) -> Request:
     """Gemini's: bare contents, or a whole request in a member of its own."""
-    fields = fields_of(raw).spelled(camel_case)
+    outer = StreamReport()
+    fields = fields_of(raw, outer).spelled(camel_case)
     if COUNTED not in fields:
-        return decode_request(raw, "gemini")
+        return decode_request(raw, "gemini", report=report)
     if "contents" in fields:
         raise fields.wrong(f"this stands beside {COUNTED}, and one of them is read", "contents")
     if not isinstance(fields.peek(COUNTED), dict):
         raise fields.wrong("an object is needed", COUNTED)
     try:
-        return decode_request(fields.text_of(COUNTED).encode(), "gemini")
+        inner = decode_request(fields.text_of(COUNTED).encode(), "gemini", report=report)
     except BadRequest as error:
         raise BadRequest(f"{COUNTED}.{error.path}", error.reason) from error
+    report.repairs.update(outer.repairs)  # of the text around it; bare contents are read once more instead
+    return inner
 
 
 # -- the table ---------------------------------------------------------------------------------------------------------

@@ -140,6 +140,7 @@ def test_nothing_else_is_counted_and_without_a_process_of_its_own_there_is_nothi
         "streamkit_legs",
         "streamkit_tool_calls",
         "streamkit_repairs",
+        "streamkit_request_repairs",
         "streamkit_losses",
         "streamkit_keep_alives",
         "streamkit_request_seconds",

@@ -14,6 +14,7 @@ import zlib
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import brotli
 import orjson
 import pytest
 from backports import zstd
@@ -541,7 +542,7 @@ async def test_t9_a_bomb_of_an_upstream_is_unpacked_no_further_than_its_limit(wh
     assert peak.bytes < (110 if what == "whole" else 64) * MIB, f"{peak.bytes:,}"
 
 
-PACKERS = {"gzip": gzip.compress, "zstd": zstd.compress}
+PACKERS = {"gzip": gzip.compress, "br": brotli.compress, "zstd": zstd.compress}
 
 
 @pytest.mark.parametrize("encoding", PACKERS)

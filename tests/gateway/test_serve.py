@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from streamkit.errors import UsageError
 from streamkit.gateway import serve
 from streamkit.gateway.config import Config, Server
 from streamkit.gateway.serve import _ended, _kept, _parent, _Worker
@@ -107,3 +108,13 @@ async def test_serving_is_said_once_all_workers_listen_and_not_when_one_dies_fir
         each.worker.process.exitcode = 0
     stop.set()
     assert await running == 0
+
+
+def test_a_folder_for_counts_that_cant_be_made_refuses_the_start_with_its_name(monkeypatch, tmp_path):
+    nowhere = tmp_path / "nowhere"
+    monkeypatch.setenv("TMPDIR", str(nowhere))
+    monkeypatch.setattr("tempfile.tempdir", str(nowhere))
+    with pytest.raises(UsageError) as refused:
+        serve.serve(CONFIG, CONFIG.server, lambda _url: None)
+    assert str(nowhere) in str(refused.value)
+    assert "no such file or directory" in str(refused.value)
