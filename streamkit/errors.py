@@ -190,6 +190,12 @@ class TooManyValues(LimitExceeded):
     limit = "answer_values"
 
 
+class TooManyEventValues(TooManyValues):
+    """One event has more JSON values than the limit."""
+
+    limit = "event_values"
+
+
 class HeadersTooLong(LimitExceeded):
     """The headers of one binary message are longer than the limit."""
 

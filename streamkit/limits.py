@@ -22,6 +22,9 @@ class Limits:
     line_bytes: int = field(default=16 * MIB, validator=ge(1))
     #: The lines of one event together, or the payload of one binary message.
     event_bytes: int = field(default=16 * MIB, validator=ge(1))
+    #: JSON values in one event: each takes a hundred bytes and several microseconds once it is read, whatever it is. An event
+    #: that ends a response with five alternatives for each of 8,000 tokens has 400,000.
+    event_values: int = field(default=500_000, validator=ge(1))
     #: The headers of one binary message: what the format itself allows.
     headers_bytes: int = field(default=128 * 1024, validator=ge(1))
     #: Event names and ids are short words; clients copy them about.

@@ -20,7 +20,14 @@ from streamkit.dialects.members import UNREAD, Members
 from streamkit.dialects.overflow import is_overflow
 from streamkit.dialects.stop_words import meaning
 from streamkit.dialects.wholes import RunningText, Texts
-from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, SecondResponse
+from streamkit.errors import (
+    BrokenFrame,
+    IndexTooLarge,
+    NeedsRepair,
+    NotThisDialect,
+    SecondResponse,
+    TooManyEventValues,
+)
 from streamkit.events import Aside, ErrorType, LastFrameBroken, ProviderFailed, StopReason, UsageReported, WireEvent
 from streamkit.framing.frame import BOM, Frame, RepairedFrame, repairs_of
 from streamkit.limits import Limits
@@ -28,6 +35,7 @@ from streamkit.quoting import quoted
 from streamkit.report import REPAIRS, BatchMarks, StreamReport
 from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.value_text import ValueTexts, item_texts, value_text
+from streamkit.value_count import has_more_values
 
 DONE = b"[DONE]"
 #: Levels of a payload; what is carried on is written a few levels deeper.
@@ -325,7 +333,13 @@ class FrameDecoder:
             self._strange = self.frame
 
     def load(self, frame: Frame) -> dict[str, Any] | None:
-        """The frame's JSON object; None for the torso of one that the end of input cut off. Raises BrokenFrame."""
+        """The frame's JSON object; None for the torso of one that the end of input cut off.
+
+        Raises BrokenFrame and TooManyEventValues.
+        """
+        most = self.limits.event_values
+        if len(frame.data) > most and has_more_values(frame.data, most):
+            raise TooManyEventValues(most, offset=frame.offset)
         try:
             document = orjson.loads(frame.data)
         except orjson.JSONDecodeError:

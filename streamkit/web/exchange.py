@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar
 
 from aiohttp import ClientResponse, ClientSession
 from attrs import define, evolve, field
@@ -38,7 +38,7 @@ from streamkit.report import StreamReport
 from streamkit.restore import restore_response
 from streamkit.searches import carries_searches, carry_searches_of
 from streamkit.web.forms import Came, form_of
-from streamkit.web.heavy import beside, is_heavy
+from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.json_array import as_array
 from streamkit.web.opening import open_answer
 from streamkit.web.reply import Reply, failure_in
@@ -46,8 +46,10 @@ from streamkit.web.source import TimedSource, iter_upstream, whole_body
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, hidden, path_of
 from streamkit.web.upstream.hiding import Cut
-from streamkit.web.values import SLICE_BYTES, counted_values
 
+T = TypeVar("T")
+#: Events of a whole answer that are written in one turn of the event loop.
+EVENTS_AT_ONCE: Final = 100
 #: How Mistral's packages name themselves, the AI SDK's included: ``mistral-client-python/1.9``, ``ai-sdk/mistral/2.0``.
 _MISTRAL: Final = re.compile("mistral", re.IGNORECASE)
 
@@ -126,9 +128,10 @@ class Exchange:
             return hidden(answer.error or failure_in(self.report), self._cut)
         self.report.repair("body_for_stream")
         if not self._within:
-            self._restore(answer)
+            await self._translated(partial(self._restore, answer))
+        events = await self._translated(partial(replay, answer))
         written = encode(self.reply.client, profile=self._profile(), limits=self.limits)
-        return await self._send(pipe(_once(replay(answer)), written, report=self.report))
+        return await self._send(pipe(_slices(events), written, report=self.report))
 
     async def fetch(self) -> Response | ProviderFailed:
         """Ask for a whole answer and read it."""
@@ -155,17 +158,14 @@ class Exchange:
         if self._within and named and not self.report.repairs:
             self.raw = body
         elif not self._within:
-            self._restore(answer)
+            await self._translated(partial(self._restore, answer))
         return answer
 
     async def _read(self, body: bytes) -> Response:
         """The answer in a whole body of the upstream's. Raises StreamError."""
-        values = 0
-        for values in counted_values(body):
-            if values > ANSWER_VALUES:
-                raise TooManyValues(ANSWER_VALUES)
-            if len(body) > SLICE_BYTES:
-                await asyncio.sleep(0)  # other answers go on
+        values = await count_values(body, ANSWER_VALUES)
+        if values > ANSWER_VALUES:
+            raise TooManyValues(ANSWER_VALUES)
         self._heavy = is_heavy(len(body), values)
         read = partial(
             decode_response,
@@ -176,7 +176,11 @@ class Exchange:
             offered=self.ask.request.tools,
             report=self.report,
         )
-        return await beside(read) if self._heavy else read()
+        return await self._translated(read)
+
+    async def _translated(self, work: Callable[[], T]) -> T:
+        """What ``work`` returns, in a thread where the answer is large."""
+        return await beside(work) if self._heavy else work()
 
     async def _collected(self, source: TimedSource) -> Response:
         """A stream as the whole answer that was asked for. Raises StreamError."""
@@ -191,6 +195,7 @@ class Exchange:
         )
         if self.report.error is not None:
             raise self.report.error
+        self._heavy = is_heavy(source.read_bytes, 0)
         if answer.clean:
             self.report.repair("stream_for_body")
         return answer
@@ -205,8 +210,7 @@ class Exchange:
         write = partial(
             encode_response, answer, self.reply.client, profile=profile, limits=self.limits, report=self.report
         )
-        body = await beside(write) if self._heavy else write()
-        await self.reply.whole(body)
+        await self.reply.whole(await self._translated(write))
         return None
 
     def _restore(self, answer: Response) -> None:
@@ -283,5 +287,8 @@ class Exchange:
     _cut: Cut = field(init=False, default=str, repr=False)  #: takes the keys that were sent out of what comes back
 
 
-async def _once(events: list[Event]) -> AsyncIterator[list[Event]]:
-    yield events
+async def _slices(events: list[Event]) -> AsyncIterator[list[Event]]:
+    """The events, a few at once; other answers go on in between."""
+    for at in range(0, len(events), EVENTS_AT_ONCE):
+        yield events[at : at + EVENTS_AT_ONCE]
+        await asyncio.sleep(0)

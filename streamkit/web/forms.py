@@ -13,13 +13,16 @@ only when it has doubled.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Any, Final, Literal, TypeAlias
 
 import orjson
 from attrs import frozen
 
 from streamkit.dialects.base import Dialect
-from streamkit.errors import BodyTooLong
+from streamkit.errors import BodyTooLong, TooManyValues
+from streamkit.limits import ANSWER_VALUES
+from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.source import ANSWER_BYTES, TimedSource
 
 #: What came: frames of a stream; one JSON body; a line that is both, in a dialect of lines; none of these.
@@ -47,8 +50,8 @@ class Came:
 async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = ANSWER_BYTES) -> Came:
     """Read ``source`` until its form is known. A body is read to its end; of anything else nothing is lost.
 
-    Raises what the source raises before anything came or inside a body, and BodyTooLong. What breaks a stream later is raised
-    when it is read on.
+    Raises what the source raises before anything came or inside a body, BodyTooLong and TooManyValues. What breaks a stream
+    later is raised when it is read on.
     """
     looked = _Look(dialect)
     parts: list[bytes] = []
@@ -68,9 +71,9 @@ async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = AN
                 continue  # still the end: it is not waited for anew
             whole = form == "body" and size >= 2 * tried and chunk.rstrip()[-1:] in _CLOSING
             tried = size if whole else tried
-            ends = whole and _json(b"".join(parts)) is not None
+            ends = whole and await _is_json(b"".join(parts))
             source.expect_end(soon=ends)
-    except BodyTooLong:
+    except (BodyTooLong, TooManyValues):
         raise
     except Exception:
         if not parts or form == "body":
@@ -79,7 +82,7 @@ async def form_of(source: TimedSource, dialect: Dialect, *, body_bytes: int = AN
         return Came(form or "other")
     read = b"".join(parts)
     form = form or looked.at_end()
-    if form == "body" and _json(read) is not None:
+    if form == "body" and await _is_json(read):
         return Came("body", read)
     source.unread(read)
     return Came("other" if form == "body" else form)
@@ -133,6 +136,15 @@ class _Look:
         if _FIELD.match(begun):
             return "stream" if self._media_type != _LINES else "other"
         return None if any(name.startswith(begun) for name in _FIELD_NAMES) else "other"
+
+
+async def _is_json(text: bytes) -> bool:
+    """Whether a body is a JSON value, and not null. Other answers go on meanwhile. Raises TooManyValues."""
+    values = await count_values(text, ANSWER_VALUES)
+    if values > ANSWER_VALUES:
+        raise TooManyValues(ANSWER_VALUES)
+    found = await beside(partial(_json, text)) if is_heavy(len(text), values) else _json(text)
+    return found is not None
 
 
 def _json(text: bytes) -> Any:

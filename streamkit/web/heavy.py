@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 from weakref import WeakKeyDictionary
 
+from streamkit.value_count import SLICE_BYTES, counted_values
+
 T = TypeVar("T")
 #: What has less of both takes milliseconds, and a thread would cost more than it saves.
 HEAVY_BYTES: Final = 256 * 1024
@@ -21,6 +23,17 @@ _ONE: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] = W
 
 def is_heavy(size_bytes: int, values: int) -> bool:
     return size_bytes > HEAVY_BYTES or values > HEAVY_VALUES
+
+
+async def count_values(text: bytes, most: int) -> int:
+    """How many JSON values a text has; any number beyond ``most`` where it is more. Other answers go on meanwhile."""
+    values = 0
+    for values in counted_values(text):
+        if values > most:
+            break
+        if len(text) > SLICE_BYTES:
+            await asyncio.sleep(0)
+    return values
 
 
 async def beside(work: Callable[[], T]) -> T:

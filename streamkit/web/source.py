@@ -117,6 +117,7 @@ class TimedSource:
     def __init__(
         self, source: AsyncIterable[bytes], timeouts: Timeouts, *, started: float | None = None, name: str = ""
     ) -> None:
+        self.read_bytes = 0  #: of all that came
         self._name = name  # what its failures are told under
         self._loop = asyncio.get_running_loop()
         self._source: AsyncIterator[bytes] = aiter(source)
@@ -172,6 +173,7 @@ class TimedSource:
                 self._disarm()
         if not self._begun:
             self._begun = self._beginning.feed(chunk)
+        self.read_bytes += len(chunk)
         return chunk
 
     def _interruption(self, reader: asyncio.Task[object] | None, cancelled: int) -> Exception | None:

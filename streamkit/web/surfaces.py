@@ -31,11 +31,11 @@ from streamkit.events import ProviderFailed
 from streamkit.limits import REQUEST_VALUES
 from streamkit.messages import Request, Tool
 from streamkit.report import StreamReport
+from streamkit.value_count import VALUE_BYTES
 from streamkit.web.budget import UNCOUNTED_BYTES, Hold, hold_in
-from streamkit.web.heavy import beside, is_heavy
+from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.refusals import Refused, bad_request, shown, with_status
 from streamkit.web.upstream import Operation
-from streamkit.web.values import SLICE_BYTES, VALUE_BYTES, counted_values
 
 __all__ = ["SURFACES", "Address", "Ask", "Refused", "Surface", "misspelt", "read_ask", "read_body"]
 
@@ -193,13 +193,10 @@ async def read_body(request: web.Request, dialect: str, *, body_s: float = BODY_
 async def _counted_body(request: web.Request, dialect: str, hold: Hold, body_s: float) -> tuple[bytes, int]:
     """The body, and how many JSON values it has: no more than ``REQUEST_VALUES``. Raises Refused."""
     raw = await _whole_body(request, dialect, hold, body_s)
-    values = 0
-    for values in counted_values(raw):
-        if values > REQUEST_VALUES:
-            told = f"the body has more than the {REQUEST_VALUES:,} JSON values that are read; send less at once"
-            raise Refused(ProviderFailed("too_large", told))
-        if len(raw) > SLICE_BYTES:
-            await asyncio.sleep(0)  # other answers go on
+    values = await count_values(raw, REQUEST_VALUES)
+    if values > REQUEST_VALUES:
+        told = f"the body has more than the {REQUEST_VALUES:,} JSON values that are read; send less at once"
+        raise Refused(ProviderFailed("too_large", told))
     hold.add(values * VALUE_BYTES)
     return raw, values
 
@@ -207,11 +204,9 @@ async def _counted_body(request: web.Request, dialect: str, hold: Hold, body_s: 
 async def _whole_body(request: web.Request, dialect: str, hold: Hold, body_s: float) -> bytes:
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ENCODINGS:
-        told = (
-            f"a body with the Content-Encoding {shown(encoding)} can't be read; send gzip, deflate, br, zstd, or none"
-        )
+        told = f"a body with the Content-Encoding {shown(encoding)} can't be read; send gzip, or none"
         raise Refused(
-            with_status("invalid_request", told, 415, dialect), {"Accept-Encoding": "gzip, deflate, br, zstd, identity"}
+            with_status("invalid_request", told, 415, dialect), {"Accept-Encoding": "gzip, deflate, identity"}
         )
     try:
         async with asyncio.timeout(body_s):

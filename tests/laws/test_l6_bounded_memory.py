@@ -49,6 +49,12 @@ def long_headers(size: int) -> bytes:
     return event(*first) + message(head + padding, b"{}") + events(*rest)
 
 
+def many_values(count: int) -> bytes:
+    """A Chat stream with a chunk of so many values, as they are counted: by commas and brackets."""
+    there = sum(map(sse({**said("x"), "zz": []}).count, (b",", b"[", b"{")))
+    return sse(ROLE, {**said("x"), "zz": [0] * (count - there + 1)}, STOP, DONE)
+
+
 #: What waits behind an open call counts as it is held: as the JSON of its deltas.
 WAITING = len(b'{"type":"text_delta","text":""}')
 BLOCK = len(b'{"type":"text_delta","text":"x"}')
@@ -57,6 +63,7 @@ BLOCK = len(b'{"type":"text_delta","text":"x"}')
 CASES = {
     "line_bytes": ("openai-chat", 400, padded, errors.LineTooLong),
     "event_bytes": ("openai-chat", 400, long_event, errors.EventTooLong),
+    "event_values": ("openai-chat", 400, many_values, errors.TooManyEventValues),
     "name_bytes": ("openai-chat", 20, lambda n: b"event: " + b"e" * n + b"\n" + sse(ROLE, STOP, DONE), errors.NameTooLong),
     "headers_bytes": ("bedrock", 200, long_headers, errors.HeadersTooLong),
     "index": ("openai-chat", 9, lambda n: sse(ROLE, calls(call(n, "a", "f", "{}")), CALLED, DONE), errors.IndexTooLarge),

@@ -7,8 +7,12 @@ from io import BytesIO
 import pytest
 from aiohttp import ClientSession
 
+from streamkit.dialects import DIALECTS
+from streamkit.errors import TooManyValues
 from streamkit.limits import REQUEST_VALUES
-from streamkit.web import exchange, surfaces, values
+from streamkit.testing import source_of
+from streamkit.web import exchange, forms, surfaces
+from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream
 from tests.web.faults import as_asked, whole
@@ -25,7 +29,7 @@ BOMBS = {
 @pytest.mark.parametrize("bomb", BOMBS)
 async def test_a_bomb_is_refused_before_it_is_parsed(bomb, monkeypatch):
     parsed = []
-    monkeypatch.setattr(surfaces, "decode_request", lambda *given: parsed.append(given))
+    monkeypatch.setattr(surfaces, "decode_request", lambda *given, **_: parsed.append(given))
     async with (
         EvilUpstream(as_asked("openai-chat")) as evil,
         gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
@@ -35,17 +39,6 @@ async def test_a_bomb_is_refused_before_it_is_parsed(bomb, monkeypatch):
             assert answer.status == 413
             assert f"{REQUEST_VALUES:,} JSON values" in (await answer.json())["error"]["message"]
     assert not parsed
-
-
-@pytest.mark.parametrize(
-    "text", [b",[{" * 1000, b'\\"' * 999 + b"," * 2000, b"\\\\" * 3000 + b",", b'\\\\\\"{[,' * 500]
-)
-@pytest.mark.parametrize("size", [1, 2, 7, 4096])
-def test_what_stands_in_texts_is_no_value_wherever_slices_cut(text, size, monkeypatch):
-    monkeypatch.setattr(values, "SLICE_BYTES", size)
-    monkeypatch.setattr(values, "FEW", 0)
-    *_, found = values.counted_values(b'{"a":"%b","b":[1,2,3]}' % text)
-    assert found == 5
 
 
 async def test_a_whole_answer_with_too_many_is_refused_before_it_is_parsed(monkeypatch):
@@ -63,3 +56,15 @@ async def test_a_whole_answer_with_too_many_is_refused_before_it_is_parsed(monke
             assert answer.status >= 500
             assert "50,000" in (await answer.json())["error"]["message"]
     assert not parsed
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_nor_is_it_parsed_to_tell_whether_it_is_a_body(dialect, monkeypatch):
+    monkeypatch.setattr(forms, "ANSWER_VALUES", 50_000)
+    parsed, read = [], forms._json
+    monkeypatch.setattr(forms, "_json", lambda text: parsed.append(len(text)) or read(text[:100]))
+    bomb = b'{"choices":[\n%b{}]}' % (b"{}," * 60_000)
+    source = TimedSource(source_of([bomb[at : at + 32_768] for at in range(0, len(bomb), 32_768)]), DEFAULT_TIMEOUTS)
+    with pytest.raises(TooManyValues):
+        await forms.form_of(source, DIALECTS[dialect])
+    assert sum(parsed) < 100

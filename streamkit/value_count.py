@@ -17,18 +17,23 @@ FEW: Final = 10_000
 _OTHERS: Final = bytes(set(range(256)) - set(b",[{"))
 
 
-def counted_values(text: bytes) -> Iterator[int]:
+def counted_values(text: bytes, few: int | None = None) -> Iterator[int]:
     """How many values ``text`` has, so far as it was looked at: the last number counts.
 
-    What stands in texts is passed over, but where there are few even with it.
+    What stands in texts is passed over, but where there are no more than ``few`` (``FEW``) even with it.
     """
     found = 0
     for at in range(0, len(text), SLICE_BYTES):
         found += len(text[at : at + SLICE_BYTES].translate(None, _OTHERS))
-        if found > FEW:
+        if found > (FEW if few is None else few):
             yield from _counted_outside(text)
             return
         yield found
+
+
+def has_more_values(text: bytes, most: int) -> bool:
+    """Whether ``text`` has more than ``most`` values."""
+    return len(text) > most and any(found > most for found in counted_values(text, min(FEW, most)))
 
 
 def _counted_outside(text: bytes) -> Iterator[int]:
