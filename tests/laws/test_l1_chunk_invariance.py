@@ -74,8 +74,12 @@ def check_written(stream, target, *, sample, **how):
 TAILS = ["", "}", "}}}", " ", "\n", " }", "{}", '{"z":1}', "]", ",", "x", "null"]
 
 
+#: What a model may say between two fragments of calls, mostly nothing.
+BETWEEN = [[], [], [], [], [{"content": "a"}], [{"content": "a"}, {"content": "b"}], [{"reasoning_content": "c"}] * 2]
+
+
 def interleaved(chance):
-    """A stream of Chat with calls whose fragments alternate, and text behind some of their objects."""
+    """A stream of Chat with calls whose fragments alternate, text between them, and text behind some of their objects."""
     calls = chance.randint(2, 4)
     fragments = []
     for call in range(calls):
@@ -96,7 +100,8 @@ def interleaved(chance):
             deltas.append(late)
             late = None
         deltas.append({"index": call, "function": {"arguments": text}})
-    frames = [{"choices": [{"index": 0, "delta": {"tool_calls": [delta]}}]} for delta in deltas]
+    said = [[{"tool_calls": [delta]}, *chance.choice(BETWEEN)] for delta in deltas]
+    frames = [{"choices": [{"index": 0, "delta": delta}]} for group in said for delta in group]
     frames.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
     body = b"".join(b"data: %b\n\n" % json.dumps({"id": "r", **frame}).encode() for frame in frames)
     return Stream("interleaved", "openai-chat", body + b"data: [DONE]\n\n")

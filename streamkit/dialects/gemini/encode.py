@@ -51,6 +51,7 @@ class _Choice:
     order: list[int] = field(factory=list)  #: calls that were started and are not written, in the order of mention
     started: dict[int, ToolCallStarted] = field(factory=dict)
     finished: dict[int, ToolCallFinished] = field(factory=dict)
+    behind_call: bool = False  #: what is said next stands behind a call
     called: bool = False  #: a call was written
     refused: bool = False
 
@@ -128,8 +129,10 @@ class GeminiEncoder(EventEncoder):
         self._keep_order(event.choice)
         self._text = event
 
-    def _keep_order(self, choice: int) -> None:
-        if self._choice(choice).order:  # a call began before this, and is written behind it
+    def _keep_order(self, number: int) -> None:
+        choice = self._choice(number)
+        if choice.order and choice.behind_call:  # a call began before this, and is written behind it
+            choice.behind_call = False
             self.lose("block_order")
 
     def _write_text(self, signature: bytes = b"") -> None:
@@ -174,6 +177,7 @@ class GeminiEncoder(EventEncoder):
     def call_started(self, event: ToolCallStarted) -> None:
         choice = self._choice(event.choice)
         choice.order.append(event.call)
+        choice.behind_call = True
         choice.started[event.call] = event
         if event.extras and self._vendor != VENDOR:
             self.lose("metadata")

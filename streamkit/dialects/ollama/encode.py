@@ -45,6 +45,7 @@ class OllamaEncoder(OneChoiceEncoder):
         self._blocks: dict[type, int] = {}
         self._refused = False
         self._order: list[int] = []  #: calls that were started, in the order of mention
+        self._behind_call = False  # what is said next stands behind a call
         self._with_id: set[int] = set()  #: calls whose id the wire gave
         self._waiting: dict[int, ToolCallFinished] = {}  #: finished before a call mentioned earlier
         self._usage: UsageReported | None = None
@@ -88,7 +89,8 @@ class OllamaEncoder(OneChoiceEncoder):
         if self._blocks.setdefault(type(event), event.block) != event.block:
             self._blocks[type(event)] = event.block
             self.lose("block_boundary")
-        if self._order:  # what was said after a call is written before it
+        if self._order and self._behind_call:  # what was said after a call is written before it
+            self._behind_call = False
             self.lose("block_order")
 
     def signature(self, _event: ReasoningSignature) -> None:
@@ -101,6 +103,7 @@ class OllamaEncoder(OneChoiceEncoder):
 
     def call_started(self, event: ToolCallStarted) -> None:
         self._order.append(event.call)
+        self._behind_call = True
         if not event.id_made:
             self._with_id.add(event.call)
         if event.signature is not None:
