@@ -29,6 +29,7 @@ from streamkit.identifiers import random_id
 from streamkit.web.askers import Handler, asker, expect_anything, expected, refuse_in_dialect
 from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.client_keys import KeyRing, admit
+from streamkit.web.cors import Origins
 from streamkit.web.exchange import Exchange
 from streamkit.web.hosts import Hosts, refuse_other_hosts
 from streamkit.web.inventory import LATEST, OLLAMA_PATHS, add_inventory, add_misspelt_inventory
@@ -66,6 +67,7 @@ class Gateway:
     stopping: bool = False
     streams: int = 0  #: answers that may be under way at once
     turns: Turns = field(factory=Turns)
+    origins: Origins = field(factory=Origins)
     _sessions: list[ClientSession] = field(factory=list)
 
     @property
@@ -112,13 +114,16 @@ def gateway_app(config: Config, metrics: Metrics, *, streams: int | None = None)
     served, delivery = config.server.served_hosts, config.server.delivery
     gateway = Gateway(config, metrics, Routes(config.routes), ring, served, delivery, hide)
     gateway.streams = config.server.max_streams if streams is None else min(streams, config.server.max_streams)
+    gateway.origins = Origins(config.server.cors)
     app = web.Application(
-        client_max_size=config.server.body_bytes, middlewares=[_recorded, _addressed, refuse_in_dialect, _admitted]
+        client_max_size=config.server.body_bytes,
+        middlewares=[_recorded, _addressed, _crossing, refuse_in_dialect, _admitted],
     )
     app[GATEWAY] = gateway
     app[BUDGET] = Budget(max(config.server.bodies_bytes, config.server.body_bytes))
     app.cleanup_ctx.append(gateway.connected)
     app.on_shutdown.append(_stopping)
+    app.on_response_prepare.append(gateway.origins.tell)
     end_streams_on_shutdown(app, grace_s=config.server.grace_s)
     for surface in SURFACES.values():
         for path, operation in {**surface.paths, **surface.aliases}.items():
@@ -221,11 +226,17 @@ async def _addressed(request: web.Request, handler: Handler) -> web.StreamRespon
 
 
 @web.middleware
+async def _crossing(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer a browser that asks whether a page of another site may ask; it sends no key with that."""
+    return request.app[GATEWAY].origins.preflight(request) or await handler(request)
+
+
+@web.middleware
 async def _admitted(request: web.Request, handler: Handler) -> web.StreamResponse:
     gateway = request.app[GATEWAY]
     if request.path not in OPEN_PATHS:
         keyless = gateway.config.server.keyless_ollama_listing and request.path in OLLAMA_PATHS
-        admit(request, None if keyless else gateway.ring)
+        admit(request, None if keyless else gateway.ring, gateway.origins)
     return await handler(request)
 
 

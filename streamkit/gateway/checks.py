@@ -16,6 +16,7 @@ from streamkit.gateway.config import Config, Server
 from streamkit.gateway.faults import KeyPath, dotted
 from streamkit.gateway.keys import KeyFile
 from streamkit.gateway.routing import covers, is_pattern
+from streamkit.web.cors import ANY
 from streamkit.web.origins import is_loopback
 from streamkit.web.upstream import Upstream
 
@@ -79,6 +80,9 @@ def _listeners(server: Server) -> Iterator[Remark]:
     if not is_loopback(server.host) and not server.keys:
         reason = "whoever reaches it is served with your upstreams' keys; set server.keys, or listen on loopback"
         yield ("server", "host"), reason
+    if ANY in server.cors and not server.keys:
+        reason = "any page of the web may use your upstreams' keys; name the sites, or set server.keys"
+        yield ("server", "cors", server.cors.index(ANY)), reason
     private = server.private_address
     if private is not None and not is_loopback(private[0]):
         yield ("server", "private"), "other machines may reach /metrics there, which asks for no key"

@@ -21,6 +21,7 @@ from streamkit.gateway.routing import Route
 from streamkit.limits import MIB
 from streamkit.policy import POLICIES, KeepAliveForm, PolicyName
 from streamkit.web.budget import BODIES_BYTES
+from streamkit.web.cors import is_origin
 from streamkit.web.estimate import CountTokens
 from streamkit.web.hosts import Hosts, is_host_name
 from streamkit.web.origins import is_loopback
@@ -46,6 +47,15 @@ def _are_host_names(_instance: object, _attribute: Attribute[tuple[str, ...]], v
             raise Refusal(reason, at=(index,))
 
 
+def _are_origins(_instance: object, _attribute: Attribute[tuple[str, ...]], value: tuple[str, ...]) -> None:
+    for index, origin in enumerate(value):
+        if not is_origin(origin):
+            reason = (
+                'scheme, host and port as a browser says them are needed: "https://chat.example.org", or "*" for any'
+            )
+            raise Refusal(reason, at=(index,))
+
+
 def _is_listener(_instance: object, _attribute: Attribute[str], value: str) -> None:
     if value not in {"auto", "off"} and address_in(value) is None:
         raise Refusal('"host:port" is needed, or "auto", or "off"')
@@ -62,6 +72,9 @@ class Server:
     #: none, others are refused on loopback without `keys` alone: there a page of the web could turn its own name to this
     #: machine and use the gateway (DNS rebinding). `/metrics` on loopback has the same names.
     hosts: tuple[str, ...] = field(default=(), validator=_are_host_names)
+    #: The sites whose pages may ask, as browsers name them in `Origin`: `"https://chat.example.org"`, or `"*"` for any.
+    #: Browsers keep answers from the pages of all others (CORS), and without `keys` those are refused besides.
+    cors: tuple[str, ...] = field(default=(), validator=_are_origins)
     #: The port; 0: any that is free, for tests.
     port: int = field(default=8080, validator=[ge(0), le(65_535)])
     #: Where `/metrics` listens: `"host:port"`, `"auto"` (loopback, the port behind `port`), or `"off"`. Apart from clients,
@@ -205,6 +218,8 @@ def _lines(config: Config) -> Iterator[str]:
     yield f"listens on {url_of((server.host, server.port))}, {_counted(server.workers, 'worker')}"
     yield f"/metrics on {url_of(private)}" if private else "no /metrics"
     yield f"{_counted(len(server.keys), 'client key')}{'' if server.keys else ': whoever reaches it is served'}"
+    if server.cors:
+        yield f"pages of {', '.join(server.cors)} may ask"
     yield "upstreams:"
     width = max(map(len, config.upstreams), default=0)
     for name, upstream in config.upstreams.items():

@@ -18,6 +18,7 @@ from aiohttp import web
 
 from streamkit.errors import UsageError
 from streamkit.events import ProviderFailed
+from streamkit.web.cors import Origins
 from streamkit.web.origins import is_foreign
 from streamkit.web.refusals import Refused
 
@@ -28,7 +29,11 @@ _HOW: Final = f"send it as Authorization: Bearer, {', '.join(KEY_HEADERS[:-1])} 
 _CHALLENGE: Final = {"WWW-Authenticate": "Bearer"}
 
 
-_NO_PAGES: Final = "web pages of other sites are not served without a key; the gateway's operator can set some"
+NO_ORIGINS: Final = Origins()
+_NO_PAGES: Final = (
+    "web pages of other sites are not served without a key; "
+    "the gateway's operator can set some, or name the site in server.cors"
+)
 
 
 def client_key(request: web.Request) -> str | None:
@@ -60,14 +65,15 @@ class KeyRing:
         return hmac.digest(self._salt, key.encode("utf-8", "surrogateescape"), "sha256")  # as aiohttp decodes headers
 
 
-def admit(request: web.Request, ring: KeyRing | None) -> None:
-    """Let a request in, or raise Refused (401). Without a ring all are let in but web pages of other sites (403).
+def admit(request: web.Request, ring: KeyRing | None, origins: Origins = NO_ORIGINS) -> None:
+    """Let a request in, or raise Refused (401). Without a ring all are let in but pages of sites beside ``origins`` (403).
 
     Those could use a gateway on their visitor's own machine: a browser sends such a request without asking first. One that a
     name was turned to this machine for (DNS rebinding) says its site as well.
     """
     if ring is None:
-        if is_foreign(request.headers.get("Origin")):
+        origin = request.headers.get("Origin")
+        if is_foreign(origin) and not origins.allows(origin):
             raise Refused(ProviderFailed("permission", _NO_PAGES))
         return
     key = client_key(request)
