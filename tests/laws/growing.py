@@ -120,6 +120,9 @@ UNITS: Final = {
     "fences": "```json\n",
     "paths": "a/",
     "climbing paths": "../",
+    "paths of models": "/v1/models/a:",
+    "paths of responses": "/v1/responses/a",
+    "paths of versions": "/v1beta/",
     "percent escapes": "%41",
     "tokens": "eyJhbGciOiJI",
     "dotted tokens": "eyJ.",
@@ -740,12 +743,12 @@ def _error_into(dialect: str, target: str, body: bytes) -> object:
 
 def _schema_checked(body: bytes) -> object:
     given = orjson.loads(body)
-    return ToolSchemas({"f": given["schema"]}).check("f", orjson.dumps(given["arguments"]).decode())
+    return ToolSchemas({"f": given["schema"]}).check("f", json.dumps(given["arguments"]))
 
 
 def _looked_at_early(body: bytes) -> object:
     given = orjson.loads(body)
-    text = orjson.dumps(given["arguments"]).decode()
+    text = json.dumps(given["arguments"])
     checker = EarlySchemaChecker(ToolSchemas({"f": given["schema"]}), {})
     checker.feed([ToolCallStarted(0, "i", "f")])
     return [checker.feed([ToolCallArguments(0, text[at : at + 3])]) for at in range(0, len(text), 3)]
@@ -753,7 +756,7 @@ def _looked_at_early(body: bytes) -> object:
 
 def _shown(body: bytes) -> object:
     """Arguments while they are written."""
-    text = orjson.dumps(orjson.loads(body)["arguments"]).decode()
+    text = json.dumps(orjson.loads(body)["arguments"])
     shown = PartialJSON()
     return [shown.feed(text[at : at + 3]) for at in range(0, len(text), 3)], shown.finish()
 

@@ -25,7 +25,7 @@ from benchmarks.check import totals
 from tests.working import FACTOR, work
 
 #: A doubling that takes more than this is looked at where it is large: 2 is what it has to take.
-ODD: Final = 2.1
+ODD: Final = 2.05
 #: Where it is large: fixed costs and bounds of a few hundred entries are small beside it.
 LARGE: Final = 800
 #: Sizes that the clock looks at, as long as one takes less than ``LONG_S``; beyond ``SOON`` only where that took less than a tenth.
