@@ -419,9 +419,18 @@ class Place:
     path: tuple[str | int, ...]
 
 
+def _members_of(document: Any) -> set[str]:
+    """Which members a document has, and of which type its objects say they are: what a frame is told by."""
+    return {
+        f"{path} {at(document, path) if path[-1:] == ('type',) else ''}"
+        for path in (*places(document),)
+        if not any(isinstance(step, int) and step for step in path)
+    }
+
+
 @cache
 def frame_places(dialect: str) -> tuple[Place, ...]:
-    """Each place of each kind of event, once."""
+    """Each place of each kind of event, once; as a whole, a frame with other members is another."""
     found: dict[tuple[str, ...], Place] = {}
     for stream in OURS:
         if stream.dialect != dialect:
@@ -431,10 +440,11 @@ def frame_places(dialect: str) -> tuple[Place, ...]:
                 document = orjson.loads(frame.data)
             except orjson.JSONDecodeError:
                 continue
+            kind = str(document.get("type", "")) if isinstance(document, dict) else ""
             for path in places(document):
-                kind = str(document.get("type", "")) if isinstance(document, dict) else ""
                 steps = ("[]" if isinstance(step, int) else step for step in path)
-                found.setdefault((frame.event, kind, *steps), Place(stream, number, path))
+                key = (frame.event, kind, *steps) if path else (frame.event, *sorted(_members_of(document)))
+                found.setdefault(key, Place(stream, number, path))
     return tuple(found.values())
 
 

@@ -27,14 +27,16 @@ from tests.working import FACTOR, work
 #: A doubling that takes more than this is looked at where it is large: 2 is what it has to take.
 ODD: Final = 2.05
 #: Where it is large: fixed costs and bounds of a few hundred entries are small beside it.
-LARGE: Final = 800
+LARGE: Final = 3200
+#: So many steps are large, too: seconds of counting.
+MANY_STEPS: Final = 4_000_000
 #: Sizes that the clock looks at, as long as one takes less than ``LONG_S``; beyond ``SOON`` only where that took less than a tenth.
 SIZES: Final = (125, 250, 500, 1000, 2000, 4000, 8000)
 SOON: Final = 4000
 LONG_S: Final = 0.5
 #: What takes less says nothing by the clock.
 NOISE_S: Final = 0.001
-#: What grows by so much at once need not be tried at twice the size.
+#: What grows by so much at once is tried at no larger size, and is no limit that is met.
 AT_ONCE: Final = 8.0
 NO_VALGRIND: Final = "valgrind counts instructions, and is not installed (Debian: apt-get install valgrind)"
 
@@ -58,13 +60,19 @@ def grows(case: Case, size: int) -> float:
     What looks odd at a small size is judged at a large one, by the smaller of two doublings: a limit that is met is one step.
     """
     case.prepare(8)()  # what is compiled and kept once
-    factor = work(case.prepare(2 * size)) / max(1, work(case.prepare(size)))
-    return factor if factor <= ODD else _smaller([work(case.prepare(times * LARGE)) for times in (1, 2, 4)])
+    counts = [work(case.prepare(size)), work(case.prepare(2 * size))]
+    if counts[1] <= ODD * counts[0]:
+        return counts[1] / counts[0]
+    while len(counts) < 3 or (size << len(counts) <= LARGE and counts[-1] < MANY_STEPS):
+        counts.append(work(case.prepare(size << len(counts))))
+    return _smaller(counts[-3:])
 
 
 def _smaller(counts: Sequence[int]) -> float:
+    """Of two doublings the smaller factor; the last one where it is no step, but grows with each level."""
     one, two, four = counts
-    return min(two / max(1, one), four / max(1, two))
+    first, last = two / max(1, one), four / max(1, two)
+    return last if last > AT_ONCE else min(first, last)
 
 
 # -- which are worth a look --------------------------------------------------------------------------------------------
@@ -79,7 +87,7 @@ def suspected(case: Case) -> int | None:
             break
         before, taken, tried = taken, _seconds(case, size), size
         if before > NOISE_S / 10 and taken > AT_ONCE * before and taken > NOISE_S * 10:
-            return tried // 2
+            return tried
     if taken <= NOISE_S or taken <= FACTOR * before:
         return None
     half, whole = (min(_seconds(case, some) for _ in range(3)) for some in (tried // 2, tried))
@@ -90,7 +98,6 @@ def suspected(case: Case) -> int | None:
 
 def _seconds(case: Case, size: int) -> float:
     made = case.prepare(size)
-    gc.collect()
     gc.disable()
     try:
         begun = time.thread_time()

@@ -16,7 +16,7 @@ from tests.laws.judging import NO_VALGRIND, Case, grows, instructions, suspected
 from tests.working import FACTOR, work
 
 #: Cases that are drawn of each group.
-FEW, MANY = 8, 500
+FEW, MANY = 6, 500
 
 
 @pytest.mark.parametrize("group", GROUPS)
