@@ -10,6 +10,7 @@ import pytest
 from streamkit import decode_response, encode_response
 from streamkit.errors import TooManyBlocks, TooManyToolCalls
 from streamkit.limits import Limits
+from tests.framing import binary
 from tests.laws.running import read
 from tests.working import FACTOR, growth, work
 
@@ -151,5 +152,31 @@ def test_terminal_responses_behind_the_end_take_work_in_proportion():
             ended = {"id": "r", "status": "completed", "output": [message(number)]}
             pieces.append(event("response.completed", response=ended))
         return lambda: read("openai-responses", pieces)
+
+    assert growth(reading, SIZE) < FACTOR
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "bedrock"])
+def test_calls_that_stay_open_are_not_counted_again_at_each_end(dialect):
+    """Behind the first end come more, by turns with calls that nothing ends."""
+
+    def anthropic(kind: str, **members: Any) -> bytes:
+        return b"event: %b\ndata: %b\n\n" % (kind.encode(), orjson.dumps({"type": kind, **members}))
+
+    def call(number: int) -> bytes:
+        if dialect == "bedrock":
+            start = {"toolUse": {"toolUseId": f"t{number}", "name": "f"}}
+            return binary.event("contentBlockStart", orjson.dumps({"contentBlockIndex": number, "start": start}))
+        block = {"type": "tool_use", "id": f"t{number}", "name": "f", "input": {}}
+        return anthropic("content_block_start", index=number, content_block=block)
+
+    def end() -> bytes:
+        if dialect == "bedrock":
+            return binary.event("messageStop", orjson.dumps({"stopReason": "tool_use"}))
+        return anthropic("message_stop")
+
+    def reading(size):
+        pieces = [piece for number in range(size) for piece in (call(number), end())]
+        return lambda: read(dialect, pieces)
 
     assert growth(reading, SIZE) < FACTOR

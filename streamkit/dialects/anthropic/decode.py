@@ -235,8 +235,8 @@ class AnthropicDecoder(ContentReader):
     def _message_stop(self, _document: dict[str, Any]) -> None:
         self.ensure_started()
         self._say_start(ended=True)
-        self._stopped = True
-        for index in list(self.blocks):
+        first, self._stopped = not self._stopped, True
+        for index in list(self.blocks) if first else ():  # calls stay open, and are not looked at again at each end
             self.report.repair("block_unclosed")
             if self.blocks[index].kind != "tool_use":
                 self.close_block(index)

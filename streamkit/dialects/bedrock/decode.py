@@ -177,8 +177,8 @@ class BedrockDecoder(ContentReader):
 
     def _message_stop(self, document: dict[str, Any]) -> None:
         self.ensure_started()
-        self._stopped = True
-        for index in list(self.blocks):
+        first, self._stopped = not self._stopped, True
+        for index in list(self.blocks) if first else ():  # calls stay open, and are not looked at again at each end
             self.report.repair("block_unclosed")
             if self.blocks[index].kind != "toolUse":
                 self.close_block(index)
