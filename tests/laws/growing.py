@@ -58,13 +58,13 @@ from streamkit.tool_calls.check import check_json
 from streamkit.tool_calls.early import EarlySchemaChecker, check_schema_early
 from streamkit.tool_calls.partial_arguments import partial_arguments
 from streamkit.tool_calls.schema import ToolSchemas
+from streamkit.value_count import counted_values
 from streamkit.web.askers import asker, no_socket, unrouted, wants_socket
 from streamkit.web.client_keys import client_key
 from streamkit.web.estimate import estimated
 from streamkit.web.forms import form_of
 from streamkit.web.refusals import Refused, with_status
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, _Body
-from streamkit.web.values import counted_values
 from tests.framing import binary
 from tests.laws.judging import Case
 from tests.laws.running import CLOCK, OURS, Stream, chain_of, maker, read, translate
