@@ -544,7 +544,8 @@ class ToolCallAccumulator:
             self._arguments(call, ToolCallDelta(arguments=text[came:]))
             self._hand_on(choice, call)
         elif call.sent or call.ended:
-            if not call.differs:
+            is_same = rest_of(text, call.text.whole(), self.limits.json_depth) == ""  # but for white space
+            if not call.differs and not is_same:
                 call.differs = True
                 self._set_aside("whole_differs", call, text)
         else:

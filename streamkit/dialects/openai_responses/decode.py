@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
+from attrs import evolve
+
 from streamkit.dialects.decoding import details_of, is_bare_error, provider_failed, said, text_of
 from streamkit.dialects.members import UNREAD
 from streamkit.dialects.openai_responses.items import ItemReader
@@ -191,6 +193,8 @@ class ResponsesDecoder(ItemReader):
             inner = {name: document.pop(name) for name in [*document] if name not in COMMON}
             if inner:
                 self.report.repair("response_bare")
+                data = b'{"response":%b}' % self.frame.data  # where the text of arguments is looked for
+                self.frame = evolve(self.frame, data=data)
             document["response"] = inner
 
     def _created(self, document: dict[str, Any]) -> None:

@@ -77,6 +77,9 @@ class ItemReader(TextReader):
         self._last_call: Item | None = None
         self.waiting: set[str] = set()  #: ids of the items that the client is to run or to approve
         self._calls = 0
+        self._lacking: dict[
+            Item, None
+        ] = {}  # calls that are done but for a name or arguments, which may come at the end
 
     def ensure_started(self) -> None:
         """Say that the response started if it did not."""
@@ -89,10 +92,16 @@ class ItemReader(TextReader):
         self.settle_starts()
 
     def settle_starts(self) -> None:
-        """Say what waits in open items: no delta follows."""
+        """Say what waits in open items, and that calls are over: no delta follows, and no whole."""
         for item in self._open:
             for part in item.parts.values():
                 self.settle(part)
+        self.end_lacking()
+
+    def end_lacking(self) -> None:
+        """End the calls that are done, and of which the terminal response told no more."""
+        self.out += [ToolCallEnded(item.call) for item in self._lacking]
+        self._lacking.clear()
 
     # -- where items begin -----------------------------------------------------------------------------------------
 
@@ -206,7 +215,10 @@ class ItemReader(TextReader):
         if item.kind in CALL_INPUTS:
             if item.start:
                 self.out.append(ToolCallWhole(item.call, item.start))
-            if ended or incomplete:
+                item.start = None
+            if ended and not incomplete and item.lacks:
+                self._lacking[item] = None
+            elif ended or incomplete:
                 self.out.append(ToolCallEnded(item.call, whole=not incomplete))
 
     def _unknown(self, item: Item, found: dict[str, Any]) -> None:
@@ -280,7 +292,7 @@ class ItemReader(TextReader):
             item.name = name
             self.out.append(ToolCallDelta(item.call, name=name))
         if text := self._input(document, kind):
-            item.start = ""
+            item.start = None
             self.out.append(ToolCallWhole(item.call, text))
 
     def _call(self, document: dict[str, Any], kind: str) -> Item:
@@ -300,7 +312,7 @@ class ItemReader(TextReader):
         if call_id or name:  # the start was missing, or said less
             self.out.append(ToolCallDelta(item.call, call_id, name))
         if text := self._input(found, item.kind, *path):
-            item.start = ""
+            item.start = None
             self.out.append(ToolCallWhole(item.call, text))
 
     # -- what is said again ----------------------------------------------------------------------------------------
@@ -419,6 +431,7 @@ class ItemReader(TextReader):
             lambda entry, item: self._repeats(item, entry[1]),
             lambda entry, item: self.items_at.get(entry[0]) is item and item.kind == entry[1]["type"],
             lambda entry, item: item.kind == entry[1]["type"] and item.name == (entry[1].get("name") or ""),
+            lambda entry, item: item.kind == entry[1]["type"] and item in self._lacking and not item.name,
         )  # fmt: skip
         for (place, found), item in zip(left, items, strict=True):
             self._whole_entry(item, found, place, ended=ended)
@@ -426,6 +439,7 @@ class ItemReader(TextReader):
             if item.kind in OWN_ITEMS:
                 self.report.repair("block_unclosed")
             self._end(item, ended=False)
+        self.end_lacking()
 
     def _whole_entry(self, item: Item | None, found: dict[str, Any], place: int, *, ended: bool) -> None:
         path = ("response", "output", place)
@@ -441,7 +455,12 @@ class ItemReader(TextReader):
         elif item.kind not in CALL_INPUTS:
             copies = [evolve(copy, found={}) for copy in self._copies(found) if copy.speech is not None]
             self.whole_parts(item, copies)
-        elif isinstance(text := found.get(CALL_INPUTS[item.kind]), str) and text:
+        elif item in self._lacking:
+            before = len(self.out)
+            self._whole_call(item, found, path)
+            if len(self.out) > before:
+                self.report.repair("block_unclosed")
+        elif text := self._input(found, item.kind, *path):
             self.out.append(ToolCallWhole(item.call, text))
 
     def _carry_entry(self, place: int, found: dict[str, Any]) -> None:

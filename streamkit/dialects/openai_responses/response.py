@@ -102,6 +102,7 @@ class ResponsesBodyDecoder(ResponsesDecoder):
             if kind in {"message", "reasoning"}:
                 self._unknown(item, found)
             self._whole_item(item, found, ("output", place))
+            self.end_lacking()
             for path, value in self._said.of_item(found, place, kept=True):
                 self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{path}", value))
             return

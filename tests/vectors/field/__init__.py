@@ -19,6 +19,7 @@ from tests.vectors.field import (
     ids,
     index,
     inside_text,
+    later,
     names,
     other,
     reasoning,
@@ -35,7 +36,7 @@ from tests.vectors.field.case import Case, Elsewhere
 SECTIONS = (
     index, reuse, ids, names, arguments, ending, usage, anthropic_blocks, reasoning, framing, errors, other,
     wholes, shapes_2026, failed_turns,
-    compaction, inside_text, responses_items, chat_answers, starts, unclosed,
+    compaction, inside_text, responses_items, later, chat_answers, starts, unclosed,
     heldout,
 )  # fmt: skip
 CASES: tuple[Case, ...] = tuple(case for section in SECTIONS for case in section.CASES)
