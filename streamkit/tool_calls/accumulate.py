@@ -278,6 +278,8 @@ class ToolCallAccumulator:
             call.incomplete = True
             return
         call.ended = True
+        if call.echo is not None:
+            self._settle_echo(choice, call, call.echo, ended=True)
         self._hand_on(choice, call)
 
     # -- many deltas -----------------------------------------------------------------------------------------------
@@ -425,10 +427,35 @@ class ToolCallAccumulator:
         before = call.text.chars
         if delta.arguments:
             self._arguments(call, delta)
+            if call.echo is not None and not _echoes(call, call.echo.said, delta.arguments, before):
+                self._tell_apart(call)
         self._hand_on(choice, call)
         if self._debug and delta.arguments:
             grown = call.text.chars - before
             log.debug("call %s: %+d characters, %d in all", call.id or call.name, grown, call.text.chars)
+
+    def _tell_apart(self, call: Call) -> None:
+        """A call with the id and the name of an earlier one is another call, since its arguments are others."""
+        call.echo = None
+        self._identity.duplicate(call)
+
+    def _settle_echo(self, choice: Choice, call: Call, first: Call, *, ended: bool) -> None:
+        """Drop a call that is over, if it repeats ``first``. Where the input ``ended`` well, a mere start does so, too."""
+        is_start = ended and first.ended and not (call.text.chars or call.ended)
+        repeats = call.text.chars == first.text.chars and call.text.whole() == first.text.whole()
+        if not (repeats or is_start):
+            self._tell_apart(call)
+            return
+        self.report.repair("arguments_repeated")
+        call.ended = call.finished = True
+        if choice.calls[-1] is call:  # nearly always
+            choice.calls.pop()
+        else:
+            choice.calls.remove(call)
+        if call.index is not None:
+            choice.by_index[call.index] = first
+        choice.last = first
+        self._late_extras(first, ToolCallDelta(extras=call.extras, signature=call.signature, choice=call.choice))
 
     def _late_extras(self, call: Call, delta: ToolCallDelta) -> None:
         """What the call can't be announced with, since it was, or has another value of that name: a counted loss."""
@@ -577,7 +604,11 @@ class ToolCallAccumulator:
     def _can_announce(self, choice: Choice, call: Call) -> bool:
         if call.ended:
             return True
-        return call.name is not None and (call is not choice.last or (call.unsent.chars > 0 and not call.holds))
+        return (
+            call.name is not None
+            and call.echo is None
+            and (call is not choice.last or (call.unsent.chars > 0 and not call.holds))
+        )
 
     def _start(self, choice: Choice, call: Call, *, cut: bool = False) -> None:
         if call.id is None:
@@ -636,6 +667,9 @@ class ToolCallAccumulator:
 
     def _announce_all(self, choice: Choice, *, ended: bool) -> None:
         for call in choice.calls[choice.announced :]:
+            if call.echo is not None:
+                self._settle_echo(choice, call, call.echo, ended=ended)
+        for call in choice.calls[choice.announced :]:
             if call.name is None and not call.text.chars:
                 self.report.repair("call_ghost")  # quirks.md 33
                 choice.calls.remove(call)
@@ -648,6 +682,13 @@ class ToolCallAccumulator:
 FEW = 8
 #: What may follow an error without being content.
 AFTER_ERROR = frozenset({ResponseStarted, UsageReported})
+
+
+def _echoes(call: Call, earlier: str, fragment: str, before: int) -> bool:
+    """Whether a call may still repeat ``earlier`` arguments, with a ``fragment`` behind its first ``before`` characters."""
+    if call.text.chars == before + len(fragment):
+        return earlier.startswith(fragment, before)
+    return earlier.startswith(call.text.whole())
 
 
 def _may_be(whole: ToolCallDelta, call: Call) -> bool:

@@ -41,6 +41,8 @@ class Call:
     differs: bool = False  #: a whole text that came later did, which is counted once
     cumulative: bool = False  #: a fragment said all text so far again
     doubt: int | None = None  #: where the last fragment begins, if it may have said all text before it again
+    echo: Call | None = None  #: an earlier call with this id and name, until it is clear whether this one repeats it
+    said: str = ""  #: its own arguments when such a call began: one copy for all of them
     scanner: LazyScanner | None = None  #: made by the first question
 
     def add_extras(self, extras: Mapping[str, Any]) -> None:

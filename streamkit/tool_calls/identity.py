@@ -114,14 +114,25 @@ class Identity:
             return known, False
         if delta.index is not None and delta.index != known.index:
             at_index = choice.by_index.get(delta.index)
+            if at_index is not None and at_index.echo is known:  # a fragment of it, with its id
+                return at_index, False
             if at_index is not known:
                 # adapters that use the function's name as the id, and dialects in which each call comes whole
                 if name is not None and (known.ended or name != known.name or self.complete(known)):
-                    return self._new(choice, delta)
+                    return self._new_or_again(choice, known, delta, name)
                 self.report.repair("index_changed")
         elif known.ended and name is not None:
-            return self._new(choice, delta)
+            return self._new_or_again(choice, known, delta, name)
         return known, False
+
+    def _new_or_again(self, choice: Choice, known: Call, delta: ToolCallDelta, name: str) -> tuple[Call, bool]:
+        """A call with the id of another. One of its name, too, may be the same call said again: its arguments tell."""
+        call, is_new = self._new(choice, delta)
+        if name == known.name != known.id and call.kind == known.kind:
+            call.echo = known
+            if len(known.said) != known.text.chars:
+                known.said = known.text.whole()
+        return call, is_new
 
     def _is_sent_again(self, known: Call, delta: ToolCallDelta, name: str | None) -> bool:
         """Whether a whole call is one that ended already: its id, its name and its text again (quirks.md 22)."""
@@ -164,8 +175,10 @@ class Identity:
         if call_id is None:
             return
         if is_new and call_id in choice.by_id:
-            self.report.repair("id_duplicate")
-            call.id = self.make_id("call_")
+            if call.echo is None:
+                self.duplicate(call)
+        elif call.echo is not None:
+            self.report.repair("id_repeated")
         elif call.id is None:
             call.id = call_id
             choice.by_id[call_id] = call
@@ -178,6 +191,11 @@ class Identity:
                 self.report.repair("id_repeated")
             else:
                 self.report.repair("id_changed")
+
+    def duplicate(self, call: Call) -> None:
+        """Give a call an id of its own: the one that it has is another call's."""
+        self.report.repair("id_duplicate")
+        call.id = self.make_id("call_")
 
     def set_name(self, call: Call, name: str | None, *, is_new: bool) -> None:
         if name is None:

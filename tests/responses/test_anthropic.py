@@ -231,11 +231,20 @@ def test_counts_and_fields_beside_the_content():
 
 def test_arguments_keep_their_text():
     arguments = '{"z": 1.0, "a": 1e21, "n": 18446744073709551616, "e": "\\u00e9"}'
-    raw = json.dumps(message(call(), {**SERVER, "input": {}}, call(), stop="tool_use")).encode()
+    raw = json.dumps(message(call(), {**SERVER, "input": {}}, call(call_id="toolu_2"), stop="tool_use")).encode()
     raw = raw.replace(b'"input": {}', b'"input": ' + arguments.encode())
     found = decode_response(raw, "anthropic")
     assert [each.arguments for each in found.tool_calls] == [arguments, arguments]
     assert encode_response(found, "anthropic").count(b'"input":' + arguments.encode()) == 3
+
+
+def test_a_call_that_is_said_again_is_one():
+    once, again = call({"q": 1}), call({"q": 1})
+    found = read(message(once, again, stop="tool_use"))
+    assert [each.id for each in found.tool_calls] == ["toolu_1"]
+    assert found.report.repairs == {"arguments_repeated": 1}
+    for other in call({"q": 2}), {**once, "name": "see"}, call({"q": 1}, "toolu_2"):
+        assert len(read(message(once, other, stop="tool_use")).tool_calls) == 2
 
 
 def test_members_that_the_schema_demands_are_written_and_say_nothing():

@@ -1,10 +1,14 @@
-"""Case 259: what of a call only the last event says."""
+"""Cases 259 and 260: what of a call only the last event says, and calls that are said again."""
 
 from __future__ import annotations
 
+from tests.vectors import anthropic as am
+from tests.vectors import bedrock as br
+from tests.vectors import cohere as co
 from tests.vectors import openai_responses as rs
 from tests.vectors.field.case import Case, Text, Use
-from tests.vectors.field.shapes import messages, responses_turn, written
+from tests.vectors.field.shapes import bedrock, calling, cohere, message, messages, responses_turn, written
+from tests.vectors.openai_chat import call, calls
 from tests.vectors.vector import Call
 
 A = Call("f", '{"x":1}', id="a")
@@ -67,5 +71,51 @@ CASES = (
                 to={"anthropic": messages(Use("a", "f", ""), stop="tool_use", usage=None)},
             ),
         ),
+    ),
+    Case(
+        number=260, refs="HKUDS/nanobot#4442; Kilo-Org/kilocode#4596; hermes#12930",
+        cause="a call that ended is sent again as a block or an item of its own, with its id, its name and its arguments",
+        does="It is the same call, and one that differs in any of them is another; an id that is a function's name says nothing.",
+        forms=(
+            message(*am.tool(0, "a", "f", A.arguments), *am.tool(1, "a", "f", '{"x"', ":1}"), reason="tool_use", name="another block", calls=(A,), stop="tool_calls", repairs={"arguments_repeated": 1}, to={"openai-chat": written(USED, stop="tool_calls")}),
+            message(
+                *am.tool(0, "a", "f", A.arguments), am.begin(0, "tool_use", id="a", name="f", input={"x": 1}), am.stop(0), reason="tool_use", name="at the same index, whole", calls=(A,), stop="tool_calls",
+                repairs={"index_reused": 1, "arguments_repeated": 1}, to={"openai-chat": written(USED, stop="tool_calls")},
+            ),
+            message(
+                *am.tool(0, "a", "f"), *am.tool(1, "a", "f"), reason="tool_use", name="without arguments", calls=(Call("f", "", "empty", id="a"),), stop="tool_calls", repairs={"arguments_repeated": 1},
+                to={"openai-chat": written(Use("a", "f", "{}"), stop="tool_calls")},
+            ),
+            message(
+                *am.tool(0, "a", "f", A.arguments), *am.tool(1, "a", "f", '{"x"', ":2}"), reason="tool_use", name="other arguments", calls=(A, OTHER), stop="tool_calls", repairs={"id_duplicate": 1},
+                to={"openai-chat": written(*BOTH, stop="tool_calls")},
+            ),
+            message(
+                *am.tool(0, "a", "f", A.arguments), *am.tool(1, "a", "f", '{"x"'), reason="tool_use", name="less of its arguments", calls=(A, Call("f", '{"x"', "truncated", "call_1")), stop="tool_calls",
+                repairs={"id_duplicate": 1}, to={"openai-chat": written(USED, Use("call_1", "f", '{"x"'), stop="tool_calls")},
+            ),
+            message(
+                *am.tool(0, "f", "f", A.arguments), *am.tool(1, "f", "f", A.arguments), reason="tool_use", name="the function's name for an id", calls=(Call("f", A.arguments, id="f"), Call("f", A.arguments, id="call_1")), stop="tool_calls",
+                repairs={"id_duplicate": 1}, to={"openai-chat": written(Use("f", "f", A.arguments), Use("call_1", "f", A.arguments), stop="tool_calls")},
+            ),
+            responses_turn(
+                WHOLE, added(), DELTA, WHOLE, end=END, name="an item that is done before it begins", calls=(A,), stop="tool_calls",
+                repairs={"block_unopened": 1, "index_reused": 1, "arguments_repeated": 1}, to=TO,
+            ),
+            responses_turn(
+                WHOLE, added(), end=rs.last("completed"), name="an item that begins once more", calls=(A,), stop="tool_calls",
+                repairs={"block_unopened": 1, "index_reused": 1, "block_unclosed": 1, "arguments_repeated": 1}, to=TO,
+            ),
+            bedrock(
+                ("messageStart", {"role": "assistant"}), *br.tool(0, "a", "f", A.arguments), *br.tool(1, "a", "f", A.arguments), br.finish("tool_use"), br.counts(), name="Bedrock", calls=(A,), stop="tool_calls",
+                repairs={"arguments_repeated": 1}, to={"openai-chat": written(USED, stop="tool_calls", losses={"metadata": 1})},
+            ),
+            cohere(
+                *co.tool(0, "a", "f", A.arguments), *co.tool(1, "a", "f", A.arguments), reason="TOOL_CALL", name="Cohere", calls=(A,), stop="tool_calls",
+                repairs={"arguments_repeated": 1}, to={"openai-chat": written(USED, stop="tool_calls")},
+            ),
+            calling(calls(call(0, "a", "f", A.arguments)), calls(call(1, "a", "f", '{"x"')), calls(call(1, "a", None, ":1}")), name="Chat", calls=(A,), repairs={"id_repeated": 1, "arguments_repeated": 1}),
+        ),
+        beside="tests/responses/test_anthropic.py::test_a_call_that_is_said_again_is_one",
     ),
 )  # fmt: skip
