@@ -404,19 +404,43 @@ class FrameDecoder:
 
     # Values of the wire by the type they should have: null and absent are nothing, any other type is set aside.
 
+    # Where the meaning is plain, an object is a list of it, a list of one object that object, and text a part with it.
+
     def fields(self, value: Any) -> dict[str, Any]:
         if type(value) is dict:
             return value
+        if type(alone := self.alone(value)) is dict:
+            return alone
         if value is not None:
             self.odd(value)
         return {}
 
+    def alone(self, value: Any) -> Any:
+        """The object that is alone in a list; any other value as it is."""
+        if type(value) is list and len(value) == 1 and type(value[0]) is dict:
+            self.report.repair("list_unasked")
+            return value[0]
+        return value
+
     def items(self, value: Any) -> list[Any]:
         if type(value) is list:
             return value
+        if type(value) is dict and value:
+            return [item for _, item in self.listed(value)]
         if value is not None:
             self.odd(value)
         return []
+
+    def contents(self, value: Any) -> list[Any]:
+        """The parts of a content, each for ``part_of``; text in its place is one."""
+        return [value] if type(value) is str and value else self.items(value)
+
+    def part_of(self, value: Any, kind: str | None = "text") -> dict[str, Any]:
+        """One part of a content, which may be its text alone: then of the type ``kind``, if the dialect's parts have one."""
+        if type(value) is not str:
+            return self.fields(value)
+        self.report.repair("object_missing")
+        return {"text": value} if kind is None else {"type": kind, "text": value}
 
     def string(self, value: Any) -> str:
         if type(value) is str:
@@ -465,6 +489,13 @@ class FrameDecoder:
         if self._values is None or self._values[0] is not self.frame:
             self._values = self.frame, ValueTexts(self.frame.data)
         return self._values[1].text(*path)
+
+    def texts_at(self, count: int, *path: str | int) -> list[bytes]:
+        """The JSON text of each of the ``count`` items that ``items`` found at ``path``; the frame is walked once."""
+        text = self.text_at(*path)
+        if text[:1] == "[":
+            return item_texts(text)
+        return [self.text_at(*path, number).encode() for number in range(count)]
 
     def index(self, value: object) -> int | None:
         """An index of the wire; None where there is none. Raises IndexTooLarge."""

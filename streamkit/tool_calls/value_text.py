@@ -67,7 +67,11 @@ def value_text(document: bytes, *path: str | int) -> str:
 
 
 class ValueTexts:
-    """The texts of many values of one document, as ``value_text`` gives them: each container on the way is walked once."""
+    """The texts of many values of one document, as ``value_text`` gives them: each container on the way is walked once.
+
+    A path leads through a list of one item as if the item stood there, and where an object stands in the place of a list, it
+    is the first item, or has the items by number.
+    """
 
     def __init__(self, document: bytes) -> None:
         self._document = document
@@ -85,7 +89,15 @@ class ValueTexts:
         if around not in self._members:
             start = self._found(around).start if around else _between(self._document, 0).end()
             self._members[around] = _member_spans(self._document, start)
-        return self._members[around][step]
+        members = self._members[around]
+        if step not in members and isinstance(step, str) and [*members] == [0]:
+            return self._found((*around, 0, step))
+        if step not in members and isinstance(step, int) and 0 not in members:
+            if members and all(isinstance(name, str) and name.isdigit() for name in members):
+                return [*members.values()][step]
+            if around and not step:
+                return self._found(around)
+        return members[step]
 
 
 def _member_spans(document: bytes, at: int) -> dict[str | int, slice]:

@@ -325,11 +325,11 @@ def test_a_body_of_another_kind_is_refused_with_what_was_found(body, error, word
 @pytest.mark.parametrize(
     ("body", "repairs", "said"),
     [
-        (message("odd", text()), {"field_invalid": 1}, "a"),
+        (message("odd", text()), {"object_missing": 1}, "odda"),
         (message({"text": "x"}, text()), {"field_invalid": 1}, "a"),
         (message(text(), stop="tool_use"), {"calls_without_call": 1}, "a"),
         (message(call(), text()), {"stop_with_calls": 1}, "a"),
-        (message(content="a"), {"field_invalid": 1}, ""),
+        (message(content="a"), {"object_missing": 1}, "a"),
         (message(call(id=None), stop="tool_use"), {"id_missing": 1}, ""),
     ],
 )

@@ -312,11 +312,11 @@ def test_a_body_of_another_kind_is_refused_with_what_was_found(body, error, word
 @pytest.mark.parametrize(
     ("body", "repairs", "said"),
     [
-        (message("odd", text()), {"field_invalid": 1}, "a"),
+        (message("odd", text()), {"object_missing": 1}, "odda"),
         (message({"text": 1}, text()), {"field_invalid": 1}, "a"),
         (message(text(), stop="tool_use"), {"calls_without_call": 1}, "a"),
         (message(call(), text()), {"stop_with_calls": 1}, "a"),
-        ({**message(), "output": {"message": {"role": "assistant", "content": "a"}}}, {"field_invalid": 1}, ""),
+        ({**message(), "output": {"message": {"role": "assistant", "content": "a"}}}, {"object_missing": 1}, "a"),
         (message(call(toolUseId=None), stop="tool_use"), {"id_missing": 1}, ""),
         (
             message({"toolUse": {"toolUseId": "i", "name": "f", "input": "{}"}}, stop="tool_use"),

@@ -93,7 +93,7 @@ REPAIRED = [
     whole("the client's word for no id", calls(call("null", "f", '{"x":1}')), reason="tool_calls", calls=(Call("f", '{"x":1}'),), stop="tool_calls", repairs={"identity_blank": 1, "id_missing": 1}),
     whole("two whole calls without an id", calls(call(None, "f", '{"x":1}'), call(None, "g", '{"y":2}')), reason="tool_calls", calls=(Call("f", '{"x":1}'), Call("g", '{"y":2}')), stop="tool_calls", repairs={"id_missing": 2, "index_reused": 1}),
     whole("one id for two calls", calls(call("aaaaaaaa1", "f", '{"x":1}', index=0), call("aaaaaaaa1", "g", '{"y":2}', index=1)), reason="tool_calls", calls=(A, Call("g", '{"y":2}')), stop="tool_calls", repairs={"id_duplicate": 1}),
-    whole("content that is no list", said({"text": "x"}), said([5, text("Hi"), thinking("hm"), {"type": "thinking", "thinking": ["x"]}]), text="Hi", reasoning="hm", repairs={"field_invalid": 3}),
+    whole("content that is no list", said({"text": "x"}), said([5, text("Hi"), thinking("hm"), {"type": "thinking", "thinking": ["x"]}]), text="Hi", reasoning="hmx", repairs={"field_invalid": 2, "list_missing": 1, "object_missing": 1}),
     whole("stop with calls", calls(call("aaaaaaaa1", "f", '{"x":1}')), calls=(A,), stop="tool_calls", repairs={"stop_with_calls": 1}),
     vector("no reason but [DONE] and a whole call", ROLE, calls(call("aaaaaaaa1", "f", '{"x":1}')), DONE, calls=(A,), stop="tool_calls", repairs={"finish_derived": 1}),
     vector("an error as text", ROLE, said("Hi"), {"error": "gone"}, text="Hi", stop=None, repairs={"error_shape": 1}, provider_error="gone"),

@@ -32,7 +32,7 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.tool_calls.value_text import value_text
+from streamkit.tool_calls.value_text import ValueTexts
 
 #: The block that each delta belongs into, and the delta's own field.
 DELTAS = {
@@ -207,8 +207,8 @@ class ContentReader(FrameDecoder):
     def input_text(self) -> str:
         """The text of the ``input`` that came with a block's start."""
         if self.block_text:
-            return value_text(self.block_text, "input")
-        return value_text(self.frame.data, "content_block", "input")
+            return ValueTexts(self.block_text).text("input")
+        return self.text_at("content_block", "input")
 
     def _delta(self, kind: str, delta: dict[str, Any], block: Block) -> None:
         """A delta in a block of its own kind; empty ones say nothing."""
@@ -220,7 +220,7 @@ class ContentReader(FrameDecoder):
         if kind == "input_json_delta" and type(said_of) is dict:
             self.report.repair("arguments_not_text")
             block.whole_input = None
-            whole = value_text(self.frame.data, "delta", "partial_json")
+            whole = self.text_at("delta", "partial_json")
             self.out.append(ToolCallDelta(block.call, arguments=whole, snapshot=True))
             return
         text = self.string(said_of)

@@ -33,7 +33,6 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.tool_calls.value_text import item_texts, value_text
 
 EVENTS = frozenset(
     {
@@ -165,8 +164,8 @@ class AnthropicDecoder(ContentReader):
         self._start(ResponseStarted(self._id, model, vendor=VENDOR, extras=extras or None, usage=usage))
         if usage is not None:
             self.out.append(usage)  # the answer's own counts come with its end
-        if self.items(message.get("content")):
-            texts = item_texts(value_text(self.frame.data, "message", "content"))
+        if blocks := self.contents(message.get("content")):
+            texts = self.texts_at(len(blocks), "message", "content")
             self.in_start = {number: text for number, text in enumerate(texts) if _says(orjson.loads(text))}
         if said(reason := message.get("stop_reason")):  # before its content an answer has not ended
             self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}message.stop_reason", reason))
@@ -186,7 +185,7 @@ class AnthropicDecoder(ContentReader):
 
         ``text`` is the block's own JSON.
         """
-        block = self.fields(value)
+        block = self.part_of(value)
         self.block_text = text
         kind, given = block.get("type"), block.get("input")
         streamed = isinstance(kind, str) and kind not in OWN_BLOCKS and isinstance(given, dict) and given

@@ -39,7 +39,6 @@ from streamkit.events import Aside, WireEvent
 from streamkit.limits import Limits
 from streamkit.messages import Response, ToolCall
 from streamkit.report import StreamReport
-from streamkit.tool_calls.value_text import item_texts, value_text
 
 #: What a stream says at its end.
 BESIDE: Final = ("context_management",)  #: beside the delta of its last event
@@ -74,8 +73,8 @@ class AnthropicBodyDecoder(AnthropicDecoder):
         first = {name: value for name, value in document.items() if name not in (*LAST, *BESIDE, "content")}
         last = {name: document.get(name) for name in LAST}
         self._message_start({"message": first})
-        if blocks := self.items(document.get("content")):
-            texts = item_texts(value_text(self.frame.data, "content"))
+        if blocks := self.contents(document.get("content")):
+            texts = self.texts_at(len(blocks), "content")
             for number, (value, text) in enumerate(zip(blocks, texts, strict=True)):
                 self.whole_block(value, number, text)
         beside = {name: document[name] for name in BESIDE if name in document}

@@ -32,7 +32,6 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.tool_calls.value_text import value_text
 
 #: The member of each delta that streamkit reads, and the kind of block that it belongs into.
 MEMBERS: Final[Mapping[str, str]] = {
@@ -89,7 +88,7 @@ class ContentReader(FrameDecoder):
         if index is None:
             self.report.repair("index_missing")
             index = self._next
-        use = start.get("toolUse")
+        use = self.alone(start.get("toolUse"))
         if type(use) is dict and not said(use.get("type")):
             self._call(use, self._open(index, "toolUse"))
         elif not start or (use is not None and type(use) is not dict):
@@ -100,7 +99,7 @@ class ContentReader(FrameDecoder):
             self._aside(document, self._open_raw(index, start))
 
     def block_delta(self, document: dict[str, Any]) -> None:
-        delta = document.get("delta")
+        delta = self.alone(document.get("delta"))
         if type(delta) is not dict or not delta:
             self.odd(document)
             return
@@ -130,7 +129,7 @@ class ContentReader(FrameDecoder):
                 fragment = self.fields(value).get("input")
                 if type(fragment) is dict:
                     self.report.repair("arguments_not_text")
-                    whole = value_text(self.frame.data, "delta", "toolUse", "input")
+                    whole = self.text_at("delta", "toolUse", "input")
                     self.out.append(ToolCallDelta(block.call, arguments=whole, snapshot=True))
                 elif fragment := self.string(fragment):
                     self.out.append(ToolCallDelta(block.call, arguments=fragment))

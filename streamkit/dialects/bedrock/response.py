@@ -46,7 +46,7 @@ from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
 from streamkit.messages import Response, ToolCall
 from streamkit.report import StreamReport
-from streamkit.tool_calls.value_text import item_texts, value_text
+from streamkit.tool_calls.value_text import ValueTexts
 
 CITED = frozenset({"content", "citations"})
 
@@ -71,8 +71,8 @@ class BedrockBodyDecoder(BedrockDecoder):
         if document is None:
             return
         self.recognised = True
-        if type(document.get("output")) is dict:
-            self._whole(document, frame.data)
+        if type(output := self.alone(document.get("output"))) is dict:
+            self._whole(document, output)
         elif document.get("type") == "message":
             self._native_message(frame)
         elif isinstance(document.get(TYPE), str) or message_of(document) is not None:
@@ -81,14 +81,14 @@ class BedrockBodyDecoder(BedrockDecoder):
             self.recognised = False
             self.strange()
 
-    def _whole(self, document: dict[str, Any], body: bytes) -> None:
-        message = self.fields(document["output"].get("message"))
-        self.keep_unread(document["output"], OUTPUT, where="output.")
+    def _whole(self, document: dict[str, Any], output: dict[str, Any]) -> None:
+        message = self.fields(output.get("message"))
+        self.keep_unread(output, OUTPUT, where="output.")
+        blocks = self.contents(message.get("content"))
+        texts = self.texts_at(len(blocks), "output", "message", "content") if blocks else []
         self._say("messageStart", {name: value for name, value in message.items() if name != "content"})
-        if blocks := self.items(message.get("content")):
-            texts = item_texts(value_text(body, "output", "message", "content"))
-            for number, (block, text) in enumerate(zip(blocks, texts, strict=True)):
-                self._block(self.fields(block), number, text)
+        for number, (block, text) in enumerate(zip(blocks, texts, strict=True)):
+            self._block(self.part_of(block, None), number, text)
         last = {name: document.get(name) for name in ("stopReason", "additionalModelResponseFields")}
         self._say("messageStop", last)
         self._say("metadata", {name: value for name, value in document.items() if name not in BODY_FIELDS})
@@ -101,9 +101,10 @@ class BedrockBodyDecoder(BedrockDecoder):
         self._unread(event, payload, before)
 
     def _block(self, block: dict[str, Any], number: int, text: bytes) -> None:
-        for member, value in block.items():
-            if value is None:
+        for member, found in block.items():
+            if found is None:
                 continue
+            value = self.alone(found)
             if member in STREAMED and type(value) is dict:
                 given = self._input(value, text) if member == "toolUse" else ""
                 for event, payload in messages_of(member, value, number, given):
@@ -126,7 +127,7 @@ class BedrockBodyDecoder(BedrockDecoder):
         if isinstance(given, str):
             self.report.repair("arguments_not_object")
             return given
-        return "" if given is None else value_text(block, "toolUse", "input")
+        return "" if given is None else ValueTexts(block).text("toolUse", "input")
 
     def _deltas(self, member: str, value: Any) -> Iterator[dict[str, Any]]:
         """What a stream would have said of text and reasoning; nothing for blocks that it has no form for."""

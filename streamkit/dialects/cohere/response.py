@@ -52,6 +52,8 @@ def encode_response(response: Response, encoding: Encoding, report: StreamReport
 class CohereBodyDecoder(CohereDecoder):
     def decode(self, document: dict[str, Any]) -> None:
         message = document.get("message")
+        if "finish_reason" in document:
+            message = self.alone(message)
         if isinstance(message, dict) and "finish_reason" in document:
             self.recognised = True
             self._begin_message(document, message)

@@ -55,7 +55,7 @@ def recognises(_event: str, document: Any) -> bool:
         return False
     error = document.get("error")
     return (
-        isinstance(document.get("candidates"), list)
+        isinstance(document.get("candidates"), list | dict)
         or "usageMetadata" in document
         or isinstance(document.get("promptFeedback"), dict)
         or (isinstance(error, dict) and isinstance(error.get("status"), str) and "message" in error)
@@ -84,7 +84,7 @@ class GeminiDecoder(PartReader):
 
     def decode(self, document: dict[str, Any]) -> None:
         error = document.get("error")
-        if not error and not recognises("", document):
+        if not (error or recognises("", document) or said(document.get("candidates"))):
             if self.frame.event == "error" or is_bare_error(document):
                 self.recognised = True
                 self.report.repair("error_shape")
@@ -97,7 +97,6 @@ class GeminiDecoder(PartReader):
         self.recognised = True
         if not self._started and (not error or len(document) > 1):
             self._start(document)
-        self._candidate_texts = None
         for position, candidate in enumerate(self.items(document.get("candidates"))):
             self._candidate(candidate, position)
         if feedback := self.fields(document.get("promptFeedback")):
@@ -138,6 +137,7 @@ class GeminiDecoder(PartReader):
         return candidate
 
     def _candidate(self, candidate: Any, position: int) -> None:
+        candidate = self.alone(candidate)
         if type(candidate) is not dict:
             self.odd(candidate)
             return
@@ -148,7 +148,7 @@ class GeminiDecoder(PartReader):
             index = position
         of = self._choice(index)
         content = self.fields(candidate.get("content"))
-        self.parts(self.items(content.get("parts")), of, position)
+        self.parts(self.contents(content.get("parts")), of, position)
         if not content.keys() <= CONTENT.names:
             self.keep_unread(content, CONTENT, index, max(of.block, 0), where="content.")
         native = text_of(candidate.get("finishReason"))

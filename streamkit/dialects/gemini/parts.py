@@ -13,7 +13,7 @@ Source: dialects.md §5.2-§5.4, quirks.md R14, 22, 89.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, TypeAlias
 
 from attrs import define
 
@@ -36,7 +36,7 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.tool_calls.value_text import item_texts, value_text
+from streamkit.tool_calls.value_text import ValueTexts
 
 #: All that a part of text can have.
 TEXT_FIELDS = frozenset({"text", "thought", "thoughtSignature"})
@@ -81,6 +81,10 @@ class Candidate:
 HOLES = re.compile(rb'"text"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
 
 
+#: The position of a candidate in its frame, of a part in the candidate, and how many parts that has.
+Place: TypeAlias = tuple[int, int, int]
+
+
 class PartReader(FrameDecoder):
     """The part of the decoder that reads parts."""
 
@@ -92,20 +96,19 @@ class PartReader(FrameDecoder):
         super().__init__(limits, report)
         self._blocks = 0
         self._calls = 0
-        #: The texts of the frame's candidates and of one's parts, once a call asks: each is cut up once.
-        self._candidate_texts: list[bytes] | None = None
+        #: The texts of a candidate's parts, once a call asks: they are cut up once.
         self._texts: list[bytes] | None = None
 
     def parts(self, parts: list[Any], of: Candidate, position: int) -> None:
         """Everything that the parts of the candidate at ``position`` in the frame say."""
         self._texts = None
         for number, part in enumerate(parts):
-            self._part(part, of, (position, number))
+            self._part(part, of, (position, number, len(parts)))
 
-    def _part(self, part: Any, of: Candidate, place: tuple[int, int]) -> None:
+    def _part(self, part: Any, of: Candidate, place: Place) -> None:
         if type(part) is not dict:
-            self.odd(part)
-        elif part.get("functionCall") is not None:
+            part = self.part_of(part, None)
+        if part.get("functionCall") is not None:
             self._call_part(part, of, place)
         elif part.keys() <= TEXT_FIELDS:
             self._text(part, of)
@@ -181,7 +184,7 @@ class PartReader(FrameDecoder):
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
-    def _call_part(self, part: dict[str, Any], of: Candidate, place: tuple[int, int]) -> None:
+    def _call_part(self, part: dict[str, Any], of: Candidate, place: Place) -> None:
         call = self.fields(part["functionCall"])
         of.kind = None
         signature = None
@@ -210,7 +213,7 @@ class PartReader(FrameDecoder):
         name: str,
         signature: Opaque | None,
         of: Candidate,
-        place: tuple[int, int],
+        place: Place,
     ) -> None:
         if self._calls >= self.limits.tool_calls:
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
@@ -242,19 +245,17 @@ class PartReader(FrameDecoder):
         delta.arguments = self._arguments(call.get("args"), place)
         self.out.append(ToolCallEnded(index, of.choice))
 
-    def _arguments(self, arguments: object, place: tuple[int, int]) -> str:
+    def _arguments(self, arguments: object, place: Place) -> str:
         """The text of the arguments as it stands in the frame: none at all means none, which is ``{}``."""
         if arguments is None:
             return "{}"
         if isinstance(arguments, str):
             self.report.repair("arguments_not_object")
             return arguments
-        position, number = place
-        if self._candidate_texts is None:
-            self._candidate_texts = item_texts(value_text(self.frame.data, "candidates"))
+        position, number, count = place
         if self._texts is None:
-            self._texts = item_texts(value_text(self._candidate_texts[position], "content", "parts"))
-        return value_text(self._texts[number], "functionCall", "args")
+            self._texts = self.texts_at(count, "candidates", position, "content", "parts")
+        return ValueTexts(self._texts[number]).text("functionCall", "args")
 
     def _continue(self, open_call: OpenCall, call: dict[str, Any], name: str, of: Candidate) -> None:
         self.keep_unread(call, CALL, of.choice, max(of.block, 0), where="functionCall.")
@@ -265,7 +266,8 @@ class PartReader(FrameDecoder):
     def _add(self, open_call: OpenCall, partial: Any, of: Candidate, *, more: bool) -> None:
         """More of the arguments of the open call, and perhaps its end."""
         texts = []
-        for entry in self.items(partial):
+        for each in self.items(partial):
+            entry = self.alone(each)
             self.keep_unread(entry, PARTIAL, of.choice, max(of.block, 0), where="partialArgs.")
             text = open_call.arguments.add(entry, self.report)
             if text is None:

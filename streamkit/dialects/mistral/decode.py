@@ -87,8 +87,9 @@ class MistralDecoder(ChatDecoder):
     # -- content ---------------------------------------------------------------------------------------------------
 
     def parts(self, content: Any, choice: int) -> None:
-        for part in self.items(content):
-            kind = part.get("type") if type(part) is dict else None
+        for each in self.items(content):
+            part = self.part_of(each)
+            kind = part.get("type")
             if kind == "text":
                 if text := self.string(part.get("text")):
                     self.out.append(TextDelta(text, choice))
@@ -96,20 +97,23 @@ class MistralDecoder(ChatDecoder):
             elif kind == "thinking":
                 self._thinking(part, choice)
             elif kind is None:
-                self.odd(part)
+                if part:
+                    self.odd(part)
             else:
                 self._part(f"{CONTENT}{kind}", str(kind), part, choice)
 
     def _thinking(self, part: dict[str, Any], choice: int) -> None:
         block = self.next_block(choice)
-        for thought in self.items(part.get("thinking")):
-            kind = thought.get("type") if type(thought) is dict else None
+        for each in self.contents(part.get("thinking")):
+            thought = self.part_of(each)
+            kind = thought.get("type")
             if kind == "text":
                 if text := self.string(thought.get("text")):
                     self.out.append(ReasoningDelta(text, choice, block))
                 self.keep_unread(thought, TEXT_PART, choice, block, where="content.thinking.")
             elif kind is None:
-                self.odd(thought)
+                if thought:
+                    self.odd(thought)
             else:
                 self._part(f"{THINKING}{kind}", str(kind), thought, choice)
         if signature := self.string(part.get("signature")):

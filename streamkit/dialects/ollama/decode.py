@@ -38,7 +38,7 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.quoting import quoted
 from streamkit.report import StreamReport
-from streamkit.tool_calls.value_text import item_texts, value_text
+from streamkit.tool_calls.value_text import ValueTexts
 
 LINE_FIELDS = frozenset(
     {
@@ -140,7 +140,9 @@ class OllamaDecoder(FrameDecoder):
         if not self._started:
             self._start(line)
         message, ends = line.get("message"), bool(line.get("done"))
-        if isinstance(message, dict):
+        if message is not None and type(message) is not dict:
+            message = self._bare(message)
+        if message is not None:
             self._message(message, ("message",), ends=ends)
             self._unknown(message, MESSAGE_FIELDS, "message.")
             self._beside(line, message)
@@ -156,6 +158,13 @@ class OllamaDecoder(FrameDecoder):
                 self.odd({name: line[name]})
         if line.get("done"):
             self._end(line)
+
+    def _bare(self, message: Any) -> dict[str, Any]:
+        """What stands where a message should: its text, or a message that is alone in a list."""
+        if type(message) is str and message:
+            self.report.repair("object_missing")
+            return {"content": message}
+        return self.fields(message)
 
     def _start(self, line: dict[str, Any]) -> None:
         self._started = True
@@ -204,7 +213,7 @@ class OllamaDecoder(FrameDecoder):
             texts = [self.text_at(*path, "tool_calls", *step).encode() for step, _ in listed]
             self._tool_calls([call for _, call in listed], texts, ends=ends)
         elif calls := self.items(calls):  # cut once: a line may have many
-            self._tool_calls(calls, item_texts(value_text(self.frame.data, *path, "tool_calls")), ends=ends)
+            self._tool_calls(calls, self.texts_at(len(calls), *path, "tool_calls"), ends=ends)
 
     def _tool_calls(self, calls: list[Any], texts: list[bytes], *, ends: bool) -> None:
         """The calls of a line. Where the last line begins with all that came before, it is the whole answer once more; of
@@ -219,8 +228,9 @@ class OllamaDecoder(FrameDecoder):
 
     def _tool_call(self, call: Any, text: bytes) -> None:
         """One call, and the text that it has in its line."""
-        function = call.get("function") if isinstance(call, dict) else None
-        if not isinstance(function, dict):
+        call = self.alone(call)
+        function = self.alone(call.get("function")) if type(call) is dict else None
+        if type(function) is not dict:
             self.odd(call)
             return
         extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and said(value)}
@@ -233,7 +243,7 @@ class OllamaDecoder(FrameDecoder):
         if isinstance(arguments, str):
             self.report.repair("arguments_not_object")
         elif arguments is not None:
-            arguments = value_text(text, "function", "arguments")
+            arguments = ValueTexts(text).text("function", "arguments")
         call_id, name = self.string(call.get("id")), self.string(function.get("name"))
         self.out.append(
             ToolCallDelta(

@@ -43,6 +43,9 @@ def recognises(_event: str, document: Any) -> bool:
     choices = document.get("choices") if isinstance(document, dict) else None
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         return not ("text" in choices[0] and choices[0].keys().isdisjoint({"delta", "message"}))
+    if isinstance(choices, dict):  # in the place of a list
+        choice = choices.get("0", choices)
+        return isinstance(choice, dict) and ("delta" in choice or "message" in choice)
     return isinstance(document, dict) and (
         isinstance(choices, list)
         or document.get("object") == "chat.completion.chunk"
@@ -176,6 +179,7 @@ class ChatDecoder(MessageReader):
                 self.out.append(Aside(self.vendor, "metadata", name, value))
 
     def _choice(self, choice: Any, position: int) -> None:
+        choice = self.alone(choice)
         if type(choice) is not dict:
             self.odd(choice)
             return
@@ -184,7 +188,10 @@ class ChatDecoder(MessageReader):
             self.report.repair("choice_index_missing")
             index = position
         delta, message = choice.get("delta"), choice.get("message")
-        delta, message = delta if isinstance(delta, dict) else None, message if isinstance(message, dict) else None
+        if type(delta) is not dict and delta is not None:
+            delta = self.fields(delta) or None
+        if type(message) is not dict and message is not None:
+            message = self.fields(message) or None
         is_blank = delta is None or (not delta and index not in self._spoke)
         if is_blank and message is None and not choice.get("finish_reason"):
             self.report.repair("delta_missing")

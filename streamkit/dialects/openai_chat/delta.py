@@ -206,22 +206,23 @@ class DeltaReader(FrameDecoder):
     def parts(self, content: Any, choice: int) -> None:
         """Content as a list of parts, as Mistral has it."""
         self.report.repair("content_as_list")
-        for part in content if isinstance(content, list) else [content]:
-            kind = part.get("type") if isinstance(part, dict) else None
+        for each in self.items(content):
+            part = self.part_of(each)
+            kind = part.get("type")
             if kind == "text":
                 if text := self.string(part.get("text")):
                     self.out.append(TextDelta(text, choice))
                 self.keep_unread(part, TEXT_PART, choice, where="content.")
             elif kind == "thinking":
                 self._thinking(part, choice)
-            else:
+            elif part:
                 self.out.append(Aside(self.vendor, "unknown_event", f"content.{kind}", part, choice))
 
     def _thinking(self, part: dict[str, Any], choice: int) -> None:
         """Thinking of Mistral's behind this dialect; a signature closes its block."""
         block = self.next_block(choice)
-        for thought in self.items(part.get("thinking")):
-            if text := self.string(self.fields(thought).get("text")):
+        for thought in self.contents(part.get("thinking")):
+            if text := self.string(self.part_of(thought).get("text")):
                 self.out.append(ReasoningDelta(text, choice, block))
         self.keep_unread(part, THINKING_PART, choice, block, where="content.")
         if blob := self.string(part.get("signature")):
@@ -310,6 +311,7 @@ class DeltaReader(FrameDecoder):
         self.report.keep(Withheld("said_twice", None, text_of(function.get("name")), text))
 
     def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
+        call = self.alone(call)
         if type(call) is not dict:
             self.odd(call)
             return

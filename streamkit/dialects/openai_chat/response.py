@@ -58,6 +58,7 @@ class ChatBodyDecoder(ChatDecoder):
 
     def _choice(self, choice: Any, position: int) -> None:
         """One choice. Each is an answer of its own, whatever index another has, too."""
+        choice = self.alone(choice)
         if type(choice) is dict:
             index = choice.get("index")
             if (position if index is None else number_in(index)) in self._choices:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from streamkit.dialects.decoding import details_of, is_bare_error, provider_failed, said, text_of
+from streamkit.dialects.decoding import is_bare_error, provider_failed, said, text_of
 from streamkit.dialects.members import UNREAD
 from streamkit.dialects.openai_responses.items import ItemReader
 from streamkit.dialects.openai_responses.members import COMMON, EVENTS, FEW, SaidBefore
@@ -303,7 +303,11 @@ class ResponsesDecoder(ItemReader):
             reason: StopReason = "tool_calls" if waits else "stop"
             self.out.append(StopReasonSeen(reason, status, covers_calls=not waits, waits=waits))
         word = response.get("status")
-        if native := text_of(details_of(response, "incomplete_details").get("reason")):
+        details = response.get("incomplete_details")
+        if type(details) is str and details:
+            self.report.repair("object_missing")
+            details = {"reason": details}
+        if native := text_of(self.fields(details).get("reason")):
             reason = self.stop_reason(native, INCOMPLETE_REASONS)
             if reason == "other" and status == "incomplete":
                 reason = "length"

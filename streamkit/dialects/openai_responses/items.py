@@ -110,6 +110,8 @@ class ItemReader(TextReader):
         if document.get("item") is None:  # some servers send an empty start: the first delta opens the item
             return
         start = self.fields(document["item"])
+        if start is not document["item"]:
+            document = {**document, "item": start}
         kind, item_id = self.string(start.get("type")), self.string(start.get("id"))
         index = self.index(document.get("output_index"))
         if index is None:
@@ -179,6 +181,8 @@ class ItemReader(TextReader):
 
     def item_done(self, document: dict[str, Any]) -> None:
         found = self.fields(document.get("item"))
+        if found is not document.get("item"):
+            document = {**document, "item": found}
         kind = self.string(found.get("type"))
         item = self.find({"item_id": found.get("id"), "call_id": found.get("call_id"), **document}, kind)
         if not item.open:
@@ -327,9 +331,10 @@ class ItemReader(TextReader):
     def _copies(self, found: dict[str, Any]) -> list[Copy]:
         """The parts that a message or a reasoning item has."""
         copies = []
-        for name in ("summary", "content"):
-            for place, value in enumerate(self.items(found.get(name))):
-                part = self.fields(value)
+        of_content = "reasoning_text" if found.get("type") == "reasoning" else "output_text"
+        for name, kind in ("summary", "summary_text"), ("content", of_content):
+            for place, value in enumerate(self.contents(found.get(name))):
+                part = self.part_of(value, kind)
                 speech = SPEECHES.get(self.string(part.get("type")))
                 text = "" if speech is None else self.string(part.get(speech.name))
                 copies.append(Copy(speech, place, text, part))
