@@ -44,6 +44,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "foreign_terminator": "a terminator of another dialect (`[DONE]`) was passed over",
     "choice_index_missing": "a choice without an index was taken for the one at its place in the list, nearly always choice 0",
     "index_invalid": 'an index that is no whole number was read as the one that it means (`"0"`), or else taken for absent',
+    "boolean_invalid": "a truth value that came as text or a number was read as what it means, or else taken for false",
     "delta_missing": "a choice without a delta was passed over",
     "thinking_in_text": "thinking that stood in the text between tags (`<think>…</think>`) was read as reasoning",
     "call_in_text": "a call that the model wrote into its text (`<tool_call>…`) was read as a call",

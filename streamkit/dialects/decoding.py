@@ -454,6 +454,19 @@ class FrameDecoder:
         self.odd(value)
         return ""
 
+    def truth(self, value: Any) -> bool:
+        """A truth value, which may come as its name or as 0 or 1; of everything else False: what is not said is not so."""
+        if type(value) is bool:
+            return value
+        if value is None:
+            return False
+        self.report.repair("boolean_invalid")
+        word = value.strip().lower() if type(value) is str else value
+        is_true = word in {"true", "1"} if type(word) is str else type(word) in {int, float} and word == 1
+        if not is_true and word not in ("false", "0", "", 0):
+            self.out.append(Aside(self.vendor, "unknown_event", "field", value))
+        return is_true
+
     def listed(self, value: Any) -> list[tuple[tuple[int | str, ...], Any]]:
         """The items of a list, each with the step that leads to it. Where an object stands instead it is the only item, or has
         them by number (``{"0": …}``, as PHP writes a list with gaps).

@@ -121,6 +121,7 @@ REPAIR_CASES: Final[Mapping[str, int | None]] = {
     "foreign_terminator": 68,
     "choice_index_missing": None,
     "index_invalid": None,
+    "boolean_invalid": None,
     "delta_missing": 133,
     "text_as_object": 165,
     "list_missing": 165,

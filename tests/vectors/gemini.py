@@ -96,6 +96,7 @@ HEALTHY = [
         "text between calls", chunk(X), chunk(text("then")), chunk(Y), text="then", calls=(Call("f", '{"x":1}'), Call("f", '{"x":2}')), losses={"openai-chat": {"block_order": 1}},
     ),
     vector("thoughts", chunk(thought("h")), chunk(thought("m"), text("Hi")), STOP, text="Hi", reasoning="hm"),
+    vector("truth values as text and numbers", chunk({"text": "h", "thought": "true"}), chunk({"text": "m", "thought": 1}, {"text": "Hi", "thought": "false"}), STOP, text="Hi", reasoning="hm", repairs={"boolean_invalid": 3}),
     vector(
         "a signed thought and signed texts", chunk(text("H")), chunk(text("i", thoughtSignature="YQ==")), chunk(thought("hm", thoughtSignature="Yg==")), chunk(text("", thoughtSignature="Yw=="), finish="STOP"),
         text="Hi", reasoning="hm", losses={"ollama": {"reasoning_signature": 3, "block_boundary": 1}},
@@ -160,7 +161,7 @@ REPAIRED = [
     vector("another dialect's terminator", events(chunk(text("Hi")), STOP) + b"data: [DONE]\n\n", text="Hi", repairs={"foreign_terminator": 1}),
     vector("no blank line behind the last event", events(chunk(text("Hi")), STOP)[:-2], text="Hi", repairs={"last_event_unterminated": 1}),
     vector("no bracket behind the last element", array(chunk(text("Hi")), STOP)[:-1], text="Hi", repairs={"array_unclosed": 1}),
-    vector("odd values", chunk(text("Hi"), 7, {"text": 5}, {"text": "", "thought": "yes"}), STOP, text="Hi", repairs={"field_invalid": 3}, losses={"openai-chat": {"unknown_event": 3}}),
+    vector("odd values", chunk(text("Hi"), 7, {"text": 5}, {"text": "", "thought": "yes"}), STOP, text="Hi", repairs={"field_invalid": 2, "boolean_invalid": 1}, losses={"openai-chat": {"unknown_event": 3}}),
 ]  # fmt: skip
 
 BROKEN = [

@@ -36,6 +36,8 @@ VECTORS = [
     vector("no line end behind the last line", lines(line("Hi"), end())[:-1], text="Hi"),
     vector("raw separators", line("a\u2028b\x85c"), end(), text="a\u2028b\x85c"),
     vector("thinking", line(thinking="hm"), line("Hi"), end(), text="Hi", reasoning="hm"),
+    vector("truth values as text", {**line("Hel"), "done": "false"}, {**line("lo"), "done": "False"}, end(done="true"), text="Hello", repairs={"boolean_invalid": 3}),
+    vector("truth values as numbers", {**line("Hel"), "done": 0}, line("lo"), end(done=1), text="Hello", repairs={"boolean_invalid": 2}),
     vector("length", line("Hi"), end("length"), text="Hi", stop="length"),
     vector("text of /api/generate", {"model": "m-1", "created_at": "", "response": "Hi", "done": False}, {"model": "m-1", "response": "", "done": True, "done_reason": "stop"}, text="Hi"),
     vector(

@@ -135,9 +135,7 @@ class PartReader(FrameDecoder):
 
     def _text(self, part: dict[str, Any], of: Candidate) -> None:
         text, thought = self.string(part.get("text")), part.get("thought")
-        if thought is not None and type(thought) is not bool:
-            self.odd(thought)
-        kind = ReasoningDelta if thought is True else TextDelta
+        kind = TextDelta if thought is None or not self.truth(thought) else ReasoningDelta
         signature = self.string(part.get("thoughtSignature"))
         if not (text or signature):
             return
@@ -234,10 +232,10 @@ class PartReader(FrameDecoder):
         if not call.keys() <= CALL_FIELDS:
             delta.extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and said(value)}
         self.out.append(delta)
-        partial = call.get("partialArgs")
-        if not call.get("args") and (partial or call.get("willContinue") is True):
+        partial, more = call.get("partialArgs"), self.truth(call.get("willContinue"))
+        if not call.get("args") and (partial or more):
             of.open = OpenCall(index, call_id, name, PartialArgs(self.limits))
-            self._add(of.open, partial, of, more=call.get("willContinue") is True)
+            self._add(of.open, partial, of, more=more)
             return
         delta.snapshot = True
         if partial:
@@ -261,7 +259,7 @@ class PartReader(FrameDecoder):
         self.keep_unread(call, CALL, of.choice, max(of.block, 0), where="functionCall.")
         if name:
             self.out.append(ToolCallDelta(open_call.index, name=name, choice=of.choice, anonymous=True))
-        self._add(open_call, call.get("partialArgs"), of, more=call.get("willContinue") is True)
+        self._add(open_call, call.get("partialArgs"), of, more=self.truth(call.get("willContinue")))
 
     def _add(self, open_call: OpenCall, partial: Any, of: Candidate, *, more: bool) -> None:
         """More of the arguments of the open call, and perhaps its end."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace, Profile
 from streamkit.dialects.ollama.decode import OllamaDecoder, recognises
 from streamkit.dialects.ollama.encode import OllamaEncoder
@@ -13,6 +15,9 @@ from streamkit.dialects.ollama.request_out import encode_request
 from streamkit.dialects.ollama.response import decode_response, encode_response
 from streamkit.dialects.ollama.tools import TOOLS
 from streamkit.framing.ndjson import NDJSONParser
+
+#: A line that says it is the last, also in a word or a number.
+DONE = re.compile(rb'"done" ?: ?(?:true|"(?i:true)"|"?1)')
 
 DIALECT = Dialect(
     name="ollama",
@@ -28,7 +33,7 @@ DIALECT = Dialect(
         b'"message":{"role":"assistant","content":""},"done":false}\n'
     },
     model_place=ModelPlace("done"),
-    terminates=lambda frame: b'"done":true' in frame.data.replace(b" ", b""),
+    terminates=lambda frame: DONE.search(frame.data) is not None,
     recognises=recognises,
     bodies=Bodies(
         decode_request=decode_request,

@@ -139,13 +139,13 @@ class OllamaDecoder(FrameDecoder):
         self.recognised = True
         if not self._started:
             self._start(line)
-        message, ends = line.get("message"), bool(line.get("done"))
+        message, ends = line.get("message"), self.truth(line.get("done"))
         if message is not None and type(message) is not dict:
             message = self._bare(message)
         if message is not None:
             self._message(message, ("message",), ends=ends)
             self._unknown(message, MESSAGE_FIELDS, "message.")
-            self._beside(line, message)
+            self._beside(line, message, ends=ends)
         else:  # /api/generate says the same one level up
             self._message({**line, "content": line.get("response")}, (), ends=ends)
         if logprobs := line.get("logprobs"):
@@ -156,7 +156,7 @@ class OllamaDecoder(FrameDecoder):
         for name in COUNTS:
             if line.get(name) is not None and count_of(line, name) is None:
                 self.odd({name: line[name]})
-        if line.get("done"):
+        if ends:
             self._end(line)
 
     def _bare(self, message: Any) -> dict[str, Any]:
@@ -177,7 +177,7 @@ class OllamaDecoder(FrameDecoder):
                 if name not in known and said(value):
                     self.out.append(Aside(VENDOR, "metadata", prefix + name, value))
 
-    def _beside(self, line: dict[str, Any], message: dict[str, Any]) -> None:
+    def _beside(self, line: dict[str, Any], message: dict[str, Any], *, ends: bool) -> None:
         """What stands where /api/generate has it, beside a message: only what the message does not say is read."""
         rest = {}
         for name, of_message in ("response", "content"), ("thinking", "thinking"), ("tool_calls", "tool_calls"):
@@ -186,7 +186,7 @@ class OllamaDecoder(FrameDecoder):
                 if not said(message.get(of_message)):
                     rest[of_message] = line[name]
         if rest:
-            self._message(rest, (), ends=bool(line.get("done")))
+            self._message(rest, (), ends=ends)
 
     def _say(self, delta: TextDelta | ReasoningDelta, *, ends: bool) -> None:
         """Text of a line. Ollama's own last line has none; that of some servers has all of it once more."""
