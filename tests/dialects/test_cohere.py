@@ -115,7 +115,7 @@ WORDS = {
     "context_full": "MAX_TOKENS*",
     "content_filter": "COMPLETE*",
     "refusal": "COMPLETE*",
-    "pause": "COMPLETE*",
+    "pause": "MAX_TOKENS*",
     "compaction": "MAX_TOKENS*",
     "malformed_tool": "COMPLETE*",
     "other": "COMPLETE*",

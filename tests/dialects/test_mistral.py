@@ -190,7 +190,7 @@ WORDS = {
     "context_full": "model_length",
     "content_filter": "stop*",
     "refusal": "stop*",
-    "pause": "stop*",
+    "pause": "length*",
     "compaction": "length*",
     "malformed_tool": "stop*",
     "other": "stop*",

@@ -59,7 +59,7 @@ STOP_NAMES: Mapping[StopReason, str] = {
     "tool_calls": "tool_use",
     "content_filter": "content_filtered",
     "refusal": "content_filtered",
-    "pause": "end_turn",
+    "pause": "max_tokens",
     "compaction": "max_tokens",
     "malformed_tool": "malformed_tool_use",
     "error": "end_turn",

@@ -34,7 +34,7 @@ FINISH_REASONS: Mapping[StopReason, str] = {
     "tool_calls": "TOOL_CALL",
     "content_filter": "COMPLETE",
     "refusal": "COMPLETE",
-    "pause": "COMPLETE",
+    "pause": "MAX_TOKENS",
     "compaction": "MAX_TOKENS",
     "malformed_tool": "COMPLETE",
     "error": "COMPLETE",

@@ -19,7 +19,7 @@ FINISH_REASONS: Mapping[StopReason, str] = {
     "tool_calls": "tool_calls",
     "content_filter": "stop",
     "refusal": "stop",
-    "pause": "stop",
+    "pause": "length",
     "compaction": "length",
     "malformed_tool": "stop",
     "error": "error",

@@ -45,7 +45,7 @@ def decode_usage(line: Mapping[str, Any]) -> UsageReported | None:
 
 def done_reason(reason: StopReason, native: str | None) -> tuple[str, bool]:
     """Ollama's word for a stop reason, and whether it says less."""
-    word = "length" if reason in {"length", "context_full", "compaction"} else "stop"
+    word = "length" if reason in {"length", "context_full", "compaction", "pause"} else "stop"
     if native in NATIVE_REASONS and reason == "stop":
         word = native
     return word, reason not in EXACT_REASONS

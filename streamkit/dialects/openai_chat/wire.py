@@ -38,7 +38,7 @@ FINISH_REASONS: Mapping[StopReason, str] = {
     "tool_calls": "tool_calls",
     "content_filter": "content_filter",
     "refusal": "content_filter",
-    "pause": "stop",
+    "pause": "length",
     "compaction": "length",
     "malformed_tool": "stop",
     "error": "error",
