@@ -87,18 +87,20 @@ class End:
     """How a response says that it ended."""
 
     status: str
-    reason: str | None = None  #: of ``incomplete_details``
+    reason: str | None = None  #: of ``incomplete_details``; always one where the status is ``incomplete``
     exact: bool = True  #: its reader finds the stop reason again
 
 
 def encode_end(stop: StopReason, native: str | None) -> End:
     """The end that says ``stop``; ``native`` is what this dialect's own response gave, if it came from one.
 
-    A response that gave no reason for being incomplete gets none.
+    One that gave no reason for being incomplete gets the one that it is read as: clients take none for a natural end.
     """
     name = INCOMPLETE_NAMES.get(stop)
+    if native == "incomplete" and (name is not None or stop == "other"):
+        return End("incomplete", name or "max_output_tokens", exact=False)
     if native is not None and native != "completed" and (name is not None or stop == "other"):
-        return End("incomplete", None if native == "incomplete" else native)
+        return End("incomplete", native)
     return End("completed" if name is None else "incomplete", name, stop in EXACT_STOPS)
 
 

@@ -381,7 +381,7 @@ CASES = (
                 calls=(BLANK,), stop="length", repairs={"stop_conflict": 1},
                 to={
                     "openai-responses": written(
-                        Use("a", "f", ""), stop="incomplete", holds=(b'"status":"incomplete","call_id":"a"', b'"incomplete_details":null'), lacks=(b"function_call_arguments.done",),
+                        Use("a", "f", ""), stop="max_output_tokens", losses={"stop_reason": 1}, holds=(b'"status":"incomplete","call_id":"a"', b'"incomplete_details":{"reason":"max_output_tokens"}'), lacks=(b"function_call_arguments.done",),
                     ),
                     "anthropic": messages(stop="max_tokens", usage=None, losses={"call_withheld": 1}, withheld=("",)),
                 },
@@ -391,13 +391,13 @@ CASES = (
     Case(
         number=150, refs="servers that give no `incomplete_details`",
         cause="`response.incomplete` without a reason, or with an unknown one",
-        does="It is `length` at least, and never a natural end. Written again it has the reason that came, or none.",
+        does="It is `length` at least, and never a natural end. Written again it has the reason that came, or `max_output_tokens`: the AI SDK takes none for a natural end.",
         forms=(
             responses(
                 rs.START, *HI, rs.last("incomplete", HI[-1]), name="none", text="Hello", stop="length",
                 to={
                     "openai-chat": written(Text("Hello"), stop="length"),
-                    "openai-responses": written(Text("Hello"), stop="incomplete", holds=(b'"status":"incomplete","error":null,"incomplete_details":null',)),
+                    "openai-responses": written(Text("Hello"), stop="max_output_tokens", losses={"stop_reason": 1}, holds=(b'"status":"incomplete","error":null,"incomplete_details":{"reason":"max_output_tokens"}',)),
                 },
             ),
             responses(
