@@ -2,6 +2,7 @@
 
 The shapes are the table in ``growing.py``, where one line adds one; ``judging.py`` counts. ``make test`` draws a seeded sample of
 shapes, places and readers and counts bytecode; the exhaustive form draws many more, and counts the processor's instructions.
+That one takes about half an hour of an idle core: 17,500 cases of 0.09 s each, and a minute for each group with suspects.
 """
 
 from __future__ import annotations
