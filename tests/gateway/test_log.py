@@ -232,7 +232,7 @@ async def test_who_is_not_let_in_has_a_line_that_says_why(server, caplog):
 async def test_the_line_of_a_stream_that_broke(caplog):
     line = await line_of(caplog, FAULTS["truncated chunked body"]("openai-chat"))
     assert (line["level"], line["status"], line["ending"]) == ("warning", 200, "broken")
-    assert line["error"] == "the connection to the upstream broke"
+    assert line["error"] == "one: the connection to the upstream broke"
     assert line["legs"][0]["outcome"] == "broken"
 
 
