@@ -16,12 +16,13 @@ from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamkit.errors import ArgumentsTooLong, StreamArgumentsTooLong, TooManyToolCalls
+from streamkit.errors import ArgumentsTooLong, NameTooLong, StreamArgumentsTooLong, TooManyToolCalls
 from streamkit.events import (
     Aside,
     ChoiceStarted,
     Event,
     LastFrameBroken,
+    Opaque,
     ProviderFailed,
     RefusalDelta,
     ResponseFinished,
@@ -38,6 +39,7 @@ from streamkit.events import (
     WireEvent,
 )
 from streamkit.limits import Limits
+from streamkit.policy import Policy
 from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.tool_calls.call import EXTRAS
@@ -93,6 +95,7 @@ def calls_of(events: list[Event], choice: int = 0) -> list[tuple[str, str, str]]
     ids = [end.id for end in finished]
     assert len(set(ids)) == len(ids)
     assert all(ids)
+    assert all(made.startswith(f"call_{MADE}") for made in ids if MADE in made)
     return [(MADE if MADE in end.id else end.id, end.name, end.arguments) for end in finished]
 
 
@@ -184,6 +187,28 @@ ROWS: list[tuple[str, list[WireEvent], list[tuple[str, str, str]], dict[str, int
     ("ended and started again at its index", [d(0, "a", "f", "{}"), END(0), d(0, "b", "f", "{}"), END(0)], [("a", "f", "{}"), ("b", "f", "{}")], {"index_reused": 1}),
     ("text after the end", [d(0, "a", "f", "{}"), END(0), d(0, None, None, "{}")], [("a", "f", "{}")], {"arguments_late": 1}),
     ("an end without a call", [END(4), d(0, "a", "f", "{}")], [("a", "f", "{}")], {}),
+    ("the same id again behind an end", [d(0, "a", "f", "{}"), END(0), d(0, "a", "f", '{"x":1}')], [("a", "f", "{}"), (MADE, "f", '{"x":1}')], {"id_duplicate": 1}),
+    ("15: a second index is known from then on", [d(0, "a", "f", "{"), d(1, "a", None, '"x"'), d(1, "a", None, ":1}")], [("a", "f", '{"x":1}')], {"index_changed": 1, "id_repeated": 2}),
+    ("4: no index, and a call that begins without text", [d(None, "a", "f", "{}"), d(None, "b", "g", "")], [("a", "f", "{}"), ("b", "g", "")], {"index_missing": 2}),
+    ("7: no index, and white space behind a whole object", [d(None, "a", "f", '{"x":1}'), d(None, arguments=" ")], [("a", "f", '{"x":1} ')], {"index_missing": 2}),
+    ("a late id is known from then on", [d(0, None, "f", '{"x":'), d(0, "a", None, "1"), d(0, "a", None, "}"), d(1, "a", None, " ")], [(MADE, "f", '{"x":1} ')], {"id_missing": 1, "id_late": 1, "id_repeated": 2, "index_changed": 1}),
+    ("another name behind text", [d(0, "a", "f", '{"x":'), d(0, None, "g", "1}")], [("a", "f", '{"x":1}')], {"name_changed": 1}),
+    # text at an index that no call has
+    ("14: a start numbered by its tool, and text numbered by its call", [d(3, "a", "f", ""), d(0, arguments="{}")], [("a", "f", "{}")], {"index_changed": 1}),
+    ("it is of nobody where the call out of order is complete", [d(3, "a", "f", "{}"), d(0, arguments="{}")], [("a", "f", "{}"), (MADE, "", "{}")], {"id_missing": 1, "call_nameless": 1}),
+    ("it is of nobody where the call is in order", [d(0, "a", "f", ""), d(1, arguments="{}")], [("a", "f", ""), (MADE, "", "{}")], {"id_missing": 1, "call_nameless": 1}),
+    ("it is of the only call without an index", [d(None, "a", "f", ""), d(0, arguments="{}")], [("a", "f", "{}")], {"index_missing": 2}),
+    ("it is of the only call without an index, though not the first", [d(0, "a", "f", ""), d(None, "b", "g", ""), d(1, arguments="{}")], [("a", "f", ""), ("b", "g", "{}")], {"index_missing": 2}),
+    ("it is of nobody where two calls have none", [d(None, "a", "f", ""), d(None, "b", "g", ""), d(0, arguments="{}")], [("a", "f", ""), ("b", "g", ""), (MADE, "", "{}")], {"index_missing": 2, "id_missing": 1, "call_nameless": 1}),
+    ("it is of nobody where that call is complete", [d(None, "a", "f", "{}"), d(0, arguments="{}")], [("a", "f", "{}"), (MADE, "", "{}")], {"index_missing": 1, "id_missing": 1, "call_nameless": 1}),
+    ("an id makes it a call of its own", [d(None, "a", "f", ""), d(0, "b", None, "{}")], [("a", "f", ""), ("b", "", "{}")], {"index_missing": 1, "call_nameless": 1}),
+    ("a name makes it a call of its own", [d(None, "a", "f", ""), d(0, None, "g", "{}")], [("a", "f", ""), (MADE, "g", "{}")], {"index_missing": 1, "id_missing": 1}),
+    # behind an end
+    ("a name alone begins a call behind an end", [d(0, "a", "f", "{}"), END(0), d(0, None, "f", "{}")], [("a", "f", "{}"), (MADE, "f", "{}")], {"index_reused": 1, "id_missing": 1}),
+    ("an id alone begins a call behind an end", [d(0, "a", "f", "{}"), END(0), d(0, "b", None, "{}")], [("a", "f", "{}"), ("b", "", "{}")], {"index_reused": 1, "call_nameless": 1}),
+    ("22: a whole call sent again", [d(0, "a", "f", "{}", snapshot=True), END(0), d(1, "a", "f", "{}", snapshot=True)], [("a", "f", "{}")], {"arguments_repeated": 1}),
+    ("22: a whole call with another text is another", [d(0, "a", "f", "{}", snapshot=True), END(0), d(0, "a", "f", '{"x":1}', snapshot=True)], [("a", "f", "{}"), (MADE, "f", '{"x":1}')], {"id_duplicate": 1}),
+    ("22: a whole call whose id is its name is another", [d(0, "f", "f", "{}", snapshot=True), END(0), d(1, "f", "f", "{}", snapshot=True)], [("f", "f", "{}"), (MADE, "f", "{}")], {"id_duplicate": 1}),
 ]  # fmt: skip
 
 #: Cases of §1-§5 that are not the accumulator's.
@@ -668,3 +693,54 @@ def test_what_the_model_was_writing_when_it_was_stopped_is_not_taken_for_a_call_
     assert report.clean
     checked = JSONChecker().feed(out)
     assert [event.verdict.kind for event in checked if type(event) is ToolCallFinished] == verdicts
+
+
+FIRST, SECOND = Opaque("gemini", "first"), Opaque("gemini", "second")
+
+
+@pytest.mark.parametrize(
+    ("events", "signature"),
+    [
+        ([d(0, "a", "f", "{}", signature=FIRST)], FIRST),
+        ([d(0, "a"), d(0, None, "f", "{}", signature=SECOND)], SECOND),
+        ([d(0, "a", signature=FIRST), d(0, None, "f", "{}", signature=SECOND)], FIRST),
+        ([d(0, "a", signature=FIRST), d(0, None, "f", "{}")], FIRST),
+        ([d(0, "a", "f", '{"x":'), d(0, arguments="1}", signature=SECOND)], None),  # the call was told without one
+    ],
+)
+def test_a_call_has_the_first_signature_that_came_before_it_was_told(events, signature):
+    started = next(event for event in accumulate([*events, CALLS])[0] if type(event) is ToolCallStarted)
+    assert started.signature == signature
+
+
+def test_text_at_an_index_never_seen_is_not_of_a_call_that_has_its_index():
+    events, report = accumulate([d(None, "a", "f", ""), d(0, arguments='{"x":'), d(1, arguments="1}"), CALLS])
+    assert [event.arguments for event in events if type(event) is ToolCallFinished] == ['{"x":', "1}"]
+    assert report.repairs["call_nameless"] == 1
+
+
+def test_a_policy_splits_what_begins_behind_a_complete_object():
+    report = StreamReport()
+    machine = ToolCallAccumulator(report=report, policy=Policy(two_objects="split"))
+    events = [d(0, "a", "f", '{"x":1}'), d(0, arguments=' {"y":'), d(0, arguments="2}"), d(0, arguments="}"), CALLS]
+    out = machine.feed(events) + machine.finish()
+    finished = [event for event in out if type(event) is ToolCallFinished]
+    assert [(call.name, call.arguments) for call in finished] == [("f", '{"x":1}'), ("f", ' {"y":2}}')]
+    assert report.repairs == {"objects_split": 1, "id_missing": 1}
+
+
+def test_a_name_in_pieces_has_a_limit():
+    machine = ToolCallAccumulator(limits=Limits(name_bytes=8))
+    machine.feed([d(0, "a", "1234"), d(0, None, "5678")])
+    assert machine.fault is None
+    machine.feed([d(0, None, "9")])
+    assert type(machine.fault) is NameTooLong
+    assert str(machine.fault) == str(NameTooLong(8))
+
+
+def test_a_policy_keeps_the_first_piece_of_a_name():
+    report = StreamReport()
+    machine = ToolCallAccumulator(report=report, policy=Policy(name_pieces="first"))
+    out = machine.feed([d(0, "a", "one"), d(0, None, "other"), d(0, arguments="{}"), CALLS]) + machine.finish()
+    assert [event.name for event in out if type(event) is ToolCallFinished] == ["one"]
+    assert report.repairs == {"name_changed": 1}

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from streamkit.events import TextDelta, ToolCallFinished, ToolCallStarted, Verdict
 from streamkit.limits import Limits
-from streamkit.tool_calls.check import NOT_ENDED, JSONChecker, check_arguments, parse_arguments
+from streamkit.report import StreamReport
+from streamkit.tool_calls.check import LONG, NOT_ENDED, JSONChecker, check_arguments, check_json, parse_arguments
 from streamkit.tool_calls.json_scanner import JSONScanner
 
 #: Argument text, kind, a word of the reason (None: no reason), position.
@@ -74,6 +75,12 @@ def test_depth_has_a_limit(depth):
     assert verdict.kind == "malformed"
     assert "deep" in verdict.reason
     assert verdict.position == len('{"a":') * depth
+
+
+@pytest.mark.parametrize("depth", [2, 8, 128])
+def test_arrays_are_levels_of_it(depth):
+    assert check_arguments('{"a":' + "[" * (depth - 1) + "]" * (depth - 1) + "}", depth=depth) == Verdict("complete")
+    assert check_arguments('{"a":' + "[" * depth + "]" * depth + "}", depth=depth).kind == "malformed"
 
 
 def test_many_brackets_side_by_side_are_not_deep():
@@ -218,3 +225,25 @@ def test_the_verdict_agrees_with_the_standard_library_and_with_the_scanner(text)
     if verdict.kind == "malformed":
         scanner.finish()
         assert (scanner.reason, scanner.position) == (verdict.reason, verdict.position)
+
+
+@pytest.mark.parametrize("text", [text for text, kind, *_ in VECTORS if kind != "truncated"])
+def test_white_space_that_makes_a_text_long_changes_no_verdict(text):
+    short, long = check_arguments(text), check_arguments(text + " " * LONG)
+    assert (long.kind, long.reason, long.position) == (short.kind, short.reason, short.position)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"), [("[1]", "no JSON object: the value is an array"), ("{", "truncated: the text ends")]
+)
+def test_what_is_refused_is_named(text, what):
+    with pytest.raises(ValueError, match=what):
+        parse_arguments(text)
+
+
+def test_the_stage_has_its_own_name_and_the_limits_it_was_given():
+    stage, report = check_json(limits=Limits(json_depth=3)), StreamReport()
+    events = stage.make(report).feed([call(nested(3)), call(nested(4)), call(nested(5))])
+    assert stage.name == "check_json"
+    assert [event.verdict.kind for event in events] == ["complete", "malformed", "malformed"]
+    assert report.verdicts == {"complete": 1, "malformed": 2}
