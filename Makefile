@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+MUTATION := $(VENV)-mutation
 DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 2
 PORT ?= 8080
 MINUTES ?= 10
-.PHONY: run demo test test-all test-versions test-agents fuzz coverage lint docs house conformance bench bench-gateway bench-attacks bench-peers bench-check soak clean
+.PHONY: run demo test test-all test-versions test-agents fuzz mutants coverage lint docs house conformance bench bench-gateway bench-attacks bench-peers bench-check soak clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -30,6 +31,9 @@ test-agents: $(VENV)/.test  ## coding agents from npm (1.2 GB, once) through the
 
 fuzz: $(VENV)/.fuzz  ## look for inputs that break a law: make fuzz MINUTES=10 TARGET=decoders (all targets where none is named)
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(addprefix --target ,$(TARGET))
+
+mutants: $(MUTATION)/.ready  ## change one thing at a time and see whether a test fails: make mutants MODULE=tool_calls/check (all modules where none is named)
+	$(MUTATION)/bin/python tools/mutants.py $(MODULE)
 
 coverage: $(VENV)/.test  ## which lines the tests run; tracing them takes four times as long
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not exhaustive" -q --timeout 600 --cov --cov-report=term:skip-covered
@@ -87,10 +91,16 @@ $(VENV)/.bench: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	@touch $@
 
+# an environment of its own: what imports mutmut is a copy of the package
+$(MUTATION)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(MUTATION)
+	$(MUTATION)/bin/python -m pip install --quiet --editable '.[mutation]'
+	@touch $@
+
 # atheris has wheels for Linux on x86-64 only; without it hypothesis mutates, and no coverage guides it
 $(VENV)/.fuzz: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --editable '.[fuzz]' || echo 'atheris does not install here: hypothesis is used'
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-3.* .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
+	rm -rf $(VENV) $(VENV)-3.* $(MUTATION) mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
