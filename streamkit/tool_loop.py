@@ -33,7 +33,8 @@ Results: TypeAlias = Iterable[ToolResult] | Mapping[str, ResultContent]
 
 #: Kinds of asides that are about a response and no part of what was said.
 ABOUT: Final = frozenset({"logprobs", "metadata"})
-#: Of these, what is to be sent back: without its ``phase`` a message of OpenAI's newer models is read as another (§2.2).
+#: Of these, what is to be sent back: without its ``phase`` a message of OpenAI's newer models is read as another
+#: (dialects.md §2.2).
 RESENT: Final = frozenset({("openai-responses", "message.phase")})
 
 

@@ -108,7 +108,7 @@ class SSEParser:
         #: below: in a list, fragments of two bytes take 43 each, and the limits would mean little.
         self._at = 0
         self._partial = bytearray()
-        #: The event that is being read: where its first field begins, the bytes of its lines, its buffers (§9.2.6).
+        #: The event that is being read: where its first field begins, the bytes of its lines, its buffers (HTML §9.2.6).
         self._begin = _NONE
         self._size = 0
         self._data: bytes | None = None
@@ -283,7 +283,7 @@ class SSEParser:
         return lines[2 * count :]
 
     def _read(self, lines: list[bytes], width: int, frames: list[Frame]) -> None:
-        """Whole lines whose line ends are ``width`` bytes long (§9.2.6)."""
+        """Whole lines whose line ends are ``width`` bytes long (HTML §9.2.6)."""
         at, begin, used = self._at, self._begin, self._size
         for line in lines:
             size = len(line)
@@ -375,7 +375,7 @@ class SSEParser:
         return self.fault is not None
 
     def _field(self, line: bytes, offset: int) -> None:
-        """Any line but a blank one and a comment (§9.2.6, "process the field")."""
+        """Any line but a blank one and a comment (HTML §9.2.6, "process the field")."""
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if name == b"event":

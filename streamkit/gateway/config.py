@@ -3,7 +3,7 @@
 Values refuse what can't be, however they are made. They hold keys, which show themselves nowhere: ``describe`` is the whole
 configuration for people, without any.
 
-Source: issue texts in limits.md §1 (defaults), §3 (T5, T6, T8).
+Source: limits.md §1 (defaults), §3 (T5, T6, T8); clients.md §10.3.
 """
 
 from __future__ import annotations

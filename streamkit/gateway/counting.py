@@ -1,6 +1,6 @@
 """How many tokens a request has: asked of the route's upstreams that can count, else estimated and marked as an estimate.
 
-Source: issue text 6 §2; dialects.md §3.2, §5.1.
+Source: clients.md §10.4; dialects.md §3.2, §5.1.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ fail as providers do, so that failures can be seen by hand.
 
 Refuses: to be of use beyond that. It checks no key, and listens on loopback only.
 
-Source: dialects.md §1; issue 6 §2.
+Source: dialects.md §1; clients.md §10.8.
 """
 
 from __future__ import annotations

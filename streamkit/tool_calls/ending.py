@@ -1,7 +1,7 @@
 """How a stream ended: whether its completion point was reached, and which stop reason each choice gets.
 
 Stop reasons are advisory while the stream goes on: calls may follow them, and several may come. They are ranked at the end
-(quirks.md R6), and a stream without any is clean only where §7.6 of dialects.md says so.
+(quirks.md R6), and a stream without any is clean only where dialects.md §7.6 says so.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@ Rules. ``malformed`` is for ever: no continuation could mend the text. ``complet
 white space follows. A number at the top level has no end mark: it stays ``incomplete`` until white space or ``finish``.
 The verdict does not depend on where the text was cut.
 
-Refuses: to keep the text, to build values, to compare keys (duplicates are grammatical, §4), to judge numbers by their
-size (§6) or escapes by the code points they pair up to (§8.2), and to forgive: no comments, no NaN, no byte order mark.
+Refuses: to keep the text, to build values, to compare keys (duplicates are grammatical, RFC 8259 §4), to judge numbers by
+their size (§6) or escapes by the code points they pair up to (§8.2), and to forgive: no comments, no NaN, no byte order mark.
 
 Source: RFC 8259 §2-§8; design.md §4.
 """

@@ -5,7 +5,7 @@ So a client that asks for what there is not, or in a way that there is not, stil
 A path is looked at before any key is, so each pattern reads it once, whatever stands in it: what begins and is not the end is
 taken to the end of the path, and the end of a path is compared by itself.
 
-Source: issue text 6 §2. Seen: google-genai 3.4 sends ``x-goog-api-key`` and never ``?key=``; anthropic 2.12 sends
+Source: clients.md §10.2, §10.3. Seen: google-genai 3.4 sends ``x-goog-api-key`` and never ``?key=``; anthropic 2.12 sends
 ``anthropic-version`` with every request, and its key as ``Authorization``.
 """
 
@@ -77,7 +77,7 @@ def wants_socket(request: web.Request) -> bool:
 def no_socket(request: web.Request) -> Refused:
     """The refusal of a WebSocket: 426, at which Codex goes on over HTTP at once, and after seven attempts at any other.
 
-    RFC 9110 §15.5.22 wants the protocol that is spoken beside it, and §7.8 names that header in ``Connection``.
+    RFC 9110 §15.5.22 wants the protocol that is spoken beside it, and its §7.8 names that header in ``Connection``.
     """
     told = f"no WebSocket is served at {shown(request.path)}; POST the request there, and read its events over HTTP"
     failed = with_status("invalid_request", told, 426, asker(request))

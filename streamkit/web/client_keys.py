@@ -4,7 +4,7 @@ A key is looked for where the official clients send it, and nowhere else: not in
 proxy on the way. Keys are compared as keyed hashes, each with every one that is known, so that the time tells neither how much
 of a key was right nor which one it was like. None is in a ``repr``, a message or a header of an answer.
 
-Source: limits.md T6; issue text 6 §2.
+Source: limits.md T6; clients.md §10.3.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What is sent to an upstream and read of it is in ``upstream/counting.py``.
 
-Source: issue text 6 §2. Seen: anthropic 2.12 ``MessageTokensCount``, google-genai 3.4 ``CountTokensResponse``.
+Source: clients.md §10.4. Seen: anthropic 2.12 ``MessageTokensCount``, google-genai 3.4 ``CountTokensResponse``.
 """
 
 from __future__ import annotations

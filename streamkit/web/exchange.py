@@ -7,7 +7,7 @@ answer goes on byte for byte in both forms (L4).
 What fails is a value, since the next upstream may do better; only the client's departure is an exception. An upstream that
 repeats the keys it was sent in what it says of a failure does not tell them to the client, or to the log (limits.md T6).
 
-Source: design.md §6; issue texts of S1, S3 in seeds.md.
+Source: design.md §6; seeds.md S1, S3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The paths at which clients look models up. What they are told is in ``model_shapes.py``.
 
-Source: issue text 6 §2.
+Source: clients.md §10.1, §10.2.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ the cards.
 What readers demand: Zed of Ollama's list a ``name``, ``modified_at``, ``size``, ``digest`` and ``details`` that are text, and
 it shows tools only where the capability says so; ollama-python a ``model_info``, if empty; anthropic-python a ``lifecycle``.
 
-Source: issue text 6 §2. Seen: openai 3.54, anthropic 2.12, google-genai 3.4, ollama 0.6.3; Zed (crates/ollama).
+Source: clients.md §10.2. Seen: openai 3.54, anthropic 2.12, google-genai 3.4, ollama 0.6.3; Zed (crates/ollama).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 What fails is a value, since another upstream may do better. An upstream that repeats the keys it was sent does not tell them
 to the client: ``cut`` takes them out, the session's token included (limits.md T6).
 
-Source: design.md §6; issue texts of S1, S3 in seeds.md.
+Source: design.md §6; seeds.md S1, S3.
 """
 
 from __future__ import annotations

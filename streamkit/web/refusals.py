@@ -3,7 +3,7 @@
 A refusal is an exception with the failure in it, ``Refused``. Which words it gets is for the dialect to say. The few statuses
 that no kind of error has (405, 408, 415) are said as the dialect's own vendor would, since only its own statuses are kept.
 
-Source: dialects.md §7.5; issue text 6 §2; limits.md T6 (a message never repeats a header or a query).
+Source: dialects.md §7.5; clients.md §10.2; limits.md T6 (a message never repeats a header or a query).
 """
 
 from __future__ import annotations

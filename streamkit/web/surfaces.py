@@ -9,7 +9,7 @@ No state is kept between requests. A request that leans on an earlier one is ref
 Refused, as ``Refused``: bodies that are too large, too slow or encoded in a way that nobody here reads; whatever
 ``decode_request`` calls a bad request, nesting that is too deep included.
 
-Source: issue text 6 §2; dialects.md §1.3, §2.3, §3.2, §4.1, §5.1; limits.md T4, T5, T8.
+Source: clients.md §10.1, §10.5; dialects.md §1.3, §2.3, §3.2, §4.1, §5.1; limits.md T4, T5, T8.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ def test_a_stream_gives_the_recorded_events_at_every_cut(fact):
     frames = same_at_every_cut(browser, data).frames
     found = [{"event": f.event, "data": f.text, "id": f.id} for f in frames]
     if fact["profile"] == "sdk":
-        # The SDKs dispatch a block that has an event type and no data; the standard drops it (§9.2.6, "dispatch the
+        # The SDKs dispatch a block that has an event type and no data; the standard drops it (HTML §9.2.6, "dispatch the
         # event", step 2: the data buffer is empty), and so do we: no dialect says anything by a type alone.
         assert all(event["data"] == "" for event in expected["events"])
         assert "data" not in fact["input"]

@@ -1232,7 +1232,7 @@ def test_asides_without_a_place_are_losses(aside, kind):
 
 
 def test_what_was_said_goes_back_as_the_second_leg():
-    """Seeds.md S3: the parts of a response are the turn of the next request, each signature on its own part."""
+    """seeds.md S3: the parts of a response are the turn of the next request, each signature on its own part."""
     said = [
         {"text": "hm", "thought": True},
         {"text": "so", "thoughtSignature": "QUJD"},

@@ -1014,7 +1014,7 @@ def test_a_mark_is_for_providers_that_take_it():
 
 
 def test_what_was_said_goes_back_as_the_second_leg():
-    """Seeds.md S3: the parts of a response are the turn of the next request."""
+    """seeds.md S3: the parts of a response are the turn of the next request."""
     call = {**function(), "extra_content": {"google": {"thought_signature": "S"}}}
     beside = {"audio": {"id": "a", "data": "AA"}, "annotations": [{"type": "url_citation"}], "executed_tools": [1]}
     message = {"role": "assistant", "content": None, "reasoning_content": "hm", "tool_calls": [call], **beside}

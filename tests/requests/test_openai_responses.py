@@ -1148,7 +1148,7 @@ def response_of(*output: dict[str, Any]) -> bytes:
 
 
 def test_what_was_said_goes_back_as_the_second_leg():
-    """Seeds.md S3: the parts of a response are the turn of the next request. Ids of items stay with the response."""
+    """seeds.md S3: the parts of a response are the turn of the next request. Ids of items stay with the response."""
     request = second_leg(read(), decode_response(response_of(*OUTPUT), VENDOR), {"call_1": "done"})
     written, report = write(request)
     assert written["input"][1:] == [

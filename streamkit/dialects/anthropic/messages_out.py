@@ -218,7 +218,7 @@ class MessageWriter(RequestWriter):
 
     def media(self, media: Media, role: str) -> Block | None:
         """An image or a document; None for what the dialect can't carry there."""
-        allowed = self.own or role in {"user", "tool_result"}  # none of the assistant's (§3.0)
+        allowed = self.own or role in {"user", "tool_result"}  # none of the assistant's (dialects.md §3.0)
         source = self._source(media) if allowed else None
         if source is None:
             self.lose("media", media.media_type or media.kind)

@@ -1,4 +1,6 @@
-"""Gemini's two framings, told apart by the first byte that is not blank: ``[`` begins a streamed JSON array (§5.1).
+"""Gemini's two framings, told apart by the first byte that is not blank: ``[`` begins a streamed JSON array.
+
+Source: dialects.md §5.1.
 
 Anything else is read as an event stream. A bare JSON object in it, behind events or as the whole body, be it printed over
 many lines, is how Google reports an error when it is too late for a status.

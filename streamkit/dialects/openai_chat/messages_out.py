@@ -255,7 +255,7 @@ class MessageWriter(RequestWriter):
         elif part.kind == "citation":
             beside.setdefault("annotations", []).append(part.raw)
         elif part.kind == "audio" and isinstance(part.raw, dict) and "id" in part.raw:
-            beside["audio"] = {"id": part.raw["id"]}  # what was heard is not sent back (§1.3)
+            beside["audio"] = {"id": part.raw["id"]}  # what was heard is not sent back (dialects.md §1.3)
         elif part.type.startswith("delta."):
             beside[part.type.removeprefix("delta.")] = part.raw
         else:

@@ -1,9 +1,9 @@
 """Providers that speak Chat, each in its own way. Source: dialects.md §1.6, quirks.md §1 to §7.
 
 Their habits are read from every stream, named or not: this list only says whose they are. What a provider wants in a request
-is written only where it is named: which field bounds the answer, whether and where reasoning comes back (§7.4; DeepSeek and
-Moonshot refuse a message that calls tools without it, and take an empty one), how it is told what to keep of the prompt, and
-whether it takes content as a list of parts (DeepSeek does not: cline#230, qwen-code#2318).
+is written only where it is named: which field bounds the answer, whether and where reasoning comes back (dialects.md §7.4;
+DeepSeek and Moonshot refuse a message that calls tools without it, and take an empty one), how it is told what to keep of
+the prompt, and whether it takes content as a list of parts (DeepSeek does not: cline#230, qwen-code#2318).
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ cause is chained for logs, except where its ``repr`` shows the request's headers
 
 Nothing here tries again.
 
-Source: design.md §6; limits.md §1, T5, T6, T9; issue texts of S3 in seeds.md.
+Source: design.md §6; limits.md §1, T5, T6, T9; seeds.md S3.
 """
 
 from __future__ import annotations
