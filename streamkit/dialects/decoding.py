@@ -34,7 +34,7 @@ from streamkit.limits import Limits
 from streamkit.quoting import quoted
 from streamkit.report import REPAIRS, BatchMarks, StreamReport
 from streamkit.tool_calls.json_scanner import JSONScanner
-from streamkit.tool_calls.value_text import ValueTexts, item_texts, value_text
+from streamkit.tool_calls.value_text import ValueTexts, item_texts, lenient_text, value_text
 from streamkit.value_count import has_more_values
 
 DONE = b"[DONE]"
@@ -505,7 +505,7 @@ class FrameDecoder:
 
     def texts_at(self, count: int, *path: str | int) -> list[bytes]:
         """The JSON text of each of the ``count`` items that ``items`` found at ``path``; the frame is walked once."""
-        text = self.text_at(*path)
+        text = lenient_text(self.frame.data, *path)
         if text[:1] == "[":
             return item_texts(text)
         return [self.text_at(*path, number).encode() for number in range(count)]

@@ -66,6 +66,14 @@ def value_text(document: bytes, *path: str | int) -> str:
     raise KeyError(message) if isinstance(step, str) else IndexError(message)
 
 
+def lenient_text(document: bytes, *path: str | int) -> str:
+    """As ``value_text``, where lists and objects may stand for one another as in ``ValueTexts``: nearly never."""
+    try:
+        return value_text(document, *path)
+    except LookupError:
+        return ValueTexts(document).text(*path)
+
+
 class ValueTexts:
     """The texts of many values of one document, as ``value_text`` gives them: each container on the way is walked once.
 

@@ -130,6 +130,11 @@ class Anthropic:
         return kind in {"ping", "message_delta", "message_stop"}
 
 
+def means_true(value: Any) -> bool:
+    """Whether a truth value says yes, also as a word or a number."""
+    return str(value).lower() in {"true", "1"}
+
+
 @define
 class Ollama:
     complete: bool = False
@@ -143,7 +148,7 @@ class Ollama:
         message = payload.get("message") or {"content": payload.get("response")}
         self.text += message.get("content") or ""
         self.ended_calls += len(message.get("tool_calls") or ())
-        self.complete = self.complete or (payload.get("done") is True and bool(payload.get("done_reason")))
+        self.complete = self.complete or (means_true(payload.get("done")) and bool(payload.get("done_reason")))
         return not (message.get("content") or message.get("tool_calls") or message.get("thinking"))
 
 
@@ -271,7 +276,7 @@ class Gemini:
                 call, text = part.get("functionCall"), part.get("text")
                 if call is not None:
                     self.ended_calls += not call.get("willContinue")
-                elif index == 0 and isinstance(text, str) and part.get("thought") is not True and not self.failed:
+                elif index == 0 and isinstance(text, str) and not means_true(part.get("thought")) and not self.failed:
                     self.text += text
                 quiet = quiet and not text and call is None
             if candidate.get("finishReason"):
@@ -381,7 +386,7 @@ SUCCESS: dict[str, Callable[[Any], bool]] = {
     "openai-chat": lambda payload: payload == "[DONE]",
     "mistral": lambda payload: payload == "[DONE]",
     "anthropic": lambda payload: payload != "[DONE]" and payload.get("type") == "message_stop",
-    "ollama": lambda payload: payload.get("done") is True,
+    "ollama": lambda payload: means_true(payload.get("done")),
     "bedrock": lambda payload: (
         payload.get("messageStop", {}).get("stopReason", "malformed_tool_use") not in BEDROCK_FAILURES
     ),

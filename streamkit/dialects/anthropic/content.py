@@ -32,7 +32,7 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.tool_calls.value_text import ValueTexts
+from streamkit.tool_calls.value_text import lenient_text
 
 #: The block that each delta belongs into, and the delta's own field.
 DELTAS = {
@@ -207,7 +207,7 @@ class ContentReader(FrameDecoder):
     def input_text(self) -> str:
         """The text of the ``input`` that came with a block's start."""
         if self.block_text:
-            return ValueTexts(self.block_text).text("input")
+            return lenient_text(self.block_text, "input")
         return self.text_at("content_block", "input")
 
     def _delta(self, kind: str, delta: dict[str, Any], block: Block) -> None:

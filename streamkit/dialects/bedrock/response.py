@@ -46,7 +46,7 @@ from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
 from streamkit.messages import Response, ToolCall
 from streamkit.report import StreamReport
-from streamkit.tool_calls.value_text import ValueTexts
+from streamkit.tool_calls.value_text import lenient_text
 
 CITED = frozenset({"content", "citations"})
 
@@ -127,7 +127,7 @@ class BedrockBodyDecoder(BedrockDecoder):
         if isinstance(given, str):
             self.report.repair("arguments_not_object")
             return given
-        return "" if given is None else ValueTexts(block).text("toolUse", "input")
+        return "" if given is None else lenient_text(block, "toolUse", "input")
 
     def _deltas(self, member: str, value: Any) -> Iterator[dict[str, Any]]:
         """What a stream would have said of text and reasoning; nothing for blocks that it has no form for."""

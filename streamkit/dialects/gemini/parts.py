@@ -36,7 +36,7 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.tool_calls.value_text import ValueTexts
+from streamkit.tool_calls.value_text import lenient_text
 
 #: All that a part of text can have.
 TEXT_FIELDS = frozenset({"text", "thought", "thoughtSignature"})
@@ -253,7 +253,7 @@ class PartReader(FrameDecoder):
         position, number, count = place
         if self._texts is None:
             self._texts = self.texts_at(count, "candidates", position, "content", "parts")
-        return ValueTexts(self._texts[number]).text("functionCall", "args")
+        return lenient_text(self._texts[number], "functionCall", "args")
 
     def _continue(self, open_call: OpenCall, call: dict[str, Any], name: str, of: Candidate) -> None:
         self.keep_unread(call, CALL, of.choice, max(of.block, 0), where="functionCall.")

@@ -38,7 +38,7 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.quoting import quoted
 from streamkit.report import StreamReport
-from streamkit.tool_calls.value_text import ValueTexts
+from streamkit.tool_calls.value_text import lenient_text
 
 LINE_FIELDS = frozenset(
     {
@@ -243,7 +243,7 @@ class OllamaDecoder(FrameDecoder):
         if isinstance(arguments, str):
             self.report.repair("arguments_not_object")
         elif arguments is not None:
-            arguments = ValueTexts(text).text("function", "arguments")
+            arguments = lenient_text(text, "function", "arguments")
         call_id, name = self.string(call.get("id")), self.string(function.get("name"))
         self.out.append(
             ToolCallDelta(
