@@ -46,7 +46,7 @@ DEPTH = 200
 #: What was said is only looked at where a whole text comes, and no frame with one is read without the decoder.
 PASSING = frozenset(
     {"limits", "report", "fault", "out", "frame", "marks", "marks_all"}
-    | {"texts", "_unheld", "_strange", "_by_type", "_by_event", "_values"}
+    | {"texts", "_unheld", "_strange", "_whole_inputs", "_by_type", "_by_event", "_values"}
 )
 CONTAINERS: Final = frozenset({dict, list})
 #: Of an index that comes as text; more are none.

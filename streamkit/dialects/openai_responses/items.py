@@ -77,9 +77,8 @@ class ItemReader(TextReader):
         self._last_call: Item | None = None
         self.waiting: set[str] = set()  #: ids of the items that the client is to run or to approve
         self._calls = 0
-        self._lacking: dict[
-            Item, None
-        ] = {}  # calls that are done but for a name or arguments, which may come at the end
+        self._whole_inputs: set[int] = set()  # calls of which one event had all arguments
+        self._lacking: dict[Item, None] = {}  # calls that are done, but for a name or arguments that the end may bring
 
     def ensure_started(self) -> None:
         """Say that the response started if it did not."""
@@ -97,6 +96,10 @@ class ItemReader(TextReader):
             for part in item.parts.values():
                 self.settle(part)
         self.end_lacking()
+
+    def _lacks(self, item: Item) -> bool:
+        """Whether a call that is done has no name, or no arguments: only the input of a custom tool may be empty."""
+        return not (item.name and (item.call in self._whole_inputs or item.kind == "custom_tool_call"))
 
     def end_lacking(self) -> None:
         """End the calls that are done, and of which the terminal response told no more."""
@@ -219,8 +222,8 @@ class ItemReader(TextReader):
         if item.kind in CALL_INPUTS:
             if item.start:
                 self.out.append(ToolCallWhole(item.call, item.start))
-                item.start = None
-            if ended and not incomplete and item.lacks:
+                self._whole_inputs.add(item.call)
+            if ended and not incomplete and self._lacks(item):
                 self._lacking[item] = None
             elif ended or incomplete:
                 self.out.append(ToolCallEnded(item.call, whole=not incomplete))
@@ -296,7 +299,8 @@ class ItemReader(TextReader):
             item.name = name
             self.out.append(ToolCallDelta(item.call, name=name))
         if text := self._input(document, kind):
-            item.start = None
+            item.start = ""
+            self._whole_inputs.add(item.call)
             self.out.append(ToolCallWhole(item.call, text))
 
     def _call(self, document: dict[str, Any], kind: str) -> Item:
@@ -316,7 +320,8 @@ class ItemReader(TextReader):
         if call_id or name:  # the start was missing, or said less
             self.out.append(ToolCallDelta(item.call, call_id, name))
         if text := self._input(found, item.kind, *path):
-            item.start = None
+            item.start = ""
+            self._whole_inputs.add(item.call)
             self.out.append(ToolCallWhole(item.call, text))
 
     # -- what is said again ----------------------------------------------------------------------------------------

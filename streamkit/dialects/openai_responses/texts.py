@@ -124,13 +124,7 @@ class Item:
     call: int = 0  #: its place among the calls
     call_id: str = ""
     name: str = ""
-    #: Arguments that came with the start, until anything else settles whether they count; None: an event had them all.
-    start: str | None = ""
-
-    @property
-    def lacks(self) -> bool:
-        """Whether a call that is done has no name, or no arguments: only the input of a custom tool may be empty."""
-        return not (self.name and (self.start is None or self.kind == "custom_tool_call"))
+    start: str = ""  #: arguments that came with the start, until anything else settles whether they count
 
 
 #: Where deltas differ (``skeleton.py``); their number says nothing, and ``obfuscation`` is padding.
