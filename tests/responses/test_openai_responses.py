@@ -222,7 +222,6 @@ RESPONSES: dict[str, tuple[dict[str, Any], str, list[Any]]] = {
     "length": (whole(message(text("a")), status="incomplete", reason="max_output_tokens"), "length", [Text("a")]),
     "filtered": (whole(status="incomplete", reason="content_filter"), "content_filter", []),
     "a reason of its own": (whole(message(text("a")), status="incomplete", reason="max_messages"), "length", [Text("a")]),
-    "no reason": (whole(message(text("a")), status="incomplete"), "length", [Text("a")]),
     "what the end adds": (
         whole(message(text("a")), completed_at=2, service_tier="flex", store=True),
         "stop",
@@ -245,6 +244,14 @@ def test_items_are_parts_and_come_back(name):
     written, report = write(found)
     assert written == body
     assert not report.losses
+
+
+def test_an_incomplete_response_always_says_why():
+    found = read(whole(message(text("a")), status="incomplete"))
+    assert (found.choices[0].stop_reason, dict(found.report.repairs)) == ("length", {})
+    written, report = write(found)
+    assert (written["status"], written["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+    assert dict(report.losses) == {"stop_reason": 1}
 
 
 def unlabelled(part: Any) -> Any:
