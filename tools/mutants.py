@@ -2,6 +2,7 @@
 
 python tools/mutants.py                           # every module of TESTS
 python tools/mutants.py tool_calls/check          # one
+python tools/mutants.py --wide                    # what survived, once more with the tests of whole streams
 python tools/mutants.py --survivors framing/sse   # what survived the last run, as lines before and after
 python tools/mutants.py --write                   # the results of the last runs into docs/explanation/mutation.md
 
@@ -37,24 +38,33 @@ ROOT = Path(__file__).resolve().parents[1]
 MUTANTS = ROOT / "mutants"
 RESULTS = MUTANTS / "results.json"
 #: The modules, and the tests that speak of each: those that run beside other modules' tests would take a day for all mutants.
-CALLS = ["tests/tool_calls/test_accumulate.py", "tests/tool_calls/test_joining.py"]
+CALLS = [
+    f"tests/tool_calls/test_{name}.py" for name in ("accumulate", "accumulate_runs", "accumulate_again", "joining")
+]
 ENCODERS = [
-    *(f"tests/dialects/test_{name}.py" for name in ("encoding_runs", "halves", "wholes", "one_choice", "failed_turns")),
+    *(
+        f"tests/dialects/test_{name}.py"
+        for name in ("encoded_bytes", "encoding_runs", "halves", "wholes", "one_choice", "failed_turns")
+    ),
     *(f"tests/dialects/test_{name}.py" for name in ("claude_signatures", "signed_reasoning", "payloads", "overflow")),
 ]
 TESTS = {
-    "framing/eventstream": ["tests/framing/test_eventstream.py"],
+    "framing/eventstream": [
+        f"tests/framing/test_{name}.py" for name in ("eventstream", "eventstream_faults", "stages")
+    ],
     "framing/frame": ["tests/framing"],
-    "framing/json_array": ["tests/framing/test_json_array.py"],
+    "framing/json_array": ["tests/framing/test_json_array.py", "tests/framing/test_stages.py"],
     "framing/json_object": ["tests/framing/test_json_array.py"],
-    "framing/ndjson": ["tests/framing/test_ndjson.py"],
-    "framing/sse": ["tests/framing/test_sse.py", "tests/framing/test_sse_facts.py"],
+    "framing/ndjson": [f"tests/framing/test_{name}.py" for name in ("ndjson", "stages", "whole_events")],
+    "framing/sse": [f"tests/framing/test_{name}.py" for name in ("sse", "sse_facts", "stages", "whole_events")],
     "tool_calls/accumulate": CALLS,
     "tool_calls/check": ["tests/tool_calls/test_check.py", "tests/tool_calls/test_schema.py"],
     "tool_calls/identity": CALLS,
     "dialects/anthropic/encode": ENCODERS,
     "dialects/openai_chat/encode": ENCODERS,
 }
+#: Whole streams through every module, tried on what the module's own tests let live.
+WIDER = ["tests/test_vectors.py", "tests/test_field_failures.py", "tests/framing", "tests/tool_calls"]
 PAGE = ROOT / "docs" / "explanation" / "mutation.md"
 #: Survivors that need no test, by patterns of their module, function and changed lines, and why.
 EXPLAINED = ROOT / "tools" / "survivors.json"
@@ -66,7 +76,9 @@ WAIT_SECONDS = 300
 #: Bytes of addresses that a mutant may take beside what its process has.
 MEMORY_BYTES = 4 << 30
 #: Seconds of tests that are tried on one mutant. A function that every stream enters has more, and is killed long before.
-BUDGET_SECONDS = 2.0
+BUDGET_SECONDS = 6.0
+#: The same for those of ``WIDER``.
+WIDE_SECONDS = 6.0
 
 
 class Mutant:
@@ -422,6 +434,9 @@ def main() -> None:
     parser.add_argument("modules", nargs="*", help="such as tool_calls/check; all where none is named")
     parser.add_argument("--workers", type=int, default=2, help="children at a time")
     parser.add_argument("--budget", type=float, default=BUDGET_SECONDS, help="seconds of tests for one mutant")
+    parser.add_argument(
+        "--wide", action="store_true", help="try the tests of whole streams on those that were not killed"
+    )
     parser.add_argument("--survivors", action="store_true", help="run nothing: print what survived")
     parser.add_argument("--write", action="store_true", help="run nothing: write the page")
     parser.add_argument("--again", action="store_true", help="try those again that were not killed")
@@ -446,7 +461,10 @@ def main() -> None:
         mutants = generate(modules)
         keys = {mutant.key for mutant in mutants}  # a function that was changed since leaves no results behind
         results = {key: result for key, result in results.items() if key in keys or result["module"] not in modules}
-        run(mutants, results, TESTS[modules[0]], options)
+        tests = TESTS[modules[0]]
+        if options.wide:
+            tests, options.again, options.budget = WIDER, True, WIDE_SECONDS
+        run(mutants, results, tests, options)
     print("\n".join(told(results, modules)))
 
 
