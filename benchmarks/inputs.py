@@ -15,7 +15,7 @@ from attrs import frozen
 from benchmarks import content
 from benchmarks.content import SEED, Content
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding
+from streamkit.dialects.profiles import Encoding
 from streamkit.events import (
     ChoiceStarted,
     Event,

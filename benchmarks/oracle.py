@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 
 from benchmarks.content import Content
 from benchmarks.inputs import CHAT, Input
-from streamkit.messages import Reasoning, Text, ToolCall
+from streamkit.conversation.messages import Reasoning, Text, ToolCall
 from streamkit.recipes import collect
 from streamkit.testing import source_of
 

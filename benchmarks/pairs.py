@@ -17,7 +17,7 @@ from benchmarks.progress import bar
 from benchmarks.reads import CUTS
 from benchmarks.recipe import transcoded
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding
+from streamkit.dialects.profiles import Encoding
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.pipeline import Chain
 from streamkit.report import StreamReport

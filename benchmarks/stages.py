@@ -16,7 +16,7 @@ from benchmarks.progress import bar
 from benchmarks.reads import CUTS
 from benchmarks.recipe import MODES, floor, staged, transcoded
 from streamkit.dialects import DIALECTS, decode, encode
-from streamkit.dialects.base import Encoding
+from streamkit.dialects.profiles import Encoding
 from streamkit.framing.sse import SSEParser
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.pipeline import Machine, Stage, allow_runs, machines_of

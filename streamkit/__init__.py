@@ -3,10 +3,12 @@
 ``transcode`` is the whole recipe; ``pipe`` chains the stages by hand. See README.md.
 """
 
-from streamkit.bodies import decode_request, decode_response, encode_request, encode_response
+from streamkit.conversation.messages import Choice, Response, ToolCall
+from streamkit.conversation.replay import replay
+from streamkit.conversation.restore import restore_response, restore_tools
 from streamkit.detect import detect
 from streamkit.dialects import decode, encode, keep_alive
-from streamkit.dialects.base import Profile
+from streamkit.dialects.profiles import Profile
 from streamkit.errors import BadRequest, StreamError, StreamkitError, UsageError
 from streamkit.framing.eventstream import parse_eventstream
 from streamkit.framing.json_array import parse_json_array
@@ -15,20 +17,18 @@ from streamkit.framing.sse import parse_sse
 from streamkit.in_text.calls import find_text_calls
 from streamkit.in_text.thinking import split_thinking
 from streamkit.limits import Limits
-from streamkit.messages import Choice, Response, ToolCall
 from streamkit.pipeline import Pipe, Stage, pipe
 from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy
 from streamkit.recipes import collect, transcode
-from streamkit.replay import replay
 from streamkit.report import Status, StreamReport
-from streamkit.restore import restore_response, restore_tools
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.tool_calls.check import check_json, parse_arguments
 from streamkit.tool_calls.early import check_schema_early
 from streamkit.tool_calls.partial_arguments import partial_arguments
 from streamkit.tool_calls.partial_json import PartialJSON
 from streamkit.tool_calls.schema import ToolSchemas
-from streamkit.tool_loop import error_result, second_leg
+from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
+from streamkit.translation.tool_loop import error_result, second_leg
 
 __all__ = [
     "LENIENT",

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Final, Literal
 
-from streamkit.quoting import quoted, shortened
+from streamkit.text.quoting import quoted, shortened
 
 #: No message is longer, whatever stands in it: a client gets it as one line of its answer, and a log as one of its lines.
 MESSAGE_CHARS: Final = 1000

@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import define, field, frozen
 
-from streamkit.quoting import shortened
+from streamkit.text.quoting import shortened
 
 StopReason: TypeAlias = Literal[
     "stop",

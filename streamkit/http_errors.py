@@ -31,13 +31,13 @@ from attrs import evolve
 
 from streamkit.dialects import DIALECTS, client_named, source_named
 from streamkit.dialects.base import Dialect, Errors
-from streamkit.dialects.decoding import ERROR_BY_STATUS, provider_failed, told
-from streamkit.dialects.overflow import is_overflow
+from streamkit.dialects.vocabulary.context_overflow import is_overflow
+from streamkit.dialects.vocabulary.error_bodies import ERROR_BY_STATUS, provider_failed, told
 from streamkit.errors import UsageError
 from streamkit.events import TOLD_CHARS, WORD_CHARS, ErrorType, ProviderFailed
-from streamkit.quoting import shortened
-from streamkit.redact import excerpt, redacted, without_secrets
 from streamkit.report import StreamReport
+from streamkit.text.quoting import shortened
+from streamkit.text.redact import excerpt, redacted, without_secrets
 
 #: Of a body, this much is read; a longer one is shown as text. Providers' error bodies are a few hundred bytes.
 BODY_BYTES: Final = 64 * 1024

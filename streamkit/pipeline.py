@@ -19,8 +19,8 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callab
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, overload
 
 from streamkit.errors import UsageError
-from streamkit.quoting import quoted
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 
 A_contra = TypeVar("A_contra", contravariant=True)
 B_co = TypeVar("B_co", covariant=True)

@@ -6,27 +6,27 @@ import time
 from collections.abc import AsyncIterable, Callable, Sequence
 from typing import Any
 
-from streamkit.citing import carries, carry_citations
-from streamkit.collector import Collector
+from streamkit.conversation.collector import Collector
+from streamkit.conversation.messages import Response, Tool
+from streamkit.conversation.restore import ToolNames, restore_tools
 from streamkit.dialects import client_named, decode, encode, source_named
-from streamkit.dialects.base import Encoding, Profile, under
-from streamkit.dialects.encode_stage import EncodeStage
+from streamkit.dialects.profiles import Encoding, Profile, under
+from streamkit.dialects.streams.encode_stage import EncodeStage
 from streamkit.errors import StreamError
 from streamkit.events import Event
 from streamkit.framing.frame import Frame
-from streamkit.identifiers import random_id
 from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.messages import Response, Tool
-from streamkit.pass_through import PASSES, PassThrough
 from streamkit.pipeline import Pipe, Stage, StageFunction, pipe
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
-from streamkit.restore import ToolNames, restore_tools
-from streamkit.searches import carries_searches, carry_searches
+from streamkit.text.identifiers import random_id
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.tool_calls.check import check_json
 from streamkit.tool_calls.schema import Tools, compiled
+from streamkit.translation.citations import carries, carry_citations
+from streamkit.translation.pass_through import PASSES, PassThrough
+from streamkit.translation.web_searches import carries_searches, carry_searches
 
 
 def events_of(

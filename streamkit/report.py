@@ -15,7 +15,7 @@ from attrs import define, field
 
 from streamkit.errors import NeedsRepair, NotThisDialect, StreamkitError
 from streamkit.limits import LOST_NAMES, WITHHELD_TEXTS
-from streamkit.quoting import shortened
+from streamkit.text.quoting import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -12,7 +12,7 @@ import pytest
 from attrs import evolve
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding
+from streamkit.dialects.profiles import Encoding
 from streamkit.errors import StreamError
 from streamkit.pipeline import Chain
 from streamkit.report import LOSSES, REPAIRS, StreamReport

@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from streamkit import http_errors, redact
-from streamkit.web import askers
+from streamkit import http_errors
+from streamkit.text import redact
+from streamkit.web import client_dialect
 from tests.regex_steps import Matcher, slow_texts, work
 
 SEARCHED = {
@@ -15,10 +16,10 @@ SEARCHED = {
     "members of a body": redact._MEMBER,
     "a page without its markup": http_errors._UNSEEN,
     "a title": http_errors._TITLE,
-    "paths of ours": askers._OURS,
-    "paths of a response": askers._OF_A_RESPONSE,
-    "paths of a model": askers._OF_A_MODEL,
-    **{pattern.pattern: pattern for pattern, _ in askers._BY_PATH},
+    "paths of ours": client_dialect._OURS,
+    "paths of a response": client_dialect._OF_A_RESPONSE,
+    "paths of a model": client_dialect._OF_A_MODEL,
+    **{pattern.pattern: pattern for pattern, _ in client_dialect._BY_PATH},
 }
 
 

@@ -86,7 +86,7 @@ async def test_transcode_counts_the_losses_and_says_all_the_same(vector, target)
     assert again.report.repairs.keys() <= numbers  # what the encoders write needs no tolerance
 
 
-#: Not in the bytes alone: tests/test_pass_through.py, tests/test_policy.py, tests/test_restore.py, tests/web/test_exchange.py,
+#: Not in the bytes alone: tests/translation/test_pass_through.py, tests/test_policy.py, tests/conversation/test_restore.py, tests/web/test_exchange.py,
 #: tests/in_text.
 NOT_OF_THE_WIRE = {
     "body_for_stream",
@@ -104,7 +104,7 @@ def test_each_kind_of_repair_is_seen(kind):
     assert any(vector.repairs.get(kind) for vector in VECTORS)
 
 
-#: No built-in dialect is without a place for reasoning: examples/legacy-completions. The other: tests/test_restore.py.
+#: No built-in dialect is without a place for reasoning: examples/legacy-completions. The other: tests/conversation/test_restore.py.
 NOT_OF_OURS = {"reasoning", "custom_tool_members"}
 
 

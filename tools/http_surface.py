@@ -20,7 +20,9 @@ sys.path.insert(0, str(ROOT))
 from streamkit.dialects import dialect_named  # noqa: E402 - after the path is set
 from streamkit.events import ErrorType, ProviderFailed  # noqa: E402
 from streamkit.http_errors import encode_error  # noqa: E402
-from streamkit.web.estimate import (  # noqa: E402
+from streamkit.web.inventory import OLLAMA_VERSION, add_inventory  # noqa: E402
+from streamkit.web.surfaces import BODY_S, GEMINI_NAME, SURFACES  # noqa: E402
+from streamkit.web.token_estimate import (  # noqa: E402
     ESTIMATED,
     FILE_TOKENS,
     IMAGE_TOKENS,
@@ -28,8 +30,6 @@ from streamkit.web.estimate import (  # noqa: E402
     TOKEN_BYTES,
     VOCABULARY,
 )
-from streamkit.web.inventory import OLLAMA_VERSION, add_inventory  # noqa: E402
-from streamkit.web.surfaces import BODY_S, GEMINI_NAME, SURFACES  # noqa: E402
 
 PAGE = ROOT / "docs" / "reference" / "http-surface.md"
 
@@ -38,7 +38,7 @@ INTRODUCTION = """# HTTP surface
 
 What a client of each dialect finds here: the paths, what they answer, and which errors.
 No state is kept between two requests.
-The code is `surfaces`, `inventory`, `askers` and `refusals` in `streamkit.web`."""
+The code is `surfaces`, `inventory`, `client_dialect` and `refusals` in `streamkit.web`."""
 
 ASKING = """## Asking a model
 

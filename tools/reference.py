@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any, get_args
 
 import streamkit
-from streamkit import cli, errors, events, limits, messages, report
+from streamkit import cli, errors, events, limits, report
+from streamkit.conversation import messages
 from streamkit.dialects import DIALECTS, base
-from streamkit.dialects.grammar import COMMON_RULES, READING_RULES
+from streamkit.dialects.linting.grammar import COMMON_RULES, READING_RULES
 from streamkit.framing.frame import Frame
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "reference"

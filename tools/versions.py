@@ -20,8 +20,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 #: What depends on the version most: asyncio's timers, cancellation and processes, regular expressions, JSON.
 FAST = [
-    "tests/framing", "tests/testing", "tests/test_pipeline.py", "tests/test_bodies.py", "tests/test_detect.py",
-    "tests/test_policy.py", "tests/test_printable.py", "tests/tool_calls/test_accumulate.py", "tests/tool_calls/test_check.py",
+    "tests/framing", "tests/testing", "tests/test_pipeline.py", "tests/translation/test_bodies.py", "tests/test_detect.py",
+    "tests/test_policy.py", "tests/text/test_printable.py", "tests/tool_calls/test_accumulate.py",
+    "tests/tool_calls/test_check.py",
     "tests/tool_calls/test_schema.py", "tests/in_text/test_thinking.py", "tests/web/test_source.py", "tests/web/test_reply.py",
     "tests/web/test_relay.py", "tests/web/test_exchange.py", "tests/web/test_hosts.py", "tests/web/upstream",
     "tests/gateway/test_app.py", "tests/gateway/test_connections.py", "tests/gateway/test_cancel.py",

@@ -9,8 +9,8 @@ from typing import Any
 from worker import Stream, Task, digest, main, said
 
 from streamkit import collect, transcode
+from streamkit.conversation.messages import Text, ToolCall
 from streamkit.framing.sse import SSEParser
-from streamkit.messages import Text, ToolCall
 from streamkit.tool_calls.partial_json import PartialJSON
 
 RUNNER = asyncio.Runner()

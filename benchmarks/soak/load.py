@@ -17,9 +17,9 @@ import orjson
 from attrs import define, field, frozen
 
 from streamkit import collect, decode_response
+from streamkit.conversation.messages import Text
 from streamkit.dialects import DIALECTS
 from streamkit.http_errors import decode_error
-from streamkit.messages import Text
 from streamkit.testing import source_of
 from tests.gateway.running import BASES, asking
 from tests.web.evil import EvilUpstream, Play, Received, Script

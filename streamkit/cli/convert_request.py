@@ -5,16 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import Any, get_args
 
-from streamkit.bodies import decode_request, encode_request
 from streamkit.cli.bodies import add_body, body_of, refuse, title_of, write_body
 from streamkit.cli.convert import tell
 from streamkit.cli.options import client, source
-from streamkit.dialects.base import DEFAULT_MAX_TOKENS
+from streamkit.conversation.messages import Request
+from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS
 from streamkit.errors import BadRequest
-from streamkit.messages import Request
 from streamkit.policy import AssistantFirst, LinkedMedia
-from streamkit.quoting import quoted
 from streamkit.report import Status, StreamReport
+from streamkit.text.quoting import quoted
+from streamkit.translation.bodies import decode_request, encode_request
 
 HELP = "translate one request body for a provider of another dialect"
 DETAIL = """\

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from streamkit.bodies import decode_response, encode_response
 from streamkit.cli.bodies import add_body, body_of, refuse, title_of, write_body
 from streamkit.cli.convert import ending, tell
 from streamkit.cli.options import add_in_text, add_policy, client, policy_of, source
 from streamkit.errors import NotThisDialect, StreamError
 from streamkit.report import Status
+from streamkit.translation.bodies import decode_response, encode_response
 
 HELP = "translate one whole response body for a client of another dialect"
 DETAIL = """\

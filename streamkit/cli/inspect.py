@@ -12,11 +12,11 @@ from typing import Any
 from streamkit.cli.options import AUTO, add_in_text, add_policy, policy_of, source_or_auto
 from streamkit.cli.picture import Palette, Picture
 from streamkit.cli.streams import files_of, name_of, read, say, write, write_json
-from streamkit.collector import Collector
+from streamkit.conversation.collector import Collector
+from streamkit.conversation.messages import Choice, Response, ToolCall
 from streamkit.detect import detect
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError, UsageError
 from streamkit.framing.frame import NOTHING
-from streamkit.messages import Choice, Response, ToolCall
 from streamkit.policy import Policy
 from streamkit.recipes import events_of
 from streamkit.report import Status, describe

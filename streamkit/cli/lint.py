@@ -18,9 +18,7 @@ from streamkit.cli.options import AUTO, dialect_or_auto
 from streamkit.cli.streams import files_of, name_of, read, say, visible, write, write_json
 from streamkit.detect import Again, detect
 from streamkit.dialects import dialect_named
-from streamkit.dialects.base import Violation
-from streamkit.dialects.decoding import DONE
-from streamkit.dialects.explain import (
+from streamkit.dialects.linting.explain import (
     CASES,
     CUT,
     KNOWN,
@@ -34,6 +32,8 @@ from streamkit.dialects.explain import (
     explain,
     explain_repair,
 )
+from streamkit.dialects.linting.violation import Violation
+from streamkit.dialects.streams.frame_decoder import DONE
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError
 from streamkit.framing.frame import NOTHING, Frame
 from streamkit.limits import DEFAULT_LIMITS

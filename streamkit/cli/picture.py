@@ -14,6 +14,7 @@ from typing import Any, TextIO
 from attrs import define, field, frozen
 
 from streamkit.cli.streams import shorten, visible
+from streamkit.conversation.messages import Choice, Response, ToolCall
 from streamkit.events import (
     Event,
     ReasoningDelta,
@@ -22,7 +23,6 @@ from streamkit.events import (
     ToolCallArguments,
     ToolCallStarted,
 )
-from streamkit.messages import Choice, Response, ToolCall
 from streamkit.report import LOSSES, REPAIRS, Status, describe
 
 BARS = "▁▂▃▄▅▆▇█"

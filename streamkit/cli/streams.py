@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from streamkit.errors import SourceFailed
-from streamkit.printable import printable_json
+from streamkit.text.printable import printable_json
 
 READ_BYTES = 64 * 1024
 STDIN = "-"

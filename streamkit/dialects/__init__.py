@@ -19,18 +19,19 @@ from streamkit.dialects import (
     openai_chat,
     openai_responses,
 )
-from streamkit.dialects.base import DEFAULT_PROFILE, Dialect, Encoding, Profile, Provider
-from streamkit.dialects.encode_stage import EncodeStage
+from streamkit.dialects.base import Dialect
+from streamkit.dialects.fast_path.run_reader import DecodeStage
+from streamkit.dialects.profiles import DEFAULT_PROFILE, Encoding, Profile, Provider
 from streamkit.dialects.registry import Registry
-from streamkit.dialects.run_reader import DecodeStage
+from streamkit.dialects.streams.encode_stage import EncodeStage
 from streamkit.errors import UsageError
 from streamkit.events import Event, WireEvent
 from streamkit.framing.frame import Frame
-from streamkit.identifiers import random_id
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.policy import TOLERANT, Policy
-from streamkit.quoting import quoted
+from streamkit.text.identifiers import random_id
+from streamkit.text.quoting import quoted
 
 #: The built-in dialects. Those of other installed distributions join them by entry point: see ``registry.py``.
 DIALECTS = Registry(

@@ -1,129 +1,28 @@
 """What a dialect is: a framing, a decoder, an encoder and a checker, named together in one value.
 
-``decoding.py`` and ``encoding.py`` hold what decoders and encoders share; a dialect's own folder holds the rest.
+``streams/frame_decoder.py`` and ``streams/event_encoder.py`` hold what decoders and encoders share; a dialect's own
+folder holds the rest.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias
 
-from attrs import field, fields, frozen
+from attrs import frozen
 
-from streamkit.dialects.explain import Looks
-from streamkit.dialects.reading import Fields
+from streamkit.conversation.messages import Citation, Media, Request, Response, WebSearched
+from streamkit.conversation.tool_definitions import PORTABLE_TOOLS, ToolRules
+from streamkit.dialects.linting.explain import Looks
+from streamkit.dialects.linting.violation import Violation
+from streamkit.dialects.members.fields import Fields
+from streamkit.dialects.profiles import Encoding, Profile, Provider, Target
+from streamkit.dialects.streams.encode_stage import ErrorWriter
 from streamkit.events import Aside, ErrorType, Event, ProviderFailed, ResponseStarted, WireEvent
 from streamkit.framing.frame import Frame
-from streamkit.identifiers import random_id
-from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.messages import Citation, Media, Request, Response, WebSearched
+from streamkit.limits import Limits
 from streamkit.pipeline import Machine
-from streamkit.policy import AssistantFirst, KeepAliveForm, Policy
 from streamkit.report import StreamReport
-from streamkit.tool_definitions import PORTABLE_TOOLS, ToolRules
-
-A_contra = TypeVar("A_contra", contravariant=True)
-
-
-@frozen(kw_only=True)
-class Profile:
-    """What an encoder writes for one client, as data. Where a client needs nothing of its own it is all defaults."""
-
-    name: str = "default"
-    title: str = ""  #: who the client is, for the list
-    #: openai-chat: the delta's fields that carry reasoning; some clients read ``reasoning``, most ``reasoning_content``.
-    reasoning_fields: tuple[str, ...] = ("reasoning_content",)
-    #: openai-chat: whether signed and encrypted reasoning is written as OpenRouter's ``reasoning_details``.
-    reasoning_details: bool = True
-    #: openai-chat: whether the usage is written. Serve it to clients that asked for it (``stream_options.include_usage``): its
-    #: chunk has no choices, and programs that never asked for one read the first of them.
-    include_usage: bool = True
-    #: openai-chat: whether the usage stands in the last chunk that has choices, as Mistral writes it, not in one of its own.
-    usage_with_stop: bool = False
-    #: ollama: whether an ``id`` stands beside ``function``; strict readers (Zed, late 2025) refuse it.
-    call_ids: bool = False
-    #: What this client asked for: said where the provider names no model, since clients' types demand one.
-    model: str = ""
-    #: openai-responses: what this client's request set, which its answers say again (``Dialect.settings``).
-    settings: Mapping[str, Any] = field(factory=dict)
-    #: What it is sent while the provider is silent, where a policy does not say otherwise.
-    keep_alive: KeepAliveForm = "dialect"
-
-    @property
-    def changes(self) -> dict[str, Any]:
-        """What differs from the defaults, whatever was asked for."""
-        names = [field.name for field in fields(Profile) if field.name not in {"name", "title", "model", "settings"}]
-        return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(DEFAULT_PROFILE, name)}
-
-
-@frozen(kw_only=True)
-class Provider:
-    """What is known of one provider of a dialect, as data.
-
-    Decoding never needs it: every habit is read from whoever has it, and a report only says which repairs are no surprise. A
-    request is written as its provider wants it.
-    """
-
-    name: str
-    title: str
-    #: Repairs that this provider is known to need, and how they come about.
-    habits: Mapping[str, str] = field(factory=dict)
-    #: What it sends beside the dialect's own fields: a field, and what it is. Carried within the dialect.
-    adds: Mapping[str, str] = field(factory=dict)
-    #: openai-chat: the request's field for the most tokens of an answer.
-    max_tokens_field: str = "max_tokens"
-    #: openai-chat: the request's field for how much to think: ``reasoning_effort``, or OpenRouter's object ``reasoning``.
-    thinking_field: str = "reasoning_effort"
-    #: openai-chat: the field of a message in which it takes reasoning back; empty: it does not.
-    reasoning_history: str = ""
-    #: openai-chat: whether that field must stand, empty at least, in each message that calls tools.
-    reasoning_history_needed: bool = False
-    #: openai-chat: the vendor of the signatures that it takes back in ``extra_content``.
-    signatures: str = ""
-    #: openai-chat: how a part says that the prompt up to it is to be kept: OpenAI's ``prompt_cache_breakpoint``, Anthropic's
-    #: ``cache_control``; empty: not at all.
-    cache_marks: Literal["", "openai", "anthropic"] = ""
-    #: openai-chat: whether content is text alone, as one string: it refuses a list of parts.
-    text_only: bool = False
-    #: Whether its models' thinking stands in the text between tags (``<think>…</think>``): see ``Policy.think_tags``.
-    thinks_in_text: bool = False
-    #: anthropic: the version of the API, the newest by default; older ones take a temperature (dialects.md §3.0).
-    api_version: str = "2026-10-21"
-
-
-DEFAULT_PROFILE = Profile()
-
-
-def under(policy: Policy, report: StreamReport | None, provider: Provider | None) -> StreamReport:
-    """The report of what is read under ``policy`` and comes from ``provider``."""
-    report = report if report is not None else StreamReport()
-    report.habits = provider.habits if provider is not None else {}
-    report.refuse_repairs = policy.refuse_repairs
-    return report
-
-
-@frozen(kw_only=True)
-class Encoding:
-    """What an encoder is made with: everything but the events."""
-
-    limits: Limits = DEFAULT_LIMITS
-    profile: Profile = DEFAULT_PROFILE
-    #: Makes ids for what came without one; a fixed maker gives reproducible output.
-    make_id: Callable[[str], str] = random_id
-    #: Seconds since the epoch, for a response that came without a time.
-    clock: Callable[[], float] = time.time
-
-
-class ErrorWriter(Machine[A_contra, bytes], Protocol[A_contra]):
-    """A machine whose output can say that the reading failed: an encoder."""
-
-    @property
-    def ended(self) -> bool:
-        """Whether the terminator, or an error frame, was written."""
-
-    def fail(self, error: Exception) -> bytes:
-        """What is held, then the dialect's own error frame and no success terminator."""
 
 
 class Encoder(ErrorWriter[list[Event]], Protocol):
@@ -138,7 +37,7 @@ class Linter(Protocol):
 
     @property
     def looks(self) -> Looks:
-        """What each of its rules looks like when it is broken. See ``explain.py``."""
+        """What each of its rules looks like when it is broken. See ``linting/explain.py``."""
 
     def feed(self, frames: list[Frame], /) -> list[Violation]:
         """The rules that these frames break."""
@@ -147,39 +46,14 @@ class Linter(Protocol):
         """The rules that only the end shows to be broken."""
 
 
-@frozen
-class Violation:
-    """A rule of the dialect that a stream breaks."""
-
-    rule: str  #: short name, stable
-    message: str
-    offset: int  #: byte of the stream where the frame begins
-    frame: int  #: number of the frame, from 0
-    #: ``note``: common and read by every client we know; no reason to call the stream broken.
-    severity: str = "error"
-
-
 Decoder: TypeAlias = Machine[list[Frame], list[WireEvent]]
-DEFAULT_MAX_TOKENS = 4096
-
-
-@frozen(kw_only=True)
-class Target:
-    """What a request is written for: everything but the conversation."""
-
-    #: The provider, where it is known by name: what it wants beside its dialect.
-    provider: Provider | None = None
-    #: Written where a dialect demands a bound and the request has none.
-    max_tokens: int = DEFAULT_MAX_TOKENS
-    #: Imitate what a dialect lacks (a required tool in Ollama) where that is possible, and count it, instead of refusing.
-    emulate: bool = False
-    #: A history that begins with the assistant, for a dialect that refuses one.
-    assistant_first: AssistantFirst = "bridge"
 
 
 @frozen(kw_only=True)
 class Bodies:
-    """How a dialect's requests and whole responses are read and written. See ``reading.py`` and ``writing.py``."""
+    """How a dialect's requests and whole responses are read and written. See ``members/fields.py`` and
+    ``bodies/request_writer.py``.
+    """
 
     #: Raises BadRequest.
     decode_request: Callable[[Fields, StreamReport], Request]
@@ -224,7 +98,7 @@ class Errors:
 
 @frozen(kw_only=True)
 class CitationForm:
-    """How a dialect cites pages of the web. See ``streamkit/citing.py``."""
+    """How a dialect cites pages of the web. See ``streamkit/translation/citations.py``."""
 
     vendor: str
     #: What places are counted in: characters of a block, characters of a choice's whole text, or its bytes, all at the end.
@@ -247,7 +121,7 @@ class SearchReader(Protocol):
 
 @frozen(kw_only=True)
 class SearchForm:
-    """How a dialect tells of searches of the web that its provider ran. See ``streamkit/searches.py``."""
+    """How a dialect tells of searches of the web that its provider ran. See ``streamkit/translation/web_searches.py``."""
 
     vendor: str
     reader: Callable[[Limits, StreamReport], SearchReader]
@@ -300,7 +174,7 @@ class Dialect:
     settings: Callable[[Request], Mapping[str, Any]] = lambda _request: {}
     #: The headers that a request needs which a client of another dialect sent: its features that are no part of the API yet.
     features: Callable[[Request], Mapping[str, str]] = lambda _request: {}
-    #: What it takes of a tool's definition. See ``tool_definitions.py``.
+    #: What it takes of a tool's definition. See ``conversation/tool_definitions.py``.
     tools: ToolRules = PORTABLE_TOOLS
     #: Where its clients look for the model's name. None: its streams need not name it.
     model_place: ModelPlace | None = None

@@ -37,8 +37,8 @@ from streamkit.errors import BrokenFrame, EventTooLong, HeadersTooLong, NameTooL
 from streamkit.framing.frame import BEGINNING_BYTES, WHITE, Frame, describe_beginning
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
-from streamkit.quoting import quoted
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 
 if TYPE_CHECKING:
     from streamkit.errors import StreamkitError

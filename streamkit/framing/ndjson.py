@@ -17,8 +17,8 @@ from streamkit.errors import EventTooLong, LineTooLong, NotThisDialect, UsageErr
 from streamkit.framing.frame import BEGINNING_BYTES, WHITE, Beginning, Frame, describe_beginning, escape_separators
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
-from streamkit.quoting import quoted
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 
 if TYPE_CHECKING:
     from streamkit.errors import StreamkitError
@@ -75,7 +75,7 @@ class NDJSONParser:
         self._report.frames += 1
         return [Frame(line, self._at, "message", "", False)]
 
-    # For somebody else who can read whole lines that are alike (``dialects/run_reader.py``).
+    # For somebody else who can read whole lines that are alike (``dialects/fast_path/run_reader.py``).
 
     @staticmethod
     def end_of_event(text: bytes, start: int) -> int:

@@ -41,8 +41,8 @@ from streamkit.framing.frame import (
 from streamkit.framing.json_object import NOWHERE, ObjectScanner
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
-from streamkit.quoting import quoted
 from streamkit.report import REPAIRS, StreamReport
+from streamkit.text.quoting import quoted
 
 LastEvent = Literal["keep", "drop"]
 _NONE: Final = -1
@@ -165,7 +165,7 @@ class SSEParser:
         self._report.frames += len(frames)
         return frames
 
-    # For somebody else who can read whole events that are alike (``dialects/run_reader.py``).
+    # For somebody else who can read whole events that are alike (``dialects/fast_path/run_reader.py``).
 
     @staticmethod
     def end_of_event(text: bytes, start: int) -> int:

@@ -19,24 +19,24 @@ from attrs import define, evolve, field
 from streamkit.events import ProviderFailed
 from streamkit.gateway.attempts import Attempts, Memory
 from streamkit.gateway.config import Config
-from streamkit.gateway.counting import count
 from streamkit.gateway.front_page import front_page
 from streamkit.gateway.log import log, log_record
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.record import Record
 from streamkit.gateway.routing import Leg, Route, Routes
-from streamkit.identifiers import random_id
-from streamkit.web.askers import Handler, asker, expect_anything, expected, refuse_in_dialect
+from streamkit.gateway.token_counts import count
+from streamkit.text.identifiers import random_id
 from streamkit.web.budget import BUDGET, Budget
+from streamkit.web.client_dialect import Handler, asker, expect_anything, expected, refuse_in_dialect
 from streamkit.web.client_keys import KeyRing, admit
 from streamkit.web.cors import Origins
 from streamkit.web.exchange import Exchange
 from streamkit.web.hosts import Hosts, refuse_other_hosts
 from streamkit.web.inventory import LATEST, OLLAMA_PATHS, add_inventory, add_misspelt_inventory
-from streamkit.web.live import LIVE, end_streams_on_shutdown
 from streamkit.web.model_shapes import ModelCard
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
 from streamkit.web.reply import Delivery, Reply
+from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.surfaces import SURFACES, Ask, Surface, read_ask
 from streamkit.web.turns import Turns
 from streamkit.web.upstream import Operation, can_count, client_session, redactor

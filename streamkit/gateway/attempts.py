@@ -27,16 +27,16 @@ from typing import Final
 from attrs import define, field
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_exponential_jitter
 
+from streamkit.conversation.messages import Response
 from streamkit.events import ProviderFailed
 from streamkit.gateway.outcomes import outcome_of
 from streamkit.gateway.record import LegOutcome, Record
 from streamkit.gateway.routing import Leg, Route
 from streamkit.http_errors import is_retryable
-from streamkit.messages import Response
 from streamkit.web.exchange import Exchange
-from streamkit.web.opening import UNFIT
 from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.upstream.headers import NO_HEADERS
+from streamkit.web.upstream_request import UNFIT
 
 #: How long an upstream counts as one without tools after it said so.
 NO_TOOLS_S: Final = 3600.0

@@ -22,10 +22,10 @@ from streamkit.limits import MIB
 from streamkit.policy import POLICIES, KeepAliveForm, PolicyName
 from streamkit.web.budget import BODIES_BYTES
 from streamkit.web.cors import is_origin
-from streamkit.web.estimate import CountTokens
 from streamkit.web.hosts import Hosts, is_host_name
 from streamkit.web.origins import is_loopback
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
+from streamkit.web.token_estimate import CountTokens
 from streamkit.web.upstream import Secret, Upstream
 
 LOOPBACK: Final = "127.0.0.1"

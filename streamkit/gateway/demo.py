@@ -19,9 +19,8 @@ from typing import Final
 from aiohttp import web
 from attrs import define
 
-from streamkit.bodies import decode_request, encode_response
 from streamkit.dialects import encode
-from streamkit.dialects.base import Profile
+from streamkit.dialects.profiles import Profile
 from streamkit.errors import BadRequest, UsageError
 from streamkit.events import ProviderFailed, WireEvent
 from streamkit.gateway.config import Config, Server
@@ -31,6 +30,7 @@ from streamkit.http_errors import encode_error
 from streamkit.pipeline import Pipe, pipe
 from streamkit.recipes import collect
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
+from streamkit.translation.bodies import decode_request, encode_response
 from streamkit.web.upstream import Upstream
 
 DIALECT: Final = "openai-chat"

@@ -29,6 +29,16 @@ from typing import Final
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.messages import (
+    OutputFormat,
+    Reasoning,
+    Refusal,
+    Request,
+    Text,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+)
 from streamkit.dialects import dialect_named
 from streamkit.errors import BadRequest
 from streamkit.events import (
@@ -41,12 +51,11 @@ from streamkit.events import (
     WireEvent,
 )
 from streamkit.gateway.minimal_value import NoValue, minimal_object
-from streamkit.identifiers import random_id
 from streamkit.limits import DEFAULT_LIMITS
-from streamkit.messages import OutputFormat, Reasoning, Refusal, Request, Text, ToolCall, ToolChoice, ToolResult
 from streamkit.pipeline import Chain
-from streamkit.quoting import quoted
 from streamkit.report import StreamReport
+from streamkit.text.identifiers import random_id
+from streamkit.text.quoting import quoted
 
 #: In the recording of an answer to results, what stands for them.
 RESULTS: Final = "{results}"

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 from attrs import frozen
 
 from streamkit.errors import UsageError
-from streamkit.redact import without_secrets
+from streamkit.text.redact import without_secrets
 
 #: The keys that lead to a value, positions in arrays among them: ``("routes", 0, "models", 1)``.
 KeyPath: TypeAlias = tuple[str | int, ...]

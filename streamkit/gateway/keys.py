@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 from attrs import define, field, frozen
 
 from streamkit.gateway.faults import Refusal
-from streamkit.redact import without_secrets
+from streamkit.text.redact import without_secrets
 from streamkit.web.upstream import Secret
 
 #: The longest keys are signed tokens of a few kilobytes.

@@ -15,12 +15,12 @@ from typing import Any, Final, Literal
 from aiohttp.http_exceptions import HttpProcessingError
 
 from streamkit.gateway.record import Record
-from streamkit.printable import printable
-from streamkit.redact import excerpt, redacted
+from streamkit.text.printable import printable
+from streamkit.text.redact import excerpt, redacted
 
 log: Final = logging.getLogger("streamkit.gateway")
 #: At the level of debugging they log what they sign, send and read.
-TALKATIVE: Final = ("aiohttp", "asyncio", "botocore", "streamkit.bodies")
+TALKATIVE: Final = ("aiohttp", "asyncio", "botocore", "streamkit.translation.bodies")
 #: Of a message, and of a traceback's lines, whose last says what it was: exceptions of others repeat what they were given.
 MESSAGE_CHARS, TRACED_CHARS, TRACED_LINES = 2000, 500, 200
 

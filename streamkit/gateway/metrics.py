@@ -23,8 +23,8 @@ from prometheus_client import (
     multiprocess,
 )
 
-from streamkit.gateway.count_files import MULTIPROCESS_DIR, use_count_files
 from streamkit.gateway.log import log
+from streamkit.gateway.metric_files import MULTIPROCESS_DIR, use_count_files
 from streamkit.gateway.record import Record
 
 #: Seconds: from a token's pace to a long answer's length.

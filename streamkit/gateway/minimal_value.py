@@ -19,7 +19,7 @@ from typing import Any, Final
 from urllib.parse import unquote
 
 from streamkit.errors import UsageError
-from streamkit.quoting import quoted
+from streamkit.text.quoting import quoted
 from streamkit.tool_calls.schema_walk import follow
 
 #: Subschemas looked at for one value: of twenty that each refer to the next one twice it would be a million.

@@ -8,7 +8,7 @@ from streamkit.errors import ConnectTimeout, FirstByteTimeout, IdleTimeout, Inte
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 from streamkit.web.exchange import Exchange
-from streamkit.web.opening import UNFIT
+from streamkit.web.upstream_request import UNFIT
 
 #: What broke the reading, as an outcome.
 OUTCOMES: Final = {

@@ -10,8 +10,8 @@ from typing import Any
 
 from attrs import define, field
 
-from streamkit.redact import excerpt
 from streamkit.report import StreamReport
+from streamkit.text.redact import excerpt
 from streamkit.web.upstream.hiding import KEY_CHARS, Cut
 
 #: Of what went wrong, as upstreams tell it, so much stands in a log: some repeat whole requests.

@@ -30,11 +30,11 @@ from attrs import define, evolve
 from streamkit.errors import UsageError
 from streamkit.gateway.app import gateway_app, private_app
 from streamkit.gateway.config import Config, Server
-from streamkit.gateway.count_files import MULTIPROCESS_DIR
 from streamkit.gateway.demo import demo_config, start_demo
 from streamkit.gateway.descriptors import OncePerSecond, connections_that_fit, raised, streams_that_fit
 from streamkit.gateway.listening import CLOSE_S, listening, reserved, url_of
 from streamkit.gateway.log import configure, log
+from streamkit.gateway.metric_files import MULTIPROCESS_DIR
 from streamkit.gateway.metrics import Metrics, forget_live
 
 _How: TypeAlias = Callable[[Config, Callable[[str], None]], Awaitable[int]]

@@ -20,7 +20,7 @@ from streamkit.errors import UsageError
 from streamkit.gateway.faults import KeyPath, Refusal, meant, quoted
 from streamkit.gateway.keys import WRITTEN, KeyReader, KeySource
 from streamkit.gateway.routing import Leg
-from streamkit.redact import without_secrets
+from streamkit.text.redact import without_secrets
 from streamkit.web.upstream import Secret, Upstream
 
 Hook: TypeAlias = Callable[[Any, Any], Any]

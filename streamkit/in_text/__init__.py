@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamkit.dialects.base import Provider
+from streamkit.dialects.profiles import Provider
 from streamkit.in_text.calls import find_text_calls
 from streamkit.in_text.parameters import Offered
 from streamkit.in_text.thinking import split_thinking

@@ -14,8 +14,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from streamkit.identifiers import portable_name
-from streamkit.messages import Tool
+from streamkit.conversation.messages import Tool
+from streamkit.text.identifiers import portable_name
 from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.schema import Tools, ToolSchemas, definition
 

@@ -57,11 +57,11 @@ from streamkit.events import (
     UsageReported,
     WireEvent,
 )
-from streamkit.identifiers import random_id
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport, Withheld
+from streamkit.text.identifiers import random_id
 from streamkit.tool_calls.call import Call, Choice
 from streamkit.tool_calls.cumulative import is_object, is_object_or_part, may_follow, may_repeat, rest_of
 from streamkit.tool_calls.delta_run import DeltaRun, grouped, whole_run

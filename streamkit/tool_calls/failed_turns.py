@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from streamkit.events import ErrorType, ProviderFailed, StopReason, StopReasonSeen
-from streamkit.quoting import quoted
+from streamkit.text.quoting import quoted
 
 FAILING: Final[frozenset[StopReason]] = frozenset({"error", "malformed_tool"})
 #: By the provider's word in small letters: the kind of error, and what it means.

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from streamkit.errors import UsageError
 from streamkit.events import ToolKind, Verdict
-from streamkit.quoting import quoted, shortened
+from streamkit.text.quoting import quoted, shortened
 from streamkit.tool_calls.schema import UNKNOWN_TOOL
 
 #: What the verdict says may name keys of the model's own; with the excerpt it stays under 500 characters.

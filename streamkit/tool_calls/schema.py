@@ -33,9 +33,9 @@ from attrs import define, field
 
 from streamkit.errors import UsageError
 from streamkit.events import Verdict
-from streamkit.identifiers import flat_name
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.quoting import quoted
+from streamkit.text.identifiers import flat_name
+from streamkit.text.quoting import quoted
 from streamkit.tool_calls.schema_cost import BACKTRACKS, SchemaCost
 from streamkit.tool_calls.schema_walk import Endless, SchemaGraph, nodes, pointer
 

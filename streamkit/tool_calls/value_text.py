@@ -19,7 +19,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Final, cast
 
-from streamkit.quoting import quoted
+from streamkit.text.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Callable

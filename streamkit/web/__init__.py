@@ -4,11 +4,11 @@ See docs/how-to/serve-with-aiohttp.md.
 """
 
 from streamkit.web.inventory import add_inventory
-from streamkit.web.live import end_streams_on_shutdown
 from streamkit.web.model_shapes import ModelCard
 from streamkit.web.relay import relay
 from streamkit.web.reply import Delivery
 from streamkit.web.setup import setup
+from streamkit.web.shutdown import end_streams_on_shutdown
 from streamkit.web.source import Timeouts, iter_upstream
 from streamkit.web.upstream import Secret, Upstream
 

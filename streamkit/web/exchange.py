@@ -21,31 +21,31 @@ from typing import Final, TypeVar
 from aiohttp import ClientResponse, ClientSession
 from attrs import define, evolve, field
 
-from streamkit.bodies import decode_response, encode_response
-from streamkit.citing import carries, carry_citations_of
+from streamkit.conversation.messages import Request, Response
+from streamkit.conversation.replay import replay
+from streamkit.conversation.restore import restore_response
 from streamkit.dialects import client_named, encode, source_named
-from streamkit.dialects.base import Profile
-from streamkit.dialects.encoding import failure_from
+from streamkit.dialects.profiles import Profile
+from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import StreamError, TooManyValues
 from streamkit.events import Event, ProviderFailed
 from streamkit.limits import ANSWER_VALUES, DEFAULT_LIMITS, Limits
-from streamkit.messages import Request, Response
 from streamkit.pipeline import Pipe, pipe
 from streamkit.policy import TOLERANT, Policy
 from streamkit.recipes import collect, transcode
-from streamkit.replay import replay
 from streamkit.report import StreamReport
-from streamkit.restore import restore_response
-from streamkit.searches import carries_searches, carry_searches_of
+from streamkit.translation.bodies import decode_response, encode_response
+from streamkit.translation.citations import carries, carry_citations_of
+from streamkit.translation.web_searches import carries_searches, carry_searches_of
 from streamkit.web.forms import Came, form_of
 from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.json_array import as_array
-from streamkit.web.opening import open_answer
 from streamkit.web.reply import Reply, failure_in
 from streamkit.web.source import TimedSource, iter_upstream, whole_body
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, hidden, path_of
 from streamkit.web.upstream.hiding import Cut
+from streamkit.web.upstream_request import open_answer
 
 T = TypeVar("T")
 #: Events of a whole answer that are written in one turn of the event loop.

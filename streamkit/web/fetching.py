@@ -37,10 +37,10 @@ from aiohttp.resolver import DefaultResolver
 from attrs import Factory, define, evolve, field, frozen
 from yarl import URL
 
-from streamkit.bodies import linked_in
+from streamkit.conversation.messages import Media, Part, Request, ToolResult, Turn
 from streamkit.dialects.base import Dialect
 from streamkit.errors import BadRequest
-from streamkit.messages import Media, Part, Request, ToolResult, Turn
+from streamkit.translation.bodies import linked_in
 from streamkit.web.budget import Hold
 from streamkit.web.refusals import Refused
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 from weakref import WeakKeyDictionary
 
-from streamkit.value_count import SLICE_BYTES, counted_values
+from streamkit.framing.value_count import SLICE_BYTES, counted_values
 
 T = TypeVar("T")
 #: What has less of both takes milliseconds, and a thread would cost more than it saves.

@@ -11,9 +11,9 @@ from typing import Any, Final, TypeAlias
 import orjson
 from aiohttp import web
 
-from streamkit.dialects.reading import fields_of
+from streamkit.dialects.members.fields import fields_of
 from streamkit.errors import BadRequest
-from streamkit.web.askers import asker, expected, in_dialect
+from streamkit.web.client_dialect import asker, expected, in_dialect
 from streamkit.web.model_shapes import ModelCard, model_detail, models_list
 from streamkit.web.refusals import Refused, bad_request, no_such_model
 from streamkit.web.surfaces import misspelt, read_body

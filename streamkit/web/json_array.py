@@ -15,9 +15,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamkit.dialects.base import Encoding
 from streamkit.dialects.gemini.encode import GeminiEncoder
 from streamkit.dialects.gemini.framing import GeminiParser
+from streamkit.dialects.profiles import Encoding
 from streamkit.errors import BrokenFrame
 from streamkit.events import ProviderFailed
 from streamkit.framing.frame import Frame

@@ -19,9 +19,9 @@ from typing import Any, Final, TypeAlias
 
 from attrs import frozen
 
-from streamkit.dialects.encoding import encode_time
+from streamkit.dialects.streams.event_encoder import encode_time
 from streamkit.errors import BadRequest, UsageError
-from streamkit.quoting import quoted
+from streamkit.text.quoting import quoted
 from streamkit.web.refusals import shown
 
 #: Models on a page that names no size, and the most on any.

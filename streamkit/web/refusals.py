@@ -17,7 +17,7 @@ from streamkit.dialects import client_named
 from streamkit.errors import BadRequest, StreamkitError, UsageError
 from streamkit.events import ErrorType, ProviderFailed
 from streamkit.http_errors import encode_error
-from streamkit.quoting import quoted
+from streamkit.text.quoting import quoted
 
 #: What an answer of ``error_response`` tells, for a log.
 FAILURE: Final = web.ResponseKey("streamkit-failure", ProviderFailed)

@@ -7,7 +7,7 @@ dialect's own frame from then on. Once the model spoke there is no other upstrea
 never with a made-up success.
 
 The answer is *worked on* by one task of its own, which alone enters, drives and leaves pipes. The handler waits for it, and
-for the next keep-alive. A client that left, or that stalls, ends the work: see ``watch.py``.
+for the next keep-alive. A client that left, or that stalls, ends the work: see ``client_connection.py``.
 
 Source: design.md §6; limits.md §1, T8; clients.md §5; quirks.md 117 to 129.
 """
@@ -26,20 +26,20 @@ from attrs import field, frozen
 from attrs.validators import ge, gt
 
 from streamkit.dialects import client_named, keep_alive
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.encoding import failure_from
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.events import ProviderFailed, StreamEnded
 from streamkit.http_errors import encode_error
 from streamkit.limits import MIB
 from streamkit.pipeline import Pipe
 from streamkit.policy import TOLERANT, Policy
-from streamkit.quoting import quoted
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
+from streamkit.web.client_connection import Gone, Watch, bound_unsent
 from streamkit.web.json_array import array_error
-from streamkit.web.live import LIVE
+from streamkit.web.shutdown import LIVE
 from streamkit.web.source import DRAIN_S, TimedSource
 from streamkit.web.upstream.hiding import Cut, without_keys
-from streamkit.web.watch import Gone, Watch, bound_unsent
 
 log = logging.getLogger("streamkit.web")
 #: What is held of a stream in which the model says nothing; behind it the client gets it after all.

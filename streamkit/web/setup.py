@@ -16,16 +16,16 @@ from attrs import frozen
 
 from streamkit.errors import UsageError
 from streamkit.events import ProviderFailed
-from streamkit.quoting import quoted
-from streamkit.web.askers import expected, in_dialect, no_socket, wants_socket
+from streamkit.text.quoting import quoted
 from streamkit.web.budget import BUDGET, Budget
-from streamkit.web.counts import Count, count_response, estimate_instead
-from streamkit.web.estimate import CountTokens
+from streamkit.web.client_dialect import expected, in_dialect, no_socket, wants_socket
 from streamkit.web.exchange import Exchange
-from streamkit.web.live import LIVE, end_streams_on_shutdown
 from streamkit.web.refusals import no_count
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
+from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.surfaces import SURFACES, Ask, Surface, read_ask
+from streamkit.web.token_counts import Count, count_response, estimate_instead
+from streamkit.web.token_estimate import CountTokens
 from streamkit.web.upstream import Upstream, can_count, client_session
 
 #: The connections to upstreams, while the application runs. One that is there already is used, and not closed.

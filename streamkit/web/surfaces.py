@@ -23,15 +23,15 @@ import orjson
 from aiohttp import web
 from attrs import field, frozen
 
-from streamkit.bodies import decode_request
+from streamkit.conversation.messages import Request, Tool
 from streamkit.dialects.gemini.wire import camel_case
-from streamkit.dialects.reading import fields_of
+from streamkit.dialects.members.fields import fields_of
 from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
+from streamkit.framing.value_count import VALUE_BYTES
 from streamkit.limits import REQUEST_VALUES
-from streamkit.messages import Request, Tool
 from streamkit.report import StreamReport
-from streamkit.value_count import VALUE_BYTES
+from streamkit.translation.bodies import decode_request
 from streamkit.web.budget import UNCOUNTED_BYTES, Hold, hold_in
 from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.refusals import Refused, bad_request, shown, with_status

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from streamkit.bodies import decode_request, encode_request
+from streamkit.conversation.messages import Options, Request, Text, Tool, ToolCall, ToolChoice, ToolResult, Turn
 from streamkit.dialects import DIALECTS
-from streamkit.messages import Options, Request, Text, Tool, ToolCall, ToolChoice, ToolResult, Turn
+from streamkit.translation.bodies import decode_request, encode_request
 from tests.cli.command import run
 
 BODIES = [name for name, dialect in DIALECTS.items() if dialect.bodies is not None]

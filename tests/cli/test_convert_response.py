@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from streamkit.bodies import decode_response, encode_response
+from streamkit.conversation.messages import Choice, Response, Text, ToolCall
 from streamkit.dialects import DIALECTS
 from streamkit.events import ProviderFailed, UsageReported
-from streamkit.messages import Choice, Response, Text, ToolCall
+from streamkit.translation.bodies import decode_response, encode_response
 from tests.cli.command import run
 
 BODIES = [name for name, dialect in DIALECTS.items() if dialect.bodies is not None]

@@ -11,7 +11,7 @@ import pytest
 
 from streamkit.cli.lint import Check
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.explain import (
+from streamkit.dialects.linting.explain import (
     ANSWERS,
     CUT,
     KNOWN,
@@ -22,8 +22,8 @@ from streamkit.dialects.explain import (
     TORN,
     UNFINISHED,
 )
-from streamkit.dialects.explain import CASES as EXPLAINED
-from streamkit.dialects.grammar import READING_RULES
+from streamkit.dialects.linting.explain import CASES as EXPLAINED
+from streamkit.dialects.linting.grammar import READING_RULES
 from streamkit.report import REPAIRS, STREAM_REPAIRS, Status
 from streamkit.testing import cuts
 from tests.cli.command import DEMO, run

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 
 from attrs import asdict, frozen
 
-from streamkit.identifiers import nine_characters
-from streamkit.messages import Choice as Said
-from streamkit.messages import Response, ToolCall
+from streamkit.conversation.messages import Choice as Said
+from streamkit.conversation.messages import Response, ToolCall
+from streamkit.text.identifiers import nine_characters
 from tests.clients.readers import Call, Choice, Reading, Usage, parsed
 
 #: Stop reasons that a dialect has a word of its own for (dialects.md §7.1, without the entries marked `*`).

@@ -12,10 +12,10 @@ from itertools import product
 
 from attrs import frozen
 
+from streamkit.conversation.messages import Response
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Violation
+from streamkit.dialects.linting.violation import Violation
 from streamkit.limits import DEFAULT_LIMITS
-from streamkit.messages import Response
 from streamkit.recipes import collect, transcode
 from streamkit.report import StreamReport
 from tests.corpora import require_corpora, streams_of

@@ -10,9 +10,9 @@ import pytest
 
 from streamkit import StreamReport
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding
 from streamkit.dialects.bedrock.decode import STOPS, terminates
 from streamkit.dialects.bedrock.wire import EXCEPTION_NAMES, EXCEPTIONS, INEXACT_ERRORS, STOP_NAMES
+from streamkit.dialects.profiles import Encoding
 from streamkit.events import (
     ErrorType,
     ProviderFailed,

@@ -8,10 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.bodies import decode_request, decode_response, encode_request, encode_response
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.opaque import seal, unseal
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.vocabulary.sealed_reasoning import seal, unseal
 from streamkit.events import (
     ReasoningDelta,
     ReasoningOpaque,
@@ -22,6 +21,7 @@ from streamkit.events import (
     TextDelta,
 )
 from streamkit.report import StreamReport
+from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
 from tests.laws.running import CLOCK, maker, read
 
 SIGNATURE, REDACTED = "RXNpZ25lZA==", "RXJlZGFjdGVk"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding
+from streamkit.dialects.profiles import Encoding
 from streamkit.events import Aside, ResponseFinished, StreamEnded, TextDelta
 from streamkit.limits import Limits
 from streamkit.report import StreamReport

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.blocks import deltas_of
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.block_queue import deltas_of
 from streamkit.events import (
     ChoiceStarted,
     ReasoningDelta,

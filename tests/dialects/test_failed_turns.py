@@ -5,12 +5,12 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from streamkit.bodies import decode_response, encode_response
+from streamkit.conversation.messages import Choice, Response, Text
 from streamkit.dialects import DIALECTS
 from streamkit.events import StopReasonSeen
-from streamkit.messages import Choice, Response, Text
 from streamkit.report import Status, StreamReport
 from streamkit.tool_calls.failed_turns import FAILED_TURNS, failure_in
+from streamkit.translation.bodies import decode_response, encode_response
 from tests.laws.running import read, translate
 from tests.vectors import bedrock as br
 from tests.vectors import gemini as gm

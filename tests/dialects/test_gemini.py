@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkit.detect import Detector
-from streamkit.dialects.base import Encoding
 from streamkit.dialects.gemini import DIALECT
 from streamkit.dialects.gemini.framing import GeminiParser
 from streamkit.dialects.gemini.partial_args import PartialArgs, steps_of
+from streamkit.dialects.profiles import Encoding
 from streamkit.errors import ArgumentsTooLong, TooManyToolCalls
 from streamkit.events import (
     ChoiceStarted,

@@ -10,11 +10,12 @@ import pytest
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.anthropic.lint import RULES as ANTHROPIC_RULES
 from streamkit.dialects.anthropic.lint import AnthropicLinter
-from streamkit.dialects.base import Linter, Violation
+from streamkit.dialects.base import Linter
 from streamkit.dialects.bedrock.lint import RULES as BEDROCK_RULES
 from streamkit.dialects.cohere.lint import RULES as COHERE_RULES
 from streamkit.dialects.gemini.lint import RULES as GEMINI_RULES
-from streamkit.dialects.grammar import GrammarChecker
+from streamkit.dialects.linting.grammar import GrammarChecker
+from streamkit.dialects.linting.violation import Violation
 from streamkit.dialects.mistral.lint import RULES as MISTRAL_RULES
 from streamkit.dialects.ollama.lint import RULES as OLLAMA_RULES
 from streamkit.dialects.ollama.lint import OllamaLinter

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.opaque import seal
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.events import (
     ReasoningDelta,
     ReasoningSignature,
@@ -20,9 +20,9 @@ from streamkit.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from streamkit.identifiers import nine_characters
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
+from streamkit.text.identifiers import nine_characters
 from tests.corpora import recordings
 from tests.laws.running import read, translate
 from tests.vectors.mistral import DONE, HEALTHY, ROLE, calls, finish, said, thinking

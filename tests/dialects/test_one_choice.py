@@ -9,9 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
+from streamkit.conversation.messages import Choice, Response, Text
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.encoding import BEGINNING, METHODS, OneChoiceEncoder, only_choice
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.event_encoder import BEGINNING, METHODS, OneChoiceEncoder, only_choice
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -31,7 +32,6 @@ from streamkit.events import (
     UsageReported,
     Verdict,
 )
-from streamkit.messages import Choice, Response, Text
 from streamkit.report import StreamReport
 from streamkit.tool_calls.delta_run import DeltaRun
 from tests.laws.running import CLOCK, maker

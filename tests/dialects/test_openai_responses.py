@@ -8,9 +8,9 @@ from typing import get_args
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.opaque import unseal
 from streamkit.dialects.openai_responses.decode import ResponsesDecoder
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.vocabulary.sealed_reasoning import unseal
 from streamkit.errors import HeldTooLong
 from streamkit.events import (
     ChoiceStarted,

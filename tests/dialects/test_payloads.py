@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from streamkit.bodies import decode_response
 from streamkit.dialects import DIALECTS
 from streamkit.errors import NotThisDialect
 from streamkit.http_errors import decode_error
-from tests.dialects.test_stop_words import body
+from streamkit.translation.bodies import decode_response
+from tests.dialects.vocabulary.test_stop_reasons import body
 
 GONE = {"error": {"message": "gone", "type": "rate_limit_error", "code": 429, "status": "RESOURCE_EXHAUSTED"}}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding
+from streamkit.dialects.profiles import Encoding
 from streamkit.events import (
     ReasoningDelta,
     ReasoningOpaque,

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from streamkit import decode_request, decode_response, encode_request, encode_response
-from streamkit.collector import Collector
+from streamkit.conversation.collector import Collector
 from streamkit.dialects import DIALECTS
 from streamkit.errors import StreamkitError
 from streamkit.pipeline import Chain

@@ -18,6 +18,7 @@ from attrs import frozen
 
 from streamkit import PartialJSON, decode_request, decode_response, encode_request, encode_response, parse_arguments
 from streamkit.cli.lint import Check
+from streamkit.conversation.messages import Tool
 from streamkit.detect import Detector
 from streamkit.dialects import DIALECTS
 from streamkit.errors import StreamError, StreamkitError
@@ -27,7 +28,6 @@ from streamkit.framing.json_array import JSONArrayParser
 from streamkit.framing.ndjson import NDJSONParser
 from streamkit.framing.sse import SSEParser
 from streamkit.http_errors import decode_error, encode_error
-from streamkit.messages import Tool
 from streamkit.pipeline import Chain
 from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy, TextCalls
 from streamkit.report import StreamReport

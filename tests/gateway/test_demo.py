@@ -12,7 +12,6 @@ import orjson
 import pytest
 from aiohttp import ClientPayloadError, ClientSession, web
 
-from streamkit.bodies import decode_response
 from streamkit.errors import UsageError
 from streamkit.gateway import demo
 from streamkit.gateway.app import gateway_app
@@ -33,6 +32,7 @@ from streamkit.http_errors import decode_error
 from streamkit.recipes import collect
 from streamkit.report import Status
 from streamkit.testing import source_of
+from streamkit.translation.bodies import decode_response
 from tests.clients.recipes import violations
 from tests.gateway.demo_requests import (
     ASSISTANT_CALLS,

@@ -7,7 +7,6 @@ from itertools import chain
 import orjson
 import pytest
 
-from streamkit.bodies import decode_request
 from streamkit.dialects import dialect_named
 from streamkit.errors import BadRequest
 from streamkit.events import ReasoningDelta, StopReasonSeen, TextDelta, ToolCallDelta, UsageReported
@@ -16,6 +15,7 @@ from streamkit.limits import DEFAULT_LIMITS
 from streamkit.pipeline import Chain
 from streamkit.report import StreamReport
 from streamkit.testing import drive_machine
+from streamkit.translation.bodies import decode_request
 from tests.clients.recipes import violations
 from tests.gateway.demo_requests import (
     ASSISTANT_CALLS,

@@ -9,7 +9,7 @@ import orjson
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from streamkit.gateway.count_files import MULTIPROCESS_DIR
+from streamkit.gateway.metric_files import MULTIPROCESS_DIR
 from streamkit.gateway.metrics import BUCKETS, Metrics, exposition
 from streamkit.gateway.record import LegOutcome, Record
 from streamkit.report import StreamReport
@@ -327,7 +327,7 @@ async def test_a_leg_that_fails_of_the_gateways_own_fault_says_so(monkeypatch):
     def broken(*_values, **_named):
         raise RuntimeError("a bug")
 
-    monkeypatch.setattr("streamkit.web.opening.encode_request", broken)
+    monkeypatch.setattr("streamkit.web.upstream_request.encode_request", broken)
     async with (
         EvilUpstream(as_asked("openai-chat")) as evil,
         gateway(config_of([upstream_at(evil, "openai-chat")])) as running,

@@ -20,6 +20,8 @@ import pytest
 from backports import zstd
 
 from streamkit import collect
+from streamkit.conversation.messages import Choice, Response, Text, ToolCall
+from streamkit.conversation.replay import replay
 from streamkit.events import Verdict
 from streamkit.gateway.app import private_app
 from streamkit.gateway.attempts import REMEMBERED, Memory, _note
@@ -28,8 +30,6 @@ from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.record import LegOutcome, Record
 from streamkit.gateway.routing import Leg
 from streamkit.http_errors import decode_error
-from streamkit.messages import Choice, Response, Text, ToolCall
-from streamkit.replay import replay
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
 from streamkit.web.upstream import Secret, Upstream

@@ -9,13 +9,13 @@ import orjson
 import pytest
 
 from streamkit import collect
-from streamkit.bodies import decode_response, encode_response
+from streamkit.conversation.messages import Choice, Response, ToolCall
+from streamkit.conversation.replay import replay
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding
-from streamkit.messages import Choice, Response, ToolCall
-from streamkit.replay import replay
+from streamkit.dialects.profiles import Encoding
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
+from streamkit.translation.bodies import decode_response, encode_response
 from tests.gateway.running import config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream
 from tests.web.faults import Script, as_asked, asks_for_stream, good, status, whole

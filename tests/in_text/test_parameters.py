@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from streamkit import ToolSchemas
+from streamkit.conversation.messages import Tool
 from streamkit.errors import UsageError
-from streamkit.identifiers import portable_name
 from streamkit.in_text.parameters import STRING, OfferedTools, json_of, json_or_text
-from streamkit.messages import Tool
+from streamkit.text.identifiers import portable_name
 
 SCHEMA = {
     "properties": {

@@ -23,17 +23,8 @@ from aiohttp.test_utils import make_mocked_request
 from attrs import evolve, frozen
 
 from streamkit import PartialJSON, decode_request, decode_response, encode_request, encode_response
-from streamkit.collector import Collector
-from streamkit.detect import Detector
-from streamkit.dialects import DIALECTS, decode
-from streamkit.dialects.base import Encoding
-from streamkit.errors import StreamkitError
-from streamkit.events import Aside, Opaque, ToolCallArguments, ToolCallStarted
-from streamkit.framing.frame import Frame
-from streamkit.gateway.record import Record
-from streamkit.http_errors import decode_error, encode_error
-from streamkit.limits import DEFAULT_LIMITS
-from streamkit.messages import (
+from streamkit.conversation.collector import Collector
+from streamkit.conversation.messages import (
     Choice,
     Media,
     Options,
@@ -47,24 +38,33 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.conversation.replay import replay
+from streamkit.detect import Detector
+from streamkit.dialects import DIALECTS, decode
+from streamkit.dialects.profiles import Encoding
+from streamkit.errors import StreamkitError
+from streamkit.events import Aside, Opaque, ToolCallArguments, ToolCallStarted
+from streamkit.framing.frame import Frame
+from streamkit.framing.value_count import counted_values
+from streamkit.gateway.record import Record
+from streamkit.http_errors import decode_error, encode_error
+from streamkit.limits import DEFAULT_LIMITS
 from streamkit.pipeline import Chain, machines_of
 from streamkit.policy import LENIENT, TextCalls
 from streamkit.recipes import parse
-from streamkit.redact import excerpt, redacted, without_secrets
-from streamkit.replay import replay
 from streamkit.report import StreamReport
+from streamkit.text.redact import excerpt, redacted, without_secrets
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.tool_calls.check import check_json
 from streamkit.tool_calls.early import EarlySchemaChecker, check_schema_early
 from streamkit.tool_calls.partial_arguments import partial_arguments
 from streamkit.tool_calls.schema import ToolSchemas
-from streamkit.value_count import counted_values
-from streamkit.web.askers import asker, no_socket, unrouted, wants_socket
+from streamkit.web.client_dialect import asker, no_socket, unrouted, wants_socket
 from streamkit.web.client_keys import client_key
-from streamkit.web.estimate import estimated
 from streamkit.web.forms import form_of
 from streamkit.web.refusals import Refused, with_status
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, _Body
+from streamkit.web.token_estimate import estimated
 from tests.framing import binary
 from tests.laws.judging import Case
 from tests.laws.running import CLOCK, OURS, Stream, chain_of, maker, read, translate

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from attrs import define, frozen
 
+from streamkit.conversation.messages import Tool
 from streamkit.dialects import DIALECTS, decode, source_named
-from streamkit.dialects.base import Encoding, under
+from streamkit.dialects.profiles import Encoding, under
 from streamkit.errors import StreamError
 from streamkit.events import (
     ProviderFailed,
@@ -27,7 +28,6 @@ from streamkit.events import (
 )
 from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.messages import Tool
 from streamkit.pipeline import Chain, machines_of
 from streamkit.policy import TOLERANT, Policy
 from streamkit.recipes import PassThrough, parse

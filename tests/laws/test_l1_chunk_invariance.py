@@ -9,16 +9,16 @@ from typing import get_args
 
 import pytest
 
+from streamkit.conversation.messages import Tool
+from streamkit.conversation.restore import restore_tools
 from streamkit.dialects import DIALECTS
 from streamkit.errors import HeldTooLong, StreamError
 from streamkit.events import ToolCallArguments, ToolCallStarted, UsageReported
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.messages import Tool
 from streamkit.pipeline import Chain
 from streamkit.policy import POLICIES, STRICT, Policy, TextCalls
 from streamkit.recipes import events_of
 from streamkit.report import StreamReport
-from streamkit.restore import restore_tools
 from streamkit.testing import FaultySource, cut_at, cuts, joined, open_sources
 from tests.corpora import recordings, require_corpora
 from tests.laws.deviating import some_deviating

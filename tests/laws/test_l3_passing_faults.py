@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Profile
+from streamkit.dialects.profiles import Profile
 from streamkit.limits import Limits
 from streamkit.recipes import transcode
 from streamkit.report import StreamReport

@@ -17,17 +17,17 @@ import orjson
 import pytest
 from attrs import evolve, frozen
 
-from streamkit.bodies import encode_response
-from streamkit.collector import Collector
+from streamkit.conversation.collector import Collector
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.usage_members import NO_TOKENS
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.vocabulary.usage_counts import NO_TOKENS
 from streamkit.events import Aside, ProviderFailed, ResponseStarted, StreamEnded, ToolCallStarted, UsageReported
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.tool_calls.check import JSONChecker
+from streamkit.translation.bodies import encode_response
 from tests.laws.running import CLOCK, Stream, maker, recorded
 from tests.vectors import VECTORS
 from tests.vectors.vector import Vector

@@ -9,13 +9,13 @@ import pytest
 
 from streamkit import errors
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding
+from streamkit.dialects.profiles import Encoding
 from streamkit.limits import Limits
-from streamkit.pass_through import PassThrough
 from streamkit.policy import TOLERANT
 from streamkit.recipes import transcode
 from streamkit.report import StreamReport
 from streamkit.testing import cut_at
+from streamkit.translation.pass_through import PassThrough
 from tests.framing.binary import event, events, message, prelude, string
 from tests.laws.running import read, translate
 from tests.vectors import anthropic, bedrock, cohere, gemini, mistral, ollama, openai_chat, openai_responses
@@ -98,7 +98,7 @@ CASES = {
 VERDICTS = {"json_depth"}
 #: Of what the caller gives, not of the stream: tests/tool_calls/test_schema.py.
 OF_THE_CALLER = {"schema_bytes"}
-#: No error but a counted loss: tests/test_collector.py.
+#: No error but a counted loss: tests/conversation/test_collector.py.
 LOSSES = {"aside_chars"}
 
 

@@ -13,14 +13,7 @@ from typing import Any
 
 import pytest
 
-from streamkit.bodies import decode_request, encode_request
-from streamkit.dialects import DIALECTS
-from streamkit.dialects.opaque import seal
-from streamkit.dialects.writing import OPENING
-from streamkit.errors import BadRequest
-from streamkit.events import Aside, Opaque
-from streamkit.identifiers import portable_id, portable_name
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     Media,
     Options,
     OutputFormat,
@@ -36,7 +29,14 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.bodies.request_writer import OPENING
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
+from streamkit.errors import BadRequest
+from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
+from streamkit.text.identifiers import portable_id, portable_name
+from streamkit.translation.bodies import decode_request, encode_request
 from tests.corpora import requests
 from tests.requests.sdk_types import faults
 

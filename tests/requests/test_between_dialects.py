@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamkit.bodies import decode_request, encode_request
+from streamkit.conversation.messages import Options, Part, Request, Text, Tool, ToolCall, ToolChoice, ToolResult, Turn
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
-from streamkit.messages import Options, Part, Request, Text, Tool, ToolCall, ToolChoice, ToolResult, Turn
 from streamkit.report import StreamReport
+from streamkit.translation.bodies import decode_request, encode_request
 from tests.corpora import requests
 from tests.requests.sdk_types import faults
 

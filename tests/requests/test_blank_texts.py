@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.bodies import decode_request, encode_request
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
+from streamkit.translation.bodies import decode_request, encode_request
 
 IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
 CALL = {"type": "tool_use", "id": "toolu_123", "name": "f", "input": {}}

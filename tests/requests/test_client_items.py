@@ -8,10 +8,10 @@ import orjson
 import pytest
 from attrs import evolve
 
-from streamkit.bodies import decode_request, decode_response, encode_request, encode_response
+from streamkit.conversation.messages import Media, Request, Response, Text, ToolCall, ToolResult, Turn
 from streamkit.dialects import DIALECTS
-from streamkit.messages import Media, Request, Response, Text, ToolCall, ToolResult, Turn
 from streamkit.report import StreamReport
+from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
 from tests.laws.running import read
 
 ASKED = {"role": "user", "content": "Do it."}

@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.bodies import decode_request, encode_request
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.compacting import ANTHROPICS
-from streamkit.dialects.opaque import seal
+from streamkit.dialects.streams.compactions import ANTHROPICS
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
+from streamkit.translation.bodies import decode_request, encode_request
 
 COMPACTION = {"type": "compaction", "content": "<summary>They like pelicans.</summary>", "encrypted_content": "E"}
 SPOKEN = [

@@ -9,12 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.bodies import decode_request, decode_response, encode_request
-from streamkit.dialects import DIALECTS
-from streamkit.dialects.opaque import seal
-from streamkit.errors import BadRequest
-from streamkit.events import Aside, Opaque
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     Media,
     Options,
     OutputFormat,
@@ -30,9 +25,14 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.pairing import check_pairing
+from streamkit.conversation.pairing import check_pairing
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
+from streamkit.errors import BadRequest
+from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
-from streamkit.tool_loop import second_leg
+from streamkit.translation.bodies import decode_request, decode_response, encode_request
+from streamkit.translation.tool_loop import second_leg
 from tests.corpora import requests
 from tests.requests.sdk_types import faults
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from streamkit import decode_request, encode_request
+from streamkit.conversation.messages import Media, Part, Reasoning, Request, Text, ToolCall, ToolResult, Turn
 from streamkit.dialects import DIALECTS
 from streamkit.events import Aside, Opaque
-from streamkit.messages import Media, Part, Reasoning, Request, Text, ToolCall, ToolResult, Turn
 from tests.working import FACTOR, growth
 
 #: Above it a body is deep enough to be looked through for its depth.

@@ -10,13 +10,7 @@ from typing import Any
 
 import pytest
 
-from streamkit.bodies import decode_request, decode_response, encode_request
-from streamkit.dialects import DIALECTS
-from streamkit.dialects.opaque import seal
-from streamkit.errors import BadRequest
-from streamkit.events import Aside, Opaque
-from streamkit.identifiers import nine_characters, portable_name
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     Media,
     Options,
     OutputFormat,
@@ -32,7 +26,13 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
+from streamkit.errors import BadRequest
+from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
+from streamkit.text.identifiers import nine_characters, portable_name
+from streamkit.translation.bodies import decode_request, decode_response, encode_request
 from tests.corpora import requests
 from tests.requests.sdk_types import faults
 

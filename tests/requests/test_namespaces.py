@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from streamkit.bodies import decode_request, decode_response, encode_request, encode_response
+from streamkit.conversation.messages import Choice, Request, Response, Text, ToolCall, ToolChoice, ToolResult
+from streamkit.conversation.restore import restore_response
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
 from streamkit.events import QualifiedName
-from streamkit.identifiers import flat_name
-from streamkit.messages import Choice, Request, Response, Text, ToolCall, ToolChoice, ToolResult
 from streamkit.report import StreamReport
-from streamkit.restore import restore_response
-from streamkit.tool_loop import second_leg
+from streamkit.text.identifiers import flat_name
+from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
+from streamkit.translation.tool_loop import second_leg
 from tests.laws.judging import Case, grows
 from tests.working import FACTOR
 

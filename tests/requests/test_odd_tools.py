@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from streamkit.bodies import decode_request, encode_request
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
+from streamkit.translation.bodies import decode_request, encode_request
 from tests.requests.spoilt import spoilt
 
 FUNCTION = {"type": "function", "name": "read"}

@@ -9,11 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.bodies import decode_request, encode_request
-from streamkit.dialects import DIALECTS
-from streamkit.errors import BadRequest
-from streamkit.events import Aside, Opaque
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     Media,
     Options,
     OutputFormat,
@@ -29,8 +25,12 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.pairing import check_pairing
+from streamkit.conversation.pairing import check_pairing
+from streamkit.dialects import DIALECTS
+from streamkit.errors import BadRequest
+from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
+from streamkit.translation.bodies import decode_request, encode_request
 from tests.clients.shapes import ASK
 from tests.corpora import requests
 from tests.requests.sdk_types import faults

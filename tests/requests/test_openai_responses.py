@@ -13,14 +13,7 @@ import orjson
 import pytest
 from attrs import evolve
 
-from streamkit.bodies import decode_request, decode_response, encode_request
-from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Target
-from streamkit.dialects.opaque import seal
-from streamkit.errors import BadRequest
-from streamkit.events import Aside, Opaque, QualifiedName
-from streamkit.identifiers import portable_id, portable_name
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     Media,
     Namespace,
     Options,
@@ -37,8 +30,15 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.profiles import Target
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
+from streamkit.errors import BadRequest
+from streamkit.events import Aside, Opaque, QualifiedName
 from streamkit.report import StreamReport
-from streamkit.tool_loop import error_result, second_leg
+from streamkit.text.identifiers import portable_id, portable_name
+from streamkit.translation.bodies import decode_request, decode_response, encode_request
+from streamkit.translation.tool_loop import error_result, second_leg
 from tests.corpora import requests
 from tests.requests.sdk_types import faults
 

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.bodies import decode_request, encode_request
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
+from streamkit.translation.bodies import decode_request, encode_request
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 LONG = {"cache_control": {"type": "ephemeral", "ttl": "1h"}}

@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.bodies import decode_request, encode_request
-from streamkit.dialects.efforts import BUDGETS, below, budget_of, claude_version, effort_of, nearest
-from streamkit.messages import Options, Request, Text, Thinking, Turn
+from streamkit.conversation.messages import Options, Request, Text, Thinking, Turn
+from streamkit.dialects.vocabulary.reasoning_effort import BUDGETS, below, budget_of, claude_version, effort_of, nearest
 from streamkit.report import StreamReport
+from streamkit.translation.bodies import decode_request, encode_request
 
 USER = [{"role": "user", "content": "Hi"}]
 ADAPTIVE = {"type": "adaptive"}

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from streamkit.bodies import decode_request, encode_request
+from streamkit.conversation.messages import Request, Text, Tool, ToolChoice, Turn, WebSearch
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
-from streamkit.messages import Request, Text, Tool, ToolChoice, Turn, WebSearch
 from streamkit.report import StreamReport
+from streamkit.translation.bodies import decode_request, encode_request
 from tests.laws.judging import Case, grows
 from tests.working import FACTOR
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from streamkit.bodies import decode_request, encode_request
+from streamkit.conversation.messages import Request, WebSearch
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BadRequest
-from streamkit.messages import Request, WebSearch
 from streamkit.report import StreamReport
+from streamkit.translation.bodies import decode_request, encode_request
 from tests.requests.sdk_types import faults
 
 PLACE = {"city": "Akureyri", "region": "Norðurland eystra", "country": "IS", "timezone": "Atlantic/Reykjavik"}

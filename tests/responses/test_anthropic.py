@@ -12,17 +12,26 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.bodies import decode_response, encode_response
+from streamkit.conversation.messages import (
+    Choice,
+    Media,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Response,
+    Text,
+    ToolCall,
+)
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.opaque import seal
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import BrokenFrame, NotThisDialect, StreamError, TooManyBlocks
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
 from streamkit.framing.sse import serialize_sse
 from streamkit.limits import Limits
-from streamkit.messages import Choice, Media, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.recipes import collect, transcode
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
+from streamkit.translation.bodies import decode_response, encode_response
 from tests.corpora import recordings, require_corpora
 from tests.requests.spoilt import spoilt
 

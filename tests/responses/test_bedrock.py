@@ -13,14 +13,7 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.bodies import decode_response, encode_response
-from streamkit.dialects import DIALECTS
-from streamkit.dialects.bedrock.wire import EXCEPTIONS, STOP_REASONS
-from streamkit.dialects.opaque import seal
-from streamkit.errors import BrokenFrame, NotThisDialect, TooManyBlocks
-from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
-from streamkit.limits import Limits
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     Choice,
     Media,
     Reasoning,
@@ -30,9 +23,16 @@ from streamkit.messages import (
     Text,
     ToolCall,
 )
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.bedrock.wire import EXCEPTIONS, STOP_REASONS
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
+from streamkit.errors import BrokenFrame, NotThisDialect, TooManyBlocks
+from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
+from streamkit.limits import Limits
 from streamkit.recipes import collect
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
+from streamkit.translation.bodies import decode_response, encode_response
 from tests.corpora import recordings
 from tests.framing.binary import exception
 from tests.vectors import VECTORS, bedrock

@@ -7,13 +7,13 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.bodies import decode_request, decode_response, encode_request, encode_response
+from streamkit.conversation.messages import Request, Text, Turn
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.compacting import CompactionReader
+from streamkit.dialects.streams.compactions import CompactionReader
 from streamkit.errors import BadRequest
 from streamkit.events import Aside, TextDelta
-from streamkit.messages import Request, Text, Turn
 from streamkit.report import StreamReport
+from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
 from tests.vectors.field.compaction import BLOCK, SUMMARY
 
 WITHIN = {"anthropic", "openai-responses"}

@@ -11,17 +11,26 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.bodies import decode_response, encode_response
+from streamkit.conversation.messages import (
+    Choice,
+    Media,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Response,
+    Text,
+    ToolCall,
+)
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.opaque import seal
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import BrokenFrame, EventTooLong, NeedsRepair, NotThisDialect, TooManyToolCalls
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
 from streamkit.limits import Limits
-from streamkit.messages import Choice, Media, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.policy import STRICT
 from streamkit.recipes import collect
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
+from streamkit.translation.bodies import decode_response, encode_response
 from tests.corpora import recordings
 
 USAGE = {"promptTokenCount": 8, "candidatesTokenCount": 5, "thoughtsTokenCount": 9, "totalTokenCount": 22}

@@ -12,17 +12,17 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.bodies import decode_response, encode_response
+from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.opaque import seal
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import BrokenFrame, NotThisDialect
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
-from streamkit.identifiers import nine_characters
-from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.policy import STRICT
 from streamkit.recipes import collect
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
+from streamkit.text.identifiers import nine_characters
+from streamkit.translation.bodies import decode_response, encode_response
 from tests.corpora import recordings
 from tests.vectors import VECTORS
 

@@ -10,15 +10,15 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.bodies import decode_response, encode_response
-from streamkit.collector import Collector
+from streamkit.conversation.collector import Collector
+from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Profile
+from streamkit.dialects.profiles import Profile
 from streamkit.errors import NeedsRepair, NotThisDialect
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
-from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.policy import STRICT
 from streamkit.report import StreamReport
+from streamkit.translation.bodies import decode_response, encode_response
 from tests.clients.shapes import ASK
 from tests.laws.running import OURS, maker, recorded, translate
 from tests.laws.running import read as read_stream

@@ -12,16 +12,16 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.bodies import decode_response, encode_response
+from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Profile
+from streamkit.dialects.profiles import Profile
 from streamkit.errors import BrokenFrame, NeedsRepair, NotThisDialect
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
-from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.policy import LENIENT, STRICT
 from streamkit.recipes import collect
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
+from streamkit.translation.bodies import decode_response, encode_response
 from tests.corpora import recordings
 
 USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}

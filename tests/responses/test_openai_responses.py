@@ -12,20 +12,20 @@ from typing import Any
 import orjson
 import pytest
 
-from streamkit.bodies import decode_request, decode_response, encode_response
+from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Profile
-from streamkit.dialects.opaque import seal
 from streamkit.dialects.openai_responses.encode import settings_of
+from streamkit.dialects.profiles import Profile
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import BrokenFrame, NeedsRepair, NotThisDialect, TooManyBlocks
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
 from streamkit.limits import Limits
-from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.policy import STRICT
 from streamkit.recipes import collect
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
 from streamkit.tool_calls.check import NOT_ENDED
+from streamkit.translation.bodies import decode_request, decode_response, encode_response
 from tests.corpora import recordings
 from tests.vectors.openai_responses import VECTORS
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from streamkit import Response, Status, StreamReport, collect, transcode
-from streamkit.bodies import decode_response
 from streamkit.errors import NotThisDialect
 from streamkit.testing import cuts, source_of
+from streamkit.translation.bodies import decode_response
 from tests.cli.command import run
 
 GOOD = '{"city": "Oslo", "days": 3}'
@@ -211,14 +211,14 @@ def test_the_raw_body_is_on_the_debug_log_without_secrets(caplog):
     body = whole_response("openrouter").replace(
         b'"Upstream"', b'"Bearer abcdef.12345", "api_key": "hush", "note": "sk-or-v1-0123456789"'
     )
-    with caplog.at_level("DEBUG", logger="streamkit.bodies"):
+    with caplog.at_level("DEBUG", logger="streamkit.translation.bodies"):
         decode_response(body, "openrouter")
-    [line] = [record.getMessage() for record in caplog.records if record.name == "streamkit.bodies"]
+    [line] = [record.getMessage() for record in caplog.records if record.name == "streamkit.translation.bodies"]
     assert "get_weather" in line
     assert BAD.replace('"', '\\"') in line
     assert not any(secret in line for secret in ("abcdef", "hush", "sk-or"))
     caplog.clear()
-    with caplog.at_level("INFO", logger="streamkit.bodies"):
+    with caplog.at_level("INFO", logger="streamkit.translation.bodies"):
         decode_response(body, "openrouter")
     assert not caplog.records
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from streamkit import StreamReport
-from streamkit.bodies import decode_request, encode_request
 from streamkit.errors import BadRequest
+from streamkit.translation.bodies import decode_request, encode_request
 from tests.requests.sdk_types import faults
 
 Messages = list[dict[str, Any]]

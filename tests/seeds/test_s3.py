@@ -10,10 +10,10 @@ import json
 import pytest
 
 from streamkit import BadRequest, collect, decode_request, encode_request, second_leg
+from streamkit.conversation.messages import Tool
+from streamkit.conversation.tool_definitions import check_tools
 from streamkit.dialects import DIALECTS
-from streamkit.messages import Tool
 from streamkit.testing import source_of
-from streamkit.tool_definitions import check_tools
 from tests.cli.command import run
 from tests.vectors.vector import sse
 

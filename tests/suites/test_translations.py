@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import pytest
 
-from streamkit.bodies import decode_request, encode_request
 from streamkit.errors import BadRequest
+from streamkit.translation.bodies import decode_request, encode_request
 from tests.clients.recipes import converted
 
 PNG: Final = "data:image/png;base64,iVBORw0KGgo="

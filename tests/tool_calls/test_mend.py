@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamkit.conversation.messages import ToolCall
 from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
 from streamkit.events import ToolCallFinished, Verdict
-from streamkit.identifiers import nine_characters
-from streamkit.messages import ToolCall
+from streamkit.text.identifiers import nine_characters
 from streamkit.tool_calls.check import JSONChecker
 from streamkit.tool_calls.mend import error_text
 from streamkit.tool_calls.schema import ToolSchemas
-from streamkit.tool_loop import error_result
+from streamkit.translation.tool_loop import error_result
 
 SCHEMA = {"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding
+from streamkit.dialects.profiles import Encoding
 from streamkit.errors import UsageError
 from streamkit.events import (
     ChoiceStarted,

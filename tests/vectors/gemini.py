@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from streamkit.dialects.opaque import seal
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from tests.vectors.vector import Call, Vector
 
 HEAD = {"modelVersion": "m-1", "responseId": "r-7"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamkit.dialects.opaque import seal
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from tests.vectors.vector import Call, Vector, sse
 
 HEAD = {"id": "c-7", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": "m-1"}

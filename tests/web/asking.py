@@ -6,7 +6,7 @@ from typing import Any
 
 from aiohttp import web
 
-from streamkit.web.askers import refuse_in_dialect
+from streamkit.web.client_dialect import refuse_in_dialect
 from streamkit.web.surfaces import SURFACES, Ask, Operation, Surface, read_ask
 
 DIALECTS = list(SURFACES)

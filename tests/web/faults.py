@@ -18,15 +18,15 @@ from functools import cache, partial
 from http import HTTPStatus
 from typing import Final, TypeAlias
 
-from streamkit.bodies import encode_response
+from streamkit.conversation.messages import Choice, Response, Text, ToolCall
+from streamkit.conversation.replay import replay
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.decoding import ERROR_BY_STATUS
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.vocabulary.error_bodies import ERROR_BY_STATUS
 from streamkit.events import Event, ProviderFailed, TextDelta, ToolCallArguments, UsageReported, Verdict
 from streamkit.http_errors import encode_error
-from streamkit.messages import Choice, Response, Text, ToolCall
-from streamkit.replay import replay
 from streamkit.report import StreamReport
+from streamkit.translation.bodies import encode_response
 from tests.web.evil import Delay, Fin, Hang, Received, Rst, Script, Send, Step
 
 Headers: TypeAlias = Mapping[str, str]

@@ -12,7 +12,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from streamkit.errors import UsageError
 from streamkit.web import client_keys
-from streamkit.web.askers import asker
+from streamkit.web.client_dialect import asker
 from streamkit.web.client_keys import KeyRing, admit, client_key
 from streamkit.web.refusals import Refused
 from tests.web import official

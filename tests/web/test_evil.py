@@ -10,10 +10,10 @@ from itertools import pairwise
 
 import pytest
 
-from streamkit.bodies import decode_response
 from streamkit.dialects import DIALECTS
 from streamkit.http_errors import decode_error
 from streamkit.testing import source_of
+from streamkit.translation.bodies import decode_response
 from streamkit.web.source import TimedSource, Timeouts
 from tests.laws.running import read
 from tests.web.evil import Delay, EvilUpstream, Fin, Rst, Script, Send, Until

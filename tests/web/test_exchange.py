@@ -5,11 +5,11 @@ import time
 import orjson
 import pytest
 
-from streamkit.bodies import decode_response, encode_response
 from streamkit.dialects import DIALECTS
 from streamkit.http_errors import encode_error
 from streamkit.recipes import collect
 from streamkit.testing import source_of
+from streamkit.translation.bodies import decode_response, encode_response
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream, Script, Send
 from tests.web.faults import CALL, END_OF_CHUNKS, TEXT, as_asked, chunk, failure, head, said, speech, whole

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from streamkit.bodies import encode_response
 from streamkit.dialects import DIALECTS
 from streamkit.errors import BodyTooLong, SourceFailed
+from streamkit.translation.bodies import encode_response
 from streamkit.web.forms import Came, form_of
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, _Body
 from tests.web.faults import said, speech

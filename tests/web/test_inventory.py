@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from streamkit.web.askers import refuse_in_dialect
-from streamkit.web.counts import count_response
+from streamkit.web.client_dialect import refuse_in_dialect
 from streamkit.web.inventory import OLLAMA_VERSION, ModelCard, add_inventory
+from streamkit.web.token_counts import count_response
 from tests.web import official
 from tests.web.asking import message_of
 

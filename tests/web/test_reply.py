@@ -12,8 +12,8 @@ from aiohttp import ClientSession, web
 from streamkit import transcode
 from streamkit.errors import Interrupted, SourceFailed
 from streamkit.events import ProviderFailed
-from streamkit.web.live import LIVE, end_streams_on_shutdown
 from streamkit.web.reply import Delivery, Reply
+from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, Timeouts
 from tests.web.serving import answering, eventually, serving
 

@@ -13,8 +13,8 @@ from aiohttp import web
 from attrs import asdict
 from yarl import URL
 
+from streamkit.conversation.messages import Text
 from streamkit.dialects.gemini.wire import camel_case
-from streamkit.messages import Text
 from streamkit.web.surfaces import SURFACES, Ask
 from tests.web.asking import ASKS, CHAT, CONTENTS, DIALECTS, asking_app, message_of
 

@@ -3,7 +3,9 @@
 from typing import Any
 
 from legacy_completions.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
-from streamkit.dialects.decoding import FrameDecoder, provider_failed, said, text_of
+from streamkit.dialects.members.values import said, text_of
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.errors import TooManyChoices
 from streamkit.events import Aside, ChoiceStarted, ResponseStarted, StopReasonSeen, TerminatorSeen, TextDelta
 from streamkit.framing.frame import Frame

@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 
 from legacy_completions.wire import ERROR_NAMES, FINISH_REASONS, VENDOR, encode_usage
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.encoding import EventEncoder
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.event_encoder import EventEncoder
 from streamkit.events import (
     Aside,
     ChoiceStarted,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from streamkit.dialects.decoding import count_of, details_of
+from streamkit.dialects.members.values import count_of, details_of
 from streamkit.events import ErrorType, StopReason, UsageReported
 
 #: Marks what only this dialect can carry. Not "openai": its log probabilities have another shape than those of Chat.

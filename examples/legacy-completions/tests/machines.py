@@ -6,7 +6,7 @@ from attrs import frozen
 
 from legacy_completions import DIALECT
 from streamkit.dialects import dialect_named
-from streamkit.dialects.base import Encoding
+from streamkit.dialects.profiles import Encoding
 from streamkit.errors import StreamError
 from streamkit.events import Event, ProviderFailed, ResponseFinished, StreamEnded, TextDelta
 from streamkit.limits import DEFAULT_LIMITS, Limits

@@ -5,7 +5,7 @@ from machines import broken_rules
 from vectors import DONE, HEAD, STOP, USAGE, chunk, sse
 
 from legacy_completions.lint import LOOKS, RULES
-from streamkit.dialects.grammar import COMMON_RULES, READING_RULES
+from streamkit.dialects.linting.grammar import COMMON_RULES, READING_RULES
 
 HI = chunk("Hi")
 BROKEN = {

@@ -13,7 +13,8 @@ from streamkit.dialects.anthropic.request_out import encode_request
 from streamkit.dialects.anthropic.response import decode_response, encode_response
 from streamkit.dialects.anthropic.searches import SEARCHES
 from streamkit.dialects.anthropic.tools import TOOLS
-from streamkit.dialects.base import Bodies, Dialect, ModelPlace, Profile
+from streamkit.dialects.base import Bodies, Dialect, ModelPlace
+from streamkit.dialects.profiles import Profile
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
 DIALECT = Dialect(

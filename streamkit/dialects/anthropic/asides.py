@@ -15,7 +15,7 @@ import orjson
 from attrs import define, field
 
 from streamkit.dialects.anthropic.wire import VENDOR
-from streamkit.dialects.encoding import wrapped_arguments
+from streamkit.dialects.streams.event_encoder import wrapped_arguments
 from streamkit.events import Aside, AsideKind
 from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import orjson
 
-from streamkit.dialects.blocks import Block, BlockQueue
-from streamkit.dialects.opaque import seal
+from streamkit.dialects.streams.block_queue import Block, BlockQueue
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.limits import Limits
 
 #: Before a delta of a block, by its index.

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from streamkit.conversation.messages import Citation
 from streamkit.dialects.anthropic.wire import VENDOR
 from streamkit.dialects.base import CitationForm
-from streamkit.dialects.opaque import seal, unseal
+from streamkit.dialects.vocabulary.sealed_reasoning import seal, unseal
 from streamkit.events import Aside
-from streamkit.messages import Citation
 
 WEB: Final = "web_search_result_location"
 

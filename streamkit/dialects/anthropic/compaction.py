@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from streamkit.dialects.reading import Fields
-from streamkit.dialects.writing import given
-from streamkit.messages import Compaction, Request, Text
+from streamkit.conversation.messages import Compaction, Request, Text
+from streamkit.dialects.bodies.request_writer import given
+from streamkit.dialects.members.fields import Fields
 
 EDIT: Final = "compact_20260112"
 SUMMARIZE: Final = "summarize"

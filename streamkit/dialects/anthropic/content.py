@@ -16,9 +16,10 @@ from attrs import define
 
 from streamkit.dialects.anthropic.asides import aside_of
 from streamkit.dialects.anthropic.wire import VENDOR, without_defaults
-from streamkit.dialects.decoding import FrameDecoder, said
-from streamkit.dialects.opaque import unseal
-from streamkit.dialects.wholes import StartText
+from streamkit.dialects.members.values import said
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.streams.running_text import StartText
+from streamkit.dialects.vocabulary.sealed_reasoning import unseal
 from streamkit.errors import TooManyBlocks
 from streamkit.events import (
     Aside,
@@ -58,7 +59,7 @@ class Block:
     start: StartText | None = None
 
 
-#: Where deltas differ (``skeleton.py``).
+#: Where deltas differ (``fast_path/template.py``).
 HOLES = re.compile(rb'"(?:text|thinking|partial_json)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
 
 

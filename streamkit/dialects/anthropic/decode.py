@@ -22,8 +22,9 @@ from streamkit.dialects.anthropic.wire import (
     VENDOR,
     decode_usage,
 )
-from streamkit.dialects.decoding import is_bare_error, provider_failed, said, text_of
-from streamkit.dialects.members import KEPT, UNREAD, Members, kept
+from streamkit.dialects.members.known import KEPT, UNREAD, Members, kept
+from streamkit.dialects.members.values import said, text_of
+from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
 from streamkit.events import (
     Aside,
     ChoiceStarted,

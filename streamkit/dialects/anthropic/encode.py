@@ -29,9 +29,9 @@ from streamkit.dialects.anthropic.wire import (
     encode_error,
     encode_usage,
 )
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.block_encoding import BlockEncoder
-from streamkit.dialects.blocks import BlockQueue, Key
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.block_encoder import BlockEncoder
+from streamkit.dialects.streams.block_queue import BlockQueue, Key
 from streamkit.events import (
     Aside,
     ProviderFailed,

@@ -7,7 +7,7 @@ from typing import Any
 
 from streamkit.dialects.anthropic.wire import ERROR_TYPES, VENDOR, encode_error
 from streamkit.dialects.base import STATUSES, Errors
-from streamkit.dialects.decoding import provider_failed
+from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 

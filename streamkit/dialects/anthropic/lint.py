@@ -14,8 +14,16 @@ from typing import Any, ClassVar
 
 from attrs import define, field
 
-from streamkit.dialects.explain import COMMON_LOOKS, CUT, KNOWN, NO_RULE, READS, TORN, Look, Looks, like
-from streamkit.dialects.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, load_json, shown
+from streamkit.dialects.linting.explain import COMMON_LOOKS, CUT, KNOWN, NO_RULE, READS, TORN, Look, Looks, like
+from streamkit.dialects.linting.grammar import (
+    COMMON_RULES,
+    GrammarChecker,
+    is_filled,
+    is_index,
+    is_text,
+    load_json,
+    shown,
+)
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS
 

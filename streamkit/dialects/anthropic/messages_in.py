@@ -2,7 +2,7 @@
 
 A message is one turn, and so is the text of ``system``, in front. Blocks that only this vendor understands are asides: those
 of the assistant as the frames that a stream would have sent (``asides.py``), others whole. What another vendor signed or
-encrypted and was carried here sealed is that vendor's again (``opaque.py``).
+encrypted and was carried here sealed is that vendor's again (``vocabulary/sealed_reasoning.py``).
 
 Source: dialects.md §3.2, §3.3, §7.3, §7.4, quirks.md R14.
 """
@@ -12,17 +12,7 @@ from __future__ import annotations
 import base64
 from typing import Final, Literal, TypeAlias, cast
 
-from streamkit.dialects.anthropic.asides import CONTENT, aside_of, frames_of
-from streamkit.dialects.anthropic.citations import is_foreign
-from streamkit.dialects.anthropic.searches import is_made
-from streamkit.dialects.anthropic.wire import CACHE_SPANS, VENDOR, without_defaults
-from streamkit.dialects.block_reading import BlockParts
-from streamkit.dialects.client_calls import RESPONSES
-from streamkit.dialects.compacting import INSTEAD, OPENAIS, openais_in
-from streamkit.dialects.opaque import MADE
-from streamkit.dialects.reading import Fields, kind_of
-from streamkit.events import Aside, Opaque
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     CacheMark,
     Media,
     Part,
@@ -33,7 +23,17 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.quoting import quoted
+from streamkit.dialects.anthropic.asides import CONTENT, aside_of, frames_of
+from streamkit.dialects.anthropic.citations import is_foreign
+from streamkit.dialects.anthropic.searches import is_made
+from streamkit.dialects.anthropic.wire import CACHE_SPANS, VENDOR, without_defaults
+from streamkit.dialects.bodies.block_parts import BlockParts
+from streamkit.dialects.members.fields import Fields, kind_of
+from streamkit.dialects.streams.client_calls import RESPONSES
+from streamkit.dialects.streams.compactions import INSTEAD, OPENAIS, openais_in
+from streamkit.dialects.vocabulary.sealed_reasoning import MADE
+from streamkit.events import Aside, Opaque
+from streamkit.text.quoting import quoted
 
 #: Where blocks stand: in a message of that role, or in what a tool said.
 Place: TypeAlias = Literal["system", "user", "assistant", "tool_result"]

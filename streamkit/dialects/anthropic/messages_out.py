@@ -25,11 +25,7 @@ from typing import Any, TypeAlias
 
 from attrs import define, field
 
-from streamkit.dialects.anthropic.asides import BlockList
-from streamkit.dialects.anthropic.wire import CACHE_CONTROLS, IMAGE_TYPES, VENDOR
-from streamkit.dialects.writing import RequestWriter, given, is_blank, media_type_of, merged
-from streamkit.events import Aside
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     CacheMark,
     Extras,
     Media,
@@ -42,6 +38,10 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.anthropic.asides import BlockList
+from streamkit.dialects.anthropic.wire import CACHE_CONTROLS, IMAGE_TYPES, VENDOR
+from streamkit.dialects.bodies.request_writer import RequestWriter, given, is_blank, media_type_of, merged
+from streamkit.events import Aside
 
 Block: TypeAlias = dict[str, Any]
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from streamkit.conversation.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
 from streamkit.dialects.anthropic.compaction import read_compaction
 from streamkit.dialects.anthropic.messages_in import MessageReader, cache_mark
 from streamkit.dialects.anthropic.wire import DISPLAYS, WEB_SEARCH
-from streamkit.dialects.reading import Fields, kind_of
-from streamkit.dialects.searching import read_search
-from streamkit.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
-from streamkit.quoting import quoted
+from streamkit.dialects.members.fields import Fields, kind_of
+from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 
 #: The ``service_tier`` that other vendors have, too; any other stays this dialect's own.
 SERVICE_TIERS: Final = ("auto",)

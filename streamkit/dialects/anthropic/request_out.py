@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
+from streamkit.conversation.messages import Compaction, OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
 from streamkit.dialects.anthropic.compaction import FIRST_COMPACTING, LEAST_TRIGGER, members_of
 from streamkit.dialects.anthropic.messages_out import Block, Message, MessageWriter, plain
 from streamkit.dialects.anthropic.thinking import ThinkingWriter
@@ -24,12 +25,11 @@ from streamkit.dialects.anthropic.wire import (
     WEB_SEARCH,
     WITHOUT_SAMPLING,
 )
-from streamkit.dialects.base import Provider, Target
-from streamkit.dialects.choosing import chosen_of
-from streamkit.dialects.searching import location_out
-from streamkit.dialects.writing import given, merged
+from streamkit.dialects.bodies.request_writer import given, merged
+from streamkit.dialects.bodies.tool_choice import chosen_of
+from streamkit.dialects.profiles import Provider, Target
+from streamkit.dialects.vocabulary.web_search import location_out
 from streamkit.errors import BadRequest
-from streamkit.messages import Compaction, OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
 from streamkit.report import StreamReport
 
 #: The search of the web that every version of the server has.

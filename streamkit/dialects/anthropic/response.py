@@ -3,7 +3,7 @@
 Reading. A message says at once what a stream says in pieces, so it is taken apart into the frames of one, which the decoder of
 streams reads. What a stream says at its end stands beside the rest here: stop reason and details, the container.
 
-Writing is that of ``block_bodies.py``.
+Writing is that of ``bodies/block_responses.py``.
 
 Source: dialects.md §3.1, §3.3, §7.2, §7.5.
 """
@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import orjson
 
+from streamkit.conversation.messages import Response, ToolCall
 from streamkit.dialects.anthropic.asides import BlockList
 from streamkit.dialects.anthropic.decode import AnthropicDecoder
 from streamkit.dialects.anthropic.wire import (
@@ -30,14 +31,13 @@ from streamkit.dialects.anthropic.wire import (
     encode_usage,
     with_defaults,
 )
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.block_bodies import Block, BlockResponseWriter
-from streamkit.dialects.decoding import read_body
-from streamkit.dialects.encoding import failure_of
-from streamkit.dialects.writing import merged
+from streamkit.dialects.bodies.block_responses import Block, BlockResponseWriter
+from streamkit.dialects.bodies.request_writer import merged
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.event_encoder import failure_of
+from streamkit.dialects.streams.frame_decoder import read_body
 from streamkit.events import Aside, WireEvent
 from streamkit.limits import Limits
-from streamkit.messages import Response, ToolCall
 from streamkit.report import StreamReport
 
 #: What a stream says at its end.

@@ -13,15 +13,15 @@ from typing import Any, Final
 
 import orjson
 
+from streamkit.conversation.messages import WebSearched
 from streamkit.dialects.anthropic.asides import aside_of, frames_of
 from streamkit.dialects.anthropic.wire import VENDOR
 from streamkit.dialects.base import SearchForm
-from streamkit.dialects.opaque import MADE, seal
+from streamkit.dialects.vocabulary.sealed_reasoning import MADE, seal
 from streamkit.events import Aside
-from streamkit.identifiers import hashed
 from streamkit.limits import Limits
-from streamkit.messages import WebSearched
 from streamkit.report import StreamReport
+from streamkit.text.identifiers import hashed
 
 CALL, RESULT = "server_tool_use", "web_search_tool_result"
 PREFIX: Final = f"srvtoolu_{MADE}"

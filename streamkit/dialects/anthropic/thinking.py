@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from attrs import evolve
 
+from streamkit.conversation.messages import Request, Thinking, ToolChoice
 from streamkit.dialects.anthropic.wire import DISPLAYS, EFFORTS, LEAST_BUDGET
-from streamkit.dialects.base import Target
-from streamkit.dialects.efforts import BUDGETS, below, budget_of, claude_version, effort_of, nearest
-from streamkit.dialects.writing import RequestWriter, given
+from streamkit.dialects.bodies.request_writer import RequestWriter, given
+from streamkit.dialects.profiles import Target
+from streamkit.dialects.vocabulary.reasoning_effort import BUDGETS, below, budget_of, claude_version, effort_of, nearest
 from streamkit.errors import BadRequest
-from streamkit.messages import Request, Thinking, ToolChoice
 from streamkit.report import StreamReport
 
 #: What asks for thinking, with which a tool can't be forced.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from streamkit.dialects.decoding import count_of, details_of
-from streamkit.dialects.overflow import in_claudes_words, is_overflow, says_it_as_anthropic
-from streamkit.dialects.usage_members import has_more
+from streamkit.conversation.messages import CacheMark
+from streamkit.dialects.members.values import count_of, details_of
+from streamkit.dialects.vocabulary.context_overflow import in_claudes_words, is_overflow, says_it_as_anthropic
+from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
-from streamkit.messages import CacheMark
 from streamkit.report import StreamReport
 
 VENDOR = "anthropic"

@@ -17,9 +17,9 @@ from attrs import define, field
 
 from streamkit.dialects.bedrock.content import SERVER
 from streamkit.dialects.bedrock.wire import VENDOR
-from streamkit.dialects.decoding import said
-from streamkit.dialects.encoding import wrapped_arguments
-from streamkit.dialects.growing import Growing
+from streamkit.dialects.members.growing import Growing
+from streamkit.dialects.members.values import said
+from streamkit.dialects.streams.event_encoder import wrapped_arguments
 from streamkit.events import Aside, AsideKind
 from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments

@@ -11,8 +11,8 @@ from typing import ClassVar
 import orjson
 
 from streamkit.dialects.bedrock.wire import EVENTS
-from streamkit.dialects.blocks import Block, BlockQueue
-from streamkit.dialects.opaque import seal
+from streamkit.dialects.streams.block_queue import Block, BlockQueue
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.framing.eventstream import serialize_headers
 from streamkit.limits import Limits
 

@@ -2,7 +2,7 @@
 
 Blocks of text and of reasoning have no start: the first delta of an index opens one and tells its kind. Blocks and calls are
 labelled by their order, since an index may be used twice. Another vendor's opaque reasoning comes sealed, as a signature or
-as redacted content (``opaque.py``).
+as redacted content (``vocabulary/sealed_reasoning.py``).
 
 Source: dialects.md §6.1.
 """
@@ -16,8 +16,9 @@ from typing import Any, Final
 from attrs import define
 
 from streamkit.dialects.bedrock.wire import SIGNER, VENDOR, is_base64
-from streamkit.dialects.decoding import FrameDecoder, said
-from streamkit.dialects.opaque import unseal
+from streamkit.dialects.members.values import said
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.vocabulary.sealed_reasoning import unseal
 from streamkit.errors import TooManyBlocks
 from streamkit.events import (
     Aside,
@@ -57,7 +58,7 @@ class Block:
     server: bool = False  #: a tool's of the provider, where only this vendor understands it
 
 
-#: Where deltas differ (``skeleton.py``); ``p`` is padding.
+#: Where deltas differ (``fast_path/template.py``); ``p`` is padding.
 HOLES: Final = re.compile(rb'"(?:text|input)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"p"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")')
 
 

@@ -37,8 +37,8 @@ from streamkit.dialects.bedrock.wire import (
     VENDOR,
     decode_usage,
 )
-from streamkit.dialects.decoding import said, text_of
-from streamkit.dialects.members import KEPT, Members, kept
+from streamkit.dialects.members.known import KEPT, Members, kept
+from streamkit.dialects.members.values import said, text_of
 from streamkit.errors import BrokenFrame, SecondResponse
 from streamkit.events import (
     Aside,

@@ -17,7 +17,6 @@ from typing import Any
 
 import orjson
 
-from streamkit.dialects.base import Encoding
 from streamkit.dialects.bedrock.blocks import HEADERS, BlockWriter, headers
 from streamkit.dialects.bedrock.wire import (
     CHUNK,
@@ -38,9 +37,10 @@ from streamkit.dialects.bedrock.wire import (
     is_base64,
     stop_name,
 )
-from streamkit.dialects.block_encoding import BlockEncoder
-from streamkit.dialects.blocks import BlockQueue
-from streamkit.dialects.decoding import count_of
+from streamkit.dialects.members.values import count_of
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.block_encoder import BlockEncoder
+from streamkit.dialects.streams.block_queue import BlockQueue
 from streamkit.events import (
     Aside,
     ProviderFailed,

@@ -22,8 +22,8 @@ from streamkit.dialects.bedrock.wire import (
     UNKNOWN_EXCEPTION,
     VENDOR,
 )
-from streamkit.dialects.decoding import text_of
-from streamkit.dialects.writing import merged
+from streamkit.dialects.bodies.request_writer import merged
+from streamkit.dialects.members.values import text_of
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 

@@ -19,7 +19,7 @@ from attrs import evolve
 from streamkit.dialects.anthropic.lint import LOOKS as NATIVE_LOOKS
 from streamkit.dialects.anthropic.lint import AnthropicLinter
 from streamkit.dialects.bedrock.lint_content import ContentChecker, decoded
-from streamkit.dialects.explain import (
+from streamkit.dialects.linting.explain import (
     COMMON_LOOKS,
     CUT,
     KNOWN,
@@ -31,7 +31,7 @@ from streamkit.dialects.explain import (
     Looks,
     like,
 )
-from streamkit.dialects.grammar import COMMON_RULES, is_filled, is_index, is_text, load_json, shown
+from streamkit.dialects.linting.grammar import COMMON_RULES, is_filled, is_index, is_text, load_json, shown
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {

@@ -8,7 +8,7 @@ from typing import Any
 from attrs import define, field
 
 from streamkit.dialects.anthropic.lint import is_input
-from streamkit.dialects.grammar import GrammarChecker, is_filled, is_index, is_text, shown
+from streamkit.dialects.linting.grammar import GrammarChecker, is_filled, is_index, is_text, shown
 from streamkit.limits import DEFAULT_LIMITS
 
 #: The deltas that are judged, and the kinds of their blocks: what only the vendor understands is let through.

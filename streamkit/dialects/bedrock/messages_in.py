@@ -3,7 +3,7 @@
 A message is one turn, and so is what ``system`` says, in front. A block is a union: it has one member, which names its kind.
 A ``cachePoint`` stands behind what it marks, and is a mark of that part. Blocks that only this vendor understands are asides:
 those of the assistant as the messages that a stream would have sent (``asides.py``), others whole. What another vendor signed
-or encrypted and was carried here sealed is that vendor's again (``opaque.py``).
+or encrypted and was carried here sealed is that vendor's again (``vocabulary/sealed_reasoning.py``).
 
 Source: dialects.md §6.1, §7.3, §7.4, quirks.md R14.
 """
@@ -14,12 +14,7 @@ import base64
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal, TypeAlias, cast
 
-from streamkit.dialects.bedrock.asides import CONTENT, STREAMED, asides_of, is_server
-from streamkit.dialects.bedrock.wire import CACHE_SPANS, MEDIA_TYPES, SIGNER, VENDOR
-from streamkit.dialects.block_reading import BlockParts
-from streamkit.dialects.reading import Fields, base64_of, kind_of
-from streamkit.events import Aside
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     CacheMark,
     Media,
     Part,
@@ -29,7 +24,12 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.quoting import quoted, quoted_all
+from streamkit.dialects.bedrock.asides import CONTENT, STREAMED, asides_of, is_server
+from streamkit.dialects.bedrock.wire import CACHE_SPANS, MEDIA_TYPES, SIGNER, VENDOR
+from streamkit.dialects.bodies.block_parts import BlockParts
+from streamkit.dialects.members.fields import Fields, base64_of, kind_of
+from streamkit.events import Aside
+from streamkit.text.quoting import quoted, quoted_all
 
 #: Where blocks stand: in a message of that role, or in what a tool said.
 Place: TypeAlias = Literal["system", "user", "assistant", "toolResult"]

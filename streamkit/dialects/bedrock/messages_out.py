@@ -23,12 +23,7 @@ from typing import Any, Final, TypeAlias
 import orjson
 from attrs import define, field
 
-from streamkit.dialects.base import Target
-from streamkit.dialects.bedrock.asides import BlockList
-from streamkit.dialects.bedrock.wire import CACHE_POINTS, FORMATS, SAME_TYPES, SIGNER, VENDOR, is_base64
-from streamkit.dialects.writing import RequestWriter, given, media_type_of, merged
-from streamkit.events import Aside
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     CacheMark,
     Extras,
     Media,
@@ -42,6 +37,11 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.bedrock.asides import BlockList
+from streamkit.dialects.bedrock.wire import CACHE_POINTS, FORMATS, SAME_TYPES, SIGNER, VENDOR, is_base64
+from streamkit.dialects.bodies.request_writer import RequestWriter, given, media_type_of, merged
+from streamkit.dialects.profiles import Target
+from streamkit.events import Aside
 from streamkit.report import StreamReport
 
 Block: TypeAlias = dict[str, Any]

@@ -15,13 +15,13 @@ from typing import Final, Literal
 
 import orjson
 
+from streamkit.conversation.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
 from streamkit.dialects.anthropic.request_in import decode_request as decode_native_request
 from streamkit.dialects.anthropic.wire import DISPLAYS
 from streamkit.dialects.bedrock.messages_in import MessageReader, cache_mark, only_member
-from streamkit.dialects.reading import Fields
-from streamkit.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
-from streamkit.quoting import quoted
+from streamkit.dialects.members.fields import Fields
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 
 #: Kinds of ``thinking`` that have a word of ours.
 THINKING: Final = frozenset({"enabled", "adaptive", "disabled"})

@@ -19,16 +19,16 @@ from typing import Any, Final
 import orjson
 from attrs import evolve
 
+from streamkit.conversation.messages import OutputFormat, Request, Thinking, Tool, ToolCall, ToolChoice
 from streamkit.dialects.anthropic.thinking import ThinkingWriter
 from streamkit.dialects.anthropic.wire import EFFORTS
-from streamkit.dialects.base import Target
 from streamkit.dialects.bedrock.messages_out import Block, Message, MessageWriter, is_claude
 from streamkit.dialects.bedrock.wire import CACHE_POINTS, SERVICE_TIERS
-from streamkit.dialects.choosing import chosen_of
-from streamkit.dialects.efforts import nearest
-from streamkit.dialects.writing import asked_effort, given, merged
+from streamkit.dialects.bodies.request_writer import asked_effort, given, merged
+from streamkit.dialects.bodies.tool_choice import chosen_of
+from streamkit.dialects.profiles import Target
+from streamkit.dialects.vocabulary.reasoning_effort import nearest
 from streamkit.errors import BadRequest
-from streamkit.messages import OutputFormat, Request, Thinking, Tool, ToolCall, ToolChoice
 from streamkit.report import StreamReport
 
 #: Members of ``inferenceConfig``, by our names.

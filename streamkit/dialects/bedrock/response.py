@@ -7,7 +7,7 @@ of InvokeModel, and is read by Anthropic's decoder.
 An error body's kind stands in a header of the answer, which is not seen here, or in ``__type`` beside the message; so it is
 written there.
 
-Writing is that of ``block_bodies.py``.
+Writing is that of ``bodies/block_responses.py``.
 
 Source: dialects.md §6.1, §7.2, §7.5; botocore's model of ``ConverseResponse``, and its parser of errors.
 """
@@ -19,8 +19,8 @@ from typing import Any
 
 import orjson
 
+from streamkit.conversation.messages import Response, ToolCall
 from streamkit.dialects.anthropic.response import AnthropicBodyDecoder
-from streamkit.dialects.base import Encoding
 from streamkit.dialects.bedrock.asides import STREAMED, BlockList, asides_of, messages_of
 from streamkit.dialects.bedrock.decode import BedrockDecoder
 from streamkit.dialects.bedrock.errors import TYPE, decode_exception, encode_exception, message_of
@@ -36,15 +36,16 @@ from streamkit.dialects.bedrock.wire import (
     is_base64,
     stop_name,
 )
-from streamkit.dialects.block_bodies import Block, BlockResponseWriter
-from streamkit.dialects.decoding import count_of, read_body, said
-from streamkit.dialects.encoding import failure_of
-from streamkit.dialects.members import Members
-from streamkit.dialects.writing import given, merged
+from streamkit.dialects.bodies.block_responses import Block, BlockResponseWriter
+from streamkit.dialects.bodies.request_writer import given, merged
+from streamkit.dialects.members.known import Members
+from streamkit.dialects.members.values import count_of, said
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.event_encoder import failure_of
+from streamkit.dialects.streams.frame_decoder import read_body
 from streamkit.events import Aside, UsageReported, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
-from streamkit.messages import Response, ToolCall
 from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import lenient_text
 

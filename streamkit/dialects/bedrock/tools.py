@@ -8,6 +8,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from streamkit.tool_definitions import ToolRules
+from streamkit.conversation.tool_definitions import ToolRules
 
 TOOLS: Final = ToolRules(names=re.compile(r"[a-zA-Z0-9_-]{1,64}"))

@@ -6,11 +6,11 @@ from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any
 
+from streamkit.conversation.messages import CacheMark
 from streamkit.dialects.anthropic.wire import VENDOR as ANTHROPIC
-from streamkit.dialects.decoding import count_of
-from streamkit.dialects.usage_members import has_more
+from streamkit.dialects.members.values import count_of
+from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import ErrorType, StopReason, UsageReported
-from streamkit.messages import CacheMark
 from streamkit.report import StreamReport
 
 VENDOR = "bedrock"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar
 
-from streamkit.dialects.blocks import Block, BlockQueue
+from streamkit.dialects.streams.block_queue import Block, BlockQueue
 from streamkit.limits import Limits
 
 CONTENT_DELTA = b'event: content-delta\ndata: {"type":"content-delta","index":%d,%b}\n\n'

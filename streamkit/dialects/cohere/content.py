@@ -14,8 +14,9 @@ from typing import Any
 from attrs import define
 
 from streamkit.dialects.cohere.wire import CITATION, CONTENT_START, VENDOR
-from streamkit.dialects.decoding import FrameDecoder, said
-from streamkit.dialects.wholes import StartText
+from streamkit.dialects.members.values import said
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.streams.running_text import StartText
 from streamkit.errors import TooManyBlocks, TooManyToolCalls
 from streamkit.events import Aside, ReasoningDelta, TextDelta, ToolCallDelta, ToolCallEnded
 from streamkit.limits import Limits
@@ -35,7 +36,7 @@ class Block:
     start: StartText | None = None
 
 
-#: Where deltas differ (``skeleton.py``).
+#: Where deltas differ (``fast_path/template.py``).
 HOLES = re.compile(rb'"(?:text|thinking|tool_plan|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
 
 

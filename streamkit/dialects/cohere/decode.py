@@ -13,12 +13,13 @@ from typing import Any
 
 from streamkit.dialects.cohere.content import ContentReader
 from streamkit.dialects.cohere.wire import FAILURES, STOP_REASONS, VENDOR, decode_usage, sound_usage
-from streamkit.dialects.decoding import is_bare_error, provider_failed, said, text_of
-from streamkit.dialects.members import KEPT, Members, kept
+from streamkit.dialects.members.known import KEPT, Members, kept
+from streamkit.dialects.members.values import said, text_of
+from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
 from streamkit.events import Aside, ChoiceStarted, ProviderFailed, ResponseStarted, StopReasonSeen, TerminatorSeen
 from streamkit.limits import Limits
-from streamkit.quoting import quoted
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 
 EVENTS = frozenset(
     {

@@ -13,11 +13,11 @@ from typing import Any
 
 import orjson
 
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.block_encoding import BlockEncoder
 from streamkit.dialects.cohere.blocks import BlockWriter
 from streamkit.dialects.cohere.decode import EVENTS
 from streamkit.dialects.cohere.wire import VENDOR, encode_usage, finish_reason, less_counted, less_detailed
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.block_encoder import BlockEncoder
 from streamkit.events import (
     Aside,
     ProviderFailed,

@@ -7,7 +7,8 @@ from typing import Any
 
 from streamkit.dialects.base import Errors
 from streamkit.dialects.cohere.wire import VENDOR
-from streamkit.dialects.decoding import provider_failed, text_of
+from streamkit.dialects.members.values import text_of
+from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from streamkit.dialects.explain import COMMON_LOOKS, CUT, NO_RULE, READS, TORN, Look, Looks, like
-from streamkit.dialects.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
+from streamkit.dialects.linting.explain import COMMON_LOOKS, CUT, NO_RULE, READS, TORN, Look, Looks, like
+from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {

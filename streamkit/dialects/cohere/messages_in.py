@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from streamkit.conversation.messages import Media, Part, Reasoning, Text, ToolCall, ToolResult, Turn
 from streamkit.dialects.cohere.wire import CITATION, CONTENT, VENDOR
-from streamkit.dialects.reading import Fields, is_data_uri, kind_of, media_of
+from streamkit.dialects.members.fields import Fields, is_data_uri, kind_of, media_of
 from streamkit.events import Aside
-from streamkit.messages import Media, Part, Reasoning, Text, ToolCall, ToolResult, Turn
-from streamkit.quoting import quoted
+from streamkit.text.quoting import quoted
 
 
 class MessageReader:

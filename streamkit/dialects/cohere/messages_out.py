@@ -14,11 +14,7 @@ from typing import Any
 
 import orjson
 
-from streamkit.dialects.cohere.wire import CITATION, DETAILS, VENDOR, content_of
-from streamkit.dialects.encoding import wrapped_input
-from streamkit.dialects.writing import RequestWriter, as_error, data_uri, given, merged
-from streamkit.events import Aside
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     Media,
     Part,
     Reasoning,
@@ -29,6 +25,10 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.bodies.request_writer import RequestWriter, as_error, data_uri, given, merged
+from streamkit.dialects.cohere.wire import CITATION, DETAILS, VENDOR, content_of
+from streamkit.dialects.streams.event_encoder import wrapped_input
+from streamkit.events import Aside
 
 
 class MessageWriter(RequestWriter):

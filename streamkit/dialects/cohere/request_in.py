@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from streamkit.conversation.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
 from streamkit.dialects.cohere.messages_in import MessageReader
-from streamkit.dialects.reading import Fields
+from streamkit.dialects.members.fields import Fields
 from streamkit.errors import BadRequest
-from streamkit.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
-from streamkit.quoting import quoted
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 
 THINKING: Final = {"enabled": True, "disabled": False}
 OUTPUTS: Final = frozenset({"text", "json_object"})

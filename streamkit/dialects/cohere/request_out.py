@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from streamkit.dialects.base import Target
-from streamkit.dialects.choosing import chosen_of
+from streamkit.conversation.messages import OutputFormat, Request, Thinking, Tool, ToolChoice
+from streamkit.dialects.bodies.request_writer import given, merged
+from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.cohere.messages_out import MessageWriter
 from streamkit.dialects.cohere.wire import OPTIONS, RANGES
-from streamkit.dialects.efforts import below, budget_of
-from streamkit.dialects.writing import given, merged
+from streamkit.dialects.profiles import Target
+from streamkit.dialects.vocabulary.reasoning_effort import below, budget_of
 from streamkit.errors import BadRequest
-from streamkit.messages import OutputFormat, Request, Thinking, Tool, ToolChoice
 from streamkit.report import StreamReport
 
 #: Options that are written by methods of their own.

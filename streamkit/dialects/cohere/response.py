@@ -14,7 +14,17 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeGuard
 
-from streamkit.dialects.base import Encoding
+from streamkit.conversation.messages import (
+    Choice,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Response,
+    Text,
+    ToolCall,
+)
+from streamkit.dialects.bodies.request_writer import merged
 from streamkit.dialects.cohere.decode import CohereDecoder
 from streamkit.dialects.cohere.encode import MESSAGE_END
 from streamkit.dialects.cohere.wire import (
@@ -25,13 +35,14 @@ from streamkit.dialects.cohere.wire import (
     less_counted,
     less_detailed,
 )
-from streamkit.dialects.decoding import provider_failed, read_body, said, text_of
-from streamkit.dialects.encoding import failure_of, only_choice, wrapped_input
-from streamkit.dialects.writing import merged
+from streamkit.dialects.members.values import said, text_of
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.event_encoder import failure_of, only_choice, wrapped_input
+from streamkit.dialects.streams.frame_decoder import read_body
+from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.errors import TooManyToolCalls
 from streamkit.events import Aside, ProviderFailed, TextDelta, WireEvent
 from streamkit.limits import Limits
-from streamkit.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.report import StreamReport
 
 #: What is read of a body, and of the message in it. The rest is the vendor's own.

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from streamkit.dialects.decoding import count_of, details_of
-from streamkit.dialects.usage_members import has_more
+from streamkit.dialects.members.values import count_of, details_of
+from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import Aside, ErrorType, ProviderFailed, StopReason, UsageReported
 
 VENDOR = "cohere"

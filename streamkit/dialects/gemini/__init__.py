@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Bodies, Dialect, Profile
+from streamkit.dialects.base import Bodies, Dialect
 from streamkit.dialects.gemini.citations import CITATIONS
 from streamkit.dialects.gemini.decode import GeminiDecoder, recognises
 from streamkit.dialects.gemini.encode import GeminiEncoder
@@ -15,6 +15,7 @@ from streamkit.dialects.gemini.request_out import encode_request
 from streamkit.dialects.gemini.response import decode_response, encode_response
 from streamkit.dialects.gemini.searches import SEARCHES
 from streamkit.dialects.gemini.tools import TOOLS
+from streamkit.dialects.profiles import Profile
 
 DIALECT = Dialect(
     name="gemini",

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from streamkit.conversation.messages import Citation
 from streamkit.dialects.base import CitationForm
-from streamkit.dialects.decoding import said
+from streamkit.dialects.bodies.request_writer import given
 from streamkit.dialects.gemini.wire import VENDOR
-from streamkit.dialects.writing import given
+from streamkit.dialects.members.values import said
 from streamkit.events import Aside
-from streamkit.messages import Citation
 
 TYPE: Final = "candidates.groundingMetadata"
 READ: Final = frozenset({"groundingChunks", "groundingSupports"})

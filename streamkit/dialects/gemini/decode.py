@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamkit.dialects.decoding import decode_time, is_bare_error, provider_failed, said, text_of
 from streamkit.dialects.gemini.parts import Candidate, PartReader
 from streamkit.dialects.gemini.wire import (
     ERROR_TYPES,
@@ -22,13 +21,15 @@ from streamkit.dialects.gemini.wire import (
     is_bad_count,
     is_error,
 )
-from streamkit.dialects.members import Members
+from streamkit.dialects.members.known import Members
+from streamkit.dialects.members.values import decode_time, said, text_of
+from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
 from streamkit.errors import BrokenFrame, NotThisDialect, TooManyChoices
 from streamkit.events import Aside, AsideKind, ChoiceStarted, ResponseStarted, StopReasonSeen
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
-from streamkit.quoting import quoted
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 from streamkit.tool_calls.failed_turns import FAILING
 
 CHUNK_FIELDS = frozenset(

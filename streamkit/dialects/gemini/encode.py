@@ -15,10 +15,10 @@ from typing import Any
 import orjson
 from attrs import define, field
 
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.encoding import EventEncoder, encode_time
 from streamkit.dialects.gemini.wire import VENDOR, encode_error, encode_usage, finish_reason, is_base64, says_all
-from streamkit.dialects.opaque import Kind, seal
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.event_encoder import EventEncoder, encode_time
+from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import (
     Aside,
     ChoiceStarted,

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 from attrs import define
 
-from streamkit.dialects.explain import COMMON_LOOKS, KNOWN, READS, TORN, UNFINISHED, Look, Looks, like
-from streamkit.dialects.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
+from streamkit.dialects.linting.explain import COMMON_LOOKS, KNOWN, READS, TORN, UNFINISHED, Look, Looks, like
+from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {

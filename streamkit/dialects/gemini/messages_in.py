@@ -8,7 +8,8 @@ A response of a function is an object. Where its one member is text that a tool 
 remembered; any other object is a result of JSON text.
 
 Google's client writes base64 in the alphabet for URLs: media are read into the other one, and signatures stay as they are.
-What another vendor signed and was carried here sealed is that vendor's again (``opaque.py``), with all the text that it signs.
+What another vendor signed and was carried here sealed is that vendor's again (``vocabulary/sealed_reasoning.py``), with
+all the text that it signs.
 
 Source: dialects.md §5.2, §5.3, §7.3, §7.4; quirks.md R14, 35.
 """
@@ -19,15 +20,15 @@ from collections.abc import Mapping
 from itertools import takewhile
 from typing import Any, Final, Literal
 
-from streamkit.dialects.answers import Waiting
-from streamkit.dialects.decoding import said
+from streamkit.conversation.messages import Media, Part, Reasoning, RedactedReasoning, Text, ToolCall, ToolResult, Turn
+from streamkit.dialects.bodies.tool_results import Waiting
 from streamkit.dialects.gemini.parts import ASIDE_PARTS, TEXT_FIELDS
 from streamkit.dialects.gemini.wire import VENDOR, standard_base64
-from streamkit.dialects.opaque import Sealed, unseal
-from streamkit.dialects.reading import Fields, base64_of, kind_of
+from streamkit.dialects.members.fields import Fields, base64_of, kind_of
+from streamkit.dialects.members.values import said
+from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.events import Aside, Opaque
-from streamkit.messages import Media, Part, Reasoning, RedactedReasoning, Text, ToolCall, ToolResult, Turn
-from streamkit.quoting import quoted
+from streamkit.text.quoting import quoted
 
 #: What a part can be: one of these.
 KINDS: Final = frozenset({"text", "functionCall", *ASIDE_PARTS})

@@ -21,13 +21,7 @@ from typing import Any, Final, TypeAlias
 import orjson
 from attrs import define, field
 
-from streamkit.dialects.base import Target
-from streamkit.dialects.efforts import NO_SIGNATURE, wants_signatures
-from streamkit.dialects.gemini.tools import NAMES
-from streamkit.dialects.gemini.wire import VENDOR
-from streamkit.dialects.writing import RequestWriter, given, media_type_of, merged
-from streamkit.events import Aside, Opaque
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     CacheMark,
     Extras,
     Media,
@@ -41,6 +35,12 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.bodies.request_writer import RequestWriter, given, media_type_of, merged
+from streamkit.dialects.gemini.tools import NAMES
+from streamkit.dialects.gemini.wire import VENDOR
+from streamkit.dialects.profiles import Target
+from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE, wants_signatures
+from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments
 

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeAlias
 
 import orjson
 
-from streamkit.dialects.decoding import DEPTH
+from streamkit.dialects.members.values import DEPTH
 from streamkit.errors import ArgumentsTooLong
 from streamkit.limits import Limits
 from streamkit.report import StreamReport

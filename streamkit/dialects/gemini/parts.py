@@ -17,11 +17,12 @@ from typing import Any, TypeAlias
 
 from attrs import define
 
-from streamkit.dialects.decoding import FrameDecoder, said
 from streamkit.dialects.gemini.partial_args import PartialArgs
 from streamkit.dialects.gemini.wire import VENDOR
-from streamkit.dialects.members import Members
-from streamkit.dialects.opaque import unseal
+from streamkit.dialects.members.known import Members
+from streamkit.dialects.members.values import said
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.vocabulary.sealed_reasoning import unseal
 from streamkit.errors import TooManyBlocks, TooManyToolCalls
 from streamkit.events import (
     Aside,
@@ -77,7 +78,7 @@ class Candidate:
     sealed: Opaque | None = None  #: a call's signature that came before its call
 
 
-#: Where chunks differ (``skeleton.py``).
+#: Where chunks differ (``fast_path/template.py``).
 HOLES = re.compile(rb'"text"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
 
 

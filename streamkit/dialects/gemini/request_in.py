@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, Literal
 
+from streamkit.conversation.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
+from streamkit.dialects.bodies.request_writer import given
 from streamkit.dialects.gemini.messages_in import MessageReader
 from streamkit.dialects.gemini.schemas import json_schema
 from streamkit.dialects.gemini.wire import JSON, LEVELS, MODES, PLAIN, VALIDATED, camel_case
-from streamkit.dialects.reading import Fields
-from streamkit.dialects.searching import read_search
-from streamkit.dialects.writing import given
-from streamkit.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
-from streamkit.quoting import quoted
+from streamkit.dialects.members.fields import Fields
+from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 
 #: ``mode``, and ours.
 CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from streamkit.dialects.base import Target
-from streamkit.dialects.efforts import budget_of, gemini_version, nearest
+from streamkit.conversation.messages import Extras, OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
+from streamkit.dialects.bodies.request_writer import given, merged
 from streamkit.dialects.gemini.messages_out import MessageWriter
 from streamkit.dialects.gemini.request_in import DYNAMIC
 from streamkit.dialects.gemini.schemas import SchemaCutter, json_schema
@@ -28,9 +28,9 @@ from streamkit.dialects.gemini.wire import (
     SERVICE_TIERS,
     VALIDATED,
 )
-from streamkit.dialects.writing import given, merged
+from streamkit.dialects.profiles import Target
+from streamkit.dialects.vocabulary.reasoning_effort import budget_of, gemini_version, nearest
 from streamkit.errors import BadRequest
-from streamkit.messages import Extras, OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
 from streamkit.report import StreamReport
 
 #: Options that are written by methods of their own.

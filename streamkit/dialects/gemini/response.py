@@ -15,9 +15,17 @@ from typing import Any
 
 import orjson
 
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.decoding import read_body
-from streamkit.dialects.encoding import encode_time, failure_of, object_arguments
+from streamkit.conversation.messages import (
+    Choice,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Response,
+    Text,
+    ToolCall,
+)
+from streamkit.dialects.bodies.request_writer import given, merged
 from streamkit.dialects.gemini.decode import GeminiDecoder
 from streamkit.dialects.gemini.wire import (
     VENDOR,
@@ -27,14 +35,15 @@ from streamkit.dialects.gemini.wire import (
     is_base64,
     says_all,
 )
-from streamkit.dialects.growing import Growing
-from streamkit.dialects.opaque import Kind, seal
-from streamkit.dialects.writing import given, merged
+from streamkit.dialects.members.growing import Growing
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.event_encoder import encode_time, failure_of, object_arguments
+from streamkit.dialects.streams.frame_decoder import read_body
+from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import Aside, Opaque, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.framing.json_array import JSONArrayParser
 from streamkit.limits import Limits
-from streamkit.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.report import StreamReport
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from streamkit.dialects.decoding import DEPTH
+from streamkit.conversation.tool_definitions import MANY, NAMED, ONE
 from streamkit.dialects.gemini.tools import TOOLS
 from streamkit.dialects.gemini.wire import camel_case
+from streamkit.dialects.members.values import DEPTH
 from streamkit.errors import BadRequest
-from streamkit.quoting import STEP_CHARS, shortened
-from streamkit.tool_definitions import MANY, NAMED, ONE
+from streamkit.text.quoting import STEP_CHARS, shortened
 
 #: OpenAPI's names, and JSON schema's.
 KEYWORDS: Final[Mapping[str, str]] = {"defs": "$defs", "ref": "$ref"}

@@ -9,12 +9,12 @@ from typing import Final
 
 from attrs import evolve
 
+from streamkit.conversation.messages import WebSearched
 from streamkit.dialects.base import SearchForm
 from streamkit.dialects.gemini.citations import TYPE, pages_of
 from streamkit.dialects.gemini.wire import VENDOR
 from streamkit.events import Aside
 from streamkit.limits import Limits
-from streamkit.messages import WebSearched
 from streamkit.report import StreamReport
 
 QUERIES: Final = "webSearchQueries"

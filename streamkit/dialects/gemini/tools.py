@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from streamkit.tool_definitions import ToolRules
+from streamkit.conversation.tool_definitions import ToolRules
 
 NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
-from streamkit.dialects.decoding import count_of
-from streamkit.dialects.usage_members import has_more
+from streamkit.dialects.members.values import count_of
+from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
 
 VENDOR = "google"

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from streamkit.dialects.bodies.request_writer import merged
 from streamkit.dialects.mistral.wire import CONTENT, THINKING, THINKING_MEMBER
-from streamkit.dialects.writing import merged
 from streamkit.events import Aside
 
 PLAIN = {"type", "text"}

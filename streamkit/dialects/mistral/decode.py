@@ -4,7 +4,7 @@ An absent index is 0 here, and each of several whole calls may have it: an entry
 Entries that lack either are left to the vote of the next stage, which counts what it did.
 
 A ``signature`` closes its thinking; ``closed`` says nothing in a stream. Another vendor's signature comes sealed
-(``opaque.py``). ``p`` is padding.
+(``vocabulary/sealed_reasoning.py``). ``p`` is padding.
 
 Source: dialects.md §1.6, §1.7, §6.3.
 """
@@ -18,11 +18,12 @@ from typing import Any, ClassVar
 import orjson
 from attrs import define, field
 
-from streamkit.dialects.decoding import provider_failed, said, text_of
+from streamkit.dialects.members.values import said, text_of
 from streamkit.dialects.mistral.wire import ASIDES, CONTENT, ERROR_TYPES, THINKING, THINKING_MEMBER, VENDOR
-from streamkit.dialects.opaque import unseal
 from streamkit.dialects.openai_chat.decode import CHUNK_FIELDS, ChatDecoder
 from streamkit.dialects.openai_chat.delta import TEXT_PART
+from streamkit.dialects.vocabulary.error_bodies import provider_failed
+from streamkit.dialects.vocabulary.sealed_reasoning import unseal
 from streamkit.errors import HeldTooLong, TooManyToolCalls
 from streamkit.events import (
     Aside,

@@ -1,7 +1,7 @@
 """Events to Mistral's chunks: Chat's, but calls are whole, reasoning is parts of the content, usage is on the last chunk.
 
 The client's types have no place for a fragment of a call, so a call is held until it ended; a truncated one is withheld.
-Its id has nine letters and digits: another becomes a hash, which is a counted loss (``identifiers.py``). A signature is
+Its id has nine letters and digits: another becomes a hash, which is a counted loss (``text/identifiers.py``). A signature is
 written whole behind its thinking, since readers take it for the end of that; another vendor's is sealed.
 
 Source: dialects.md §0.4, §6.3.
@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 import orjson
 from attrs import define, field
 
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.encoding import wrapped_input
+from streamkit.conversation.messages import ToolCall
 from streamkit.dialects.mistral.wire import (
     CONTENT,
     THINKING,
@@ -25,9 +24,11 @@ from streamkit.dialects.mistral.wire import (
     encode_usage,
     finish_reason,
 )
-from streamkit.dialects.opaque import Kind, seal
 from streamkit.dialects.openai_chat.encode import ChatEncoder
-from streamkit.dialects.usage_members import has_more
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.event_encoder import wrapped_input
+from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
+from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.errors import HeldTooLong
 from streamkit.events import (
     Aside,
@@ -42,10 +43,9 @@ from streamkit.events import (
     ToolCallFinished,
     ToolCallStarted,
 )
-from streamkit.identifiers import nine_characters
 from streamkit.limits import Limits
-from streamkit.messages import ToolCall
 from streamkit.report import StreamReport
+from streamkit.text.identifiers import nine_characters
 from streamkit.tool_calls.check import check_arguments
 
 dumps = orjson.dumps

@@ -11,9 +11,10 @@ from typing import Any
 from attrs import evolve
 
 from streamkit.dialects.base import Errors
-from streamkit.dialects.decoding import provider_failed, text_of
+from streamkit.dialects.members.values import text_of
 from streamkit.dialects.mistral.wire import ERROR_TYPES, VENDOR, encode_error
 from streamkit.dialects.openai_chat.errors import CODES
+from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 from attrs import define, field
 
-from streamkit.dialects.explain import COMMON_LOOKS, CUT, KNOWN, READS, TORN, UNFINISHED, Look, Looks, like
-from streamkit.dialects.grammar import (
+from streamkit.dialects.linting.explain import COMMON_LOOKS, CUT, KNOWN, READS, TORN, UNFINISHED, Look, Looks, like
+from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
     Severity,
     is_filled,

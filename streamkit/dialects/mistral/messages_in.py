@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, ClassVar
 
-from streamkit.dialects.decoding import text_of
+from streamkit.conversation.messages import Media, Part, Reasoning, RedactedReasoning, Text, ToolCall, ToolResult, Turn
+from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
+from streamkit.dialects.members.values import text_of
 from streamkit.dialects.mistral.wire import ASIDES, CONTENT, THINKING, VENDOR
-from streamkit.dialects.opaque import unseal
 from streamkit.dialects.openai_chat.messages_in import MessageReader
-from streamkit.dialects.reading import Fields, is_data_uri, media_of
+from streamkit.dialects.vocabulary.sealed_reasoning import unseal
 from streamkit.events import Aside, Opaque
-from streamkit.messages import Media, Part, Reasoning, RedactedReasoning, Text, ToolCall, ToolResult, Turn
-from streamkit.quoting import quoted
+from streamkit.text.quoting import quoted
 
 #: Roles of Chat that are unknown here.
 NO_ROLES = frozenset({"developer", "function"})

@@ -17,15 +17,7 @@ from typing import Any, ClassVar, Final
 
 from attrs import evolve
 
-from streamkit.dialects.base import Target
-from streamkit.dialects.encoding import wrapped_input
-from streamkit.dialects.mistral.chunks import Chunks
-from streamkit.dialects.mistral.wire import DETAILS, VENDOR
-from streamkit.dialects.openai_chat.messages_out import MessageWriter
-from streamkit.dialects.writing import data_uri, given
-from streamkit.events import Aside, Opaque
-from streamkit.identifiers import NINE
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     CacheMark,
     Media,
     Part,
@@ -38,7 +30,15 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.bodies.request_writer import data_uri, given
+from streamkit.dialects.mistral.chunks import Chunks
+from streamkit.dialects.mistral.wire import DETAILS, VENDOR
+from streamkit.dialects.openai_chat.messages_out import MessageWriter
+from streamkit.dialects.profiles import Target
+from streamkit.dialects.streams.event_encoder import wrapped_input
+from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
+from streamkit.text.identifiers import NINE
 
 #: What the assistant says between results and the words of the user: something is demanded.
 BRIDGE: Final = "OK."

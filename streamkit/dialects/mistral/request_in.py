@@ -5,10 +5,10 @@ Source: dialects.md §6.3, §7.3; the request types of mistralai 3.7.0, which al
 
 from __future__ import annotations
 
+from streamkit.conversation.messages import Options, Request, Thinking, Tool, ToolChoice
+from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.mistral.messages_in import MistralMessageReader
 from streamkit.dialects.openai_chat.request_in import ChatRequestReader
-from streamkit.dialects.reading import Fields
-from streamkit.messages import Options, Request, Thinking, Tool, ToolChoice
 from streamkit.report import StreamReport
 
 

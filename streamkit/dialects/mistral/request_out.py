@@ -13,13 +13,13 @@ from typing import Any, ClassVar, Final
 
 from attrs import evolve
 
-from streamkit.dialects.base import Target
-from streamkit.dialects.choosing import chosen_of
+from streamkit.conversation.messages import Request, Thinking, Tool, ToolChoice
+from streamkit.dialects.bodies.request_writer import asked_effort, given
+from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.mistral.messages_out import MistralMessageWriter
 from streamkit.dialects.mistral.wire import OPTIONS, SERVICE_TIERS
 from streamkit.dialects.openai_chat.request_out import BESIDE, ChatRequestWriter
-from streamkit.dialects.writing import asked_effort, given
-from streamkit.messages import Request, Thinking, Tool, ToolChoice
+from streamkit.dialects.profiles import Target
 from streamkit.report import StreamReport
 
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}

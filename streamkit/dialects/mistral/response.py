@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.decoding import read_body
+from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.dialects.bodies.request_writer import merged
 from streamkit.dialects.mistral.chunks import PLAIN, Chunks
 from streamkit.dialects.mistral.decode import MistralDecoder
 from streamkit.dialects.mistral.encode import whole_arguments
@@ -25,15 +25,15 @@ from streamkit.dialects.mistral.wire import (
     encode_usage,
     finish_reason,
 )
-from streamkit.dialects.opaque import Kind, seal
 from streamkit.dialects.openai_chat.response import ChatBodyDecoder, ChatResponseWriter
-from streamkit.dialects.usage_members import has_more
-from streamkit.dialects.writing import merged
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.frame_decoder import read_body
+from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
+from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import Aside, Opaque, ProviderFailed, WireEvent
-from streamkit.identifiers import nine_characters
 from streamkit.limits import Limits
-from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.report import StreamReport
+from streamkit.text.identifiers import nine_characters
 
 
 def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from streamkit.dialects.base import Bodies, Dialect, ModelPlace, Profile
+from streamkit.dialects.base import Bodies, Dialect, ModelPlace
 from streamkit.dialects.ollama.decode import OllamaDecoder, recognises
 from streamkit.dialects.ollama.encode import OllamaEncoder
 from streamkit.dialects.ollama.errors import ERRORS
@@ -14,6 +14,7 @@ from streamkit.dialects.ollama.request_in import decode_request
 from streamkit.dialects.ollama.request_out import encode_request
 from streamkit.dialects.ollama.response import decode_response, encode_response
 from streamkit.dialects.ollama.tools import TOOLS
+from streamkit.dialects.profiles import Profile
 from streamkit.framing.ndjson import NDJSONParser
 
 #: A line that says it is the last, also in a word or a number.

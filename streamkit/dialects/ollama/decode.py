@@ -11,18 +11,12 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from streamkit.dialects.decoding import (
-    FrameDecoder,
-    count_of,
-    decode_time,
-    is_bare_error,
-    provider_failed,
-    said,
-    text_of,
-)
-from streamkit.dialects.members import Members
+from streamkit.dialects.members.known import Members
+from streamkit.dialects.members.values import count_of, decode_time, said, text_of
 from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
-from streamkit.dialects.wholes import RunningText
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.streams.running_text import RunningText
+from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
 from streamkit.errors import BrokenFrame, NotThisDialect, TooManyToolCalls
 from streamkit.events import (
     Aside,
@@ -36,8 +30,8 @@ from streamkit.events import (
     ToolCallEnded,
 )
 from streamkit.limits import Limits
-from streamkit.quoting import quoted
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 from streamkit.tool_calls.value_text import lenient_text
 
 LINE_FIELDS = frozenset(
@@ -77,7 +71,7 @@ def recognises(_event: str, document: Any) -> bool:
     )
 
 
-#: Where lines differ (``skeleton.py``). The time of a line says nothing once the response has started.
+#: Where lines differ (``fast_path/template.py``). The time of a line says nothing once the response has started.
 HOLES = re.compile(
     rb'"(?:content|thinking|response)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"created_at"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
 )

@@ -13,9 +13,9 @@ from typing import Any
 
 import orjson
 
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.encoding import OneChoiceEncoder, encode_time
 from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage, less_detailed
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, encode_time
 from streamkit.events import (
     Aside,
     ProviderFailed,

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamkit.dialects.base import Errors
-from streamkit.dialects.decoding import provider_failed, text_of
+from streamkit.dialects.members.values import text_of
 from streamkit.dialects.ollama.wire import ERROR_TYPES, VENDOR
+from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 

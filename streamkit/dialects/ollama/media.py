@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from streamkit.messages import Media
+from streamkit.conversation.messages import Media
 
 #: What the slot for images takes: sounds too, for models that hear (dialects.md §7.4).
 IMAGES: Final = frozenset({"image", "audio"})

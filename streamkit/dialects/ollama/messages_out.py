@@ -16,12 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
-from streamkit.dialects.base import Target
-from streamkit.dialects.ollama.media import IMAGES
-from streamkit.dialects.ollama.wire import VENDOR
-from streamkit.dialects.writing import ERROR, RequestWriter, merged
-from streamkit.events import Aside
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     Media,
     Part,
     Reasoning,
@@ -33,6 +28,11 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.bodies.request_writer import ERROR, RequestWriter, merged
+from streamkit.dialects.ollama.media import IMAGES
+from streamkit.dialects.ollama.wire import VENDOR
+from streamkit.dialects.profiles import Target
+from streamkit.events import Aside
 from streamkit.report import StreamReport
 
 BLANK_LINE: Final = "\n\n"

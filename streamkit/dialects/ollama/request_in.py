@@ -1,7 +1,7 @@
 """Ollama's chat requests to the neutral conversation.
 
 Each message is one turn, but the answers of ``tool`` messages that stand together are one turn of the user. Ids are optional
-here, and making them is no repair: ``answers.py`` says which call a result without one answers.
+here, and making them is no repair: ``bodies/tool_results.py`` says which call a result without one answers.
 
 What Ollama does unless it is told is said: it streams, and a stream ends with token counts. Images have no place within the
 text; the server puts them in front of it, and so does the reader.
@@ -11,10 +11,7 @@ Source: dialects.md §4.1, §7.3, §7.4; quirks.md 35.
 
 from __future__ import annotations
 
-from streamkit.dialects.answers import Waiting
-from streamkit.dialects.ollama.wire import THINK_LEVELS
-from streamkit.dialects.reading import Fields, base64_of, kind_of
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     Media,
     Options,
     OutputFormat,
@@ -28,8 +25,11 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.quoting import quoted
+from streamkit.dialects.bodies.tool_results import Waiting
+from streamkit.dialects.members.fields import Fields, base64_of, kind_of
+from streamkit.dialects.ollama.wire import THINK_LEVELS
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 
 
 def decode_request(fields: Fields, _report: StreamReport) -> Request:

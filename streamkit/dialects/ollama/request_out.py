@@ -12,17 +12,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from streamkit.dialects.base import Target
-from streamkit.dialects.decoding import DEPTH
-from streamkit.dialects.efforts import nearest
+from streamkit.conversation.messages import OutputFormat, Request, Thinking, Tool
+from streamkit.dialects.bodies.request_writer import given, merged
+from streamkit.dialects.members.values import DEPTH
 from streamkit.dialects.ollama.messages_out import MessageWriter
 from streamkit.dialects.ollama.tools import TOOLS
 from streamkit.dialects.ollama.wire import OPTIONS, THINK_LEVELS
-from streamkit.dialects.writing import given, merged
+from streamkit.dialects.profiles import Target
+from streamkit.dialects.vocabulary.reasoning_effort import nearest
 from streamkit.errors import BadRequest
-from streamkit.messages import OutputFormat, Request, Thinking, Tool
-from streamkit.quoting import STEP_CHARS, shortened
 from streamkit.report import StreamReport
+from streamkit.text.quoting import STEP_CHARS, shortened
 
 #: Options that are not members of ``options``.
 BESIDE: Final = frozenset({"choices", "logprobs", "top_logprobs", "thinking", "output"})

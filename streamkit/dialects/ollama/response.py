@@ -13,15 +13,15 @@ from typing import Any, Final
 
 import orjson
 
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.decoding import read_body
-from streamkit.dialects.encoding import encode_time, failure_of, object_arguments, only_choice
-from streamkit.dialects.growing import Growing
+from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.ollama.decode import OllamaDecoder
 from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage, less_detailed
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.event_encoder import encode_time, failure_of, object_arguments, only_choice
+from streamkit.dialects.streams.frame_decoder import read_body
 from streamkit.events import Aside, WireEvent
 from streamkit.limits import Limits
-from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.report import StreamReport
 
 #: Where a part stands in a message: going back is a loss.

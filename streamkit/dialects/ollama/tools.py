@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from streamkit.tool_definitions import ToolRules
+from streamkit.conversation.tool_definitions import ToolRules
 
 TOOLS: Final = ToolRules(
     names=re.compile(r"(?s).+"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from streamkit.conversation.messages import Citation
 from streamkit.dialects.base import CitationForm
 from streamkit.dialects.openai_chat.wire import VENDOR
 from streamkit.events import Aside
-from streamkit.messages import Citation
 
 WEB: Final = "url_citation"
 

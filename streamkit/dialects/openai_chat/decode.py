@@ -12,9 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from streamkit.dialects.decoding import details_of, is_bare_error, provider_failed, said, text_of
+from streamkit.dialects.members.values import details_of, said, text_of
 from streamkit.dialects.openai_chat.message import MessageReader
 from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, decode_usage
+from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
 from streamkit.errors import TooManyChoices
 from streamkit.events import (
     Aside,

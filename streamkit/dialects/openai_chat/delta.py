@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar, TypeAlias
 
-from streamkit.dialects.decoding import FrameDecoder, details_of, said, text_of
-from streamkit.dialects.members import Members
-from streamkit.dialects.opaque import Sealed, unseal
+from streamkit.dialects.members.known import Members
+from streamkit.dialects.members.values import details_of, said, text_of
 from streamkit.dialects.openai_chat.wire import VENDOR, signature_in
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.errors import StreamArgumentsTooLong, TooManyBlocks, TooManyToolCalls
 from streamkit.events import (
     Aside,

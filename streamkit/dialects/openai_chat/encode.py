@@ -13,8 +13,6 @@ from typing import Any, ClassVar
 import orjson
 from attrs import define, field
 
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.encoding import EventEncoder, wrapped_input
 from streamkit.dialects.openai_chat.wire import (
     VENDOR,
     encode_error,
@@ -23,7 +21,9 @@ from streamkit.dialects.openai_chat.wire import (
     finish_reason,
     format_of,
 )
-from streamkit.dialects.usage_members import has_more
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.event_encoder import EventEncoder, wrapped_input
+from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import (
     Aside,
     ChoiceStarted,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from streamkit.dialects.base import STATUSES, Errors
-from streamkit.dialects.decoding import provider_failed
 from streamkit.dialects.openai_chat.wire import ERROR_NAMES, ERROR_TYPES, VENDOR, encode_error
-from streamkit.dialects.overflow import CODE, is_overflow
+from streamkit.dialects.vocabulary.context_overflow import CODE, is_overflow
+from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.events import ErrorType, ProviderFailed
 from streamkit.report import StreamReport
 

@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from attrs import define, field
 
-from streamkit.dialects.explain import COMMON_LOOKS, CUT, KNOWN, READS, TORN, UNFINISHED, Look, Looks, like
-from streamkit.dialects.grammar import COMMON_RULES, Severity, is_filled, is_index, is_text, shown
+from streamkit.dialects.linting.explain import COMMON_LOOKS, CUT, KNOWN, READS, TORN, UNFINISHED, Look, Looks, like
+from streamkit.dialects.linting.grammar import COMMON_RULES, Severity, is_filled, is_index, is_text, shown
 from streamkit.dialects.openai_chat.lint_chunks import DONE, ChunkChecker
 from streamkit.framing.frame import Frame
 

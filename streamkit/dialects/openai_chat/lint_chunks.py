@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from streamkit.dialects.grammar import GrammarChecker, Severity, is_filled, shown
+from streamkit.dialects.linting.grammar import GrammarChecker, Severity, is_filled, shown
 from streamkit.framing.frame import Frame
 
 DONE = b"[DONE]"

@@ -4,7 +4,7 @@ Servers end with it beside or instead of the last delta, or with a whole ``chat.
 also repeat that delta alone, and some servers write every fragment into ``message``. So behind deltas it is a whole, unless
 it is what its own delta says. Where nothing but messages came, one that ends its choice is a whole if it begins with all
 that was said, and so is an earlier one where that is too long to be chance. Of a whole only what is missing is said
-(``wholes.py``).
+(``streams/running_text.py``).
 
 Source: dialects.md §1.6.
 """
@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from attrs import evolve
 
 from streamkit.dialects.openai_chat.delta import DeltaReader
-from streamkit.dialects.wholes import RunningText
+from streamkit.dialects.streams.running_text import RunningText
 from streamkit.events import (
     Aside,
     ReasoningDelta,

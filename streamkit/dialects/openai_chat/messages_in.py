@@ -11,13 +11,7 @@ from __future__ import annotations
 
 from typing import ClassVar, cast
 
-from streamkit.dialects.decoding import text_of
-from streamkit.dialects.openai_chat.delta import PLAIN_REASONING
-from streamkit.dialects.openai_chat.wire import AUDIO_TYPES, CACHE_SPANS, VENDOR, format_of, signature_in
-from streamkit.dialects.reading import Fields, is_data_uri, media_of
-from streamkit.dialects.writing import given
-from streamkit.events import Aside, Opaque, ToolKind
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     CacheMark,
     Media,
     Part,
@@ -29,8 +23,14 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.quoting import quoted
+from streamkit.dialects.bodies.request_writer import given
+from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
+from streamkit.dialects.members.values import text_of
+from streamkit.dialects.openai_chat.delta import PLAIN_REASONING
+from streamkit.dialects.openai_chat.wire import AUDIO_TYPES, CACHE_SPANS, VENDOR, format_of, signature_in
+from streamkit.events import Aside, Opaque, ToolKind
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 
 #: The member that says what a call was given, by its kind.
 INPUTS = {"function": "arguments", "custom": "input"}

@@ -19,20 +19,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from attrs import evolve
 
-from streamkit.dialects.efforts import NO_SIGNATURE, wants_signatures
-from streamkit.dialects.encoding import wrapped_input
-from streamkit.dialects.openai_chat.parts import encrypted, reasoning_detail, tool_call
-from streamkit.dialects.openai_chat.wire import (
-    AUDIO_FORMATS,
-    CACHE_CONTROLS,
-    CACHE_TTLS,
-    FORMATS,
-    VENDOR,
-    extra_content,
-)
-from streamkit.dialects.writing import RequestWriter, as_error, data_uri, given, merged
-from streamkit.events import Aside, Opaque
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     CacheMark,
     Media,
     Part,
@@ -44,6 +31,19 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.bodies.request_writer import RequestWriter, as_error, data_uri, given, merged
+from streamkit.dialects.openai_chat.parts import encrypted, reasoning_detail, tool_call
+from streamkit.dialects.openai_chat.wire import (
+    AUDIO_FORMATS,
+    CACHE_CONTROLS,
+    CACHE_TTLS,
+    FORMATS,
+    VENDOR,
+    extra_content,
+)
+from streamkit.dialects.streams.event_encoder import wrapped_input
+from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE, wants_signatures
+from streamkit.events import Aside, Opaque
 
 #: A part of reasoning, or one of OpenRouter's details that says something else.
 Thought: TypeAlias = Reasoning | RedactedReasoning | Aside

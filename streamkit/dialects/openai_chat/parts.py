@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from streamkit.conversation.messages import Reasoning, RedactedReasoning, ToolCall
 from streamkit.dialects.openai_chat.wire import format_of
 from streamkit.events import Opaque
-from streamkit.messages import Reasoning, RedactedReasoning, ToolCall
 
 
 def tool_call(call: ToolCall, call_id: str, name: str) -> dict[str, Any]:

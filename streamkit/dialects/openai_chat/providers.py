@@ -8,7 +8,7 @@ the prompt, and whether it takes content as a list of parts (DeepSeek does not: 
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Provider
+from streamkit.dialects.profiles import Provider
 
 WHOLE_CALLS = "calls come whole, and each at index 0 or without one"
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
+from streamkit.conversation.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
+from streamkit.dialects.members.fields import Fields, kind_of
 from streamkit.dialects.openai_chat.messages_in import MessageReader
-from streamkit.dialects.reading import Fields, kind_of
-from streamkit.dialects.searching import read_search
+from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.errors import BadRequest
-from streamkit.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
-from streamkit.quoting import quoted
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 
 #: The two fields, in the order in which they are asked.
 MAX_TOKENS = ("max_completion_tokens", "max_tokens")

@@ -15,12 +15,12 @@ from typing import Any, ClassVar
 
 from attrs import evolve
 
-from streamkit.dialects.base import Target
+from streamkit.conversation.messages import OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
+from streamkit.dialects.bodies.option_limits import least_effort
+from streamkit.dialects.bodies.request_writer import asked_effort, given, merged
 from streamkit.dialects.openai_chat.messages_out import MessageWriter
 from streamkit.dialects.openai_chat.wire import OPTIONS
-from streamkit.dialects.option_limits import least_effort
-from streamkit.dialects.writing import asked_effort, given, merged
-from streamkit.messages import OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
+from streamkit.dialects.profiles import Target
 from streamkit.report import StreamReport
 
 #: Options that are written by methods of their own.

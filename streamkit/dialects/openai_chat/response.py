@@ -15,18 +15,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.decoding import number_in, read_body
-from streamkit.dialects.encoding import failure_of
-from streamkit.dialects.growing import Growing
+from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.dialects.bodies.request_writer import merged
+from streamkit.dialects.members.growing import Growing
+from streamkit.dialects.members.values import number_in
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.parts import reasoning_detail, tool_call
 from streamkit.dialects.openai_chat.wire import VENDOR, encode_error, encode_usage, extra_content, finish_reason
-from streamkit.dialects.usage_members import has_more
-from streamkit.dialects.writing import merged
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.event_encoder import failure_of
+from streamkit.dialects.streams.frame_decoder import read_body
+from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import Aside, ProviderFailed, TerminatorSeen, WireEvent
 from streamkit.limits import Limits
-from streamkit.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.report import StreamReport
 
 #: Where a part stands in a message: going back is a loss.

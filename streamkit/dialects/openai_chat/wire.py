@@ -7,10 +7,10 @@ from typing import Any
 
 from attrs import evolve
 
-from streamkit.dialects.decoding import count_of, details_of, text_of
-from streamkit.dialects.overflow import CODE, is_overflow, with_code
+from streamkit.conversation.messages import CacheMark
+from streamkit.dialects.members.values import count_of, details_of, text_of
+from streamkit.dialects.vocabulary.context_overflow import CODE, is_overflow, with_code
 from streamkit.events import ErrorType, Opaque, ProviderFailed, StopReason, UsageReported
-from streamkit.messages import CacheMark
 
 VENDOR = "openai"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Bodies, Dialect, ModelPlace, Profile
+from streamkit.dialects.base import Bodies, Dialect, ModelPlace
 from streamkit.dialects.openai_responses.citations import CITATIONS
 from streamkit.dialects.openai_responses.decode import ResponsesDecoder, recognises
 from streamkit.dialects.openai_responses.encode import ResponsesEncoder, settings_of
@@ -13,6 +13,7 @@ from streamkit.dialects.openai_responses.request_out import encode_request
 from streamkit.dialects.openai_responses.response import decode_response, encode_response
 from streamkit.dialects.openai_responses.searches import SEARCHES
 from streamkit.dialects.openai_responses.tools import TOOLS
+from streamkit.dialects.profiles import Profile
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
 DIALECT = Dialect(

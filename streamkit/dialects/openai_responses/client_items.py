@@ -1,7 +1,8 @@
 """Items that the client runs, or approves, in requests: to calls and results for other dialects, and from such to items again.
 
 Within this dialect such an item is written as it came. A call whose id says that it was one in an answer
-(``client_calls.py``) is the item again, if its arguments and its result are of a form that the item and its output can have.
+(``streams/client_calls.py``) is the item again, if its arguments and its result are of a form that the item and its
+output can have.
 
 Source: openai 3.54, ``types/responses``: ``ResponseOutputItem``, ``ResponseInputItem``.
 """
@@ -13,12 +14,12 @@ from typing import Any, Final, TypeAlias
 
 import orjson
 
-from streamkit.dialects.client_calls import NAMES, SAYING, arguments_of, kind_of_id
-from streamkit.dialects.opaque import MADE
-from streamkit.dialects.reading import Fields, is_data_uri, media_of
-from streamkit.dialects.writing import data_uri
-from streamkit.identifiers import hashed
-from streamkit.messages import Media, Text, ToolCall, ToolResult, Turn
+from streamkit.conversation.messages import Media, Text, ToolCall, ToolResult, Turn
+from streamkit.dialects.bodies.request_writer import data_uri
+from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
+from streamkit.dialects.streams.client_calls import NAMES, SAYING, arguments_of, kind_of_id
+from streamkit.dialects.vocabulary.sealed_reasoning import MADE
+from streamkit.text.identifiers import hashed
 from streamkit.tool_calls.value_text import value_text
 
 Item: TypeAlias = dict[str, Any]

@@ -5,11 +5,11 @@ Source: dialects.md §2.3, §7.4, §8.12.
 
 from __future__ import annotations
 
+from streamkit.conversation.messages import CacheMark, Media, Part, Refusal, Text
+from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.openai_responses.wire import AUDIO_TYPES, CACHE_SPANS, CONTENT, VENDOR
-from streamkit.dialects.reading import Fields, is_data_uri, media_of
 from streamkit.events import Aside
-from streamkit.messages import CacheMark, Media, Part, Refusal, Text
-from streamkit.quoting import quoted
+from streamkit.text.quoting import quoted
 
 
 class ContentReader:

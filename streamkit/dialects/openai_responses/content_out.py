@@ -9,11 +9,11 @@ import re
 from collections.abc import Sequence
 from typing import ClassVar
 
+from streamkit.conversation.messages import CacheMark, Media, Part, Refusal, Text
+from streamkit.dialects.bodies.request_writer import RequestWriter, data_uri, given, merged
 from streamkit.dialects.openai_responses.output import Item
 from streamkit.dialects.openai_responses.wire import AUDIO_FORMATS, CACHE_TTLS, VENDOR
-from streamkit.dialects.writing import RequestWriter, data_uri, given, merged
 from streamkit.events import Aside
-from streamkit.messages import CacheMark, Media, Part, Refusal, Text
 
 
 class ContentWriter(RequestWriter):

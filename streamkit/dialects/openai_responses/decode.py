@@ -14,13 +14,14 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from streamkit.dialects.decoding import is_bare_error, provider_failed, said, text_of
-from streamkit.dialects.members import UNREAD
+from streamkit.dialects.members.known import UNREAD
+from streamkit.dialects.members.values import said, text_of
 from streamkit.dialects.openai_responses.items import ItemReader
 from streamkit.dialects.openai_responses.members import COMMON, EVENTS, FEW, SaidBefore
 from streamkit.dialects.openai_responses.texts import REFUSAL, SUMMARY, TEXT, THOUGHT, placeless
 from streamkit.dialects.openai_responses.wire import ASIDES, ERROR_TYPES, INCOMPLETE_REASONS, VENDOR, decode_usage
-from streamkit.dialects.stop_words import meaning
+from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
+from streamkit.dialects.vocabulary.stop_reasons import meaning
 from streamkit.events import (
     Aside,
     ChoiceStarted,

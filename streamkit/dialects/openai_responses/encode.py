@@ -18,10 +18,7 @@ from typing import Any, Final
 import orjson
 from attrs import evolve
 
-from streamkit.dialects.base import Encoding, Target
-from streamkit.dialects.block_encoding import BlockEncoder
-from streamkit.dialects.compacting import COMPACTION
-from streamkit.dialects.opaque import seal
+from streamkit.conversation.messages import Request
 from streamkit.dialects.openai_responses.output import called
 from streamkit.dialects.openai_responses.request_out import encode_request
 from streamkit.dialects.openai_responses.wire import (
@@ -33,7 +30,11 @@ from streamkit.dialects.openai_responses.wire import (
     knows_all,
 )
 from streamkit.dialects.openai_responses.writer import FreeText, ItemWriter, Label
-from streamkit.dialects.usage_members import has_more
+from streamkit.dialects.profiles import Encoding, Target
+from streamkit.dialects.streams.block_encoder import BlockEncoder
+from streamkit.dialects.streams.compactions import COMPACTION
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
+from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.errors import BadRequest
 from streamkit.events import (
     Aside,
@@ -47,7 +48,6 @@ from streamkit.events import (
     UsageReported,
 )
 from streamkit.framing.frame import Frame
-from streamkit.messages import Request
 from streamkit.report import StreamReport
 
 dumps = orjson.dumps

@@ -8,9 +8,9 @@ from typing import Any, Final
 from attrs import evolve
 
 from streamkit.dialects.base import STATUSES, Errors
-from streamkit.dialects.decoding import provider_failed
 from streamkit.dialects.openai_responses.wire import ERROR_TYPES, OPAQUE_VENDOR, VENDOR, encode_error
-from streamkit.dialects.overflow import is_overflow, with_code
+from streamkit.dialects.vocabulary.context_overflow import is_overflow, with_code
+from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from streamkit.dialects.decoding import said
+from streamkit.dialects.members.values import said
 from streamkit.dialects.openai_responses.texts import (
     OPEN_LOOKED_AT,
     SPEECHES,

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from streamkit.dialects.explain import (
+from streamkit.dialects.linting.explain import (
     COMMON_LOOKS,
     CUT,
     KNOWN,
@@ -23,7 +23,7 @@ from streamkit.dialects.explain import (
     Looks,
     like,
 )
-from streamkit.dialects.grammar import COMMON_RULES, Severity, is_filled, is_index, is_text, shown
+from streamkit.dialects.linting.grammar import COMMON_RULES, Severity, is_filled, is_index, is_text, shown
 from streamkit.dialects.openai_responses.lint_items import ItemChecker
 from streamkit.framing.frame import Frame
 

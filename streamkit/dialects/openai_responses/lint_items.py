@@ -9,7 +9,7 @@ from typing import Any
 
 from attrs import define, field
 
-from streamkit.dialects.grammar import GrammarChecker, is_filled, is_index, is_text, load_json, shown
+from streamkit.dialects.linting.grammar import GrammarChecker, is_filled, is_index, is_text, load_json, shown
 from streamkit.limits import DEFAULT_LIMITS
 
 #: Characters of a text that are kept to be compared; a longer one is not judged.

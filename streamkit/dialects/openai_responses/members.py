@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from streamkit.dialects.decoding import said
-from streamkit.dialects.members import Members, kept, of_events
+from streamkit.dialects.members.known import Members, kept, of_events
+from streamkit.dialects.members.values import said
 from streamkit.dialects.openai_responses.items import ITEM_FIELDS
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS
 

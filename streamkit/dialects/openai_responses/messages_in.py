@@ -15,18 +15,7 @@ from __future__ import annotations
 
 from typing import Any, Final, cast
 
-from streamkit.dialects.compacting import INSTEAD, anthropics_in
-from streamkit.dialects.opaque import MADE, unseal
-from streamkit.dialects.openai_responses.client_items import ANSWERS, CALLS, answered, call_id_of, call_of, result_of
-from streamkit.dialects.openai_responses.content_in import ContentReader
-from streamkit.dialects.openai_responses.items import aside_kind
-from streamkit.dialects.openai_responses.searches import is_made
-from streamkit.dialects.openai_responses.tools_in import LOADING, ToolReader
-from streamkit.dialects.openai_responses.wire import CALL_INPUTS, ITEM, OPAQUE_VENDOR, OUTPUTS, TRIGGER, VENDOR
-from streamkit.dialects.reading import Fields
-from streamkit.dialects.writing import given
-from streamkit.events import Aside, Opaque, QualifiedName
-from streamkit.messages import (
+from streamkit.conversation.messages import (
     Extras,
     Media,
     Part,
@@ -38,7 +27,18 @@ from streamkit.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.quoting import quoted
+from streamkit.dialects.bodies.request_writer import given
+from streamkit.dialects.members.fields import Fields
+from streamkit.dialects.openai_responses.client_items import ANSWERS, CALLS, answered, call_id_of, call_of, result_of
+from streamkit.dialects.openai_responses.content_in import ContentReader
+from streamkit.dialects.openai_responses.items import aside_kind
+from streamkit.dialects.openai_responses.searches import is_made
+from streamkit.dialects.openai_responses.tools_in import LOADING, ToolReader
+from streamkit.dialects.openai_responses.wire import CALL_INPUTS, ITEM, OPAQUE_VENDOR, OUTPUTS, TRIGGER, VENDOR
+from streamkit.dialects.streams.compactions import INSTEAD, anthropics_in
+from streamkit.dialects.vocabulary.sealed_reasoning import MADE, unseal
+from streamkit.events import Aside, Opaque, QualifiedName
+from streamkit.text.quoting import quoted
 
 #: Items that are the program's, beside messages and outputs.
 PROGRAMS: Final = frozenset(

@@ -16,7 +16,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from streamkit.dialects.compacting import COMPACTION, OPENAIS
+from streamkit.conversation.messages import (
+    Extras,
+    Media,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from streamkit.dialects.bodies.request_writer import as_error, given, merged
 from streamkit.dialects.openai_responses.client_items import items_again
 from streamkit.dialects.openai_responses.content_out import ContentWriter
 from streamkit.dialects.openai_responses.output import (
@@ -32,20 +44,8 @@ from streamkit.dialects.openai_responses.wire import (
     OPAQUE_VENDOR,
     OUTPUTS,
 )
-from streamkit.dialects.writing import as_error, given, merged
+from streamkit.dialects.streams.compactions import COMPACTION, OPENAIS
 from streamkit.events import Aside
-from streamkit.messages import (
-    Extras,
-    Media,
-    Part,
-    Reasoning,
-    RedactedReasoning,
-    Refusal,
-    Text,
-    ToolCall,
-    ToolResult,
-    Turn,
-)
 
 
 class MessageWriter(ContentWriter):

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from attrs import define, field
 
 from streamkit.events import QualifiedName
-from streamkit.identifiers import flat_name, hashed
+from streamkit.text.identifiers import flat_name, hashed
 
 _HASH = 8
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from streamkit.dialects.growing import Growing
+from streamkit.conversation.messages import Extras, Part, Reasoning, ToolCall
+from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, CONTENT, ITEM
 from streamkit.events import Aside, QualifiedName
-from streamkit.messages import Extras, Part, Reasoning, ToolCall
 from streamkit.report import StreamReport
 
 Item: TypeAlias = dict[str, Any]

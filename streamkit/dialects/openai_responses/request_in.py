@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Literal
 
-from streamkit.dialects.compacting import COMPACTION
+from streamkit.conversation.messages import Compaction, Options, OutputFormat, Request, Text, Thinking, ToolChoice, Turn
+from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.openai_responses.messages_in import SETTINGS, MessageReader
 from streamkit.dialects.openai_responses.wire import LOGPROBS, MANAGEMENT, THRESHOLD
-from streamkit.dialects.reading import Fields
+from streamkit.dialects.streams.compactions import COMPACTION
 from streamkit.errors import BadRequest
-from streamkit.messages import Compaction, Options, OutputFormat, Request, Text, Thinking, ToolChoice, Turn
-from streamkit.quoting import quoted
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 
 #: Kinds of ``text.format``, and ours.
 OUTPUT_KINDS: Final[Mapping[str, Literal["text", "json", "schema"]]] = {

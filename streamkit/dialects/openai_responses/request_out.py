@@ -12,16 +12,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from streamkit.dialects.base import Target
-from streamkit.dialects.compacting import COMPACTION
+from streamkit.conversation.messages import (
+    Compaction,
+    Namespace,
+    OutputFormat,
+    Request,
+    Thinking,
+    Tool,
+    ToolChoice,
+    WebSearch,
+)
+from streamkit.dialects.bodies.option_limits import least_effort
+from streamkit.dialects.bodies.request_writer import asked_effort, given, merged
 from streamkit.dialects.openai_responses.messages_out import MessageWriter
 from streamkit.dialects.openai_responses.output import Item
 from streamkit.dialects.openai_responses.wire import LEAST_TOKENS, LOGPROBS, MANAGEMENT, OPTIONS, SERVICE_TIERS, TRIGGER
-from streamkit.dialects.option_limits import least_effort
-from streamkit.dialects.searching import location_out
-from streamkit.dialects.writing import asked_effort, given, merged
+from streamkit.dialects.profiles import Target
+from streamkit.dialects.streams.compactions import COMPACTION
+from streamkit.dialects.vocabulary.web_search import location_out
 from streamkit.errors import BadRequest
-from streamkit.messages import Compaction, Namespace, OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
 from streamkit.report import StreamReport
 
 #: Options that are written by methods of their own.

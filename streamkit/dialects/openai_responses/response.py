@@ -13,12 +13,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from streamkit.dialects.base import Encoding
-from streamkit.dialects.compacting import COMPACTION
-from streamkit.dialects.decoding import read_body
-from streamkit.dialects.encoding import failure_of, only_choice
-from streamkit.dialects.members import UNREAD
-from streamkit.dialects.opaque import Kind, seal
+from streamkit.conversation.messages import (
+    Choice,
+    Extras,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Response,
+    Text,
+    ToolCall,
+)
+from streamkit.dialects.bodies.request_writer import merged
+from streamkit.dialects.members.known import UNREAD
 from streamkit.dialects.openai_responses.decode import ResponsesDecoder, known_status
 from streamkit.dialects.openai_responses.encode import DEFAULTS
 from streamkit.dialects.openai_responses.members import RESPONSE
@@ -32,22 +39,15 @@ from streamkit.dialects.openai_responses.wire import (
     encode_usage,
     knows_all,
 )
-from streamkit.dialects.usage_members import has_more
-from streamkit.dialects.writing import merged
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.compactions import COMPACTION
+from streamkit.dialects.streams.event_encoder import failure_of, only_choice
+from streamkit.dialects.streams.frame_decoder import read_body
+from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
+from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, Opaque, WireEvent
 from streamkit.limits import Limits
-from streamkit.messages import (
-    Choice,
-    Extras,
-    Part,
-    Reasoning,
-    RedactedReasoning,
-    Refusal,
-    Response,
-    Text,
-    ToolCall,
-)
 from streamkit.report import StreamReport
 
 #: What a stream says only at its end.

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from streamkit.conversation.messages import WebSearched
 from streamkit.dialects.base import SearchForm
-from streamkit.dialects.opaque import MADE
 from streamkit.dialects.openai_responses.wire import VENDOR
+from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.events import Aside
-from streamkit.identifiers import hashed
 from streamkit.limits import Limits
-from streamkit.messages import WebSearched
 from streamkit.report import StreamReport
+from streamkit.text.identifiers import hashed
 
 ITEM: Final = "web_search_call"
 PREFIX: Final = f"ws_{MADE}"

@@ -2,7 +2,7 @@
 
 Everything is said three or four times: by deltas, by the ``done`` events of its part and of its item, and in the terminal
 response. What came first counts, and of a later copy only what is missing is taken: some servers send no deltas at all. What
-contradicts is withheld (``streamkit/dialects/wholes.py``; which copy belongs to which part: ``items.py``).
+contradicts is withheld (``streamkit/dialects/streams/running_text.py``; which copy belongs to which part: ``items.py``).
 
 **Starts with text.** A part that starts with text says it once more in its deltas, or goes on from there; deltas tell which,
 so that the text waits for them.
@@ -22,10 +22,11 @@ from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define, field, frozen
 
-from streamkit.dialects.decoding import FrameDecoder, said
-from streamkit.dialects.opaque import unseal
+from streamkit.dialects.members.values import said
 from streamkit.dialects.openai_responses.wire import OPAQUE_VENDOR, VENDOR
-from streamkit.dialects.wholes import RunningText
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.streams.running_text import RunningText
+from streamkit.dialects.vocabulary.sealed_reasoning import unseal
 from streamkit.errors import TooManyBlocks
 from streamkit.events import (
     Aside,
@@ -127,7 +128,7 @@ class Item:
     start: str = ""  #: arguments that came with the start, until anything else settles whether they count
 
 
-#: Where deltas differ (``skeleton.py``); their number says nothing, and ``obfuscation`` is padding.
+#: Where deltas differ (``fast_path/template.py``); their number says nothing, and ``obfuscation`` is padding.
 HOLES: Final = re.compile(
     rb'"delta"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"obfuscation"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
     rb'|"sequence_number"\s*:\s*(?P<number>\d+)'

@@ -14,11 +14,11 @@ from typing import Any, Final
 
 from attrs import evolve
 
+from streamkit.conversation.messages import Namespace, Tool, WebSearch
+from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.openai_responses.namespaces import ToolNames
-from streamkit.dialects.reading import Fields
-from streamkit.dialects.searching import read_search
+from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import QualifiedName
-from streamkit.messages import Namespace, Tool, WebSearch
 
 #: Types of the search of the web.
 SEARCHES: Final = frozenset(

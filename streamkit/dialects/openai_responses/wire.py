@@ -7,10 +7,10 @@ from typing import Any
 
 from attrs import frozen
 
-from streamkit.dialects.decoding import count_of, details_of
-from streamkit.dialects.overflow import is_overflow, with_code
+from streamkit.conversation.messages import CacheMark
+from streamkit.dialects.members.values import count_of, details_of
+from streamkit.dialects.vocabulary.context_overflow import is_overflow, with_code
 from streamkit.events import AsideKind, ErrorType, ProviderFailed, StopReason, UsageReported
-from streamkit.messages import CacheMark
 from streamkit.report import StreamReport
 
 #: Whose asides, usage and errors these are: Chat has others, though it is the same company's.

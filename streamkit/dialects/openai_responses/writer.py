@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Final, TypeAlias
 import orjson
 from attrs import define, field, frozen
 
-from streamkit.dialects.blocks import Block, BlockQueue, Key
-from streamkit.dialects.opaque import seal
+from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.limits import Limits
 from streamkit.tool_calls.text_buffer import LazyScanner
 

@@ -6,11 +6,11 @@ its dialect's feature headers (limits.md T5, T6).
 
 from streamkit.web.upstream.addresses import Operation, address, can_count, path_of
 from streamkit.web.upstream.auth import authorised
-from streamkit.web.upstream.counting import count_of, count_request
 from streamkit.web.upstream.headers import request_headers, response_headers
 from streamkit.web.upstream.hiding import hidden, redactor, without_keys
 from streamkit.web.upstream.secret import Secret
 from streamkit.web.upstream.sending import client_session, error_of, send
+from streamkit.web.upstream.token_counts import count_of, count_request
 from streamkit.web.upstream.value import Auth, Upstream
 
 __all__ = [

@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote
 from yarl import URL
 
 from streamkit.errors import BadRequest, UsageError
-from streamkit.redact import excerpt
+from streamkit.text.redact import excerpt
 from streamkit.web.upstream.value import Upstream
 
 #: What is asked: an answer of the model, or how many tokens the request has.

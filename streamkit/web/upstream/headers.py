@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Final
 
 from streamkit.dialects import client_named
-from streamkit.dialects.base import Provider
+from streamkit.dialects.profiles import Provider
 from streamkit.errors import BadRequest
 from streamkit.web.upstream.value import HEADER_TEXT, Upstream
 

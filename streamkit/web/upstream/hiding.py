@@ -1,6 +1,7 @@
 """An upstream's keys, cut out of what it says when it fails: some repeat the request that they refuse, headers and all.
 
-``redact.py`` finds what looks like a key; these may look like nothing, but are known. Failures alone are looked at: an answer
+``text/redact.py`` finds what looks like a key; these may look like nothing, but are known. Failures alone are looked
+at: an answer
 passes byte for byte, and where a key is a placeholder (``no-key-required``), a model may well say it.
 
 A text may be JSON that nobody has decoded, so a letter is found as JSON may escape it. It may be an excerpt, so the beginning
@@ -20,8 +21,8 @@ from urllib.parse import quote
 from attrs import evolve
 
 from streamkit.events import ProviderFailed
-from streamkit.redact import CUT
 from streamkit.report import StreamReport
+from streamkit.text.redact import CUT
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream.value import Upstream
 

@@ -17,10 +17,11 @@ from attrs import Attribute, field, frozen
 from yarl import URL
 
 from streamkit.dialects import source_named
-from streamkit.dialects.base import DEFAULT_MAX_TOKENS, Dialect, Provider
+from streamkit.dialects.base import Dialect
+from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Provider
 from streamkit.errors import UsageError
 from streamkit.policy import AssistantFirst, TextCalls, ThinkTags
-from streamkit.quoting import quoted
+from streamkit.text.quoting import quoted
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
 from streamkit.web.upstream.secret import Secret
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 import pytest
 from attrs import define, field, frozen
 
-from streamkit.messages import Tool
+from streamkit.conversation.messages import Tool
 from tests import npm
 
 FOLDER: Final = Path(__file__).parent

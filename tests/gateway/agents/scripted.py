@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from attrs import define, field
 
-from streamkit.bodies import decode_request
+from streamkit.conversation.messages import Part, Request, Text, Tool, ToolCall, ToolResult
 from streamkit.events import Verdict
-from streamkit.messages import Part, Request, Text, Tool, ToolCall, ToolResult
+from streamkit.translation.bodies import decode_request
 from tests.gateway.clients.test_tool_loops import script
 from tests.web.evil import Received, Script
 from tests.web.faults import asks_for_stream, status, whole

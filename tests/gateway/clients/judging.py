@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from streamkit.conversation.messages import Response
 from streamkit.gateway.record import Record
-from streamkit.messages import Response
 from tests.clients.expected import differences, expected
 from tests.clients.readers import Reader, Reading
 from tests.clients.test_official_clients import raised_by

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import pytest
 
+from streamkit.conversation.messages import Text
 from streamkit.gateway.record import Record
-from streamkit.messages import Text
 from tests.clients.expected import differences
 from tests.clients.recipes import whole
 from tests.clients.shapes import Call, Choice, Reading

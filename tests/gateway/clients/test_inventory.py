@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from streamkit.bodies import decode_request
+from streamkit.translation.bodies import decode_request
 from tests.gateway.clients.in_thread import NO_TOOLS, UPSTREAMS, GatewayThread, listed
 from tests.gateway.clients.judging import Clients
 from tests.web.faults import answer

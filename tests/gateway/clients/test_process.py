@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from streamkit.messages import Text
+from streamkit.conversation.messages import Text
 from tests.gateway import processes
 from tests.gateway.clients.conftest import ENTER
 from tests.gateway.clients.in_thread import CLIENT_KEY, UPSTREAM_KEY, GatewayThread

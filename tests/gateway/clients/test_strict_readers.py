@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from streamkit.messages import Response
+from streamkit.conversation.messages import Response
 from tests.clients.recipes import whole
 from tests.clients.test_codex_reader import Failed, Turn
 from tests.clients.test_zed_reader import refusals

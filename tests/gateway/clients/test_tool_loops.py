@@ -13,15 +13,15 @@ from typing import Any, Final
 
 import pytest
 
-from streamkit.bodies import decode_request, encode_response
+from streamkit.conversation.messages import Choice, Reasoning, Request, Response, Text, ToolCall, ToolResult
+from streamkit.conversation.pairing import check_pairing
+from streamkit.conversation.replay import replay
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding
+from streamkit.dialects.profiles import Encoding
 from streamkit.events import Opaque, UsageReported, Verdict
-from streamkit.identifiers import portable_name
-from streamkit.messages import Choice, Reasoning, Request, Response, Text, ToolCall, ToolResult
-from streamkit.pairing import check_pairing
-from streamkit.replay import replay
 from streamkit.report import StreamReport
+from streamkit.text.identifiers import portable_name
+from streamkit.translation.bodies import decode_request, encode_response
 from tests.clients.expected import id_in
 from tests.gateway.clients.in_thread import UPSTREAMS, GatewayThread
 from tests.gateway.clients.judging import Clients

@@ -11,7 +11,7 @@ from typing import Final
 
 import pytest
 
-from streamkit.bodies import decode_response, encode_response
+from streamkit.translation.bodies import decode_response, encode_response
 from tests.clients.readers import Reader
 from tests.clients.recipes import counting_ids, whole
 from tests.corpora import require_corpora

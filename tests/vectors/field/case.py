@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 from attrs import field, frozen
 
-from streamkit.dialects.base import DEFAULT_PROFILE, Profile
-from streamkit.messages import Tool
+from streamkit.conversation.messages import Tool
+from streamkit.dialects.profiles import DEFAULT_PROFILE, Profile
 from streamkit.policy import TOLERANT, Policy
 from tests.vectors.vector import Vector
 

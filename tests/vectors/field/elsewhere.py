@@ -15,7 +15,7 @@ CASES = (
         number=35, refs="CherryHQ/cherry-studio#16921",
         cause="results paired with calls by the tool's name",
         does="Every call has an id of its own to pair by; calls and results of a history without ids are paired by name, else in order, and get one.",
-        covered_by="tests/test_pairing.py::test_calls_without_ids_are_answered_by_name_else_in_order",
+        covered_by="tests/conversation/test_pairing.py::test_calls_without_ids_are_answered_by_name_else_in_order",
     ),
     Elsewhere(
         number=47, refs="openclaw#96441; asyar#513; jarvis#560",
@@ -177,7 +177,7 @@ CASES = (
         number=198, refs="MetaFARS/codex-relay#6; router-for-me/CLIProxyAPI#4255",
         cause="a call of such a tool comes back without its namespace, and the client finds no tool of that name",
         does="Calls have their namespace and their short name again from their first event on, shortened names included.",
-        covered_by="tests/test_restore.py::test_streamed_calls_of_tools_in_namespaces_are_the_clients_again",
+        covered_by="tests/conversation/test_restore.py::test_streamed_calls_of_tools_in_namespaces_are_the_clients_again",
     ),
     Elsewhere(
         number=199, refs="BigPizzaV3/CodexPlusPlus#2156",
@@ -207,7 +207,7 @@ CASES = (
         number=203, refs="badrisnarayanan/antigravity-claude-proxy#27; router-for-me/CLIProxyAPI#364",
         cause="the answer to a search comes back without the pages that it cites, since each dialect counts places in its text otherwise",
         does="Pages and their places are carried between Anthropic, OpenAI's two and Gemini: characters, bytes, whole blocks.",
-        covered_by="tests/test_citing.py::test_a_streamed_citation_is_one_of_the_same_text",
+        covered_by="tests/translation/test_citations.py::test_a_streamed_citation_is_one_of_the_same_text",
     ),
     Elsewhere(
         number=204, refs="router-for-me/CLIProxyAPI#121, #883; raine/claude-code-proxy#10",
@@ -357,7 +357,7 @@ CASES = (
         number=247, refs="Wei-Shaw/claude-relay-service#731; BerriAI/litellm#13252; router-for-me/CLIProxyAPI#679; badrisnarayanan/antigravity-claude-proxy#13",
         cause="`count_tokens` is refused where the upstream can't count, and Claude Code asks for completions instead; or tools and system are left out of the count",
         does="The count is estimated over all that the model reads, and a header marks it as an estimate.",
-        covered_by="tests/gateway/test_counting.py::test_where_no_upstream_counts_it_is_estimated_marked_so_and_nobody_is_asked",
+        covered_by="tests/gateway/test_token_counts.py::test_where_no_upstream_counts_it_is_estimated_marked_so_and_nobody_is_asked",
     ),
     Elsewhere(
         number=248, refs="streamkit's own gateway; fredrikburmester/streamystats#491",
@@ -399,7 +399,7 @@ CASES = (
         number=282, refs="musistudio/claude-code-router#1799; Menci/Floway#166; EasyMetaAu/helm-api#702; anthropics/claude-code#86507; kortix-ai/suna#6368; anomalyco/opencode#25231",
         cause="a conversation longer than the context window is refused in words that the client does not know, and the agent never shortens it",
         does="Every provider's words are known: Anthropic's clients read `prompt is too long`, OpenAI's `context_length_exceeded`, with 400 and in streams.",
-        covered_by="tests/dialects/test_overflow.py::test_claude_code_and_codex_are_told_in_the_words_they_look_for",
+        covered_by="tests/dialects/vocabulary/test_context_overflow.py::test_claude_code_and_codex_are_told_in_the_words_they_look_for",
     ),
     Elsewhere(
         number=283, refs="Yeachan-Heo/gajae-code#4807; farion1231/cc-switch#3047; openai/codex#8479; livekit/agents#1977; Oaklight/argo-proxy#69",
@@ -411,7 +411,7 @@ CASES = (
         number=284, refs="caozhiyuan/copilot-api#162; BerriAI/litellm#22878; BerriAI/litellm#38251; router-for-me/CLIProxyAPI#4765",
         cause="a block that only Anthropic has a form for, though it says text, is dropped: search results, found tools, documents in blocks or of plain text",
         does="Its text is written where its form can't be, in messages and in tools' results, and the form is a counted loss.",
-        covered_by="tests/dialects/test_readable.py::test_its_text_is_written_and_its_form_counted",
+        covered_by="tests/dialects/bodies/test_blocks_as_text.py::test_its_text_is_written_and_its_form_counted",
     ),
     Elsewhere(
         number=285, refs="musistudio/claude-code-router#1431; envoyproxy/ai-gateway#2366; theopenco/llmgateway#1267; nanbingxyz/5ire#405; jeremychone/rust-genai#115; vercel/ai#17620",
@@ -423,7 +423,7 @@ CASES = (
         number=286, refs="UKGovernmentBEIS/inspect_ai#3721; BerriAI/litellm#9524, #10106; danny-avila/LibreChat#10737; BittnerPierre/AI-Agent-Casebook#133; maximhq/bifrost#1000; looplj/axonhub#1669; ujisati/claude-code-provider-proxy#11; router-for-me/CLIProxyAPI#193; EleutherAI/lm-evaluation-harness#3822; ding113/claude-code-hub#1257; mnfst/llm-gateway#2782; musistudio/claude-code-router#1380; QuantumNous/new-api#6538; decolua/9router#3216, #3733; BerriAI/litellm#33195; JiuliNuoyi/CodexRosetta#1",
         cause="options that the other model refuses (sampling beside reasoning, stop sequences, long ids of users), turns round (an effort beside no thinking) or has by another name",
         does="What its server refuses is left out and counted, no thinking stays none, and members that OpenAI's two dialects share are carried.",
-        covered_by="tests/dialects/test_option_limits.py::test_models_that_always_reason_get_no_temperature",
+        covered_by="tests/dialects/bodies/test_option_limits.py::test_models_that_always_reason_get_no_temperature",
     ),
     Elsewhere(
         number=287, refs="anthropics/claude-code#60394, #8108, #6273, #3277, #2108; link-assistant/hive-mind#1324",
@@ -471,6 +471,6 @@ CASES = (
         number=294, refs="earendil-works/pi#5930; jundot/omlx#26; anomalyco/opencode#17746, #50574; kortix-ai/suna#5986",
         cause="a server of the client's own dialect says in words of its own that the conversation is too long, with a number for a code, or with a 500",
         does="Anthropic's clients read `prompt is too long` and OpenAI's `context_length_exceeded` there too, with a status below 500; what Anthropic says itself stays.",
-        covered_by="tests/dialects/test_overflow.py::test_a_server_that_speaks_the_clients_dialect_and_says_it_in_its_own_words_is_understood",
+        covered_by="tests/dialects/vocabulary/test_context_overflow.py::test_a_server_that_speaks_the_clients_dialect_and_says_it_in_its_own_words_is_understood",
     ),
 )  # fmt: skip

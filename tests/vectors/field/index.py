@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamkit.identifiers import nine_characters
+from streamkit.text.identifiers import nine_characters
 from tests.vectors import mistral as mi
 from tests.vectors.field.case import Case, Text, Use
 from tests.vectors.field.shapes import calling, messages, mistral, written

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from attrs import evolve
 
+from streamkit.conversation.messages import Tool
 from streamkit.in_text.grammars import GRAMMARS
-from streamkit.messages import Tool
 from streamkit.policy import TOLERANT
 from tests.vectors import anthropic as am
 from tests.vectors import gemini as gm

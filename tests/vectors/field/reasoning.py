@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamkit.dialects.opaque import seal
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from tests.vectors import anthropic as am
 from tests.vectors import gemini as gm
 from tests.vectors import ollama as ol

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamkit.identifiers import nine_characters
+from streamkit.text.identifiers import nine_characters
 from tests.vectors import anthropic as am
 from tests.vectors import gemini as gm
 from tests.vectors import mistral as mi

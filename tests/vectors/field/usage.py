@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamkit.dialects.base import Profile
+from streamkit.dialects.profiles import Profile
 from tests.vectors import anthropic as am
 from tests.vectors.field.case import Case, Text, Use
 from tests.vectors.field.shapes import anthropic, chat, messages, written

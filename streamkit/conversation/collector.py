@@ -1,0 +1,133 @@
+"""Events folded into one whole response."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    Event,
+    Opaque,
+    ProviderFailed,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    RefusalDelta,
+    ResponseFinished,
+    ResponseStarted,
+    StreamEnded,
+    TextDelta,
+    ToolCallFinished,
+    ToolCallStarted,
+    UsageReported,
+)
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.report import StreamReport
+
+#: What an aside takes beside its text.
+ASIDE_CHARS: Final = 200
+Spoken: TypeAlias = Text | Reasoning | Refusal
+
+
+class Collector:
+    """Folds events into a ``Response``. Texts are kept as fragments and joined once."""
+
+    def __init__(self, dialect: str, report: StreamReport, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._aside_room = limits.aside_chars
+        self._report = report
+        self._response = Response(dialect, report)
+        self._choices: dict[int, Choice] = {}
+        self._spoken: dict[tuple[int, type, int], tuple[Spoken, list[str]]] = {}
+        self._calls: dict[tuple[int, int], ToolCall] = {}
+        self._signatures: dict[tuple[int, type, int], tuple[str, list[str]]] = {}  # the vendor, and the pieces
+
+    def feed(self, events: list[Event]) -> None:
+        for event in events:
+            match event:
+                case TextDelta():
+                    self._fragments(Text, event.choice, event.block).append(event.text)
+                case ReasoningDelta():
+                    self._fragments(Reasoning, event.choice, event.block, event.kind).append(event.text)
+                case RefusalDelta():
+                    self._fragments(Refusal, event.choice, event.block).append(event.text)
+                case _:
+                    self._other(event)
+
+    def finish(self) -> Response:
+        for part, fragments in self._spoken.values():
+            part.text = "".join(fragments)
+        for key, (vendor, pieces) in self._signatures.items():
+            signed = self._spoken[key][0]
+            if isinstance(signed, Text | Reasoning):
+                signed.signature = Opaque(vendor, "".join(pieces))
+        self._response.choices = [self._choices[number] for number in sorted(self._choices)]
+        return self._response
+
+    def _choice(self, number: int) -> Choice:
+        return self._choices.setdefault(number, Choice(number))
+
+    def _fragments(self, kind: type[Spoken], choice: int, block: int, *more: Literal["raw", "summary"]) -> list[str]:
+        """The fragments of a block, which is a part of its choice from its first mention on."""
+        found = self._spoken.get((choice, kind, block))
+        if found is None:
+            part = Reasoning("", more[0], block=block) if kind is Reasoning and more else kind("", block=block)
+            found = self._spoken[choice, kind, block] = part, []
+            self._choice(choice).parts.append(part)
+        return found[1]
+
+    def _sign(self, event: ReasoningSignature) -> None:
+        kind: type[Text | Reasoning] = Text if event.on == "text" else Reasoning
+        self._fragments(kind, event.choice, event.block)
+        key = event.choice, kind, event.block
+        if key in self._signatures and self._signatures[key][0] == event.vendor:  # one that came in pieces
+            self._signatures[key][1].append(event.blob)
+        else:
+            self._signatures[key] = event.vendor, [event.blob]
+
+    def _aside(self, aside: Aside) -> None:
+        """Keep an aside, if there is room for it; else it is lost."""
+        size = ASIDE_CHARS + len(aside.raw if isinstance(aside.raw, str) else repr(aside.raw))
+        if size > self._aside_room:
+            self._report.lose(aside.kind, what=aside.type)
+            return
+        self._aside_room -= size
+        self._choice(aside.choice).parts.append(aside)
+
+    def _other(self, event: Event) -> None:
+        match event:
+            case ToolCallStarted():
+                call = ToolCall(event.call, event.id, event.name, "", event.kind)
+                call.signature, call.extras, call.id_made = event.signature, event.extras, event.id_made
+                call.qualified = event.qualified
+                self._calls[event.choice, event.call] = call
+                self._choice(event.choice).parts.append(call)
+            case ToolCallFinished():
+                call = self._calls[event.choice, event.call]
+                call.arguments, call.verdict, call.ended = event.arguments, event.verdict, event.ended
+            case ResponseStarted():
+                self._response.id, self._response.model = event.id, event.model
+                self._response.created, self._response.vendor = event.created, event.vendor
+                self._response.extras = event.extras or {}
+            case ChoiceStarted():
+                self._choice(event.choice).role = event.role
+            case ReasoningSignature():
+                self._sign(event)
+            case ReasoningOpaque():
+                opaque = RedactedReasoning(Opaque(event.vendor, event.blob), block=event.block)
+                self._choice(event.choice).parts.append(opaque)
+            case UsageReported():
+                self._response.usage = event
+            case Aside():
+                self._aside(event)
+            case ProviderFailed():
+                self._response.error = event
+            case ResponseFinished():
+                ended = self._choice(event.choice)
+                ended.stop_reason, ended.native_stop_reason = event.reason, event.native
+                ended.stop_sequence = event.stop_sequence
+            case StreamEnded():
+                self._response.clean = event.clean
+            case _:
+                pass  # a call's fragments: its end has them all

@@ -1,0 +1,281 @@
+"""Calls and their results in the history of a request: whether each has the other, and mending where not.
+
+Theory: an assistant's turn that calls tools opens a *span*, up to the assistant's next turn. A result answers a call of the
+span it stands in; by its id, and where the dialect gives none by the tool's name, else in order (quirks.md 35). In which of
+the span's turns it stands, and in what order, is the encoders' business and no fault; ``repair_pairing`` puts it where every
+dialect takes it. Calls that nobody has answered yet may only be the last turn.
+
+Refuses: to guess. A result that may answer several calls is not moved to any, and what was never recorded is said to be so.
+A call outside an assistant's turn, or a result outside a user's, is no history but a mistake of the program.
+
+Both are linear in the history, and nothing that is passed in is changed.
+
+Source: dialects.md §3.2 "Pairing rules", §7.3 "History repair"; seeds.md S2.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from operator import is_
+from typing import Final
+
+from attrs import define, evolve
+
+from streamkit.conversation.messages import Part, Request, Text, ToolCall, ToolResult, Turn
+from streamkit.errors import BadRequest
+from streamkit.report import StreamReport
+from streamkit.text.identifiers import hashed
+from streamkit.text.quoting import quoted
+
+NO_RESULT: Final = "no result recorded"
+
+
+# -- checking ----------------------------------------------------------------------------------------------------------
+
+
+def check_pairing(request: Request) -> None:
+    """Raise BadRequest, with its place and its id, for a call or a result that can't be paired.
+
+    These are: a call without a result (unless its turn is the last), a result without a call, before its call or behind
+    another assistant's turn, two calls with one id, two results for one call, and a missing id.
+    """
+    calls = _calls(request.turns)
+    answered: set[str] = set()
+    speaker = -1  # the latest turn of the assistant
+    for number, turn in enumerate(request.turns):
+        speaker = number if turn.role == "assistant" else speaker
+        for place, part in enumerate(turn.parts):
+            if isinstance(part, ToolResult):
+                _check_result(part, (number, place), calls.get(part.call_id), speaker, answered, request.turns)
+                answered.add(part.call_id)
+    for call_id, at in calls.items():
+        if call_id not in answered and at[0] != len(request.turns) - 1:
+            raise BadRequest(_path_in(request.turns, at), f"the call {quoted(call_id)} has no result")
+
+
+def _calls(turns: Sequence[Turn]) -> dict[str, tuple[int, int]]:
+    """Where each call stands."""
+    calls: dict[str, tuple[int, int]] = {}
+    for number, turn in enumerate(turns):
+        _check_roles(turn, number)
+        for place, part in enumerate(turn.parts):
+            if isinstance(part, ToolCall):
+                if not part.id:
+                    raise BadRequest(_path(part, number, place), f"a call of {quoted(part.name)} without an id")
+                if part.id in calls:
+                    before = _path_in(turns, calls[part.id])
+                    raise BadRequest(
+                        _path(part, number, place), f"the id {quoted(part.id)} is that of another call, {before}"
+                    )
+                calls[part.id] = number, place
+    return calls
+
+
+def _check_result(
+    result: ToolResult,
+    at: tuple[int, int],
+    call: tuple[int, int] | None,
+    speaker: int,
+    answered: set[str],
+    turns: Sequence[Turn],
+) -> None:
+    path, name = _path(result, *at), quoted(result.call_id)
+    if not result.call_id:
+        raise BadRequest(path, "a result that does not say of which call")
+    if call is None:
+        raise BadRequest(path, f"the result {name} has no call")
+    if call > at:
+        raise BadRequest(path, f"the result {name} stands before its call, {_path_in(turns, call)}")
+    if call[0] != speaker:
+        raise BadRequest(
+            path, f"the result {name} stands behind turns[{speaker}], another turn of the assistant than its call's"
+        )
+    if result.call_id in answered:
+        raise BadRequest(path, f"the call {name} has two results")
+
+
+def _check_roles(turn: Turn, number: int) -> None:
+    for place, part in enumerate(turn.parts):
+        if isinstance(part, ToolCall) and turn.role != "assistant":
+            raise BadRequest(_path(part, number, place), f"the call {quoted(part.id)} is in a turn of the {turn.role}")
+        if isinstance(part, ToolResult) and turn.role != "user":
+            raise BadRequest(
+                _path(part, number, place), f"the result {quoted(part.call_id)} is in a turn of the {turn.role}"
+            )
+
+
+def _path(part: Part, turn: int, number: int) -> str:
+    """Where a part stands: in the request that it was read from, else among the turns."""
+    place = part.place if isinstance(part, ToolCall | ToolResult) else ""
+    return place or f"turns[{turn}].parts[{number}]"
+
+
+def _path_in(turns: Sequence[Turn], at: tuple[int, int]) -> str:
+    turn, number = at
+    return _path(turns[turn].parts[number], turn, number)
+
+
+# -- repairing ---------------------------------------------------------------------------------------------------------
+
+
+def repair_pairing(request: Request, report: StreamReport) -> Request:
+    """The request with every call answered: the results of each turn in one user's turn right behind it, and first in it.
+
+    A result that stands elsewhere is moved (``result_moved``), one that answers no call is dropped (``result_orphaned``), for
+    one that is missing an error is put that says so (``result_missing``). An id used twice is replaced for the later call and
+    its result (``id_duplicate``), and a missing one is made (``id_missing``): the same at every request, so that providers'
+    caches of the prompt hold. A turn that came without any part is dropped (``turn_empty``); one that is left without any
+    goes with its last part. Results that stand where they belong keep their order; else they get that of the calls.
+
+    What needs no repair is shared with ``request``, not copied. Raises BadRequest for a part in a turn of the wrong role, and
+    what ``report`` raises if it is to refuse repairs.
+    """
+    turns = []
+    for number, turn in enumerate(request.turns):
+        _check_roles(turn, number)
+        if turn.parts:
+            turns.append(turn)
+        else:
+            report.repair("turn_empty")
+    spans = _paired(turns, report)
+    _give_ids([pair for pairs in spans.values() for pair in pairs], report)
+    return evolve(request, turns=list(_mended(turns, spans, report)))
+
+
+@define(eq=False)
+class _Pair:
+    """A call of the history, the id that both have from now on, and its result once that is found."""
+
+    call: ToolCall
+    id: str
+    result: ToolResult | None = None
+
+
+class _Span:
+    """The calls of one turn, and which of them wait for a result."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.pairs = [_Pair(part, part.id) for part in turn.parts if isinstance(part, ToolCall)]
+        self._waiting: dict[tuple[str, str], deque[_Pair]] = {}
+        for pair in self.pairs:
+            for key in (("id", pair.id), ("name", pair.call.name), _ANY):
+                self._waiting.setdefault(key, deque()).append(pair)
+
+    def answer(self, result: ToolResult) -> bool:
+        """Give the result to the first call that it names and that has none; False if there is no such call."""
+        key = ("id", result.call_id) if result.call_id else ("name", result.name) if result.name else _ANY
+        waiting = self._waiting.get(key, deque())
+        while waiting and waiting[0].result is not None:
+            waiting.popleft()
+        if waiting:
+            waiting[0].result = result
+        return bool(waiting)
+
+
+_ANY: Final = ("any", "")
+
+
+def _paired(turns: list[Turn], report: StreamReport) -> dict[int, list[_Pair]]:
+    """The calls of each turn that has any, each with its result if there is one."""
+    spans: dict[int, list[_Pair]] = {}
+    span: _Span | None = None
+    strays: list[ToolResult] = []
+    for number, turn in enumerate(turns):
+        if turn.role == "assistant":
+            span = _Span(turn)
+            if span.pairs:
+                spans[number] = span.pairs
+        strays += [result for result in _results(turn) if span is None or not span.answer(result)]
+    _place(strays, [pair for pairs in spans.values() for pair in pairs], report)
+    return spans
+
+
+def _place(strays: list[ToolResult], pairs: list[_Pair], report: StreamReport) -> None:
+    """Give results that answer no call of their span to the only call of that id, if it has none."""
+    uses = Counter(pair.id for pair in pairs)
+    waiting = {pair.id: pair for pair in pairs if pair.id and uses[pair.id] == 1 and pair.result is None}
+    for result in strays:
+        pair = waiting.pop(result.call_id, None)
+        if pair is None:
+            report.repair("result_orphaned")
+        else:
+            pair.result = result
+
+
+def _give_ids(pairs: list[_Pair], report: StreamReport) -> None:
+    """An id of its own for each call without one, or with that of a call before it."""
+    used = {pair.id for pair in pairs}
+    seen: Counter[str] = Counter()
+    for pair in pairs:
+        seen[pair.call.id] += 1
+        if pair.call.id and seen[pair.call.id] == 1:
+            continue
+        report.repair("id_duplicate" if pair.call.id else "id_missing")
+        number = seen[pair.call.id]
+        while pair.id in used:
+            pair.id = f"call_{hashed(f'{pair.call.id} {number} {pair.call.name}', 22)}"
+            number += 1
+        used.add(pair.id)
+
+
+def _mended(turns: list[Turn], spans: dict[int, list[_Pair]], report: StreamReport) -> Iterator[Turn]:
+    """The turns with each result in its place."""
+    answers: list[ToolResult] = []  # to the calls of the turn before
+    for number, turn in enumerate(turns):
+        results = _results(turn)
+        if answers and not results:
+            yield Turn("user", [*answers])
+            answers = []
+        if results:
+            parts = [*answers, *(part for part in turn.parts if not isinstance(part, ToolResult))]
+            answers = []
+            if parts:
+                yield _with_parts(turn, parts)
+            continue
+        pairs = spans.get(number, [])
+        calls = iter(pairs)
+        yield _with_parts(turn, [_called(next(calls)) if isinstance(part, ToolCall) else part for part in turn.parts])
+        behind = turns[number + 1 : number + 2]
+        if behind or any(pair.result for pair in pairs):
+            answers = _answers(pairs, behind, report)
+    if answers:
+        yield Turn("user", [*answers])
+
+
+def _answers(pairs: list[_Pair], behind: list[Turn], report: StreamReport) -> list[ToolResult]:
+    """The results of one turn's calls; ``behind`` is the turn behind it, if there is one."""
+    leading = takewhile(lambda part: isinstance(part, ToolResult), behind[0].parts if behind else [])
+    order = {id(result): place for place, result in enumerate(leading)}
+    in_place = True
+    for pair in pairs:
+        if pair.result is None:
+            report.repair("result_missing")
+        elif id(pair.result) not in order:
+            report.repair("result_moved")
+        if pair.result is not None and not pair.result.call_id and pair.call.id:
+            report.repair("id_missing")
+        in_place = in_place and id(pair.result) in order
+    if in_place:
+        pairs = sorted(pairs, key=lambda pair: order[id(pair.result)])
+    return [_answer(pair) for pair in pairs]
+
+
+def _answer(pair: _Pair) -> ToolResult:
+    if pair.result is None:
+        return ToolResult(pair.id, [Text(NO_RESULT)], pair.call.name, is_error=True, kind=pair.call.kind)
+    return pair.result if pair.result.call_id == pair.id else evolve(pair.result, call_id=pair.id)
+
+
+def _called(pair: _Pair) -> ToolCall:
+    return pair.call if pair.call.id == pair.id else evolve(pair.call, id=pair.id)
+
+
+def _with_parts(turn: Turn, parts: list[Part]) -> Turn:
+    same = len(parts) == len(turn.parts) and all(map(is_, parts, turn.parts))
+    return turn if same else evolve(turn, parts=parts)
+
+
+def _results(turn: Turn) -> list[ToolResult]:
+    return [part for part in turn.parts if isinstance(part, ToolResult)]

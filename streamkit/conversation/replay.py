@@ -1,0 +1,102 @@
+"""One whole response as events, so that a client who asked for a stream gets one from a provider that sent none.
+
+``collect`` of what is made here is the same response again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from streamkit.conversation.messages import (
+    Choice,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Response,
+    Text,
+    ToolCall,
+)
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    Event,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    RefusalDelta,
+    ResponseFinished,
+    ResponseStarted,
+    StreamEnded,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+
+
+def replay(response: Response) -> list[Event]:
+    """The events of a whole response, in one batch: what ``encode`` takes.
+
+    A response that is not ``clean`` ends as its stream did: with its error, or without a stop reason.
+    """
+    started = ResponseStarted(response.id, response.model, response.created, response.vendor, response.extras or None)
+    events: list[Event] = [started]
+    for choice in response.choices:
+        events.append(ChoiceStarted(choice.index, choice.role))
+        for part in choice.parts:
+            events += _events_of(part, choice.index)
+        for call in choice.tool_calls:
+            events.append(_finished(call, choice.index))
+    if response.usage is not None:
+        events.append(response.usage)
+    if response.error is not None:
+        events.append(response.error)
+    events += [_stop(choice) for choice in response.choices if choice.stop_reason is not None]
+    return [*events, StreamEnded(response.clean)]
+
+
+def _events_of(part: Part, choice: int) -> Iterator[Event]:
+    match part:
+        case Text():
+            if part.text:
+                yield TextDelta(part.text, choice, part.block)
+            if part.signature is not None:
+                yield ReasoningSignature(part.signature.blob, part.signature.vendor, choice, part.block, "text")
+        case Refusal():
+            yield RefusalDelta(part.text, choice, part.block)
+        case Reasoning():
+            if part.text:
+                yield ReasoningDelta(part.text, choice, part.block, part.kind)
+            if part.signature is not None:
+                yield ReasoningSignature(part.signature.blob, part.signature.vendor, choice, part.block)
+        case RedactedReasoning():
+            yield ReasoningOpaque(part.opaque.blob, part.opaque.vendor, choice, part.block)
+        case ToolCall():
+            yield ToolCallStarted(
+                part.index,
+                part.id,
+                part.name,
+                choice,
+                part.kind,
+                part.extras,
+                part.signature,
+                part.id_made,
+                part.qualified,
+            )
+            if part.arguments:
+                yield ToolCallArguments(part.index, part.arguments, choice)
+        case Aside():
+            yield part
+        case _:
+            raise TypeError(f"a response has no {type(part).__name__}")
+
+
+def _finished(call: ToolCall, choice: int) -> ToolCallFinished:
+    return ToolCallFinished(call.index, call.id, call.name, call.arguments, choice, call.kind, call.ended, call.verdict)
+
+
+def _stop(choice: Choice) -> ResponseFinished:
+    return ResponseFinished(
+        choice.stop_reason or "other", choice.native_stop_reason, choice.index, choice.stop_sequence
+    )

@@ -1,0 +1,188 @@
+"""Calls as the client knows its tools, whatever the upstream was told of them.
+
+A request that goes to another dialect may have to name a tool otherwise (``files.read`` is no name everywhere), and to offer a
+custom tool, which takes free text, as a function with one string. What the model then calls is restored on the way back:
+the client's own name, the namespace that its tool stands in, and the free text. A name is looked for only if no tool of the
+request has it by itself, so that what was not rewritten stays.
+
+Free text is handed on while it is written. Text that is no object with that one string, of a model that did not care, is
+handed on as it is (repair ``custom_input_bare``).
+
+Source: dialects.md §1.8, §7.3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import define, evolve, field, frozen
+
+from streamkit.conversation.messages import Response, Tool, ToolCall
+from streamkit.errors import NeedsRepair, StreamError
+from streamkit.events import Event, QualifiedName, ToolCallArguments, ToolCallFinished, ToolCallStarted, Verdict
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.pipeline import Stage
+from streamkit.report import StreamReport
+from streamkit.text.identifiers import portable_name
+from streamkit.tool_calls.partial_json import GrowingText, PartialJSON
+
+#: The member of a custom tool's arguments as a function.
+INPUT: Final = "input"
+BARE: Final = "custom_input_bare"
+MEMBERS: Final = "custom_tool_members"
+COMPLETE: Final = Verdict("complete")
+
+
+@frozen
+class ToolNames:
+    """The tools of a request by the names that an upstream may have been given."""
+
+    _rewritten: dict[str, str]
+    custom: frozenset[str]  #: by the client's names
+    qualified: dict[str, QualifiedName]  #: of those in a namespace, by the same
+
+    @classmethod
+    def of(cls, tools: Sequence[Tool]) -> ToolNames:
+        own = {tool.name for tool in tools}
+        return cls(
+            {new: name for name in own if (new := portable_name(name)) not in own},
+            frozenset(tool.name for tool in tools if tool.kind == "custom"),
+            {tool.name: tool.qualified for tool in tools if tool.qualified is not None},
+        )
+
+    def __bool__(self) -> bool:
+        """Whether anything may have to be restored."""
+        return bool(self._rewritten or self.custom or self.qualified)
+
+    def client_name(self, name: str) -> str:
+        return self._rewritten.get(name, name)
+
+
+#: Half a pair of UTF-16, which JSON's escapes can spell and UTF-8 can't. ``PartialJSON`` joins pairs that were cut.
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def _writable(text: str) -> str:
+    return _SURROGATE.sub("\ufffd", text)
+
+
+@define
+class _FreeText:
+    """The text of a custom tool's call, read from the arguments of a function while they are written."""
+
+    partial: PartialJSON
+    sent: list[str] = field(factory=list)  #: what was handed on
+    begun: bool = False
+
+    def feed(self, fragment: str) -> str:
+        """What the fragment adds to the text."""
+        self.partial.feed(fragment)
+        grown: list[str] = []
+        for change in self.partial.changes:
+            if change.path == (INPUT,) and isinstance(change.value, str | GrowingText):
+                if change.kind == "begun":
+                    self.begun = True
+                elif change.kind == "grown" or not self.begun:  # or it came in one piece
+                    grown.append(str(change.value))
+        made = _writable("".join(grown))
+        if made:
+            self.sent.append(made)
+        return made
+
+    def settle(self, call: ToolCallFinished | ToolCall, report: StreamReport) -> tuple[str, Verdict | None, bool]:
+        """The whole text, its verdict, and whether the call ended, of a call whose arguments were all fed."""
+        sent, value, state = "".join(self.sent), self.partial.value, self.partial.state
+        text = value.get(INPUT) if state == "complete" and isinstance(value, dict) else None
+        if isinstance(text, str) and _writable(text) == sent:
+            if text != sent:
+                report.repair("lone_surrogate")
+            if len(value) > 1:
+                report.withhold(MEMBERS, call.id, call.name, call.arguments)
+            return sent, COMPLETE if call.ended else call.verdict, call.ended
+        if sent and state == "complete":
+            return sent, Verdict("malformed", f"{INPUT!r} stands there twice"), False
+        if sent or not call.ended or (state == "incomplete" and call.arguments.strip()):
+            return sent, call.verdict, False
+        if call.arguments:
+            report.repair(BARE)
+        return call.arguments, COMPLETE, True
+
+
+class ToolRestorer:
+    """Machine of ``restore_tools``: ``list[Event]`` to ``list[Event]``."""
+
+    def __init__(
+        self, names: ToolNames, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None
+    ) -> None:
+        self.fault: StreamError | None = None
+        self._names = names
+        self._limits = limits
+        self._report = report if report is not None else StreamReport()
+        self._free: dict[tuple[int, int], _FreeText] = {}  # the open calls of custom tools, by choice and call
+
+    def feed(self, events: list[Event], /) -> list[Event]:
+        out: list[Event] = []
+        try:
+            for event in events:
+                if isinstance(event, ToolCallStarted):
+                    out.append(self._started(event))
+                elif isinstance(event, ToolCallArguments) and (event.choice, event.call) in self._free:
+                    grown = self._free[event.choice, event.call].feed(event.fragment)
+                    if grown:
+                        out.append(evolve(event, fragment=grown))
+                elif isinstance(event, ToolCallFinished):
+                    out += self._finished(event)
+                else:
+                    out.append(event)
+        except NeedsRepair as error:
+            self.fault = error
+        return out
+
+    def finish(self) -> list[Event]:
+        return []
+
+    def abandon(self) -> list[Event]:
+        return []
+
+    def _started(self, event: ToolCallStarted) -> ToolCallStarted:
+        name = self._names.client_name(event.name)
+        qualified = self._names.qualified.get(name)
+        if event.kind == "function" and name in self._names.custom:
+            self._free[event.choice, event.call] = _FreeText(PartialJSON(depth=self._limits.json_depth))
+            return evolve(event, name=name, kind="custom", qualified=qualified)
+        return event if name == event.name and qualified is None else evolve(event, name=name, qualified=qualified)
+
+    def _finished(self, event: ToolCallFinished) -> list[Event]:
+        name = self._names.client_name(event.name)
+        free = self._free.pop((event.choice, event.call), None)
+        if free is None:
+            return [event if name == event.name else evolve(event, name=name)]
+        text, verdict, ended = free.settle(event, self._report)
+        finished = evolve(event, name=name, kind="custom", arguments=text, verdict=verdict, ended=ended)
+        late = text if not free.sent else ""
+        return [ToolCallArguments(event.call, late, event.choice), finished] if late else [finished]
+
+
+def restore_tools(tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
+    """The stage after ``check_json`` that gives calls the names and kinds that the client's ``tools`` have.
+
+    ``tools`` are those of the request as the client wrote it (``Request.tools``).
+    """
+    names = ToolNames.of(tools)
+    return Stage("restore_tools", lambda report: ToolRestorer(names, limits=limits, report=report))
+
+
+def restore_response(response: Response, tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> None:
+    """The same for the calls of a whole response, in place. What is repaired is counted in its report."""
+    names = ToolNames.of(tools)
+    for choice in response.choices:
+        for call in choice.tool_calls:
+            call.name = names.client_name(call.name)
+            call.qualified = names.qualified.get(call.name)
+            if call.kind == "function" and call.name in names.custom:
+                free = _FreeText(PartialJSON(depth=limits.json_depth))
+                free.feed(call.arguments)
+                call.arguments, call.verdict, call.ended = free.settle(call, response.report)
+                call.kind = "custom"

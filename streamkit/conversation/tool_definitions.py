@@ -1,0 +1,242 @@
+"""The tools of a request looked at before they are sent: everything that is wrong with them, each fault with its place.
+
+Theory: a provider refuses the whole request for one bad definition, often with a message that names no tool, and some drop a
+keyword without a word. What a dialect takes is data (``ToolRules``) that its folder gives. An ``error`` is refused by the
+provider; a ``note`` is taken, but is likely a slip or does not reach the model. All findings are returned, not the first.
+
+Rules. Of schemas only their shape is looked at: whether they compile, and match arguments, is ``tool_calls/schema.py``'s.
+Subschemas are followed as JSON Schema does, so a property named ``pattern`` is no keyword; ``$ref`` is not. A ``required``
+name is looked for in the ``properties`` beside it, unless another keyword there may define it. Depth and size are bounded, so
+that a schema which contains itself ends too. Tools that the provider runs itself have no schema here and are passed over.
+
+Source: dialects.md §1.3, §3.2, §4.1, §5.3, §6.1, §7.3; seeds.md S3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, TypeAlias
+
+from attrs import define, field, frozen
+
+from streamkit.conversation.messages import Tool
+from streamkit.errors import BadRequest
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.text.identifiers import PORTABLE_NAMES
+from streamkit.text.quoting import STEP_CHARS, quoted, shortened
+
+Keywords: TypeAlias = frozenset[str]
+#: Subschemas that are looked at in one request: what fits in ``schema_bytes`` at ten bytes each.
+MAX_SUBSCHEMAS: Final = 100_000
+#: Rules whose breach a writer of requests mends.
+MENDED: Final = frozenset({"name_unfit", "properties_missing"})
+#: Findings that an error repeats; the others are counted.
+MAX_SAID: Final = 5
+
+TYPES: Final = ("object", "array", "string", "number", "integer", "boolean", "null")
+#: What holds subschemas: one, a list of them, or a mapping of names to them. Those in ``HERE`` apply to the same value.
+ONE: Final = (
+    "items", "additionalProperties", "unevaluatedProperties", "propertyNames", "additionalItems", "unevaluatedItems",
+    "contains", "not", "if", "then", "else",
+)  # fmt: skip
+MANY: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
+NAMED: Final = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
+HERE: Final = frozenset({"not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas"})
+#: What may define a property that ``properties`` does not.
+ELSEWHERE: Final = (*HERE, "$ref", "$dynamicRef", "patternProperties")
+
+
+@frozen(kw_only=True)
+class ToolRules:
+    """What a dialect takes of a tool's definition. The defaults are what all of them take."""
+
+    #: Of a tool's whole name.
+    names: re.Pattern[str] = PORTABLE_NAMES
+    #: Whether an object schema must have ``properties``, even with none in it.
+    properties: bool = False
+    #: Keywords that may not stand in the schema itself, only further down.
+    not_at_root: Keywords = frozenset()
+    #: Keywords that have an effect; None: all, as far as is known.
+    keywords: Keywords | None = None
+    #: The same for the schema itself, where it differs.
+    root_keywords: Keywords | None = None
+    #: Keywords whose value is handed on whole, whatever is in it.
+    whole: Keywords = frozenset()
+    #: Whether types may be written in capitals, as OpenAPI's are in Gemini's own schemas.
+    capitals: bool = False
+
+
+#: For a dialect that says nothing of its own.
+PORTABLE_TOOLS: Final = ToolRules()
+
+
+@frozen
+class ToolFinding:
+    """Something about a definition. ``path`` leads to it: ``tools[2].parameters.properties.city.type``."""
+
+    rule: str  #: short name, stable
+    path: str
+    message: str
+    severity: Literal["error", "note"] = "error"
+
+
+def check_tools(
+    tools: Sequence[Tool], rules: ToolRules = PORTABLE_TOOLS, *, limits: Limits = DEFAULT_LIMITS
+) -> list[ToolFinding]:
+    """All that is wrong with the tools of a request for a dialect with these rules (``Dialect.tools``), in their order.
+
+    ``MENDED`` are mended when a request is written (repairs ``name_rewritten``, ``properties_added``): who relies on that
+    leaves them out.
+    """
+    checker = _Checker(rules, limits)
+    for number, tool in enumerate(tools):
+        if tool.raw is None:
+            checker.check(tool, f"tools[{number}]")
+    return checker.findings
+
+
+def refuse_tools(findings: Sequence[ToolFinding]) -> None:
+    """Raise BadRequest if any of the findings is an error: with the path of the first, and the first few in words."""
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if errors:
+        others = [f"{finding.path}: {finding.message}" for finding in errors[1:MAX_SAID]]
+        more = [f"and {len(errors) - MAX_SAID} more"] if len(errors) > MAX_SAID else []
+        raise BadRequest(errors[0].path, "; ".join([errors[0].message, *others, *more]))
+
+
+@define
+class _Checker:
+    rules: ToolRules
+    limits: Limits
+    findings: list[ToolFinding] = field(factory=list)
+    _names: dict[str, str] = field(factory=dict)
+    _left: int = MAX_SUBSCHEMAS
+
+    def check(self, tool: Tool, path: str) -> None:
+        self._check_name(tool.name, f"{path}.name")
+        if tool.kind == "function":
+            self._check_schema(tool.parameters, f"{path}.parameters")
+
+    def _error(self, rule: str, path: str, message: str) -> None:
+        self.findings.append(ToolFinding(rule, path, message))
+
+    def _note(self, rule: str, path: str, message: str) -> None:
+        self.findings.append(ToolFinding(rule, path, message, "note"))
+
+    def _check_name(self, name: str, path: str) -> None:
+        if not name:
+            self._error("name_missing", path, "the tool has no name")
+            return
+        if not self.rules.names.fullmatch(name):
+            self._error("name_unfit", path, f"the name {quoted(name)} does not match {self.rules.names.pattern}")
+        if name in self._names:
+            self._error("name_used_twice", path, f"{self._names[name]} is {quoted(name)} too")
+        self._names.setdefault(name, path)
+
+    # -- the schema itself ---------------------------------------------------------------------------------------------
+
+    def _check_schema(self, schema: Any, path: str) -> None:
+        if schema is None or schema == {}:
+            self._note("parameters_missing", path, "no parameters are defined: the tool takes none")
+            return
+        if not isinstance(schema, Mapping):
+            self._error("schema_invalid", path, f"an object schema is needed, not {_described(schema)}")
+            return
+        kind = schema.get("type")
+        if kind is None:
+            self._error("type_missing", path, 'there is no type; it must be "object"')
+        elif not (kind == "object" or (self.rules.capitals and kind == "OBJECT")):
+            self._error("type_not_object", f"{path}.type", f'the type must be "object", not {_described(kind)}')
+        if schema.get("properties") is None:
+            say = self._error if self.rules.properties else self._note
+            say("properties_missing", path, "there are no properties")
+        elif schema["properties"] and schema.get("required") is None:
+            self._note("required_missing", path, "required is not given: the model may leave out every property")
+        for keyword in sorted(self.rules.not_at_root & schema.keys()):
+            self._error("keyword_at_root", f"{path}.{keyword}", f"{keyword} may not stand at the root of a schema")
+        self._walk(schema, path)
+
+    def _walk(self, schema: Any, path: str) -> None:
+        waiting = [(schema, path, 1, False)]  # and whether it applies to the same value as the schema around it
+        while waiting:
+            node, path, depth, here = waiting.pop()
+            if isinstance(node, bool):
+                continue
+            if not isinstance(node, Mapping):
+                self._error("schema_invalid", path, f"a schema is needed, not {_described(node)}")
+                continue
+            if depth > self.limits.json_depth:
+                self._error("schema_too_deep", path, f"nested deeper than {self.limits.json_depth} (json_depth)")
+                continue
+            if self._left == 0:
+                self._error("schema_too_large", path, f"more than {MAX_SUBSCHEMAS:,} subschemas in all tools")
+                return
+            self._left -= 1
+            self._check_node(node, path, root=depth == 1, here=here)
+            taken = ((key, inner) for key, inner in _subschemas(node) if key[0] not in self.rules.whole)
+            waiting += [(inner, f"{path}{_steps(key)}", depth + 1, key[0] in HERE) for key, inner in reversed([*taken])]
+
+    def _check_node(self, node: Mapping[str, Any], path: str, *, root: bool, here: bool) -> None:
+        kinds = None if root else node.get("type")  # the root's has been looked at
+        for kind in kinds if isinstance(kinds, list) else [] if kinds is None else [kinds]:
+            word = kind.lower() if self.rules.capitals and isinstance(kind, str) else kind
+            if word not in TYPES:
+                self._error(
+                    "type_unknown", f"{path}.type", f"{_described(kind)} is no type; there are {', '.join(TYPES)}"
+                )
+        for keyword in NAMED:
+            if not isinstance(node.get(keyword, {}), Mapping):
+                self._error(
+                    "schema_invalid",
+                    f"{path}.{keyword}",
+                    f"schemas by name are needed, not {_described(node[keyword])}",
+                )
+        for keyword in ("allOf", "anyOf", "oneOf"):
+            if not isinstance(node.get(keyword, []), list):
+                self._error("schema_invalid", f"{path}.{keyword}", f"a list is needed, not {_described(node[keyword])}")
+        self._check_required(node, path, root=root, here=here)
+        allowed = self.rules.root_keywords if root and self.rules.root_keywords is not None else self.rules.keywords
+        for keyword in node:
+            if allowed is not None and keyword not in allowed:
+                word = shortened(keyword, STEP_CHARS)
+                self._note("keyword_unsupported", f"{path}.{word}", f"the dialect does not take {word}")
+
+    def _check_required(self, node: Mapping[str, Any], path: str, *, root: bool, here: bool) -> None:
+        required = node.get("required")
+        if required is None:
+            return
+        if not (isinstance(required, list) and all(isinstance(name, str) for name in required)):
+            self._error(
+                "required_invalid", f"{path}.required", f"a list of names is needed, not {_described(required)}"
+            )
+            return
+        properties = node.get("properties")
+        if here or not isinstance(properties, Mapping | None) or any(keyword in node for keyword in ELSEWHERE):
+            return
+        for name in required:
+            if name not in (properties or {}):
+                say = self._error if root else self._note
+                say(
+                    "required_unknown", f"{path}.required", f"{quoted(name)} is required, and there is no such property"
+                )
+
+
+def _subschemas(node: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...], Any]]:
+    """The subschemas of a schema, each with the steps to it."""
+    for keyword, value in node.items():
+        if keyword in NAMED and isinstance(value, Mapping):
+            yield from (((keyword, name), inner) for name, inner in value.items())
+        elif keyword in MANY and isinstance(value, list):
+            yield from (((keyword, number), inner) for number, inner in enumerate(value))
+        elif keyword in ONE:
+            yield (keyword,), value
+
+
+def _steps(steps: tuple[str | int, ...]) -> str:
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{shortened(step, STEP_CHARS)}" for step in steps)
+
+
+def _described(value: Any) -> str:
+    """A value in a message: of what has no end only the kind."""
+    return quoted(value) if isinstance(value, str | bool | int | float | None) else f"a {type(value).__name__}"

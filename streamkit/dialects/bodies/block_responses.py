@@ -1,0 +1,138 @@
+"""The writer of whole responses that two dialects share, whose messages are content blocks: Anthropic and Bedrock.
+
+Blocks stand in the order of the parts. An input is an object: a call whose text is cut off is withheld, since a client would
+run it. Neither dialect signs calls or text: what is another's, or belongs to a part, stands in a block of its own, sealed.
+What is lost is counted as the encoder of streams does (``streams/block_encoder.py``).
+
+Source: dialects.md §3.3, §6.1; quirks.md R14.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Protocol
+
+from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.event_encoder import object_arguments, only_choice
+from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
+from streamkit.events import Aside, Opaque, StopReason
+from streamkit.report import StreamReport
+
+Block = dict[str, Any]
+
+
+class Blocks(Protocol):
+    """The blocks of one message as they are put together. See each dialect's ``asides.py``."""
+
+    def add(self, block: Block) -> None: ...
+    def aside(self, part: Aside) -> None: ...
+    def finish(self) -> list[Block]: ...
+
+
+class BlockResponseWriter:
+    vendor: ClassVar[str]
+    #: Whose signatures are written as they are.
+    signer: ClassVar[str]
+    #: Stop reasons that the dialect has no word of its own for.
+    inexact_stops: ClassVar[frozenset[str]]
+
+    def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
+        self.response = response
+        self.encoding = encoding
+        self.report = report
+        self.own = response.vendor == self.vendor
+        self.blocks = self.block_list()
+        self._calls = 0  # that were written
+
+    # What a dialect's writer defines.
+
+    def block_list(self) -> Blocks:
+        raise NotImplementedError
+
+    def text(self, text: str, label: int) -> None:
+        """Add a block of text."""
+        raise NotImplementedError
+
+    def thinking(self, text: str, signature: str | None) -> Block:
+        raise NotImplementedError
+
+    def redacted(self, data: str) -> Block:
+        raise NotImplementedError
+
+    def use(self, call: ToolCall, arguments: bytes, extras: Mapping[str, Any]) -> Block:
+        raise NotImplementedError
+
+    def beside(self, part: Aside) -> bool:
+        """Whether an aside of this vendor stands beside the content, where it was put."""
+        raise NotImplementedError
+
+    # What they share.
+
+    def choice(self) -> Choice:
+        """The choice that is written, the first."""
+        if self.response.extras and not self.own:
+            self.report.lose("response_fields")
+        return only_choice(self.response, self.report)
+
+    def stop(self, choice: Choice) -> StopReason:
+        """The stop reason. Where every call was withheld, the client must not wait for one."""
+        reason = choice.stop_reason or "other"
+        unfounded = reason == "tool_calls" and not self._calls
+        if unfounded or reason in self.inexact_stops:
+            self.report.lose("stop_reason")
+        return "stop" if unfounded else reason
+
+    def content(self, choice: Choice) -> list[Block]:
+        if choice.refusal:
+            self.report.lose("refusal_as_text")
+        for part in choice.parts:
+            match part:
+                case Text() | Refusal():
+                    if part.text:
+                        self.text(part.text, part.block)
+                    if isinstance(part, Text) and part.signature is not None:
+                        self._sealed("text" if part.text else "part", part.signature)
+                case Reasoning():
+                    self.blocks.add(self.thinking(part.text, self._signature(part.signature)))
+                case RedactedReasoning() if part.opaque.vendor == self.signer and self.takes(part.opaque.blob):
+                    self.blocks.add(self.redacted(part.opaque.blob))
+                case RedactedReasoning():
+                    self._sealed("opaque", part.opaque)
+                case ToolCall():
+                    self._call(part)
+                case Aside():
+                    self._aside(part)
+                case _:
+                    raise TypeError(f"a response has no {type(part).__name__}")
+        return self.blocks.finish()
+
+    def _call(self, call: ToolCall) -> None:
+        arguments = object_arguments(call, self.encoding.limits, self.report) if call.name else None
+        if arguments is None:
+            self.report.withhold("call_withheld", call.id, call.name, call.arguments)
+            return
+        if call.signature is not None:  # it stands before the call
+            self._sealed("call", call.signature)
+        if call.extras and not self.own:
+            self.report.lose("metadata")
+        self._calls += 1
+        self.blocks.add(self.use(call, arguments, (call.extras or {}) if self.own else {}))
+
+    def _aside(self, part: Aside) -> None:
+        if part.vendor != self.vendor:
+            self.report.lose(part.kind, what=part.type)
+        elif not self.beside(part):
+            self.blocks.aside(part)
+
+    def takes(self, _redacted: str) -> bool:
+        """Whether redacted reasoning of the signer's can be written as it is."""
+        return True
+
+    def _sealed(self, kind: Kind, opaque: Opaque) -> None:
+        self.blocks.add(self.redacted(seal(kind, opaque.vendor, opaque.blob)))
+
+    def _signature(self, opaque: Opaque | None) -> str | None:
+        if opaque is None or opaque.vendor == self.signer:
+            return None if opaque is None else opaque.blob
+        return seal("reasoning", opaque.vendor, opaque.blob)

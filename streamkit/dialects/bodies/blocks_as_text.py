@@ -1,0 +1,84 @@
+"""Blocks of a request that only one dialect has a form for, though what they say is text: written as text elsewhere.
+
+Anthropic's ``search_result`` (what a client's own search found), a ``document`` that is given as blocks of text, and
+``tool_reference`` (which tools a search among tools found); Bedrock's ``searchResult``, ``document`` in blocks and
+``guardContent``, which may be all that the user says; and files of plain text for dialects that take none. A model that does
+not see them answers as if nothing had been said.
+
+Source: dialects.md §3.2, §6.1; Anthropic, "Search results", "Tool search tool"; Bedrock, "GuardrailConverseContentBlock".
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from streamkit.conversation.messages import Media, Text
+from streamkit.dialects.members.values import text_of
+from streamkit.events import Aside
+
+#: How the blocks of content that a reader does not know are named.
+CONTENT: Final = "content."
+
+
+def text_of_block(aside: Aside) -> Text | None:
+    """What a block says, as text; None for one that says none."""
+    kind, block = aside.type.removeprefix(CONTENT), aside.raw
+    if kind == aside.type or not isinstance(block, dict):
+        return None
+    match kind:
+        case "searchResult" | "guardContent" | "document" if isinstance(block.get(kind), dict):
+            said = list(_of_bedrock(kind, block[kind]))
+        case "search_result":
+            heads = [text_of(block.get("title")), text_of(block.get("source"))]
+            said = ["\n".join(filter(None, heads)), *_texts(block.get("content"))]
+        case "document":
+            source = block.get("source")
+            said = [
+                text_of(block.get("title")) or "",
+                *_texts(source.get("content") if isinstance(source, dict) else None),
+            ]
+        case "tool_reference":
+            name = text_of(block.get("tool_name"))
+            said = [] if name is None else [f"Found the tool {name}."]
+        case _:
+            return None
+    written = "\n\n".join(filter(None, said))
+    return Text(written, block=aside.block) if written else None
+
+
+def _of_bedrock(kind: str, block: Mapping[str, Any]) -> Iterator[str | None]:
+    """What one of Bedrock's blocks says: it stands in a member of the block's name, and its texts have no type."""
+    if kind == "guardContent":
+        guarded = block.get("text")
+        yield text_of(guarded.get("text")) if isinstance(guarded, dict) else None
+        return
+    source = block.get("source")
+    yield "\n".join(filter(None, (text_of(block.get("title" if kind == "searchResult" else "name")), text_of(source))))
+    inside = (
+        block.get("content") if kind == "searchResult" else source.get("content") if isinstance(source, dict) else None
+    )
+    for inner in inside if isinstance(inside, list) else ():
+        yield text_of(inner.get("text")) if isinstance(inner, dict) else None
+
+
+def text_of_file(media: Media) -> Text | None:
+    """What a file of plain text says, behind its name; None for any other."""
+    if media.kind != "file" or media.data is None or not (media.media_type or "").startswith("text/"):
+        return None
+    try:
+        said = base64.b64decode(media.data, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return Text(f"{media.name}\n\n{said}" if media.name else said, cache=media.cache)
+
+
+def _texts(content: Any) -> Iterator[str]:
+    """The texts of content: a text, or a list of blocks of it."""
+    if isinstance(content, str):
+        yield content
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict) and block.get("type") == "text" and (text := text_of(block.get("text"))) is not None:
+            yield text

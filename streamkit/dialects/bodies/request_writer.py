@@ -1,0 +1,465 @@
+"""Writing request bodies: what a dialect can't say is counted, and what is its own comes back as it was.
+
+Theory: a request is written from the neutral conversation for one target. Members that only its own dialect knows
+(``extras``, asides) are merged in again where the target speaks that dialect; elsewhere each is a counted loss that names it.
+An option that a dialect has no field for is one, too: ``options`` goes through all of them, so none is forgotten.
+
+``RequestWriter`` is what the writers of requests derive from, as encoders do from ``EventEncoder``.
+
+Source: dialects.md §7.3, §7.4, §8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import is_
+from typing import Any, ClassVar, Final, TypeGuard, TypeVar, cast
+
+import orjson
+from attrs import evolve, fields
+
+from streamkit.conversation.messages import (
+    Extras,
+    Media,
+    Options,
+    OutputFormat,
+    Part,
+    Refusal,
+    Request,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Turn,
+    WebSearch,
+)
+from streamkit.dialects.bodies.blocks_as_text import text_of_block, text_of_file
+from streamkit.dialects.bodies.option_limits import CLAUDES, OPENAI, between_openais, fitting
+from streamkit.dialects.bodies.tool_choice import feasible
+from streamkit.dialects.members.fields import whole_characters
+from streamkit.dialects.members.values import said
+from streamkit.dialects.profiles import Target
+from streamkit.dialects.streams.event_encoder import wrapped_arguments, wrapped_input
+from streamkit.dialects.vocabulary.reasoning_effort import effort_of
+from streamkit.errors import BadRequest
+from streamkit.events import Aside
+from streamkit.report import StreamReport
+from streamkit.text.identifiers import PORTABLE_IDS, hashed, portable_id, portable_name
+from streamkit.tool_calls.check import check_arguments
+
+#: How files of some kinds begin, as base64, for media that came without a type (Ollama's images).
+_BEGINNINGS: Final[Mapping[str, str]] = {
+    "iVBORw0KGgo": "image/png",
+    "/9j/": "image/jpeg",
+    "R0lGOD": "image/gif",
+    "UklGR": "image/webp",
+    "JVBERi0": "application/pdf",
+}
+#: How sounds begin, as base64; a RIFF file is no picture here (Mistral's sounds have no type).
+_SOUNDS: Final[Mapping[str, str]] = {
+    "UklGR": "audio/wav",
+    "SUQz": "audio/mpeg",
+    "//s": "audio/mpeg",
+    "//M": "audio/mpeg",
+    "T2dnU": "audio/ogg",
+    "ZkxhQ": "audio/flac",
+}
+#: Another name of a type of images that some programs write.
+_SAME_IMAGES: Final[Mapping[str, str]] = {
+    "image/jpg": "image/jpeg",
+    "image/pjpeg": "image/jpeg",
+    "image/x-png": "image/png",
+}
+#: What can be half of a surrogate pair as an escape.
+_HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+P = TypeVar("P", bound=Part)
+#: How the names of ``Options`` are told apart from what stands beside them: these say how an option was written.
+_NOT_OPTIONS: Final = frozenset({"native_max_tokens"})
+#: What the user says in front of an assistant who speaks first, where a dialect wants the user to: something is demanded.
+OPENING: Final = "(The assistant speaks first.)"
+#: What stands before the text of a tool's result that is an error, where nothing else can say so.
+ERROR: Final = "Error: "
+#: The one parameter of a function that stands for a custom tool (dialects.md §1.8).
+INPUT_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "object",
+    "properties": {"input": {"type": "string"}},
+    "required": ["input"],
+}
+
+
+class RequestWriter:
+    """What every writer of requests does alike. A dialect's own adds what it writes."""
+
+    #: The dialect's name, and whose words its asides are.
+    dialect: ClassVar[str]
+    vendor: ClassVar[str]
+    #: Ids of calls and names of tools that the dialect takes; None: any.
+    ids: ClassVar[re.Pattern[str] | None] = None
+    names: ClassVar[re.Pattern[str] | None] = None
+    #: Names of users that the server takes; None: any.
+    users: ClassVar[re.Pattern[str] | None] = None
+    #: Whether a file of plain text may be a part of the conversation.
+    text_files: ClassVar[bool] = True
+    #: Options of a search of the web that the dialect has a place for; None: its provider runs none.
+    search_options: ClassVar[frozenset[str] | None] = None
+
+    def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
+        self.target = target
+        self.report = report
+        #: Whether the request was read in this dialect, so that what only this dialect knows is written again.
+        self.own = request.dialect == self.dialect
+        self._rewritten: set[tuple[str, str]] = set()
+        self.request = request
+        #: The names of the tools that the program runs, and of those among them that take free text.
+        self.functions = {tool.name for tool in request.tools if tool.kind != "server"}
+        self.custom = {tool.name for tool in request.tools if tool.kind == "custom"}
+        self.search: Tool | None = None  #: another dialect's search of the web that is defined here
+        if not self.own:
+            self.request = self._carried(request)
+
+    def _carried(self, request: Request) -> Request:
+        """A request of another dialect without what is written nowhere. Raises BadRequest for what it can't do without."""
+        for name in dict.fromkeys(tool.namespace.name for tool in request.tools if tool.namespace is not None):
+            self.lose("tool_namespace", name)
+        self.search = next(filter(self.can_search, request.tools), None)
+        turns = [turn for each in request.turns for turn in self._without_blanks(self._readable(each))]
+        if self.dialect in CLAUDES:
+            turns = self._continuable(turns)
+        choice = feasible(request.tool_choice, request.tools, self.defines, self.dialect, self.report)
+        provider = "" if self.target.provider is None else self.target.provider.name
+        options = fitting(request.options, self.dialect, request.model, provider, self.lose)
+        if options.user is not None and self.users is not None:
+            user = options.user if self.users.fullmatch(options.user) else f"user_{hashed(options.user, 22)}"
+            options = evolve(options, user=self._rewrite(options.user, user, "id_rewritten"))
+        options = evolve(options, output=self._asked_form(options.output))
+        return evolve(request, turns=turns, tool_choice=choice, options=options)
+
+    def _asked_form(self, output: OutputFormat | None) -> OutputFormat | None:
+        """The form of the answer: one of a schema that is not given is JSON of any kind, and its name is one that is taken."""
+        if output is None or output.kind != "schema":
+            return output
+        if output.schema is None:
+            for name in "name", "description", "strict":
+                if getattr(output, name) is not None:
+                    self.lose("parameter", f"output.{name}")
+            return OutputFormat("json")
+        if output.name is None or self.names is None:
+            return output
+        return evolve(
+            output, name=self._rewrite(output.name, portable_name(output.name, PORTABLE_IDS), "name_rewritten")
+        )
+
+    def _continuable(self, turns: list[Turn]) -> list[Turn]:
+        """The turns without white space at the end of an assistant's that Claude is to go on with: it refuses that."""
+        last = turns[-1].parts[-1] if turns and turns[-1].parts else None
+        if not isinstance(last, Text) or turns[-1].role != "assistant" or is_blank(last):
+            return turns
+        text = last.text.rstrip()
+        if text == last.text:
+            return turns
+        self.report.repair("space_trimmed")
+        return [*turns[:-1], evolve(turns[-1], parts=[*turns[-1].parts[:-1], evolve(last, text=text)])]
+
+    def _readable(self, turn: Turn) -> Turn:
+        """The turn with text for what only one dialect has a form for, though it says text."""
+        if turn.role == "assistant" or not any(isinstance(part, Aside | Media | ToolResult) for part in turn.parts):
+            return turn
+        return evolve(turn, parts=[self._as_text(part) for part in turn.parts])
+
+    def _as_text(self, part: Part) -> Part:
+        match part:
+            case ToolResult() if not all(isinstance(inner, Text) for inner in part.parts):
+                parts = [self._as_text(inner) for inner in part.parts]
+                return evolve(part, parts=cast("list[Text | Media | Aside]", parts))
+            case Aside() if (text := text_of_block(part)) is not None:
+                self.lose("metadata", part.type)
+                return text
+            case Media() if not self.text_files and (text := text_of_file(part)) is not None:
+                self.lose("metadata", "media_type")
+                return text
+            case Media(kind="image", media_type=str(said_type)) if (kind := _image_type(part)) != said_type:
+                self.report.repair("media_type_mended")
+                return evolve(part, media_type=kind)
+            case Media(kind="audio", media_type=None):
+                return evolve(part, media_type=_type_by_beginning(part))
+        return part
+
+    def lose(self, kind: str, what: str = "") -> None:
+        self.report.lose(kind, what=what)
+
+    # -- what only one dialect knows -------------------------------------------------------------------------------
+
+    def extras(self, extras: Extras | None, kind: str = "metadata") -> Mapping[str, Any]:
+        """The members to write again: all of them within the dialect, none elsewhere, where each is a loss of that kind."""
+        if not extras:
+            return {}
+        if self.own:
+            return extras
+        for name, value in extras.items():
+            if said(value):
+                self.lose(kind, name)
+        return {}
+
+    def request_extras(self) -> Mapping[str, Any]:
+        """The members of the request itself to write again: between OpenAI's two dialects those that both have.
+
+        Servers of Chat refuse members that they do not know, so there they are for OpenAI's own only.
+        """
+        extras, provider = self.request.extras, self.target.provider
+        theirs = self.dialect == "openai-responses" or (provider is not None and provider.cache_marks == "openai")
+        if self.own or not theirs or not {self.dialect, self.request.dialect} <= OPENAI:
+            return self.extras(extras, "parameter")
+        written, rest = between_openais(extras, self.dialect)
+        return {**written, **self.extras(rest, "parameter")}
+
+    def aside(self, part: Aside) -> bool:
+        """Whether a part that only one dialect knows is written again; else it is a loss."""
+        known = self.own and part.vendor == self.vendor
+        if not known:
+            self.lose(part.kind, part.type)
+        return known
+
+    def options(self, names: Mapping[str, str], beside: Collection[str] = ()) -> dict[str, Any]:
+        """The options that are one field each: ``names`` has the dialect's names by ours.
+
+        Those ``beside`` are written elsewhere, and any other that was given is a loss.
+        """
+        written: dict[str, Any] = {}
+        for option in fields(Options):
+            name, value = option.name, getattr(self.request.options, option.name)
+            if value is None or value == () or name in _NOT_OPTIONS or name in beside:
+                continue
+            if name in names:
+                written[names[name]] = value
+            else:
+                self.lose("parameter", name)
+        return written
+
+    def lose_thinking(self, thinking: Thinking, *names: str) -> None:
+        """Count what is not written of how much to think. That it shall think at all is said by an effort."""
+        told = asked_effort(thinking) not in {None, "none"}
+        for name in names:
+            value = getattr(thinking, name)
+            if value is not None and not (name == "enabled" and value and told):
+                self.lose("parameter", f"thinking.{name}")
+
+    # -- blank texts -----------------------------------------------------------------------------------------------
+
+    def _without_blanks(self, turn: Turn) -> list[Turn]:
+        """The turn without blank texts that say nothing beside its calls, its media, its results; none of a blank system's."""
+        parts = self._telling([self._telling_result(part) for part in turn.parts], all_blank=turn.role != "system")
+        if turn.parts and not parts:
+            return []
+        return [
+            turn if all(map(is_, parts, turn.parts)) and len(parts) == len(turn.parts) else evolve(turn, parts=parts)
+        ]
+
+    def _telling_result(self, part: Part) -> Part:
+        """A part, without the blank texts in it if it is a result."""
+        if not isinstance(part, ToolResult) or not any(map(is_blank, part.parts)):
+            return part
+        return evolve(part, parts=self._telling(part.parts))
+
+    def _telling(self, parts: Sequence[P], *, all_blank: bool = True) -> list[P]:
+        """The parts without blank texts, each of which is counted, where there is anything else; else all, if ``all_blank``.
+
+        Beside other text one with white space stays: it may be the space between two words of a model.
+        """
+        words = any(has_words(part) for part in parts)
+        kept = [part for part in parts if not is_blank(part) or (words and part.text)]
+        if not kept and all_blank:
+            return list(parts)
+        for part in parts:
+            if is_blank(part) and not (words and part.text):
+                self.report.repair("turn_empty")
+                self._unmarked(part)
+        return kept
+
+    def _unmarked(self, part: Text | Refusal) -> None:
+        """Count the mark of a part that is left out."""
+        if isinstance(part, Text) and part.cache is not None:
+            self.lose("cache_mark", part.cache)
+
+    # -- who speaks first ------------------------------------------------------------------------------------------
+
+    def opening(self, first: str | None, path: str) -> str | None:
+        """What the user shall say in front of an assistant who speaks ``first``, for a dialect that wants the user to.
+
+        None where nothing is missing. Raises BadRequest if the target wants such a history refused.
+        """
+        if self.own or first not in {"assistant", "model"}:
+            return None
+        if self.target.assistant_first == "refuse":
+            raise BadRequest(path, "the user must speak first; assistant_first = 'bridge' puts a turn in front")
+        self.report.repair("turn_added")
+        return OPENING
+
+    # -- ids and names ---------------------------------------------------------------------------------------------
+
+    def call_id(self, call_id: str) -> str:
+        """The id of a call as the dialect takes it: alike for the call and its result."""
+        if self.own or self.ids is None:
+            return call_id
+        return self._rewrite(call_id, portable_id(call_id, self.ids), "id_rewritten")
+
+    def tool_name(self, name: str) -> str:
+        """The name of a tool as the dialect takes it: alike in its definition, in calls and where it is chosen."""
+        if self.own or self.names is None:
+            return name
+        return self._rewrite(name, portable_name(name, self.names), "name_rewritten")
+
+    def _rewrite(self, before: str, after: str, repair: str) -> str:
+        if after != before and (repair, before) not in self._rewritten:
+            self._rewritten.add((repair, before))
+            self.report.repair(repair)
+        return after
+
+    # -- tools -----------------------------------------------------------------------------------------------------
+
+    def answered(self, messages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Messages with those of role ``tool`` right behind the assistant's, for a dialect that wants them there."""
+        placed: list[dict[str, Any]] = []
+        others: list[dict[str, Any]] = []  # behind the latest of the assistant's: further results go in front of them
+        for message in messages:
+            if message["role"] == "tool":
+                if others:
+                    self.report.repair("result_moved")
+                placed.append(message)
+                continue
+            others.append(message)
+            if message["role"] == "assistant":
+                placed += others
+                others = []
+        return placed + others
+
+    def object_arguments(self, call: ToolCall) -> orjson.Fragment:
+        """The arguments of a call for a dialect that carries an object: their own text (seeds.md S4).
+
+        Half of a surrogate pair, which is a legal escape in a text and not in a body, is U+FFFD.
+        """
+        if call.kind == "custom":
+            self.lose("custom_tool_wrapped", call.name)
+            return orjson.Fragment(wrapped_input(call.arguments))
+        verdict = check_arguments(call.arguments)
+        if verdict.kind == "empty":
+            return orjson.Fragment(b"{}")
+        if verdict.kind != "complete":
+            self.lose("arguments_wrapped", call.name)
+            return orjson.Fragment(wrapped_arguments(call.arguments))
+        arguments = call.arguments.encode()
+        whole = whole_characters(arguments) if _HALF.search(call.arguments) else arguments
+        if whole != arguments:
+            self.report.repair("lone_surrogate")
+        return orjson.Fragment(whole)
+
+    def with_properties(self, schema: Any) -> Any:
+        """The schema of a tool for a dialect that refuses one of an object without ``properties``."""
+        if self.own or not isinstance(schema, Mapping) or schema.get("type") != "object":
+            return schema
+        if schema.get("properties") is not None:
+            return schema
+        self.report.repair("properties_added")
+        return {**schema, "properties": {}}
+
+    def defines(self, tool: Tool) -> bool:
+        """Whether a tool has a definition here: of those that another dialect's provider runs, a search of the web may."""
+        return self.own or tool.kind != "server" or tool is self.search
+
+    def hosted(self, tool: Tool) -> dict[str, Any] | None:
+        """The definition of a tool that the provider runs itself; None for one that only another dialect's does."""
+        if self.own and tool.raw is not None:
+            return dict(tool.raw)
+        if tool.search is None or tool is not self.search:
+            self.lose("tool_definition", tool.name)
+            return None
+        for option in fields(WebSearch):
+            if getattr(tool.search, option.name) and option.name not in {*(self.search_options or ()), "extras"}:
+                self.lose("parameter", f"web_search.{option.name}")
+        for name in tool.search.extras or ():
+            self.lose("parameter", f"web_search.{name}")
+        return self.search_tool(tool.search)
+
+    def can_search(self, tool: Tool) -> bool:
+        """Whether a tool of another dialect is a search of the web that this one's provider runs, too."""
+        return self.search_options is not None and tool.search is not None and not tool.search.stored_only
+
+    def search_tool(self, search: WebSearch) -> dict[str, Any]:
+        """The definition of a search. Overridden where there is one."""
+        raise NotImplementedError
+
+    def is_search(self, name: str) -> bool:
+        """Whether the tool of that name is another dialect's search of the web, which is defined here, and no function."""
+        return self.search is not None and self.search.name == name and name not in self.functions
+
+    def as_function(self, tool: Tool) -> Tool:
+        """A custom tool for a dialect without them: a function that takes its input as text."""
+        self.lose("custom_tool_wrapped", tool.name)
+        return Tool(tool.name, tool.description, INPUT_SCHEMA, cache=tool.cache)
+
+
+def has_words(part: Part) -> bool:
+    return isinstance(part, Text | Refusal) and bool(part.text.strip())
+
+
+def is_blank(part: Part) -> TypeGuard[Text | Refusal]:
+    """Whether a part is a text of nothing but white space, if anything, that nobody signed."""
+    return isinstance(part, Text | Refusal) and not part.text.strip() and getattr(part, "signature", None) is None
+
+
+def asked_effort(thinking: Thinking | None) -> str | None:
+    """The effort that was asked for, by the budget if it was said in tokens; None where nobody asked, or for no thinking."""
+    if thinking is None or thinking.effort is not None:
+        return None if thinking is None else thinking.effort
+    return None if thinking.enabled is False else effort_of(thinking.budget_tokens)
+
+
+def merged(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
+    """``body`` with the members that it lacks, those of nested objects included."""
+    for name, value in extras.items():
+        written = body.get(name)
+        if isinstance(written, dict) and isinstance(value, Mapping):
+            merged(written, value)
+        elif written is None:
+            body[name] = value
+    return body
+
+
+def given(**members: Any) -> dict[str, Any]:
+    """An object of the members that are said: None is absent."""
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def as_error(parts: Sequence[Part]) -> list[Part]:
+    """What a tool said, its first text marked as an error."""
+    for number, part in enumerate(parts):
+        if isinstance(part, Text):
+            return [*parts[:number], evolve(part, text=f"{ERROR}{part.text}"), *parts[number + 1 :]]
+    return [Text(ERROR), *parts]
+
+
+def data_uri(media: Media) -> str:
+    """Media as a ``data:`` URI. ``media.data`` must be there."""
+    return f"data:{media_type_of(media)};base64,{media.data}"
+
+
+def media_type_of(media: Media) -> str:
+    """The media type, by the first bytes where nobody said it."""
+    if media.media_type is not None:
+        return media.media_type
+    return _type_by_beginning(media) or "application/octet-stream"
+
+
+def _type_by_beginning(media: Media) -> str | None:
+    """The media type that the first bytes say; None where they say none that is known."""
+    known, data = _SOUNDS if media.kind == "audio" else _BEGINNINGS, media.data or ""
+    return next((kind for start, kind in known.items() if data.startswith(start)), None)
+
+
+def _image_type(media: Media) -> str | None:
+    """The type of an image by its first bytes; where they say none, the usual name of the type that was said."""
+    found = _type_by_beginning(media)
+    if found is not None and found.startswith("image/"):
+        return found
+    return _SAME_IMAGES.get(media.media_type or "", media.media_type)

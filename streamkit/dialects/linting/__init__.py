@@ -1,0 +1,1 @@
+"""What checkers of a dialect's grammar share."""

@@ -1,0 +1,133 @@
+"""What the checkers of all dialects share: the walk over frames, the loading of JSON, the notes they take.
+
+A checker judges a stream by its dialect's grammar and by what the official clients make of it, not by what our decoders
+forgive; so it uses none of their code. An ``error`` breaks the grammar or a client; a ``note`` is common in the field
+and read by every client we know. A checker never stops: each frame is judged, whatever the one before it was.
+
+Source: dialects.md §0.3, §0.4.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, TypeGuard
+
+import orjson
+
+from streamkit.dialects.linting.explain import COMMON_LOOKS, Looks
+from streamkit.dialects.linting.violation import Violation
+from streamkit.framing.frame import Frame
+from streamkit.text.quoting import shortened
+
+Severity: TypeAlias = Literal["error", "note"]
+
+#: Rules of every dialect; each names them in its own table.
+COMMON_RULES: Mapping[str, str] = {
+    "not_utf8": "A payload is UTF-8: strict clients raise at the first other byte (§0.4).",
+    "not_json": "A payload is one whole JSON text, without `NaN` or `Infinity` (§0.3).",
+    "not_object": "A payload is a JSON object, no list and no bare value (§0.3).",
+    "truncated": "The stream reaches its completion point, or says in an error frame why it does not (§7.6).",
+}
+
+#: Rules that whoever reads the stream beside its checker finds broken: no checker knows what a machine can't read.
+READING_RULES: Mapping[str, str] = {
+    "unreadable": "streamkit can read it to its end: no frame is broken, and no limit is passed (§0.3).",
+}
+
+
+class GrammarChecker:
+    """The loop of a checker: frames to JSON objects to ``check``, which calls ``broken`` for what it finds."""
+
+    #: Each rule of the dialect and its sentence; ``broken`` knows no others.
+    rules: ClassVar[Mapping[str, str]]
+    #: What each of them looks like when it is broken. See ``explain.py``.
+    looks: ClassVar[Looks] = COMMON_LOOKS
+
+    def __init__(self) -> None:
+        self.frame = Frame(b"")
+        self._number = -1
+        self._found: list[Violation] = []
+
+    def feed(self, frames: list[Frame], /) -> list[Violation]:
+        for frame in frames:
+            self.frame = frame
+            self._number += 1
+            self.take(frame)
+        return self._take_found()
+
+    def finish(self) -> list[Violation]:
+        self.close()
+        return self._take_found()
+
+    def take(self, frame: Frame) -> None:
+        """One frame. Overridden where a payload need not be JSON, or the framing has rules of its own."""
+        document = self.load(frame)
+        if document is not None:
+            self.check(document)
+
+    def check(self, document: dict[str, Any]) -> None:
+        """One payload."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """The input ended."""
+
+    def broken(self, rule: str, message: str, severity: Severity = "error") -> None:
+        """Note that the current frame breaks ``rule``; at the end of the input that is the last one."""
+        if rule not in self.rules:
+            raise LookupError(f"{type(self).__name__} has no rule {rule!r}")
+        self._found.append(Violation(rule, message, self.frame.offset, max(self._number, 0), severity))
+
+    def load(self, frame: Frame) -> dict[str, Any] | None:
+        """The payload; None, and noted, where it is no JSON object."""
+        try:
+            document = load_json(frame.data)
+        except UnicodeDecodeError as error:
+            self.broken("not_utf8", f"byte {error.start} of the payload is no UTF-8")
+        except ValueError as error:
+            self.broken("not_json", f"{error}: {shown(frame.text)}")
+        else:
+            if isinstance(document, dict):
+                return document
+            self.broken("not_object", f"the payload is {shown(document)}")
+        return None
+
+    def _take_found(self) -> list[Violation]:
+        found, self._found = self._found, []
+        return found
+
+
+def load_json(text: bytes | str) -> Any:
+    """A JSON text. Raises ValueError; UnicodeDecodeError where it is no UTF-8."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        # the grammar allows what orjson refuses: half of a surrogate pair as an escape, 1E400
+        text = text.decode("utf-8") if isinstance(text, bytes) else text
+        try:
+            return json.loads(text, parse_constant=_refuse)
+        except RecursionError:
+            raise ValueError("nested too deeply to be judged") from None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def shown(value: object) -> str:
+    """A value in at most 60 characters, for messages."""
+    return shortened(ascii(value[:60] if isinstance(value, str) else value), 60)
+
+
+def is_index(value: object) -> bool:
+    return type(value) is int and value >= 0
+
+
+def is_text(value: object) -> TypeGuard[str]:
+    return isinstance(value, str)
+
+
+def is_filled(value: object) -> TypeGuard[str]:
+    """A string that is not blank."""
+    return isinstance(value, str) and bool(value.strip())

@@ -1,0 +1,80 @@
+"""Values of a provider's JSON, as far as they are what they should be: numbers, texts, counts, times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+#: Levels of a payload; what is carried on is written a few levels deeper.
+DEPTH = 200
+
+
+CONTAINERS: Final = frozenset({dict, list})
+
+
+#: Of an index that comes as text; more are none.
+DIGITS: Final = 18
+
+
+#: Members of an object that stands where a text should.
+TEXT_MEMBERS: Final = ("text", "content", "reasoning_content", "reasoning", "thinking", "summary")
+
+
+def number_in(value: object) -> int | None:
+    """A number that may be written as text or with a fraction of nothing; None if it is no whole number, or a long one."""
+    if type(value) is str and value.strip().isdecimal() and len(value) <= DIGITS:
+        return int(value)
+    if type(value) is float and value.is_integer():
+        return int(value)
+    return value if type(value) is int else None
+
+
+def text_in(value: Any, depth: int = 4) -> str:
+    """The text of an object or a list that stands where a text should; blank if it has none."""
+    if type(value) is str:
+        return value
+    if depth and type(value) is list:
+        return "".join(text_in(item, depth - 1) for item in value)
+    if depth and type(value) is dict:
+        return next((text for name in TEXT_MEMBERS if (text := text_in(value.get(name), depth - 1))), "")
+    return ""
+
+
+def text_of(value: object) -> str | None:
+    """A non-blank string as it is; None for what counts as absent (quirks.md R2)."""
+    if isinstance(value, str) and value.strip() and value not in {"null", "None"}:
+        return value
+    return None
+
+
+def said(value: object) -> bool:
+    """Whether an unknown field says anything: null and empty values do not."""
+    return value is not None and value not in ("", [], {})
+
+
+def count_of(raw: Mapping[str, Any], name: str) -> int | None:
+    """A token count; None if there is none, or what can't be one."""
+    value = raw.get(name)
+    if value is None:  # most details, in usage that comes with each chunk
+        return None
+    if type(value) is float and value.is_integer():
+        value = int(value)
+    return value if type(value) is int and 0 <= value < 2**53 else None
+
+
+def decode_time(text: object) -> int | None:
+    """Seconds since the epoch of an RFC 3339 time; None if it is none."""
+    if not isinstance(text, str):
+        return None
+    try:
+        seconds = int(datetime.fromisoformat(text).timestamp())
+    except (ValueError, OverflowError, OSError):
+        return None
+    return seconds if seconds >= 0 else None  # the zero time of Go says nothing
+
+
+def details_of(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """A nested object of counts; empty if there is none."""
+    value = raw.get(name)
+    return value if type(value) is dict else {}

@@ -1,0 +1,1 @@
+"""What decoders and encoders of streams share."""

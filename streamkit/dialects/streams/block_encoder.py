@@ -1,0 +1,233 @@
+"""What encoders of dialects with content blocks share: which block an event belongs to, and what becomes of its text.
+
+``BlockQueue`` holds the order of blocks; here events find their block. Another vendor's opaque reasoning is written sealed,
+as a signature or as a block of its own (``vocabulary/sealed_reasoning.py``).
+
+Source: design.md §5, quirks.md R9, R14.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import orjson
+from attrs import define, evolve
+
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key, deltas_of
+from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, wrapped_input
+from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
+from streamkit.events import (
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    RefusalDelta,
+    ResponseFinished,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from streamkit.report import StreamReport
+from streamkit.tool_calls.delta_run import DeltaRun, delta_like
+
+dumps = orjson.dumps
+
+
+@define(eq=False)
+class _Written:
+    """What text of an open block is written into, as long as it is open and none waits."""
+
+    block: Block
+    label: int
+    before: bytes
+    behind: bytes
+
+
+class BlockEncoder(OneChoiceEncoder):
+    """An encoder whose dialect has content blocks, one open at a time."""
+
+    #: Whose signatures are written as they are.
+    signer: ClassVar[str]
+    #: Deltas as ``BlockQueue.delta`` takes them, with ``%b`` for the text.
+    text_delta: ClassVar[bytes]
+    thinking_delta: ClassVar[bytes]
+
+    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
+        super().__init__(encoding, report)
+        self._blocks = self.make_blocks()
+        self._calls: dict[int, Block] = {}
+        self._custom: set[int] = set()
+        self._cut: dict[Key, ToolCallFinished] = {}
+        self._thought: set[int] = set()  # blocks of thinking that were begun
+        self._refused = False
+        self._written: _Written | None = None
+        self._stop: ResponseFinished | None = None
+
+    # What a dialect defines.
+
+    def make_blocks(self) -> BlockQueue:
+        """The dialect's queue."""
+        raise NotImplementedError
+
+    def call_start(self, event: ToolCallStarted) -> bytes:
+        """What the start event says of a call, as JSON."""
+        raise NotImplementedError
+
+    def redacted(self, data: str, number: int) -> None:
+        """Write a block of redacted reasoning."""
+        raise NotImplementedError
+
+    # -- text and reasoning ----------------------------------------------------------------------------------------
+
+    def text(self, event: TextDelta) -> None:
+        into = self._written
+        # as nearly always: a third of the time
+        if into is not None and event.block == into.label and self._blocks.is_alone(into.block):
+            self._parts.append(into.before + dumps(event.text) + into.behind)
+        else:
+            self.block_text(event)
+            self._written = self._into(event.block)
+
+    def block_text(self, event: TextDelta) -> None:
+        """Text of the choice that is written, into whichever block it belongs."""
+        self._blocks.text(("text", event.block), self.text_delta % dumps(event.text))
+
+    def _into(self, label: int) -> _Written | None:
+        """What text of the block that was mentioned last is written into."""
+        block = self._blocks.last
+        if block is None or not self._blocks.is_alone(block) or (around := self._blocks.around(block)) is None:
+            return None
+        before, behind = self.text_delta.split(b"%b")
+        return _Written(block, label, around[0] + before, behind + around[1])
+
+    def run(self, run: DeltaRun) -> None:
+        like = run.model
+        if isinstance(like, ToolCallArguments):
+            if not self._arguments_run(run):
+                super().run(run)
+        elif isinstance(like, TextDelta | ReasoningDelta):
+            self._handlers[type(like)](self, delta_like(like, run.texts[0], None))  # opens the block
+            block, rest = self._blocks.last, run.texts[1:]
+            if rest and block is not None and self._blocks.is_alone(block):
+                self._blocks.write_deltas(block, deltas_of(self.template(like), rest))
+            elif rest:
+                super().run(DeltaRun(like, rest))
+        else:
+            super().run(run)
+
+    def template(self, like: TextDelta | ReasoningDelta) -> bytes:
+        """A delta of the block that one like this is written to, around its text."""
+        return self.text_delta if isinstance(like, TextDelta) else self.thinking_delta
+
+    def _arguments_run(self, run: DeltaRun) -> bool:
+        """Write fragments a whole call at a time; False, and nothing is done, if one of them is no plain case."""
+        of_blocks: list[tuple[Block, list[str]]] = []
+        for call, texts in run.by_call().items():
+            block = self._calls.get(call)
+            if block is None or call in self._custom:
+                return False
+            of_blocks.append((block, texts))
+        return self._blocks.arguments_run(of_blocks)
+
+    def refusal(self, event: RefusalDelta) -> None:
+        if not self._refused:
+            self.lose("refusal_as_text")
+        self._refused = True
+        self._blocks.text(("refusal", event.block), self.text_delta % dumps(event.text))
+
+    def reasoning(self, event: ReasoningDelta) -> None:
+        self._thought.add(event.block)
+        self._blocks.text(("thinking", event.block), self.thinking_delta % dumps(event.text))
+
+    def signature(self, event: ReasoningSignature) -> None:
+        if event.on == "text":
+            last = self._blocks.last
+            kind: Kind = "text" if last is not None and last.key == ("text", event.block) else "part"
+            self.redacted(seal(kind, event.vendor, event.blob), event.block)
+            return
+        key = ("thinking", event.block)
+        block = self._blocks.find(key)
+        signer = "" if event.vendor == self.signer else event.vendor
+        if block is None and event.block not in self._thought:  # omitted thinking: a signature alone
+            block = self._blocks.add(key, self._blocks.starts["thinking"])
+            self._thought.add(event.block)
+        if block is None or (block.signature and block.signer != signer):
+            self.lose("reasoning_signature")  # its block had to be closed: a signature proves its own text only
+            return
+        self._blocks.hold(len(event.blob))
+        block.signature.append(event.blob)
+        block.signer = signer
+
+    def opaque(self, event: ReasoningOpaque) -> None:
+        own = event.vendor == self.signer and self.takes(event.blob)
+        self.redacted(event.blob if own else seal("opaque", event.vendor, event.blob), event.block)
+
+    def takes(self, _redacted: str) -> bool:
+        """Whether redacted reasoning of the signer's can be written as it is."""
+        return True
+
+    # -- tool calls ------------------------------------------------------------------------------------------------
+
+    def call_started(self, event: ToolCallStarted) -> None:
+        if event.name and not event.cut:  # of no arguments, readers make {} (L3)
+            start = self.call_start(event)
+            if event.signature is not None:  # these dialects sign no calls: it stands before the call, sealed
+                self.redacted(seal("call", event.signature.vendor, event.signature.blob), event.call)
+            self._calls[event.call] = self._blocks.add(("call", event.call), start, needs_end=True)
+            if event.kind == "custom":
+                self._custom.add(event.call)
+
+    def call_arguments(self, event: ToolCallArguments) -> None:
+        if event.call in self._custom:
+            return
+        block = self._calls.get(event.call)
+        if block is None:
+            return  # nameless: withheld when it ends
+        if block.closed:
+            self._blocks.keep_late(block, event.fragment)
+        else:
+            self._blocks.arguments(block, event.fragment)
+
+    def call_finished(self, event: ToolCallFinished) -> None:
+        block = self._calls.get(event.call)
+        if block is not None:
+            self._tell_late(block, event)
+        if block is None or (event.call in self._custom and not event.ended):
+            self.withhold("call_withheld", event.id, event.name or None, event.arguments)
+        elif not event.ended:
+            self._cut[block.key] = event
+        elif not block.closed:
+            if event.call in self._custom:
+                self.lose("custom_tool_wrapped")
+                self._blocks.arguments(block, wrapped_input(event.arguments))
+            self._blocks.end(block)
+
+    def _tell_late(self, block: Block, call: ToolCallFinished | None) -> None:
+        """Count what came of a call too late; white space behind an object says nothing."""
+        late = self._blocks.take_late(block)
+        if late.strip():
+            call_id, name = (None, None) if call is None else (call.id, call.name)
+            self.withhold("late_arguments", call_id, name, late)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def finished(self, event: ResponseFinished) -> None:
+        self._stop = event
+
+    def stop(self) -> ResponseFinished:
+        """The stop reason to write. Where every call was withheld, the client must not wait for one."""
+        stop = self._stop or ResponseFinished("stop")
+        if stop.reason == "tool_calls" and not self._calls:
+            self.lose("stop_reason")
+            return evolve(stop, reason="stop")
+        return stop
+
+    def flush(self) -> None:
+        for begun in self._calls.values():
+            self._tell_late(begun, None)
+        waiting = {key for key in self._cut if (block := self._blocks.find(key)) is not None and block.index < 0}
+        for key in waiting:
+            call = self._cut[key]
+            self.withhold("cut_call", call.id, call.name, call.arguments)
+        self._blocks.flush(drop=waiting)

@@ -1,0 +1,96 @@
+"""The driver of the last stage: what broke the reading is told to the client in the words of its dialect.
+
+``EncodeStage`` is what ``encode`` returns. In a pipe it drives the built-in stages right before it as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
+from typing import Any, Protocol, TypeVar
+
+from streamkit.errors import StreamError
+from streamkit.pipeline import Chain, Machine, Stage, allow_runs, machines_of
+from streamkit.report import StreamReport
+
+A_contra = TypeVar("A_contra", contravariant=True)
+
+
+class ErrorWriter(Machine[A_contra, bytes], Protocol[A_contra]):
+    """A machine whose output can say that the reading failed: an encoder."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the terminator, or an error frame, was written."""
+
+    def fail(self, error: Exception) -> bytes:
+        """What is held, then the dialect's own error frame and no success terminator."""
+
+
+class EncodeStage(Stage[A_contra, bytes]):
+    """``encode``'s driver: unlike the others it turns what broke the reading into the dialect's error frame."""
+
+    def __init__(self, name: str, make: Callable[[StreamReport], ErrorWriter[A_contra]]) -> None:
+        super().__init__(name, make)
+        self.make_encoder = make
+
+    def over(
+        self, source: AsyncIterable[Any], report: StreamReport, before: Sequence[Stage[Any, Any]] = ()
+    ) -> AsyncGenerator[bytes, None]:
+        encoder = self.make_encoder(report)
+        machines = machines_of(before, report)
+        allow_runs([*machines, encoder])
+        return _drive(Chain(*machines), encoder, source, report)
+
+
+async def _drive(
+    before: Chain, encoder: ErrorWriter[Any], source: AsyncIterable[Any], report: StreamReport
+) -> AsyncGenerator[bytes, None]:
+    """Run the machines ``before`` the encoder, of which there may be none, and the encoder over ``source``."""
+    encoding = False  # also behind an exception of the encoder's
+    try:
+        async for item in source:
+            if batch := before.feed(item):
+                encoding = True
+                output = encoder.feed(batch)
+                encoding = False
+                if output:
+                    yield output
+                if encoder.fault is not None:
+                    raise encoder.fault
+            if before.fault is not None:
+                raise before.fault
+        batch = before.finish()
+        encoding = True
+        output = encoder.feed(batch) if batch else b""
+        fault = encoder.fault or before.fault
+        if fault is None:
+            output += encoder.finish()
+            fault = encoder.fault
+        encoding = False
+        if output:
+            yield output
+        if fault is not None:
+            raise fault
+    except StreamError as error:  # the input's fault: told to the client in its own words, and to the report
+        output = _failed(before, encoder, error, encoding=encoding)
+        if report.clean and encoder.ended:  # the stream was whole before this
+            report.repair("fault_after_end")
+        else:
+            report.failed(error)
+        if output:
+            yield output
+    except Exception as error:  # somebody's bug, a transport nobody adapted: the client learns that much, no more
+        report.failed(error)
+        output = _failed(before, encoder, error, encoding=encoding)
+        report.clean = False  # though the events may have been whole by then
+        if output:
+            yield output
+        raise
+
+
+def _failed(before: Chain, encoder: ErrorWriter[Any], error: Exception, *, encoding: bool) -> bytes:
+    """What the machines before hold, unless it is the encoder that failed; then the dialect's error frame."""
+    output = b""
+    if encoder.fault is None and not encoding and (held := before.abandon()):
+        output = encoder.feed(held)
+    return output + encoder.fail(error)

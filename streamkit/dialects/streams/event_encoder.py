@@ -1,0 +1,400 @@
+"""What every encoder would otherwise write again: the loop over events, the end without an end, what is withheld."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+import orjson
+
+from streamkit.conversation.messages import Choice, Response, ToolCall
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.carrier import CARRIED, Carrier
+from streamkit.errors import StreamError, StreamkitError
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    Event,
+    ProviderFailed,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    RefusalDelta,
+    ResponseFinished,
+    ResponseStarted,
+    StopReasonSeen,
+    StreamEnded,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallDoomed,
+    ToolCallFinished,
+    ToolCallStarted,
+    UsageReported,
+)
+from streamkit.framing.frame import Frame, escape_separators
+from streamkit.limits import Limits
+from streamkit.report import StreamReport, Withheld
+from streamkit.text.quoting import quoted
+from streamkit.tool_calls.check import check_arguments
+from streamkit.tool_calls.delta_run import DeltaRun
+from streamkit.tool_calls.failed_turns import FAILING, failure_in
+
+#: The method of each class of event.
+METHODS: Mapping[type, str] = {
+    ResponseStarted: "response_started",
+    ChoiceStarted: "choice_started",
+    TextDelta: "text",
+    RefusalDelta: "refusal",
+    ReasoningDelta: "reasoning",
+    ReasoningSignature: "signature",
+    ReasoningOpaque: "opaque",
+    ToolCallStarted: "call_started",
+    ToolCallArguments: "call_arguments",
+    ToolCallDoomed: "pass_over",
+    ToolCallFinished: "call_finished",
+    UsageReported: "usage_reported",
+    Aside: "beside",
+    ProviderFailed: "failed",
+    ResponseFinished: "concluded",
+    StreamEnded: "stream_ended",
+    DeltaRun: "run",
+}
+
+
+class EventEncoder:
+    """The loop of an encoder: events to ``self.write``, by one method for each class of event."""
+
+    takes_runs = True
+    #: Of the class, not of each encoder: an idle pipe is 2 KiB smaller.
+    _handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]]
+    #: Whose asides are written as they came; those of others may be carried into the dialect's own forms.
+    native: ClassVar[str] = ""
+
+    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
+        self.encoding = encoding
+        self.report = report
+        self.fault: StreamkitError | None = None
+        self.ended = False  # StreamEnded, or an error frame, was written
+        self._parts: list[bytes] = []
+        self._carrier: Carrier | None = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls._handlers = {kind: getattr(cls, name) for kind, name in METHODS.items()}
+
+    # What a dialect's encoder defines: one method an event.
+
+    def response_started(self, event: ResponseStarted, /) -> None:
+        raise NotImplementedError
+
+    def choice_started(self, event: ChoiceStarted, /) -> None:
+        raise NotImplementedError
+
+    def text(self, event: TextDelta, /) -> None:
+        raise NotImplementedError
+
+    def refusal(self, event: RefusalDelta, /) -> None:
+        raise NotImplementedError
+
+    def reasoning(self, event: ReasoningDelta, /) -> None:
+        raise NotImplementedError
+
+    def signature(self, event: ReasoningSignature, /) -> None:
+        raise NotImplementedError
+
+    def opaque(self, event: ReasoningOpaque, /) -> None:
+        raise NotImplementedError
+
+    def call_started(self, event: ToolCallStarted, /) -> None:
+        raise NotImplementedError
+
+    def call_arguments(self, event: ToolCallArguments, /) -> None:
+        raise NotImplementedError
+
+    def call_finished(self, event: ToolCallFinished, /) -> None:
+        raise NotImplementedError
+
+    def usage_reported(self, event: UsageReported, /) -> None:
+        raise NotImplementedError
+
+    def aside(self, event: Aside, /) -> None:
+        raise NotImplementedError
+
+    def finished(self, event: ResponseFinished, /) -> None:
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Write what is held because the stream failed."""
+
+    def error(self, event: ProviderFailed) -> None:
+        """Write the dialect's error frame."""
+        raise NotImplementedError
+
+    def terminate(self) -> None:
+        """Write the dialect's success terminator."""
+        raise NotImplementedError
+
+    def beside(self, event: Aside) -> None:
+        """An aside, or what it is in the dialect's own forms."""
+        if event.vendor == self.native or event.vendor not in CARRIED:
+            self.aside(event)
+            return
+        if self._carrier is None:
+            self._carrier = Carrier(self.native, self.encoding.limits, self.report)
+        self._hand_on(self._carrier.take(event))
+
+    def _hand_on(self, events: Sequence[Event]) -> None:
+        for found in events:
+            if isinstance(found, Aside):
+                self.aside(found)
+            else:
+                self._handlers[type(found)](self, found)
+
+    def concluded(self, event: ResponseFinished) -> None:
+        """The end of a choice, and before it what was carried and waited for more."""
+        if self._carrier is not None:
+            self._hand_on(self._carrier.finish())
+            event = self._carrier.finished(event)
+        self.finished(event)
+
+    def run(self, run: DeltaRun) -> None:
+        """Many deltas. Overridden where they can be written at once; what is written is the same."""
+        for event in run.deltas():
+            self._handlers[type(event)](self, event)
+
+    # What they share.
+
+    def feed(self, events: list[Event], /) -> bytes:
+        for event in events:
+            if self.ended:  # nothing follows an error frame or a terminator
+                break
+            try:
+                self._handlers[type(event)](self, event)
+            except (StreamError, KeyError) as error:
+                self._stop_at(event, error)
+                break
+        return self._take_parts() if self._parts else b""
+
+    def _stop_at(self, event: Event, error: StreamError | KeyError) -> None:
+        """Keep what failed as the fault; raise what is no fault of the stream."""
+        if isinstance(error, StreamError):
+            self.fault = error
+        elif type(event) in self._handlers:
+            raise error
+        else:
+            raise TypeError(f"encode takes the events of accumulate_tool_calls, not {quoted(event)}") from None
+
+    def finish(self) -> bytes:
+        if not self.ended:  # a stage dropped StreamEnded: without it nobody said that the stream was whole
+            self.report.failed(StreamError("a stage dropped the StreamEnded event"))
+            self.end(StreamEnded(clean=False, reason="no StreamEnded event came"))
+        return self._take_parts()
+
+    def abandon(self) -> bytes:
+        self.flush()
+        return self._take_parts()
+
+    def fail(self, error: Exception) -> bytes:
+        if not self.ended:
+            self._give_up()
+            self.flush()
+            self.ended = True
+            self.error(failure_from(error))
+        return self._take_parts()
+
+    def follow(self, start: ResponseStarted | None, last: Frame) -> None:
+        """Frames passed without this encoder. Overridden where an error frame names its response or its place."""
+
+    def pass_over(self, event: Event) -> None:
+        """An event for the application, of which no dialect speaks."""
+
+    def write(self, data: bytes) -> None:
+        self._parts.append(data)
+
+    def joined(self, parts: list[bytes]) -> bytes:
+        """What one call wrote, for clients that cut lines as Unicode does. Overridden where nobody cuts at lines."""
+        return escape_separators(b"".join(parts))
+
+    def _take_parts(self) -> bytes:
+        parts = self._parts
+        if not parts:
+            return b""
+        output = self.joined(parts)
+        parts.clear()
+        return output
+
+    def failed(self, event: ProviderFailed) -> None:
+        """The provider failed: what is held, then the error frame. What follows is not written."""
+        if not self.ended:
+            self._give_up()
+            self.flush()
+            self.ended = True
+            self.error(event)
+
+    def _give_up(self) -> None:
+        """What was carried and waits is for the report alone: the answer is not whole."""
+        if self._carrier is not None:
+            self._carrier.abandon()
+
+    def stream_ended(self, event: StreamEnded) -> None:
+        if self.ended:
+            return
+        if not event.clean:
+            self._give_up()
+            self.flush()
+        self.end(event)
+
+    def end(self, event: StreamEnded) -> None:
+        """Write the success terminator, or the error frame of a stream that was cut."""
+        self.ended = True
+        if event.clean:
+            self.terminate()
+            self.report.completed = True
+        else:
+            reason = event.reason or "the stream ended before its completion point"
+            self.error(ProviderFailed("truncated", f"stream truncated: {reason}", code="stream_truncated"))
+
+    def withhold(self, kind: str, call_id: str | None, name: str | None, arguments: str) -> None:
+        """Count the loss of a call and keep its text in the report."""
+        self.report.withhold(kind, call_id, name, arguments)
+
+    def lose(self, kind: str) -> None:
+        self.report.lose(kind)
+
+    def object_arguments(self, event: ToolCallFinished) -> bytes | None:
+        """The arguments of a call for a dialect that carries an object; None for text that must not be written as one."""
+        return object_arguments(event, self.encoding.limits, self.report)
+
+
+def object_arguments(call: ToolCallFinished | ToolCall, limits: Limits, report: StreamReport) -> bytes | None:
+    """The arguments of a call for a dialect that carries an object; None for text that must not be written as one.
+
+    A complete text stays as it is, an empty one is ``{}``, one that is no object is wrapped under one key. A truncated one is
+    for no client, which would run it (design.md §4, seeds.md S4).
+    """
+    if call.kind == "custom" and call.ended:
+        report.lose("custom_tool_wrapped")
+        return wrapped_input(call.arguments).encode()
+    verdict = call.verdict or check_arguments(call.arguments, depth=limits.json_depth)
+    if verdict.kind == "truncated" or not call.ended:
+        return None
+    if not call.arguments.strip():
+        return b"{}"  # whatever the verdict: a schema may refuse an empty object, too
+    if verdict.kind in {"malformed", "not_an_object"}:
+        report.lose("arguments_wrapped")
+        return wrapped_arguments(call.arguments)
+    # raw line ends can stand between tokens only; clients split lines there
+    return call.arguments.strip().replace("\r", " ").replace("\n", " ").encode()
+
+
+def failure_from(error: Exception) -> ProviderFailed:
+    """What broke the reading, as a client is told it: no word of the stream, nor of errors that are not ours."""
+    if isinstance(error, StreamkitError):
+        return ProviderFailed(error.type, error.summary, code="stream_broken")
+    return ProviderFailed("server", "the stream could not be processed", code="stream_broken")
+
+
+def failure_of(response: Response, report: StreamReport) -> ProviderFailed | None:
+    """Why a response can't be written as an answer; None if it can.
+
+    A whole response is an answer or an error, so what the model had said before it failed is a counted loss; the calls are in
+    the report.
+    """
+    failed = next((choice for choice in response.choices if choice.stop_reason in FAILING), None)
+    if response.clean and response.error is None and failed is None:
+        return None
+    for choice in response.choices:
+        if choice.parts:
+            report.lose("answer_withheld")
+        for call in choice.tool_calls:
+            report.keep(Withheld("answer_withheld", call.id, call.name or None, call.arguments))
+    if response.error is not None:
+        return response.error
+    if response.clean and failed is not None:
+        reason = failed.stop_reason or "error"
+        return failure_in(StopReasonSeen(reason, failed.native_stop_reason or reason))
+    return ProviderFailed("truncated", "the response was cut before its end", code="stream_truncated")
+
+
+#: Events that begin a choice if nothing of it came before.
+BEGINNING = frozenset(
+    {
+        ChoiceStarted,
+        TextDelta,
+        RefusalDelta,
+        ReasoningDelta,
+        ReasoningSignature,
+        ReasoningOpaque,
+        ToolCallStarted,
+        ToolCallArguments,
+        ToolCallDoomed,
+        ToolCallFinished,
+        ResponseFinished,
+        DeltaRun,
+    }
+)
+
+
+class OneChoiceEncoder(EventEncoder):
+    """An encoder of a dialect with one choice: the first that comes is written, and no method is handed another's events."""
+
+    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
+        super().__init__(encoding, report)
+        self._choice: int | None = None
+        self._dropped: set[int] = set()
+
+    def feed(self, events: list[Event], /) -> bytes:
+        for event in events:
+            if self.ended:
+                break
+            kind = type(event)
+            if kind in BEGINNING:
+                if event.choice != self._choice and not self._begins(event.choice):  # type: ignore[union-attr] # above
+                    continue
+            elif kind is Aside and event.choice in self._dropped:  # type: ignore[union-attr] # it has one
+                continue
+            try:
+                self._handlers[kind](self, event)
+            except (StreamError, KeyError) as error:
+                self._stop_at(event, error)
+                break
+        return self._take_parts() if self._parts else b""
+
+    def choice_started(self, event: ChoiceStarted) -> None:
+        """Nothing is written of it."""
+
+    def _begins(self, choice: int) -> bool:
+        """Whether a choice that did not come before is the one that is written; the loss of another is counted once."""
+        if self._choice is None:
+            self._choice = choice
+            return True
+        if choice not in self._dropped:
+            self._dropped.add(choice)
+            self.lose("extra_choice")
+        return False
+
+
+def only_choice(response: Response, report: StreamReport) -> Choice:
+    """The choice of a whole response that a dialect with one choice writes; the loss of each other is counted."""
+    if len(response.choices) > 1:
+        report.lose("extra_choice", len(response.choices) - 1)
+    return response.choices[0] if response.choices else Choice(stop_reason="stop")
+
+
+RAW_ARGUMENTS = "_raw_arguments"
+
+
+def wrapped_arguments(text: str) -> bytes:
+    """Text that is no JSON object, as one object with a single key (seeds.md S4)."""
+    return orjson.dumps({RAW_ARGUMENTS: text})
+
+
+def wrapped_input(text: str) -> str:
+    """The free text of a custom tool as the arguments of a function (dialects.md §1.8)."""
+    return orjson.dumps({"input": text}).decode()
+
+
+def encode_time(seconds: float) -> str:
+    """A time as RFC 3339, in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,589 @@
+"""What every decoder would otherwise write again: the loop over a batch, the loading of JSON, the hand-over of a fault."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from pickle import loads
+from typing import Any, ClassVar, Final, NoReturn
+
+import orjson
+from attrs import evolve
+
+from streamkit.dialects.members.known import UNREAD, Members
+from streamkit.dialects.members.values import (
+    CONTAINERS,
+    DEPTH,
+    TEXT_MEMBERS,
+    number_in,
+    said,
+    text_in,
+    text_of,
+)
+from streamkit.dialects.streams.decoder_state import pickled
+from streamkit.dialects.streams.running_text import RunningText, Texts
+from streamkit.dialects.streams.split_characters import HalfCharacter, Held, held_by
+from streamkit.dialects.vocabulary.stop_reasons import meaning
+from streamkit.errors import (
+    BrokenFrame,
+    IndexTooLarge,
+    NeedsRepair,
+    NotThisDialect,
+    SecondResponse,
+    TooManyEventValues,
+)
+from streamkit.events import Aside, LastFrameBroken, ProviderFailed, StopReason, UsageReported, WireEvent
+from streamkit.framing.frame import BOM, Frame, RepairedFrame, repairs_of
+from streamkit.framing.value_count import has_more_values
+from streamkit.limits import Limits
+from streamkit.report import REPAIRS, BatchMarks, StreamReport
+from streamkit.text.quoting import quoted
+from streamkit.tool_calls.json_scanner import JSONScanner
+from streamkit.tool_calls.value_text import ValueTexts, item_texts, lenient_text, value_text
+
+DONE = b"[DONE]"
+
+
+#: What a decoder has beside its state: how it was made, and what only the frame at hand decides.
+#: What was said is only looked at where a whole text comes, and no frame with one is read without the decoder.
+PASSING = frozenset(
+    {"limits", "report", "fault", "out", "frame", "marks", "marks_all"}
+    | {"texts", "_unheld", "_strange", "_whole_inputs", "_by_type", "_by_event", "_values"}
+)
+IN_TEXT: Final = Members("type", *TEXT_MEMBERS)
+#: What a frame behind the terminator may still tell.
+BEHIND_END: Final = frozenset({UsageReported, ProviderFailed, LastFrameBroken})
+
+
+class FrameDecoder:
+    """The loop of a decoder: frames to JSON objects to ``decode``, which appends events to ``self.out``."""
+
+    #: The dialect's name, for messages, and whose words it speaks.
+    dialect: str
+    vendor: str
+    #: Where in a payload stand the strings that differ from delta to delta, by kinds of ``fast_path/template.py``;
+    #: None: nowhere.
+    holes: ClassVar[re.Pattern[bytes] | None] = None
+
+    def __init__(self, limits: Limits, report: StreamReport) -> None:
+        self.limits = limits
+        self.report = report
+        self.fault: Exception | None = None
+        self.out: list[WireEvent] = []
+        self.frame = Frame(b"")
+        self.recognised = False  # a frame that is the dialect's was seen
+        self._strange: Frame | None = None  # the first frame that is not
+        self._held: Held | None = None  # frames that wait for the second half of a character
+        self.texts = Texts()  # that were said, where the dialect may say them again
+        self._counted = False  # token counts were told
+        self._unheld: Frame | None = None  # the frame that does not wait again
+        self._values: tuple[Frame, ValueTexts] | None = None  # where values stand in a frame
+        #: What the frames of the last batch say, each by itself, if there were several; those of one, too, if so wished.
+        self.marks: BatchMarks | None = None
+        self.marks_all = False
+
+    @property
+    def held_from(self) -> int | None:
+        """The byte from which on frames wait for the second half of a character; None if none waits."""
+        return None if self._held is None else self._held.frames[0].offset
+
+    def feed(self, frames: list[Frame], /) -> list[WireEvent]:
+        self.out = []
+        self.marks = None
+        if len(frames) > 1 or self._held is not None or self.marks_all:
+            return self._feed_many(frames)
+        for frame in frames:  # one, as nearly always: a frame that nothing stands behind needs no marks
+            self.frame = frame
+            try:
+                self.take(frame)
+            except HalfCharacter as half:
+                self._held = half.held
+            except Exception as error:  # noqa: BLE001 - raised by the driver, after what this read brought before it
+                self._fails(error, 0)
+        return self.out
+
+    def _feed_many(self, frames: list[Frame]) -> list[WireEvent]:
+        """Read frames, and mark what each says and repairs: a fault, here or further on, takes back those behind it."""
+        out, report, left = self.out, self.report, iter(frames)
+        ends: list[int] = []
+        marks = self.marks = report.marks = BatchMarks(ends)
+        for frame in left:
+            if type(frame) is RepairedFrame:
+                marks.repairs += [(len(ends), kind, times) for kind, times in frame.repairs.items()]
+            try:
+                if self._held is None:
+                    self.frame = frame
+                    self.take(frame)
+                else:
+                    self._take_halves(frame)
+            except HalfCharacter as half:
+                self._held = half.held
+            except Exception as error:  # noqa: BLE001 - as in ``feed``
+                self._fails(error, ends[-1] if ends else 0)
+                for behind in left:
+                    report.take_back(1, repairs_of(behind))
+            ends.append(len(out))
+        report.marks = None
+        return out
+
+    def _fails(self, error: Exception, begin: int) -> None:
+        """Keep what broke the reading of the frame at hand, whose events begin at number ``begin``."""
+        if isinstance(error, NeedsRepair):
+            error = NeedsRepair(error.kind, REPAIRS[error.kind], offset=self.frame.offset)
+            del self.out[begin:]
+        elif isinstance(error, BrokenFrame):
+            error = self._other_dialect() or error
+        self.report.fails(error)
+        self.fault = error
+
+    def _take_halves(self, frame: Frame) -> None:
+        """Read a frame where an earlier one waits for the second half of a character (``split_characters.py``)."""
+        frames = deque([frame])
+        while frames:
+            frame = frames.popleft()
+            if self._held is None:
+                self.frame = frame
+                try:
+                    self.take(frame)
+                except HalfCharacter as half:
+                    self._held = half.held
+            elif (released := self._held.take(frame)) is not None:
+                frames.extendleft(reversed(released))
+                self._met(released[0])
+
+    def _met(self, first: Frame) -> None:
+        """What was held goes on: count the characters that were put together in its ``first`` frame, which waits no more."""
+        held, self._held, self.frame, self._unheld = self._held, None, first, first
+        for _ in range(held.joined if held is not None else 0):
+            self.report.repair("character_cut")
+
+    def _release(self) -> None:
+        """Nothing more comes: read what was held."""
+        while self._held is not None and self.fault is None:
+            begin, frames = len(self.out), self._held.give_up()
+            try:
+                self._met(frames[0])
+                for frame in frames:
+                    self._take_halves(frame)
+                    begin = len(self.out)
+            except Exception as error:  # noqa: BLE001 - as in ``feed``
+                self._fails(error, begin)
+
+    def finish(self) -> list[WireEvent]:
+        self.out = []
+        self.marks = None
+        self._release()
+        self.fault = self.fault or self._other_dialect()
+        if self.fault is None:
+            self._close()
+        return self.out
+
+    def _close(self) -> None:
+        begin = len(self.out)
+        try:
+            self.close()
+        except NeedsRepair as error:
+            self._fails(error, begin)
+
+    def take_back(self, behind: int) -> int:
+        """A machine further on failed at an event of the last batch: the frames behind it, and their repairs, do not count.
+
+        ``behind``: so many events came after it. Gives how many frames did, of which nobody else knows.
+        """
+        if self.marks is not None:
+            self.report.take_back(self.marks.take_back(self.report, behind))
+        return 0
+
+    # For runs of frames that only differ in their text (``fast_path/run_reader.py``).
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that decides what a frame means, beside the frame: the decoder's own values, as they are."""
+        return {name: value for name, value in vars(self).items() if name not in PASSING}
+
+    def state(self) -> bytes | None:
+        """``snapshot`` as bytes, to be compared and kept, in a tenth of the time of a deep copy; None if it has no such form,
+        or a long one.
+
+        Equal bytes are equal values. Others may be equal too, where one object stands in two places.
+        """
+        return pickled(self.snapshot())
+
+    def tried(self, frames: list[Frame], report: StreamReport) -> tuple[list[WireEvent], bytes] | None:
+        """What ``frames`` would say now, told to ``report``, and the state; None if they would be a fault or change the state,
+        or if there is no telling, since the state has no form as bytes.
+
+        The decoder is as it was before.
+        """
+        own = vars(self)
+        passing = {name: own[name] for name in PASSING if name in own}
+        kept = state = self.state()
+        if type(self).snapshot is not FrameDecoder.snapshot:
+            kept = pickled({name: value for name, value in own.items() if name not in PASSING})
+        if kept is None or state is None:
+            return None
+        try:
+            before = loads(kept)  # noqa: S301 - written a moment ago
+        except Exception:  # noqa: BLE001 - what can be written can't always be read
+            return None
+        self.report, self.texts = report, Texts()
+        events = self.feed(frames)
+        changed = self.fault is not None or self.state() != state
+        own.clear()
+        own.update(passing)
+        own.update(before)
+        return None if changed else (events, state)
+
+    def text_of_run(self, model: Any) -> RunningText | None:  # noqa: ARG002 - for those that override it
+        """Where the text of deltas like ``model`` goes that are read without the decoder; None if it keeps none."""
+        return None
+
+    def usage(self, raw: dict[str, Any]) -> WireEvent | None:  # noqa: ARG002 - for those that override it
+        """What token counts in a hole say behind the delta of their frame; None where ``holes`` has none."""
+        return None
+
+    def _other_dialect(self) -> NotThisDialect | None:
+        """Frames came and none was the dialect's: the input is another one."""
+        if self._strange is None or self.recognised:
+            return None
+        return NotThisDialect(
+            self.dialect, f"frames of another kind ({quoted(self._strange.text)})", offset=self._strange.offset
+        )
+
+    def abandon(self) -> list[WireEvent]:
+        self.report.failing = True
+        return self.rest()
+
+    def rest(self) -> list[WireEvent]:
+        """What was held, where nothing more comes."""
+        self.out = []
+        self._release()
+        self._close()
+        return self.out
+
+    def take(self, frame: Frame) -> None:
+        """One frame: a payload, the mark ``[DONE]``, or nothing (a blank payload, a comment written as data)."""
+        data = frame.data
+        if data[:1] == b"{":  # nearly always
+            document = self.load(frame)
+            if document is not None:
+                self.decode(document)
+        elif not data or data.isspace():
+            return
+        elif data.strip() == DONE:
+            self.done()
+        elif data[:1] == b":":  # `data: : OPENROUTER PROCESSING` (quirks.md 102)
+            self.report.repair("comment_as_data")
+        elif not frame.terminated and DONE.startswith(data):
+            self.out.append(LastFrameBroken(data))
+        elif (document := self.load(frame)) is not None:
+            self.decode(document)
+
+    def done(self) -> None:
+        """The mark ``[DONE]`` came."""
+        self.report.repair("foreign_terminator")
+
+    def decode(self, document: dict[str, Any]) -> None:
+        """One payload: append to ``self.out`` what it says."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """The input ended."""
+
+    def restarted(self, first: str | None, second: object) -> None:
+        """A second start of the response: the same one again is passed over. Raises SecondResponse for another.
+
+        Its text would be taken for more of the first (vercel/ai#18331).
+        """
+        other = text_of(second)
+        if first is not None and other is not None and first != other:
+            raise SecondResponse(first, other, offset=self.frame.offset)
+        self.report.repair("response_restarted")
+
+    def behind_end(self, read: Callable[[Any], None], value: Any, *, counted: bool = False) -> None:
+        """Read and count what came behind the terminator. Only failures are told, and token counts if none came before.
+
+        ``counted``: it came before, as a frame that had to wait or as one of a list.
+        """
+        if not counted:
+            self.report.repair("after_end")
+        before = len(self.out)
+        told = BEHIND_END - {UsageReported} if self._counted else BEHIND_END  # others count the next answer
+        with suppress(SecondResponse):  # it is passed over with the rest
+            read(value)
+        self.out[before:] = [event for event in self.out[before:] if type(event) in told]
+
+    def tell_counts(self, usage: UsageReported) -> None:
+        """Tell the token counts of the answer."""
+        self._counted = True
+        self.out.append(usage)
+
+    def named_by_its_line(self, document: dict[str, Any], kinds: Collection[str]) -> dict[str, Any] | None:
+        """A payload without a ``type``, with the one of ``kinds`` that its ``event:`` line says; None if that says none."""
+        event = self.frame.event
+        if said(document.get("type")) or event not in kinds:
+            return None
+        self.report.repair("event_type_missing")
+        return {**document, "type": event}
+
+    def strange(self) -> None:
+        """Note a frame that is not the dialect's: if none is, the input is not this dialect at all."""
+        if self._strange is None:
+            self._strange = self.frame
+
+    def load(self, frame: Frame) -> dict[str, Any] | None:
+        """The frame's JSON object; None for the torso of one that the end of input cut off.
+
+        Raises BrokenFrame and TooManyEventValues.
+        """
+        most = self.limits.event_values
+        if len(frame.data) > most and has_more_values(frame.data, most):
+            raise TooManyEventValues(most, offset=frame.offset)
+        try:
+            document = orjson.loads(frame.data)
+        except orjson.JSONDecodeError:
+            document = self._load_slowly(frame)
+        if type(document) is dict:
+            if frame.data.count(b"{") + frame.data.count(b"[") > DEPTH and _is_deep(document):
+                _check_depth(frame)
+            if not frame.terminated:
+                self.unterminated()
+            return document
+        if (
+            not frame.terminated and type(document) is not list
+        ):  # whose closing bracket shows that nothing of it is missing
+            self.out.append(LastFrameBroken(frame.data))
+            return None
+        return self._no_object(frame, document)
+
+    def _no_object(self, frame: Frame, value: Any) -> dict[str, Any] | None:
+        """A payload that is another JSON value: objects in a list are read as if each had come alone, errors above all; what
+        stands as an error is one; the rest (``null``, ``[]``, ``"ping"``) says nothing.
+        """
+        if type(value) is list and any(type(item) is dict for item in value):
+            self.report.repair("payload_in_list")
+            for item, text in zip(value, item_texts(value_text(frame.data)), strict=True):
+                if type(item) is dict:
+                    self.frame = self._unheld = evolve(frame, data=text)
+                    self.take(self.frame)
+            self.frame = frame
+            return None
+        if frame.event == "error" and said(value):
+            return {"error": value}
+        self.strange()
+        self.report.repair("payload_no_object")
+        return None
+
+    def unterminated(self) -> None:
+        """The input ended right behind a whole payload."""
+        self.report.repair("last_event_unterminated")
+
+    def _load_slowly(self, frame: Frame) -> Any:
+        """What orjson refuses and the field sends: bytes that are not UTF-8, 1E400, half a surrogate pair."""
+        is_utf8 = True
+        try:
+            text = frame.data.decode("utf-8")
+        except UnicodeDecodeError:
+            text, is_utf8 = frame.text, False
+            self.report.repair("invalid_utf8")
+        try:
+            document = json.loads(text, parse_constant=_refuse, parse_int=_whole_number)
+            whole = _without_surrogates(document)
+        except (ValueError, RecursionError) as error:
+            if not frame.terminated:
+                return None
+            raise BrokenFrame("no JSON", frame.data, offset=frame.offset) from error
+        if whole is not document:
+            if is_utf8 and frame is not self._unheld and (held := held_by(frame)) is not None:
+                raise HalfCharacter(held)
+            self.report.repair("lone_surrogate")
+        elif is_utf8:  # bytes that are not UTF-8 are counted
+            self.report.repair("number_out_of_range")
+        return whole
+
+    # Values of the wire by the type they should have: null and absent are nothing, any other type is set aside.
+
+    # Where the meaning is plain, an object is a list of it, a list of one object that object, and text a part with it.
+
+    def fields(self, value: Any) -> dict[str, Any]:
+        if type(value) is dict:
+            return value
+        if type(alone := self.alone(value)) is dict:
+            return alone
+        if value is not None:
+            self.odd(value)
+        return {}
+
+    def alone(self, value: Any) -> Any:
+        """The object that is alone in a list; any other value as it is."""
+        if type(value) is list and len(value) == 1 and type(value[0]) is dict:
+            self.report.repair("list_unasked")
+            return value[0]
+        return value
+
+    def items(self, value: Any) -> list[Any]:
+        if type(value) is list:
+            return value
+        if type(value) is dict and value:
+            return [item for _, item in self.listed(value)]
+        if value is not None:
+            self.odd(value)
+        return []
+
+    def contents(self, value: Any) -> list[Any]:
+        """The parts of a content, each for ``part_of``; text in its place is one."""
+        return [value] if type(value) is str and value else self.items(value)
+
+    def part_of(self, value: Any, kind: str | None = "text") -> dict[str, Any]:
+        """One part of a content, which may be its text alone: then of the type ``kind``, if the dialect's parts have one."""
+        if type(value) is not str:
+            return self.fields(value)
+        self.report.repair("object_missing")
+        return {"text": value} if kind is None else {"type": kind, "text": value}
+
+    def string(self, value: Any) -> str:
+        if type(value) is str:
+            return value
+        if value is None:
+            return ""
+        if type(value) in {dict, list} and (text := text_in(value)):
+            self.report.repair("text_as_object")
+            self.keep_unread(value, IN_TEXT, where="text.")
+            return text
+        self.odd(value)
+        return ""
+
+    def truth(self, value: Any) -> bool:
+        """A truth value, which may come as its name or as 0 or 1; of everything else False: what is not said is not so."""
+        if type(value) is bool:
+            return value
+        if value is None:
+            return False
+        self.report.repair("boolean_invalid")
+        word = value.strip().lower() if type(value) is str else value
+        is_true = word in {"true", "1"} if type(word) is str else type(word) in {int, float} and word == 1
+        if not is_true and word not in ("false", "0", "", 0):
+            self.out.append(Aside(self.vendor, "unknown_event", "field", value))
+        return is_true
+
+    def listed(self, value: Any) -> list[tuple[tuple[int | str, ...], Any]]:
+        """The items of a list, each with the step that leads to it. Where an object stands instead it is the only item, or has
+        them by number (``{"0": …}``, as PHP writes a list with gaps).
+        """
+        if type(value) is not dict:
+            return [((position,), item) for position, item in enumerate(self.items(value))]
+        if not value:
+            return []
+        self.report.repair("list_missing")
+        if all(name.isdigit() and type(item) is dict for name, item in value.items()):
+            return [((name,), item) for name, item in value.items()]
+        return [((), value)]
+
+    def stop_reason(self, native: str, own: Mapping[str, StopReason]) -> StopReason:
+        """What a stop reason means: by the dialect's ``own`` words, else by the others'; ``other`` if nobody has it."""
+        reason = own.get(native)
+        if reason is None and (reason := meaning(native)) is not None:
+            self.report.repair("stop_reason_foreign")
+        return reason or "other"
+
+    def keep_unread(self, document: Any, members: Members, choice: int = 0, block: int = 0, *, where: str = "") -> None:
+        """Keep what nobody reads of an object: for the same dialect, and as a counted loss for all others."""
+        for path, value in members.unread(document):
+            self.out.append(Aside(self.vendor, "unknown_event", f"{UNREAD}{where}{path}", value, choice, block))
+
+    def odd(self, value: Any) -> None:
+        """Keep what has a type that the dialect does not know."""
+        self.report.repair("field_invalid")
+        self.out.append(Aside(self.vendor, "unknown_event", "field", value))
+
+    def text_at(self, *path: str | int) -> str:
+        """The JSON text of the value of the frame at hand that ``path`` leads to; of many, the frame is walked once."""
+        if self._values is None or self._values[0] is not self.frame:
+            self._values = self.frame, ValueTexts(self.frame.data)
+        return self._values[1].text(*path)
+
+    def texts_at(self, count: int, *path: str | int) -> list[bytes]:
+        """The JSON text of each of the ``count`` items that ``items`` found at ``path``; the frame is walked once."""
+        text = lenient_text(self.frame.data, *path)
+        if text[:1] == "[":
+            return item_texts(text)
+        return [self.text_at(*path, number).encode() for number in range(count)]
+
+    def index(self, value: object) -> int | None:
+        """An index of the wire; None where there is none. Raises IndexTooLarge."""
+        if type(value) is int and 0 <= value <= self.limits.index:
+            return value
+        if value is None:
+            return None
+        number = number_in(value)
+        if (value if number is None and isinstance(value, float) else number or 0) > self.limits.index:
+            raise IndexTooLarge(self.limits.index, offset=self.frame.offset)
+        self.report.repair("index_invalid")
+        return number if number is not None and number >= 0 else None
+
+
+def read_body(decoder: FrameDecoder, body: bytes) -> list[WireEvent]:
+    """The wire events of a whole body, by a decoder that takes one for its only frame. Raises what broke the reading."""
+    body = _only_object(decoder, body.removeprefix(BOM))
+    events = decoder.feed([Frame(body)])
+    if decoder.fault is None:
+        events += decoder.finish()
+    if decoder.fault is not None:
+        raise decoder.fault
+    return events
+
+
+def _only_object(decoder: FrameDecoder, body: bytes) -> bytes:
+    """The object of a body, which may be alone in a list; of several the error. Raises NotThisDialect for another body."""
+    start = body.lstrip()[:1]
+    if start == b"[":
+        try:
+            items = [item for item in item_texts(value_text(body)) if item[:1] == b"{"] if orjson.loads(body) else []
+        except ValueError:
+            items = []
+        errors = [item for item in items if orjson.loads(item).get("error")]
+        if len(items) == 1 or errors:
+            decoder.report.repair("payload_in_list")
+            return (errors or items)[0]
+    if start != b"{":
+        raise NotThisDialect(decoder.dialect, f"no JSON object ({quoted(body)})")
+    return body
+
+
+def _is_deep(document: Any) -> bool:
+    """Whether a value has more than ``DEPTH`` levels. Gain: nine tenths of the time of looking at each token."""
+    level = [document]
+    for _ in range(DEPTH):
+        inner = [value for outer in level for value in (outer.values() if type(outer) is dict else outer)]
+        level = [value for value in inner if type(value) in CONTAINERS]
+        if not level:
+            return False
+    return True
+
+
+def _check_depth(frame: Frame) -> None:
+    """Refuse a payload that could not be written again: orjson reads 1,024 levels and writes 254."""
+    scanner = JSONScanner(depth=DEPTH)
+    if scanner.feed(frame.text) == "malformed":
+        raise BrokenFrame(f"JSON {scanner.reason}", frame.data, offset=frame.offset)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
+
+
+def _whole_number(digits: str) -> int | float:
+    """As orjson: past 64 bits a float. Argument text never comes this way."""
+    return int(digits) if len(digits) < 19 else float(digits)
+
+
+def _without_surrogates(document: Any) -> Any:
+    """The same value, or a copy in which halves of surrogate pairs are U+FFFD (UTF-8 can't hold them)."""
+    text = json.dumps(document, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.loads(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
+    return document

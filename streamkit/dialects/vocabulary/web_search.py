@@ -1,0 +1,59 @@
+"""A provider's own search of the web, as requests define it: read into one set of words, and written in a dialect that has it.
+
+Anthropic, OpenAI and Google run such a tool themselves, each with other options. What a dialect has no option for is a counted
+loss; a search that may only look at what the provider has stored is another tool, and is defined nowhere else.
+
+Source: dialects.md §1.3, §2.3, §3.2, §5.3; the request types of anthropic, openai 3.54 and google-genai.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from streamkit.conversation.messages import WebSearch
+from streamkit.dialects.members.values import said
+
+LOCATION: Final = ("city", "region", "country", "timezone")
+CONTEXTS: Final = frozenset({"low", "medium", "high"})
+
+
+def read_search(options: Mapping[str, Any]) -> WebSearch:
+    """The options of a search by the names that Anthropic and Responses give them; what is none of them stays beside."""
+    left = {name: value for name, value in options.items() if said(value)}
+    search = WebSearch()
+    if type(left.get("max_uses")) is int:
+        search.max_uses = left.pop("max_uses")
+    for name in ("allowed_domains", "blocked_domains"):
+        if (domains := _texts(left.get(name))) is not None:
+            setattr(search, name, domains)
+            left.pop(name)
+    if (location := _location(left.get("user_location"))) is not None:
+        search.location = location
+        left.pop("user_location")
+    if isinstance(context := left.get("search_context_size"), str) and context in CONTEXTS:
+        search.context = left.pop("search_context_size")
+    if isinstance(live := left.get("external_web_access"), bool):
+        search.stored_only = not live
+        left.pop("external_web_access")
+    search.extras = left or None
+    return search
+
+
+def location_out(search: WebSearch) -> dict[str, str] | None:
+    """``user_location`` as Anthropic and Responses have it."""
+    return None if search.location is None else {"type": "approximate", **search.location}
+
+
+def _texts(value: Any) -> tuple[str, ...] | None:
+    return tuple(value) if isinstance(value, list) and all(isinstance(text, str) for text in value) else None
+
+
+def _location(value: Any) -> Mapping[str, str] | None:
+    """Where the user is. Chat has another object around it."""
+    if not isinstance(value, Mapping) or value.get("type") != "approximate":
+        return None
+    inner = value.get("approximate", value)
+    if not isinstance(inner, Mapping):
+        return None
+    return {name: inner[name] for name in LOCATION if isinstance(inner.get(name), str)}

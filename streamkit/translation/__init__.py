@@ -1,0 +1,1 @@
+"""From one dialect to another: whole bodies, citations, searches, the next request of a tool loop, what passes."""

@@ -1,0 +1,180 @@
+"""Whole bodies: requests and responses of any dialect to the neutral conversation and back.
+
+A request comes from a client and goes to a provider, a response the other way round; where a dialect is named, so may be a
+client or a provider that speaks it. What a request can't be is an error with the path to it (``BadRequest``), since a program
+can be told. A provider can't, so its responses are read as its streams are: the same wire events, accumulated and checked.
+
+Source: design.md §5, §8; seeds.md S1, S2, S3.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+import orjson
+
+from streamkit.conversation.collector import Collector
+from streamkit.conversation.messages import Media, Request, Response, Tool, ToolResult
+from streamkit.conversation.pairing import check_pairing, repair_pairing
+from streamkit.conversation.tool_definitions import MENDED, check_tools, refuse_tools
+from streamkit.dialects import client_named, source_named
+from streamkit.dialects.base import Bodies, Dialect
+from streamkit.dialects.members.fields import fields_of
+from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Encoding, Profile, Target, under
+from streamkit.dialects.streams.carrier import carried
+from streamkit.errors import BadRequest, StreamError, UsageError
+from streamkit.in_text import in_text_stages
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.pipeline import Chain
+from streamkit.policy import TOLERANT, AssistantFirst, LinkedMedia, Policy
+from streamkit.report import StreamReport
+from streamkit.text.identifiers import random_id
+from streamkit.text.redact import redacted
+from streamkit.tool_calls.accumulate import ToolCallAccumulator
+from streamkit.tool_calls.check import JSONChecker
+from streamkit.tool_calls.schema import Tools, compiled
+
+log = logging.getLogger("streamkit.translation.bodies")
+
+
+def decode_request(body: bytes, dialect: str, *, report: StreamReport | None = None) -> Request:
+    """Read a request that a client of ``dialect`` sent. Raises BadRequest for one that can't be, and UsageError."""
+    named, _ = client_named(dialect)
+    report = report if report is not None else StreamReport()
+    return _bodies_of(named).decode_request(fields_of(body, report), report)
+
+
+def encode_request(
+    request: Request,
+    dialect: str,
+    *,
+    repair: bool = False,
+    max_tokens: int = DEFAULT_MAX_TOKENS,
+    emulate: bool = False,
+    assistant_first: AssistantFirst = "bridge",
+    linked_media: LinkedMedia = "refuse",
+    report: StreamReport | None = None,
+) -> bytes:
+    """Write a request for ``dialect``, or for a provider that speaks it, which then gets what it wants beside its dialect.
+
+    Calls and results must be paired: if not, it is an error that names the turn and the id, or with ``repair`` a counted
+    repair. Tools of another dialect whose definitions this one would refuse are an error that names them all (``check_tools``
+    names them within a dialect). So is a reference to what only another provider's store has (``previous_response_id``).
+    ``max_tokens`` is written where a dialect demands a bound and the request has none;
+    ``emulate`` imitates what the dialect lacks instead of refusing it. Where a dialect refuses a history that begins with the
+    assistant, ``assistant_first`` puts a short turn of the user in front, or refuses it here; media at a URL, where a dialect
+    takes none, are refused or dropped as ``linked_media`` says.
+    What the dialect can't say is a counted loss. Raises BadRequest and UsageError.
+    """
+    named, provider = source_named(dialect)
+    bodies = _bodies_of(named)
+    report = report if report is not None else StreamReport()
+    if repair:
+        request = repair_pairing(request, report)
+    else:
+        check_pairing(request)
+    for path, instead, reader in request.unreadable:
+        if reader != named.name:
+            raise BadRequest(path, f"only the provider that made this can read it; {instead}")
+    if request.stored and request.dialect != named.name:
+        path, instead = request.stored[0]
+        raise BadRequest(
+            path, f"this is kept by the provider that made it, and {named.name} can't ask for it; {instead}"
+        )
+    if linked_media == "refuse" and (linked := linked_in(request, named)):
+        instead = "send its bytes, or set linked_media: 'drop', in a gateway 'fetch'"
+        raise BadRequest(linked[0].place or "messages", f"{named.name} takes no {linked[0].kind} at a URL; {instead}")
+    if request.dialect != named.name:  # within one dialect it is for the provider to judge what its own clients define
+        refuse_tools([found for found in check_tools(request.tools, named.tools) if found.rule not in MENDED])
+    target = Target(provider=provider, max_tokens=max_tokens, emulate=emulate, assistant_first=assistant_first)
+    return orjson.dumps(bodies.encode_request(request, target, report))
+
+
+def linked_in(request: Request, dialect: Dialect) -> list[Media]:
+    """The media at a URL of the web that a dialect would take only in the request itself; none of its own clients'."""
+    if request.dialect == dialect.name:
+        return []
+    found: list[Media] = []
+    for part in (part for turn in request.turns for part in turn.parts):
+        inner, given = (part.parts, True) if isinstance(part, ToolResult) else ([part], False)
+        found += [
+            each for each in inner if isinstance(each, Media) and _is_linked(each) and dialect.wants_bytes(each, given)
+        ]
+    return found
+
+
+def _is_linked(media: Media) -> bool:
+    return media.data is None and (media.url or "").startswith(("http:", "https:"))
+
+
+def decode_response(
+    body: bytes,
+    dialect: str,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    policy: Policy = TOLERANT,
+    tools: Tools | None = None,
+    offered: Sequence[Tool] = (),
+    report: StreamReport | None = None,
+    make_id: Callable[[str], str] = random_id,
+) -> Response:
+    """Read a whole response of ``dialect``, or of a provider that speaks it: verdicts, usage and report included.
+
+    An error body is no exception: ``Response.error`` says what the provider said, and ``clean`` is False. ``tools`` are the
+    request's: arguments are then checked against their schemas (extra ``schema``); ``offered`` are they as the client offered
+    them (``Request.tools``), for calls that the model wrote into its text (``Policy.text_calls``). While the logger
+    ``streamkit.translation.bodies`` is at the level of debugging, it gets the body, without what looks like a secret. Raises
+    NotThisDialect for a body of another kind, other errors of ``StreamError`` for one that can't be read, and UsageError.
+    """
+    named, provider = source_named(dialect)
+    bodies = _bodies_of(named)
+    report = under(policy, report, provider)
+    report.bytes_in += len(body)
+    report.frames += 1
+    if log.isEnabledFor(logging.DEBUG):
+        log.debug("response of %s, %d bytes: %s", dialect, len(body), redacted(body))
+    schemas = None if tools is None else compiled(tools, limits)
+    accumulator = ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=make_id)
+    checker = JSONChecker(limits=limits, report=report, tools=schemas)
+    in_text = in_text_stages(policy, provider, tools=offered or tools, limits=limits)
+    reading = Chain(*(stage.make(report) for stage in in_text), accumulator, checker)
+    collector = Collector(named.name, report, limits)
+    try:
+        for events in reading.feed(bodies.decode_response(body, limits, report)), reading.finish():
+            if reading.fault is not None:
+                raise reading.fault
+            collector.feed(events)
+    except StreamError as error:
+        report.failed(error)
+        raise
+    return collector.finish()
+
+
+def encode_response(
+    response: Response,
+    dialect: str,
+    *,
+    profile: Profile | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    report: StreamReport | None = None,
+    make_id: Callable[[str], str] = random_id,
+    clock: Callable[[], float] = time.time,
+) -> bytes:
+    """Write a whole response for clients of ``dialect``, or for one that reads it, whose ``profile`` is then the default.
+
+    One that is not ``clean`` is written as the dialect's error body: no success is made up. Losses are counted in ``report``,
+    by default the response's own. Raises UsageError.
+    """
+    named, client = client_named(dialect)
+    encoding = Encoding(limits=limits, profile=profile or client, make_id=make_id, clock=clock)
+    report = report if report is not None else response.report
+    response = carried(response, named.name, limits, report)
+    return orjson.dumps(_bodies_of(named).encode_response(response, encoding, report))
+
+
+def _bodies_of(dialect: Dialect) -> Bodies:
+    if dialect.bodies is None:
+        raise UsageError(f"{dialect.name} has no whole bodies here: it only streams")
+    return dialect.bodies

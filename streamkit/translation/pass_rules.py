@@ -1,0 +1,123 @@
+"""What a client asked for, held against frames that pass within one dialect: a name of the model, and a usage chunk or none.
+
+A rule takes a frame's payload and returns it, the payload to write in its place, or nothing where the frame is not to pass.
+Nothing is counted, as between dialects: no fault of the provider is mended, and its usage stands in the report all the same.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import orjson
+
+from streamkit.dialects.base import Dialect, ModelPlace
+from streamkit.dialects.profiles import Profile
+
+_NAMED: Final = re.compile(rb'"model"\s*:\s*"[^"\s]')
+_BLANK: Final = re.compile(rb'("model"\s*:\s*)(?:null|"\s*")')
+_DELTA: Final = b'"delta"'
+#: The end of an object behind its last array: members whose values are no arrays or objects. An array ends or a member begins
+#: at its first byte, so that none of it can be part of a string.
+_LAST_MEMBERS: Final = re.compile(rb'\](?:,\s?"[^"\\]*":\s?(?:"[^"\\]*"|[\w.+-]+))+\}')
+#: How many beginnings and ends of frames are known again, and how long they may be: those of as many choices.
+KNOWN: Final = 8
+KNOWN_BYTES: Final = 1024
+
+
+def rule_for(dialect: Dialect, profile: Profile) -> Rule | None:
+    """What a stream of ``dialect`` needs for a client of ``profile``; None where every frame may pass as it is."""
+    place = dialect.model_place if profile.model else None
+    drops = dialect.usage_on_request and not profile.include_usage
+    return Rule(place, profile.model, drops=drops) if place is not None or drops else None
+
+
+class Rule:
+    """What one stream's frames are held against. ``place``: where they name ``model``; ``drops``: no chunk of usage passes."""
+
+    def __init__(self, place: ModelPlace | None, model: str, *, drops: bool) -> None:
+        #: A frame that begins with one of these passes as it is, since nothing behind it is looked at.
+        self.known: tuple[bytes, ...] = ()
+        self._ends: tuple[bytes, ...] = ()  # a frame that ends with one of these names a model
+        self._place = place
+        self._model = model
+        self._drops = drops
+        self._needs = b'"%b"' % (place.within or place.beside).encode() if place is not None else b""
+
+    def __call__(self, payload: bytes) -> bytes:
+        if self._drops and _is_bare_usage(payload):
+            return b""
+        if self._place is not None:
+            return self._name(payload, self._place)
+        self._know(payload, 0)
+        return payload
+
+    def _name(self, payload: bytes, place: ModelPlace) -> bytes:
+        if self._needs not in payload or payload.endswith(self._ends):
+            return payload
+        found = _NAMED.search(payload)
+        # no other object begins before it, so that it is the frame's own
+        if found is not None and payload.count(b"{", 0, found.start()) == (2 if place.within else 1):
+            self._know(payload, found.end())
+            return payload
+        instead = _named(payload, place, self._model)
+        if instead is payload and not place.within and found is not None:
+            self._know_end(payload)
+        return instead
+
+    def _know(self, payload: bytes, end: int) -> None:
+        """A frame passes, for which nothing behind byte ``end`` matters but whether it has a delta."""
+        if self._drops:
+            delta = payload.find(_DELTA)
+            if delta < 0:
+                return
+            end = max(end, delta + len(_DELTA))
+        if end <= KNOWN_BYTES:
+            self.known = (payload[:end], *self.known[: KNOWN - 1])
+
+    def _know_end(self, payload: bytes) -> None:
+        """A frame passes that names its model behind other objects, as Azure does: whatever ends so is no JSON or names it."""
+        end = payload[payload.rfind(b"]") :]
+        if (
+            len(end) <= KNOWN_BYTES
+            and end.count(b'"model"') == 1
+            and _NAMED.search(end)
+            and _LAST_MEMBERS.fullmatch(end)
+        ):
+            self._ends = (end, *self._ends[: KNOWN - 1])
+
+
+def _is_bare_usage(payload: bytes) -> bool:
+    """Whether a Chat chunk has usage and no choices."""
+    if b'"usage"' not in payload or _DELTA in payload:
+        return False
+    chunk = _object(payload)
+    return chunk is not None and not chunk.get("choices") and bool(chunk.get("usage")) and not chunk.get("error")
+
+
+def _named(payload: bytes, place: ModelPlace, model: str) -> bytes:
+    """The payload with ``model`` where it names none; every other byte of it stays, unless a name stands twice."""
+    frame = _object(payload)
+    holder = frame if frame is None or not place.within else frame.get(place.within)
+    if not isinstance(holder, dict) or place.beside not in holder:
+        return payload
+    known = holder.get("model")
+    if isinstance(known, str) and known.strip():
+        return payload
+    missing = "model" not in holder
+    holder["model"] = model
+    text = orjson.dumps(model)
+    if missing:
+        begin = re.search(rb'"%b"\s*:\s*\{' % place.within.encode() if place.within else rb"\{", payload)
+        edited = payload if begin is None else payload[: begin.end()] + b'"model":%b,' % text + payload[begin.end() :]
+    else:
+        edited = _BLANK.sub(lambda found: found[1] + text, payload, count=1)
+    return edited if _object(edited) == frame else orjson.dumps(frame)
+
+
+def _object(payload: bytes) -> dict[str, Any] | None:
+    try:
+        value = orjson.loads(payload)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None

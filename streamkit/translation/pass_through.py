@@ -1,0 +1,410 @@
+"""One dialect in and out: frames pass byte for byte while the other machines watch them for the report (design.md §1, L4).
+
+How far the bytes may pass is all that is decided here, frame by frame, so that the cuts of the network decide nothing (L1):
+
+* Nothing passes before a frame of the dialect was seen: a web page is no stream. What the end of the input broke off never
+  passes: it stands in the report.
+* Of a frame in which a fault is found, and of all behind it, nothing passes. What stood whole before it does, and then an
+  error frame of the dialect.
+* A terminator waits, with all behind it, for the end of the input: what comes there may still say that the answer failed. An
+  answer that is not whole gets an error frame in its place (L3).
+* The provider's error is the last frame that passes. Where the dialect's clients would not see it as an error, the dialect's
+  own form takes its place.
+
+A frame that ends inside a character waits for the other half, as in the decoder. A frame that the client did not ask for is
+taken out, and one that names no model names the one asked for (``pass_rules.py``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable
+from typing import Final, cast
+
+from attrs import frozen
+
+from streamkit.dialects.base import Dialect
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.errors import HeldTooLong
+from streamkit.events import Event, ProviderFailed, ResponseStarted, StreamEnded
+from streamkit.framing.frame import Frame, repairs_of
+from streamkit.pipeline import Chain
+from streamkit.policy import Policy
+from streamkit.report import StreamReport
+from streamkit.tool_calls.accumulate import ToolCallAccumulator
+from streamkit.tool_calls.check import JSONChecker
+from streamkit.tool_calls.schema import ToolSchemas
+from streamkit.translation.pass_rules import Rule, rule_for
+
+#: Repairs that show an error to be in a form which official clients pass over: those that a decoder counts.
+UNSEEN_ERRORS: Final = ("error_shape", "event_name_missing", "payload_in_list")
+#: The same of a parser, which may have read further than the error: how the lines of such an event begin.
+_UNSEEN_LINES: Final = {
+    "sse_error_field": re.compile(rb"(?:\A|[\r\n])error(?![^\r\n:])"),
+    "sse_bare_json": re.compile(rb"\A\{"),
+}
+
+#: What a profile may change without its stream being written anew.
+PASSES: Final = frozenset({"include_usage"})
+#: What is to be noted of what the frames say.
+_NOTED: Final = frozenset({ProviderFailed, ResponseStarted, StreamEnded})
+#: The end of an event's last line, and the blank line behind it.
+_EVENT_END: Final = re.compile(rb"(?>\r\n|\r|\n)(?:\r\n|\r|\n)")
+_LINE_END: Final = re.compile(rb"\n")
+#: A binary message begins with its length.
+_LENGTH_BYTES: Final = 4
+
+
+@frozen
+class _Edit:
+    """A frame that does not pass as it came: where it begins, its payload, and the one in its place, if any."""
+
+    start: int
+    payload: bytes
+    instead: bytes
+    terminated: bool
+
+
+class PassThrough:
+    """Machine of ``transcode`` within one dialect: bytes to the same bytes, in whole frames."""
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        encoding: Encoding,
+        policy: Policy,
+        report: StreamReport,
+        tools: ToolSchemas | None = None,
+    ) -> None:
+        limits = encoding.limits
+        self.fault: Exception | None = None
+        self._dialect = dialect
+        self._report = report
+        self._limit = limits.held_chars
+        self._parser = dialect.parser(limits, report)
+        self._decoder = cast("FrameDecoder", dialect.decoder(limits, report))
+        self._accumulator = ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=encoding.make_id)
+        checker = JSONChecker(limits=limits, report=report, tools=tools)
+        self._watch = Chain(self._decoder, self._accumulator, checker)
+        self._encoder = dialect.encoder(encoding, report)  # writes error frames only
+        self._rule = rule_for(dialect, encoding.profile)
+        self._edits: deque[_Edit] = deque()  # of what did not pass yet
+        self._split_end = False  # an event was taken out, and the last line end of it may go on with LF
+        #: Of the stream, from byte ``_passed`` on: a growing array, since fragments of two bytes take 43 each in a list.
+        self._held = bytearray()
+        self._chunk = b""  # the read at hand, where nothing is held
+        self._passed = 0  # bytes handed on
+        self._last = b""  # the last of them that is not blank
+        self._is_known = False  # a frame of the dialect was seen
+        self._is_over = False  # the terminator was seen
+        #: The byte from which on all waits: for a frame of the dialect; or, with the terminator, for the end of the input.
+        self._wait_at: int | None = 0
+        self._half_at: int | None = None  # the byte from which on frames wait for the second half of a character
+        self._stop_at: int | None = None  # the byte from which on nothing passes, ever
+        self._is_cut = False  # all up to there has passed
+        self._error: ProviderFailed | None = None  # what is written there
+        self._told_end: int | None = None  # the byte behind the provider's own error, which passes
+        self._start: ResponseStarted | None = None
+        self._good: Frame | None = None  # the last frame before a fault or the terminator
+        self._reason: str | None = None  # why the stream was cut
+
+    @property
+    def ended(self) -> bool:
+        """Whether the stream was whole, or an error frame was written."""
+        return self._report.clean is True or self._encoder.ended
+
+    def feed(self, chunk: bytes, /) -> bytes:
+        frames = self._parser.feed(chunk)
+        if not self._is_cut:
+            if self._held or self._wait_at is not None:
+                self._held += chunk
+            else:
+                self._chunk = bytes(chunk)
+        self._see(frames)
+        self._look_at_parser()
+        output = self._pass()
+        if self._error is not None:
+            output += self._written(self._error)
+        return output
+
+    def finish(self) -> bytes:
+        frames = self._parser.finish()
+        self._see(frames)
+        self._look_at_parser()
+        failure = None
+        if self.fault is None:
+            failure = self._note_end(self._watch.finish())
+            if self._watch.fault is not None:
+                self._fails(self._watch.fault, self._parser.boundary)
+        return b"" if self.fault is not None else self._end(frames, failure)
+
+    def abandon(self) -> bytes:
+        self._note_end(self._watch.abandon())
+        return b""
+
+    def fail(self, error: Exception) -> bytes:
+        frames: list[Frame] = []
+        if self.fault is None:  # the source's: what there is of the last frame is read, as at any end
+            frames = self._parser.abandon()
+            self._see(frames)
+        failure = self._note_end(self._watch.abandon())
+        if self.fault is None or self._report.clean:
+            return self._end(frames, failure, error)
+        return self._told(error)
+
+    # -- frames ----------------------------------------------------------------------------------------------------
+
+    def _see(self, frames: list[Frame]) -> None:
+        """Read frames one by one, and note how far the bytes may pass."""
+        watch, report, rule, decoder = self._watch, self._report, self._rule, self._decoder
+        left = iter(frames if self.fault is None else ())
+        for frame in left:
+            offset = frame.offset
+            if self._wait_at is not None and self._holds_too_much(offset):
+                self._take_back([frame, *left])
+                return
+            if self._stop_at is None:
+                if self._told_end is not None:
+                    self._stop_at = self._told_end if self._is_array else offset
+                elif rule is not None and not frame.data.startswith(rule.known):
+                    self._hold_against(frame, rule)
+            begin = offset if self._half_at is None else self._half_at
+            unseen = self._unseen() if report.repairs else 0
+            failure = None
+            for event in watch.feed([frame]):
+                if type(event) in _NOTED:
+                    failure = self._note(event) or failure
+            if watch.fault is not None:
+                at = getattr(watch.fault, "offset", None)
+                self._fails(watch.fault, at if at is not None and begin <= at <= offset else begin)
+                self._take_back(left)
+                return
+            self._half_at = decoder.held_from
+            if not self._is_known and decoder.recognised:
+                self._is_known, self._wait_at = True, None
+            if self._stop_at is not None:
+                continue
+            if failure is not None:
+                is_unseen = bool(report.repairs) and self._unseen() > unseen
+                self._failed(failure, frame, begin, is_unseen=is_unseen or self._looks_unseen(frame))
+            elif self._is_over:
+                continue
+            elif report.terminated:
+                self._wait_at, self._is_over = begin, True
+            elif frame.terminated:
+                self._good = frame
+
+    def _take_back(self, behind: Iterable[Frame]) -> None:
+        """The parser read frames behind a fault, which do not count."""
+        for frame in behind:
+            self._report.take_back(1, repairs_of(frame))
+
+    def _look_at_parser(self) -> None:
+        """What its parser says of the bytes behind the last frame."""
+        boundary = self._parser.boundary
+        if self.fault is None and not self._holds_too_much(boundary) and self._parser.fault is not None:
+            self._fails(self._parser.fault, boundary)
+
+    def _fails(self, fault: Exception, at: int) -> None:
+        """Nothing passes from byte ``at`` on."""
+        self.fault = fault
+        self._stop_at = at if self._stop_at is None else min(at, self._stop_at)
+
+    def _holds_too_much(self, at: int) -> bool:
+        """Set a fault if too much waits before byte ``at``; all of it is whole."""
+        if self._wait_at is None or at - self._wait_at <= self._limit or self.fault is not None:
+            return False
+        self._fails(HeldTooLong(self._limit), self._end_of_terminator() if self._is_over else 0)
+        return True
+
+    def _failed(self, failure: ProviderFailed, frame: Frame, begin: int, *, is_unseen: bool) -> None:
+        """A frame says that the provider failed. ``begin``: where it begins, or what waits with it."""
+        if self._is_over:
+            self._stop_at, self._error = self._wait_at, failure
+        elif is_unseen or begin < frame.offset:
+            self._stop_at, self._error = begin, failure
+        else:
+            self._told_end = frame.offset + len(frame.data)
+
+    def _unseen(self) -> int:
+        """How many errors came in a form that only the decoder sees."""
+        return sum(self._report.repairs[kind] for kind in UNSEEN_ERRORS)
+
+    def _looks_unseen(self, frame: Frame) -> bool:
+        """Whether an error's lines are no event's; the parser may have counted others already that came behind it."""
+        kinds = [kind for kind in _UNSEEN_LINES if self._report.repairs[kind]]
+        if not kinds:
+            return False
+        raw = self._raw(frame.offset)
+        end = _EVENT_END.search(raw)
+        event = raw[: end.start()] if end and frame.terminated else raw
+        return any(_UNSEEN_LINES[kind].search(event) for kind in kinds)
+
+    def _hold_against(self, frame: Frame, rule: Rule) -> None:
+        instead = rule(frame.data)
+        if instead is not frame.data:
+            self._edits.append(_Edit(frame.offset, frame.data, instead, frame.terminated))
+
+    def _note(self, event: Event) -> ProviderFailed | None:
+        """What an event says of the start and the end; itself if it is the provider's error."""
+        if isinstance(event, ResponseStarted):
+            self._start = event
+        elif isinstance(event, StreamEnded):
+            self._reason = event.reason
+        return event if isinstance(event, ProviderFailed) else None
+
+    def _note_end(self, events: list[Event]) -> ProviderFailed | None:
+        """What the last events say, behind all frames."""
+        return next((event for event in list(map(self._note, events)) if event is not None), None)
+
+    # -- bytes -----------------------------------------------------------------------------------------------------
+
+    def _whole(self) -> int:
+        """The byte up to which the stream may pass."""
+        whole = self._parser.boundary
+        for at in (self._wait_at, self._half_at, self._stop_at):
+            if at is not None and at < whole:
+                whole = at
+        return whole
+
+    def _pass(self) -> bytes:
+        """Everything that may pass of the stream and did not yet."""
+        chunk, self._chunk = self._chunk, b""
+        whole = self._whole()
+        size = whole - self._passed
+        if size <= 0:
+            self._held += chunk
+            passing = b""
+        elif not chunk:
+            passing = bytes(self._held[:size])
+            del self._held[:size]
+        elif size == len(chunk):  # as nearly always at whole events a read
+            passing = chunk
+        else:
+            passing = chunk[:size]
+            self._held += memoryview(chunk)[size:]
+        if whole == self._stop_at:
+            self._is_cut = True
+            self._held.clear()
+        if not passing:
+            return b""
+        self._passed = whole
+        self._last = passing[-8:].rstrip()[-1:] or passing.rstrip()[-1:] or self._last
+        return self._edited(passing, whole - size) if self._edits or self._split_end else passing
+
+    def _raw(self, at: int) -> bytes:
+        """What is there of the stream from byte ``at`` on, which did not pass yet."""
+        return bytes(self._held[at - self._passed :] or self._chunk[at - self._passed :])
+
+    def _end_of_terminator(self) -> int:
+        """The byte behind the terminator."""
+        at = self._wait_at or 0
+        raw = self._raw(at)
+        if self._dialect.frame_end is None:  # a binary message
+            return at + int.from_bytes(raw[:_LENGTH_BYTES], "big")
+        end = _EVENT_END.search(raw) if len(self._dialect.frame_end) > 1 else _LINE_END.search(raw)
+        return at + (end.end() if end else len(raw))
+
+    def _edited(self, passing: bytes, start: int) -> bytes:
+        """Bytes of the stream that begin at ``start``, with what stands in the place of their frames."""
+        if self._split_end:
+            self._split_end = False
+            if passing.startswith(b"\n"):
+                passing, start = passing[1:], start + 1
+        pieces, done, size = [], 0, len(passing)
+        while self._edits and self._edits[0].start < start + size:
+            edit = self._edits.popleft()
+            begin, instead = edit.start - start, edit.instead
+            match = _EVENT_END.search(passing, begin) if edit.terminated else None
+            end = match.end() if match else size
+            found = passing.find(edit.payload, begin, end)
+            if instead and found >= 0:
+                begin, end = found, found + len(edit.payload)
+            else:
+                self._split_end = end == size and passing.endswith(b"\r")
+                if instead:  # in several lines
+                    instead = b"data: " + instead.replace(b"\n", b" ") + b"\n\n"
+            pieces += [passing[done:begin], instead]
+            done = end
+        return b"".join([*pieces, passing[done:]])
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def _end(self, frames: list[Frame], failure: ProviderFailed | None, error: Exception | None = None) -> bytes:
+        """What may pass at the end of the input, and what tells the client that the answer is not whole, if it is not.
+
+        ``frames``: those that the end broke off. ``failure``: what the provider says of it in the stop reasons alone.
+        ``error``: what broke the input.
+        """
+        report, self._half_at = self._report, None
+        is_shown = failure is not None and self._accumulator.failed_in_own_words
+        if self._is_known and (report.clean or is_shown):
+            self._wait_at = None
+        elif self._is_over:
+            self._stop_at = self._wait_at if self._stop_at is None else min(self._stop_at, self._wait_at or 0)
+        output = self._pass()
+        if self._stop_at is None and self._is_known:
+            output += self._rest(is_whole=bool(report.clean or is_shown), has_payload=any(f.data for f in frames))
+        elif report.clean or is_shown:
+            output += self._closed()
+        if report.clean:
+            report.completed = report.terminated
+            return output
+        if is_shown and self._error is None:
+            return output
+        failure = self._error or failure
+        return output + (self._told(error) if failure is None else self._written(failure))
+
+    def _rest(self, *, is_whole: bool, has_payload: bool) -> bytes:
+        """What is held behind the last whole frame, with the end that readers need; what can't pass is for the report.
+
+        ``has_payload``: the input ended behind a whole payload that lacks nothing but its end.
+        """
+        torn = self._report.broken_frame is not None
+        rest = b"" if torn else bytes(self._held)
+        last = rest.rstrip()[-1:]
+        end = self._dialect.continued(self._parser, last or self._last, b"")
+        if end is not None:  # an array; a comma may be left of which no element came
+            if not is_whole and self._told_end is None:
+                return b""
+            return end if end and last else rest + end
+        end = self._dialect.frame_end if last else b""
+        if end is not None and (is_whole or (has_payload and not torn)):
+            edited = self._edited(rest, self._passed)
+            return b"" if edited != rest and not edited.strip() else edited + end
+        if last:
+            self._report.broken_frame = rest
+        return b""
+
+    def _told(self, error: Exception | None) -> bytes:
+        """The error frame of an answer that is not whole, unless there was one."""
+        if self._told_end is not None:
+            return self._closed() if self._stop_at is not None else b""
+        self._follow()
+        if error is not None:
+            return self._framed(self._encoder.fail(error))
+        return self._framed(self._encoder.feed([StreamEnded(clean=False, reason=self._reason)]))
+
+    def _written(self, failure: ProviderFailed) -> bytes:
+        """The provider's failure as the dialect has it, unless there was an error frame."""
+        self._follow()
+        return self._framed(self._encoder.feed([failure]))
+
+    def _follow(self) -> None:
+        if self._good is not None:
+            self._encoder.follow(self._start, self._good)
+
+    def _closed(self) -> bytes:
+        """What ends an array of which no more passes."""
+        return self._dialect.continued(self._parser, self._last, b"") or b""
+
+    @property
+    def _is_array(self) -> bool:
+        return self._dialect.continued(self._parser, b"", b"") is not None
+
+    def _framed(self, frame: bytes) -> bytes:
+        """An error frame of the encoder, if it wrote one, in the framing of what passed."""
+        framed = self._dialect.continued(self._parser, self._last, frame) if frame else None
+        return frame if framed is None else framed

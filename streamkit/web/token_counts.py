@@ -1,0 +1,102 @@
+"""How many tokens a request has: asked of one upstream, and told to a client.
+
+What is sent to an upstream and read of it is in ``web/upstream/token_counts.py``.
+
+Source: clients.md §10.4. Seen: anthropic 2.12 ``MessageTokensCount``, google-genai 3.4 ``CountTokensResponse``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import orjson
+from aiohttp import ClientSession, web
+from attrs import define, evolve, field
+
+from streamkit.dialects import client_named
+from streamkit.dialects.streams.event_encoder import failure_from
+from streamkit.errors import StreamError, UsageError
+from streamkit.events import ProviderFailed
+from streamkit.report import StreamReport
+from streamkit.web.refusals import Refused
+from streamkit.web.source import iter_upstream, whole_body
+from streamkit.web.surfaces import Ask
+from streamkit.web.token_estimate import CountTokens, estimate
+from streamkit.web.upstream import Upstream, count_of, hidden
+from streamkit.web.upstream.headers import NO_HEADERS
+from streamkit.web.upstream_request import UNFIT, open_answer
+
+#: The member that says how many, in each dialect that has a path to ask at.
+_MEMBERS: Final[Mapping[str, str]] = {
+    "anthropic": "input_tokens",
+    "openai-responses": "input_tokens",
+    "gemini": "totalTokens",
+}
+#: What stands beside it.
+_BESIDE: Final[Mapping[str, Mapping[str, str]]] = {"openai-responses": {"object": "response.input_tokens"}}
+#: Kinds of failures that are the request's own: no estimate hides them.
+_OF_THE_REQUEST: Final = frozenset({"invalid_request", "too_large"})
+#: A count is one number in a small object.
+COUNT_BYTES: Final = 64 * 1024
+
+
+@define
+class Count:
+    """``fetch``, once, from an upstream that can count. Afterwards the rest says what happened."""
+
+    ask: Ask
+    upstream: Upstream
+    session: ClientSession
+    model: str | None = None  #: what the model is called there; None: as the client calls it
+    client_headers: Mapping[str, str] = field(factory=dict, repr=False)  # keys are among them
+    asked: StreamReport = field(factory=StreamReport, repr=False)  #: what the request lost
+    report: StreamReport = field(factory=StreamReport, repr=False)  #: what broke
+    status: int | None = None  #: the upstream's HTTP status, if it answered
+    told: Mapping[str, str] = field(default=NO_HEADERS, repr=False)  #: its headers that are for the client
+
+    async def fetch(self) -> int | ProviderFailed:
+        """The count. What fails is a value."""
+        request = evolve(self.ask.request, model=self.model or self.ask.model, stream=None, stream_usage=None)
+        opened = await open_answer(
+            self.session,
+            self.upstream,
+            request,
+            client=self.ask.dialect,
+            client_headers=self.client_headers,
+            operation="count",
+            heavy=self.ask.heavy,
+            budget=self.ask.hold.budget,
+            asked=self.asked,
+            report=self.report,
+        )
+        self.status, self.told = opened.status, opened.told
+        if isinstance(opened.answer, ProviderFailed):
+            return opened.answer
+        try:
+            source = iter_upstream(
+                opened.answer, timeouts=self.upstream.timeouts, started=opened.started, name=self.upstream.name
+            )
+            return count_of(self.upstream, await whole_body(source, body_bytes=COUNT_BYTES))
+        except StreamError as error:
+            self.report.failed(error)
+            return hidden(failure_from(error), opened.cut)
+
+
+async def estimate_instead(
+    ask: Ask, failed: ProviderFailed, mode: CountTokens, headers: Mapping[str, str] = NO_HEADERS
+) -> web.Response:
+    """The answer where no upstream gave a count: an estimate, where one is wanted. Raises Refused: with what ``failed``."""
+    if mode != "estimate" or (failed.type in _OF_THE_REQUEST and failed.code != UNFIT):
+        raise Refused(failed, headers)
+    found = await estimate(ask.request)
+    return count_response(ask.dialect, found.tokens, found.headers)
+
+
+def count_response(dialect: str, tokens: int, headers: Mapping[str, str] = NO_HEADERS) -> web.Response:
+    """The answer that tells a client of ``dialect`` a count. Raises UsageError for a dialect in which nobody asks for one."""
+    name = client_named(dialect)[0].name
+    if name not in _MEMBERS:
+        raise UsageError(f"nobody asks for a count in {name}; {', '.join(_MEMBERS)} have a path for it")
+    body = orjson.dumps({**_BESIDE.get(name, {}), _MEMBERS[name]: tokens})
+    return web.Response(body=body, content_type="application/json", headers=headers)

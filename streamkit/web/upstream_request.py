@@ -1,0 +1,123 @@
+"""A request to an upstream up to the headers of its answer: written in its dialect, sent, and what came back looked at.
+
+What fails is a value, since another upstream may do better. An upstream that repeats the keys it was sent does not tell them
+to the client: ``cut`` takes them out, the session's token included (limits.md T6).
+
+Source: design.md §6; seeds.md S1, S3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from traceback import clear_frames
+from typing import Final
+
+from aiohttp import ClientResponse, ClientSession
+from attrs import field, frozen
+
+from streamkit.conversation.messages import Request
+from streamkit.dialects.streams.event_encoder import failure_from
+from streamkit.errors import BadRequest, SourceFailed, StreamError
+from streamkit.events import ProviderFailed
+from streamkit.report import StreamReport
+from streamkit.translation.bodies import encode_request
+from streamkit.web.budget import Budget, Hold
+from streamkit.web.fetching import with_fetched_media
+from streamkit.web.heavy import beside
+from streamkit.web.refusals import Refused
+from streamkit.web.upstream import Operation, Upstream, count_request, error_of, redactor, response_headers, send
+from streamkit.web.upstream.headers import NO_HEADERS
+from streamkit.web.upstream.hiding import Cut
+
+#: The code of a failure: the dialect of this upstream has no place for what the request wants.
+UNFIT: Final = "request_unfit"
+
+
+@frozen
+class Opened:
+    """What is known once the headers are there, or nothing comes any more."""
+
+    #: With status 200, its body unread; else what is wrong.
+    answer: ClientResponse | ProviderFailed
+    started: float  #: the loop's time at which it was asked
+    status: int | None = None  #: if it answered
+    told: Mapping[str, str] = field(default=NO_HEADERS, repr=False)  #: the headers that are for the client
+    cut: Cut = field(default=str, repr=False)  #: takes the keys that were sent out of what comes back
+
+
+async def open_answer(
+    session: ClientSession,
+    upstream: Upstream,
+    request: Request,
+    *,
+    client: str,
+    client_headers: Mapping[str, str],
+    operation: Operation = "generate",
+    heavy: bool = False,
+    budget: Budget | None = None,
+    asked: StreamReport,
+    report: StreamReport,
+) -> Opened:
+    """Ask ``upstream`` for what ``request`` says, its model and whether to stream included.
+
+    ``client`` is the dialect of the client, whose feature headers are passed on.
+    A ``heavy`` request is written in a thread. What is fetched for it is held of ``budget`` until it was sent.
+    ``asked`` gets what the request loses on its way, ``report`` what broke.
+    """
+    started = asyncio.get_running_loop().time()
+    model = request.model or ""
+    fetched = Hold() if budget is None else Hold(budget)
+    try:
+        if upstream.linked_media == "fetch":
+            request = await with_fetched_media(request, upstream.wire, hold=fetched)
+        write = partial(
+            encode_request,
+            request,
+            upstream.dialect,
+            max_tokens=upstream.max_tokens,
+            emulate=upstream.emulate,
+            assistant_first=upstream.assistant_first,
+            linked_media="drop" if upstream.linked_media == "drop" else "refuse",
+            report=asked,
+        )
+        body = await beside(write) if heavy else write()
+        response = await send(
+            session,
+            upstream,
+            count_request(upstream, body, model) if operation == "count" else body,
+            model=model,
+            stream=request.stream is True,
+            operation=operation,
+            client_dialect=client,
+            client_headers=client_headers,
+            features=upstream.wire.features(request),
+        )
+    except Refused as error:
+        return Opened(error.failed, started)
+    except BadRequest as error:
+        return Opened(ProviderFailed("invalid_request", str(error), code=UNFIT), started)
+    except StreamError as error:
+        _forget_frames(error)
+        if isinstance(error, SourceFailed):
+            error.upstream = upstream.name
+        report.failed(error)
+        return Opened(failure_from(error), started)
+    finally:
+        fetched.shrink(0)
+    cut = redactor([upstream], response.request_info.headers)
+    told = {name: cut(value) for name, value in response_headers(response.headers).items()}
+    answer = response if response.status == 200 else await error_of(response, upstream)
+    return Opened(answer, started, response.status, told, cut)
+
+
+def _forget_frames(error: BaseException) -> None:
+    """Let go of the request that stands in the frames of an error, which a report keeps while others are asked."""
+    link: BaseException | None = error
+    seen: set[int] = set()
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        clear_frames(link.__traceback__)
+        link.__traceback__ = None
+        link = link.__cause__ or link.__context__

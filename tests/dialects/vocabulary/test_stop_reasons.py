@@ -1,0 +1,162 @@
+"""The stop reasons of each dialect are understood in all others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import pytest
+
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.anthropic import wire as anthropic
+from streamkit.dialects.bedrock import wire as bedrock
+from streamkit.dialects.cohere import wire as cohere
+from streamkit.dialects.gemini import wire as gemini
+from streamkit.dialects.ollama import wire as ollama
+from streamkit.dialects.openai_chat import wire as chat
+from streamkit.dialects.openai_responses import wire as responses
+from streamkit.dialects.vocabulary.stop_reasons import meaning
+from streamkit.events import StopReason, StopReasonSeen
+from streamkit.limits import DEFAULT_LIMITS
+from streamkit.report import StreamReport
+from tests.laws.running import read
+from tests.vectors import anthropic as am
+from tests.vectors import bedrock as br
+from tests.vectors import cohere as co
+from tests.vectors import gemini as gm
+from tests.vectors import mistral as mi
+from tests.vectors import ollama as ol
+from tests.vectors import openai_chat as oc
+from tests.vectors import openai_responses as rs
+from tests.vectors.vector import lines, named, sse
+
+OWN: Mapping[str, Mapping[str, StopReason]] = {
+    "anthropic": anthropic.STOP_REASONS,
+    "bedrock": bedrock.STOP_REASONS,
+    "cohere": cohere.STOP_REASONS,
+    "gemini": gemini.STOP_REASONS,
+    "mistral": chat.STOP_REASONS,
+    "ollama": ollama.STOP_REASONS,
+    "openai-chat": chat.STOP_REASONS,
+    "openai-responses": responses.INCOMPLETE_REASONS,
+}
+#: Words that mean something in their own dialect only.
+PRIVATE = {"load", "unload", "OTHER", "max_messages"}
+WORDS = sorted({(word, reason) for own in OWN.values() for word, reason in own.items() if word not in PRIVATE})
+TEXT = {"role": "assistant", "content": "Hi"}
+
+
+def stream(dialect: str, word: str) -> bytes:
+    """A stream of ``Hi`` that ends for the reason ``word``."""
+    match dialect:
+        case "anthropic":
+            return named(am.START, *am.block(0, "Hi"), am.finish(word), am.STOP)
+        case "bedrock":
+            return br.vector("", br.START, *br.block(0, "Hi"), br.finish(word), br.counts()).body
+        case "cohere":
+            return named(co.START, *co.block(0, "Hi"), co.finish(word))
+        case "gemini":
+            return gm.events(gm.chunk(gm.text("Hi"), finish=word))
+        case "mistral":
+            return sse(mi.ROLE, mi.said("Hi"), mi.finish(word), mi.DONE)
+        case "ollama":
+            return lines(ol.line("Hi"), ol.end(word))
+        case "openai-chat":
+            return sse(oc.said("Hi"), oc.chunk(finish=word), oc.DONE)
+        case _:
+            return rs.numbered(rs.START, *rs.HI, rs.cut_off(word, rs.HI[-1]))
+
+
+def body(dialect: str, word: str) -> Any:
+    """The same as a whole answer."""
+    match dialect:
+        case "anthropic":
+            return {
+                "type": "message",
+                "role": "assistant",
+                "content": [{"type": "text", "text": "Hi"}],
+                "stop_reason": word,
+            }
+        case "bedrock":
+            return {"output": {"message": {"role": "assistant", "content": [{"text": "Hi"}]}}, "stopReason": word}
+        case "cohere":
+            return {"id": "i", "message": {**TEXT, "content": [{"type": "text", "text": "Hi"}]}, "finish_reason": word}
+        case "gemini":
+            return gm.chunk(gm.text("Hi"), finish=word)
+        case "mistral" | "openai-chat":
+            return {"object": "chat.completion", "choices": [{"index": 0, "message": TEXT, "finish_reason": word}]}
+        case "ollama":
+            return {"model": "m", "message": TEXT, "done": True, "done_reason": word}
+        case _:
+            return rs.cut_off(word, rs.HI[-1])["response"]
+
+
+@pytest.mark.parametrize("dialect", OWN)
+def test_every_dialect_is_looked_at(dialect):
+    assert OWN.keys() == DIALECTS.keys()
+    assert dialect in DIALECTS
+
+
+@pytest.mark.parametrize("dialect", OWN)
+@pytest.mark.parametrize(("word", "reason"), WORDS)
+def test_a_stop_reason_of_any_dialect_is_read_by_its_meaning(dialect, word, reason):
+    own = OWN[dialect].get(word)
+    expected = own or reason
+    repairs = {} if own else {"stop_reason_foreign": 1}
+    found = read(dialect, [stream(dialect, word)])
+    if expected == "tool_calls" and not found.calls:  # there is no call in it
+        repairs, expected = {**repairs, "calls_without_call": 1}, "stop"
+    if expected in {"error", "malformed_tool"}:
+        assert (found.clean, found.error is not None) == (False, True)
+    else:
+        assert (found.stops.get(0), found.clean) == (expected, True)
+    assert found.report.repairs == repairs
+
+
+@pytest.mark.parametrize("dialect", OWN)
+@pytest.mark.parametrize(("word", "reason"), WORDS)
+def test_and_in_a_whole_answer(dialect, word, reason):
+    report = StreamReport()
+    bodies = DIALECTS[dialect].bodies
+    assert bodies is not None
+    events = bodies.decode_response(orjson.dumps(body(dialect, word)), DEFAULT_LIMITS, report)
+    own = OWN[dialect].get(word)
+    assert [event.reason for event in events if type(event) is StopReasonSeen] == [own or reason]
+    assert report.repairs == ({} if own else {"stop_reason_foreign": 1})
+
+
+@pytest.mark.parametrize("dialect", OWN)
+@pytest.mark.parametrize("word", ["llama", "STOP!", "x" * 100_000])
+def test_a_word_of_nobody_stays_other(dialect, word):
+    found = read(dialect, [stream(dialect, word)])
+    least = "length" if dialect == "openai-responses" else "other"  # an incomplete response is no whole one
+    assert (found.stops.get(0), found.report.repairs) == (least, {})
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("maxTokens", "length"), ("tool-calls", "tool_calls"), ("End Turn", "stop"), ("FinishReason.MAX_TOKENS", "length"),
+        ("FINISH_REASON_STOP", "stop"), ("stop_reason", None), ("finish_reason_", None), ("", None), ("unknown", None),
+    ],
+)  # fmt: skip
+def test_letter_case_and_what_joins_a_word_do_not_matter(word, reason):
+    assert meaning(word) == reason
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "clean"),
+    [("max_tokens", "length", True), ("stop", "stop", True), ("done", "stop", True), ("content_filter", "content_filter", True), ("aborted", None, False)],
+)  # fmt: skip
+def test_the_status_of_a_response_may_have_another_dialects_word(status, reason, clean):
+    event = rs.last(status, rs.HI[-1], kind="response.completed")
+    found = read("openai-responses", [rs.numbered(rs.START, *rs.HI, event)])
+    assert (found.stops.get(0), found.clean) == (reason, clean)
+    assert found.report.repairs["stop_reason_foreign"] == 1
+    report = StreamReport()
+    bodies = DIALECTS["openai-responses"].bodies
+    assert bodies is not None
+    events = bodies.decode_response(orjson.dumps(event["response"]), DEFAULT_LIMITS, report)
+    assert [event.reason for event in events if type(event) is StopReasonSeen] == [reason or "error"]
+    assert report.repairs == {"stop_reason_foreign": 1}

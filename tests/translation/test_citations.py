@@ -1,0 +1,280 @@
+"""What a model cites of the web, in the words of each dialect that has a place for it (dialects.md §1.2, §2.2, §3.1, §5.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import orjson
+import pytest
+from attrs import evolve
+
+from streamkit import collect, replay, transcode
+from streamkit.conversation.messages import Choice, Citation, Response, Text, Tool, WebSearch
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.profiles import Encoding
+from streamkit.events import Aside, ResponseFinished, TextDelta, ToolCallStarted
+from streamkit.limits import Limits
+from streamkit.report import StreamReport
+from streamkit.testing import source_of
+from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
+from streamkit.translation.citations import CitationCarrier, carry_citations_of
+from tests.laws.judging import Case, grows
+from tests.working import FACTOR
+
+FORMS = {name: dialect.citations for name, dialect in DIALECTS.items() if dialect.citations is not None}
+SEARCH = [Tool("web_search", kind="server", raw={}, search=WebSearch())]
+#: Two blocks of text, the second of which is cited whole: "é" is two bytes, the emoji four.
+FIRST, SECOND = "Hé 😀. ", "It rains 🌧 there."
+URL, TITLE = "https://weather.example/a", "Weather"
+BEGIN, END = len(FIRST), len(FIRST + SECOND)
+IN_BYTES = len(FIRST.encode()), len((FIRST + SECOND).encode())
+
+#: The cited answer as each dialect says it: its asides, with the block that they stand behind.
+RAW = {
+    "anthropic": ("citations_delta", {"type": "web_search_result_location", "cited_text": "rain", "encrypted_index": "E", "title": TITLE, "url": URL}),
+    "openai-responses": ("annotation", {"type": "url_citation", "start_index": 0, "end_index": len(SECOND), "title": TITLE, "url": URL}),
+    "openai-chat": ("annotation", {"type": "url_citation", "url_citation": {"start_index": BEGIN, "end_index": END, "title": TITLE, "url": URL}}),
+    "gemini": (
+        "candidates.groundingMetadata",
+        {
+            "groundingChunks": [{"web": {"uri": URL, "title": TITLE}}],
+            "groundingSupports": [{"segment": {"startIndex": IN_BYTES[0], "endIndex": IN_BYTES[1], "text": SECOND}, "groundingChunkIndices": [0]}],
+        },
+    ),
+}  # fmt: skip
+PAIRS = [(source, to) for source in FORMS for to in FORMS if source != to]
+
+
+def cited(dialect: str) -> Response:
+    kind, raw = RAW[dialect]
+    merged = dialect in {"openai-chat", "gemini"}  # one block, as these have it
+    texts = [Text(FIRST + SECOND)] if merged else [Text(FIRST), Text(SECOND, block=1)]
+    aside = Aside(FORMS[dialect].vendor, "citation", kind, raw, block=texts[-1].block)
+    vendor = FORMS[dialect].vendor
+    choice = Choice(parts=[*texts, aside], stop_reason="stop")
+    return Response(dialect, id="r", model="m", vendor=vendor, choices=[choice], clean=True)
+
+
+def stream(response: Response) -> bytes:
+    encoder = DIALECTS[response.dialect].encoder(Encoding(), StreamReport())
+    return encoder.feed(list(replay(response))) + encoder.finish()
+
+
+def violations(dialect: str, data: bytes) -> list[str]:
+    """The rules of a dialect that a stream breaks."""
+    named, linter = DIALECTS[dialect], DIALECTS[dialect].linter()
+    parser = named.parser(Limits(), StreamReport())
+    frames = [*parser.feed(data), *parser.finish()]
+    return [found.rule for found in [*linter.feed(frames), *linter.finish()] if found.severity == "error"]
+
+
+def found(response: Response) -> list[tuple[str, str | None, str]]:
+    """The pages that a response cites, with the text that cites them."""
+    form, pages = FORMS[response.dialect], []
+    for choice in response.choices:
+        blocks = {part.block: part.text for part in choice.parts if isinstance(part, Text)}
+        for aside in choice.asides:
+            for citation in form.read(aside)[0]:
+                text = choice.text if form.unit != "block" else blocks[aside.block]
+                data = text.encode()
+                at = slice(citation.start, citation.end)
+                pages.append((citation.url, citation.title, data[at].decode() if form.unit == "bytes" else text[at]))
+    return pages
+
+
+@pytest.mark.parametrize(("source", "to"), PAIRS)
+async def test_a_streamed_citation_is_one_of_the_same_text(source, to):
+    data = stream(cited(source))
+    for width in (1, 7, 10_000):
+        chunks = [data[at : at + width] for at in range(0, len(data), width)]
+        report = StreamReport()
+        async with transcode(source_of(chunks), source, to, offered=SEARCH, report=report) as pipe:
+            out = b"".join([piece async for piece in pipe])
+        read = await collect(source_of([out]), to)
+        assert read.clean
+        assert violations(to, out) == []
+        assert not read.tool_calls
+        assert found(read) == [
+            (URL, TITLE, (FIRST if to == "anthropic" and source in {"openai-chat", "gemini"} else "") + SECOND)
+        ]
+        assert report.losses["citation"] == 0
+
+
+@pytest.mark.parametrize(("source", "to"), PAIRS)
+def test_so_is_one_of_a_whole_answer(source, to):
+    answer = decode_response(encode_response(cited(source), source), source)
+    carry_citations_of(answer, to)
+    read = decode_response(encode_response(answer, to), to)
+    assert [page[:2] for page in found(read)] == [(URL, TITLE)]
+    assert found(read)[0][2].endswith(SECOND)
+    assert answer.report.losses["citation"] == 0
+
+
+@pytest.mark.parametrize(("source", "to"), PAIRS)
+async def test_where_no_search_was_offered_it_is_a_counted_loss_as_before(source, to):
+    report = StreamReport()
+    async with transcode(source_of([stream(cited(source))]), source, to, report=report) as pipe:
+        assert b"".join([piece async for piece in pipe])
+    assert report.losses["citation"] == 1
+
+
+def carried(source: str, to: str, events: list, **limits: int) -> tuple[list, StreamReport]:
+    report = StreamReport()
+    machine = CitationCarrier(FORMS[source], FORMS[to], limits=Limits(**limits), report=report)
+    return [made for event in events for made in machine.feed([event])], report
+
+
+def aside_of(dialect: str, raw: object, block: int = 0) -> Aside:
+    return Aside(FORMS[dialect].vendor, "citation", RAW[dialect][0], raw, block=block)
+
+
+def test_one_of_a_block_that_is_closed_is_a_counted_loss():
+    late = [TextDelta("a"), ToolCallStarted(0, "c", "f"), aside_of("openai-chat", RAW["openai-chat"][1])]
+    for to in ("openai-responses", "anthropic"):
+        out, report = carried("openai-chat", to, late)
+        assert (out, dict(report.losses)) == (late[:2], {"citation": 1})
+    out, report = carried("openai-chat", "gemini", [*late, ResponseFinished("stop")])
+    assert (len(out), dict(report.losses)) == (4, {})
+
+
+def test_what_cites_no_page_passes_for_the_encoder_to_count():
+    for dialect, raw in [("anthropic", {"type": "char_location"}), ("openai-responses", {"type": "file_citation"}), ("openai-chat", 5), ("gemini", {"groundingChunks": [{"maps": {}}, 5]})]:  # fmt: skip
+        for to in FORMS.keys() - {dialect}:
+            aside = aside_of(dialect, raw)
+            assert carried(dialect, to, [TextDelta("a"), aside])[0] == [TextDelta("a"), aside]
+
+
+def test_what_google_says_beside_is_counted():
+    raw = {**RAW["gemini"][1], "searchEntryPoint": {"renderedContent": "<div>"}, "webSearchQueries": ["rain"]}
+    _, report = carried("gemini", "openai-chat", [TextDelta(FIRST + SECOND), aside_of("gemini", raw)])
+    assert report.lost == [
+        ("metadata", "groundingMetadata.searchEntryPoint"),
+        ("metadata", "groundingMetadata.webSearchQueries"),
+    ]
+
+
+def test_pages_without_places_are_of_the_whole_text():
+    raw = {"groundingChunks": [{"web": {"uri": URL}}]}
+    out, _ = carried("gemini", "openai-chat", [TextDelta("a😀"), aside_of("gemini", raw), ResponseFinished("stop")])
+    assert out[1].raw["url_citation"] == {"start_index": 0, "end_index": 2, "title": "", "url": URL}
+
+
+def test_no_more_text_is_kept_than_the_limit():
+    events = [TextDelta("aaaa"), aside_of("openai-chat", RAW["openai-chat"][1]), ResponseFinished("stop")]
+    out, _ = carried("openai-chat", "gemini", events, held_chars=1000)
+    assert "groundingSupports" in out[1].raw
+    long = [TextDelta("a" * 1001), *events[1:]]
+    out, report = carried("openai-chat", "gemini", long, held_chars=1000)
+    assert (out[1].raw, dict(report.losses)) == ({"groundingChunks": [{"web": {"uri": URL, "title": TITLE}}]}, {})
+    _, report = carried("gemini", "openai-chat", [long[0], aside_of("gemini", RAW["gemini"][1])], held_chars=1000)
+    assert dict(report.losses) == {"citation": 1}
+    _, report = carried("openai-chat", "gemini", events, held_chars=10)
+    assert dict(report.losses) == {"citation": 1}
+
+
+def supported(*places: tuple[int, int]) -> Aside:
+    supports = [
+        {"segment": {"startIndex": start, "endIndex": end}, "groundingChunkIndices": [0]} for start, end in places
+    ]
+    return aside_of("gemini", {"groundingChunks": [{"web": {"uri": URL}}], "groundingSupports": supports})
+
+
+def test_places_in_a_long_text_are_counted_in_either_unit_however_it_is_cut():
+    text = "".join("aé🌧"[number * number % 3] for number in range(5000))
+    whole = [(start, start + 700) for start in range(0, 4300, 97)]
+    in_bytes = [(len(text[:start].encode()), len(text[:end].encode())) for start, end in whole]
+    for cut in (1, 1000, 1024, 5000):
+        pieces = [TextDelta(text[start : start + cut]) for start in range(0, len(text), cut)]
+        out, _ = carried("gemini", "openai-chat", [*pieces, supported(*in_bytes)])
+        told = [event.raw["url_citation"] for event in out[len(pieces) :]]
+        assert [(each["start_index"], each["end_index"]) for each in told] == whole
+        asides = [
+            aside_of(
+                "openai-chat",
+                {"type": "url_citation", "url_citation": {"url": URL, "start_index": start, "end_index": end}},
+            )
+            for start, end in whole
+        ]
+        out, _ = carried("openai-chat", "gemini", [*pieces, *asides, ResponseFinished("stop")])
+        segments = [each["segment"] for each in out[-2].raw["groundingSupports"]]
+        assert [(each.get("startIndex", 0), each["endIndex"]) for each in segments] == in_bytes
+        assert [each["text"] for each in segments] == [text[start:end] for start, end in whole]
+
+
+def test_texts_that_are_quoted_again_and_again_stay_within_the_limit():
+    raws = [{"url": f"{URL}{number}", "start_index": 0, "end_index": 400} for number in range(50)]
+    events = [
+        TextDelta("a" * 400),
+        *[aside_of("openai-chat", {"type": "url_citation", "url_citation": raw}) for raw in raws],
+        ResponseFinished("stop"),
+    ]
+    out, report = carried("openai-chat", "gemini", events, held_chars=10_000)
+    supports = out[1].raw["groundingSupports"]
+    assert (len(supports), dict(report.losses)) == (50, {})
+    assert all(each["segment"]["endIndex"] == 400 for each in supports)
+    assert sum(len(each["segment"].get("text", "")) for each in supports) < 10_000
+
+
+def test_the_texts_of_all_choices_are_kept_within_one_limit():
+    events = [TextDelta("a" * 400, number) for number in range(3)]
+    carrier = CitationCarrier(FORMS["openai-chat"], FORMS["gemini"], limits=Limits(held_chars=1000))
+    carrier.feed(events)
+    raw = {"type": "url_citation", "url_citation": {"url": URL, "start_index": 0, "end_index": 4}}
+    for number in range(3):
+        told = carrier.feed(
+            [evolve(aside_of("openai-chat", raw), choice=number), ResponseFinished("stop", choice=number)]
+        )
+        assert ("groundingSupports" in told[0].raw) == (number < 2)
+
+
+def test_citations_that_do_not_wait_need_no_room():
+    raws = [
+        {"type": "url_citation", "url": f"{URL}{number}", "start_index": 0, "end_index": 1} for number in range(100)
+    ]
+    events = [TextDelta("a"), *[aside_of("openai-responses", raw) for raw in raws]]
+    out, report = carried("openai-responses", "openai-chat", events, held_chars=200)
+    assert (len(out), dict(report.losses)) == (101, {})
+
+
+@pytest.mark.parametrize("to", ["openai-chat", "openai-responses", "anthropic"])
+async def test_what_google_says_again_with_each_chunk_is_cited_once(to):
+    def chunk(text: str, pages: int, **members: object) -> bytes:
+        support = [
+            {"segment": {"endIndex": 5, "text": "Hello"}, "groundingChunkIndices": [page]} for page in range(pages)
+        ]
+        chunks = [{"web": {"uri": f"{URL}{page}", "title": TITLE}} for page in range(pages)]
+        grounding = {"webSearchQueries": ["rain"], "groundingChunks": chunks, "groundingSupports": support}
+        said = {"content": {"role": "model", "parts": [{"text": text}]}, "groundingMetadata": grounding, **members}
+        return b"data: " + orjson.dumps({"candidates": [said], "responseId": "r", "modelVersion": "m"}) + b"\r\n\r\n"
+
+    data = chunk("Hello", 1) + chunk(" there", 2) + chunk(".", 2, finishReason="STOP")
+    async with transcode(source_of([data]), "gemini", to, offered=SEARCH) as pipe:
+        written = b"".join([piece async for piece in pipe])
+    answer = await collect(source_of([written]), to)
+    cited = [citation.url for aside in answer.choices[0].asides for citation in FORMS[to].read(aside)[0]]
+    assert cited == [f"{URL}0", f"{URL}1"]
+    assert written.count(b'"type":"web_search_tool_result"') == (
+        2 if to == "anthropic" else 0
+    )  # the second has a new page
+
+
+def _cited(many: int) -> Callable[[], object]:
+    events = [TextDelta("a" * 240 * many), supported(*[(number, 240 * number) for number in range(many)])]
+    return lambda: carried("gemini", "openai-chat", events)
+
+
+def test_many_citations_of_a_long_text_take_linear_time():
+    assert grows(Case("citations", _cited), 250) <= FACTOR
+
+
+def test_a_citation_that_was_made_for_a_client_of_anthropics_does_not_go_to_its_server():
+    (aside,) = FORMS["anthropic"].write([Citation(URL, TITLE, block=0)], 0)
+    own = {**aside.raw, "encrypted_index": "of the server"}
+    said = [{"type": "text", "text": "a", "citations": [aside.raw, own]}]
+    body = {
+        "model": "m",
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": "q"}, {"role": "assistant", "content": said}],
+    }
+    request = decode_request(orjson.dumps(body), "anthropic")
+    assert orjson.loads(encode_request(request, "anthropic"))["messages"][1]["content"][0]["citations"] == [own]
