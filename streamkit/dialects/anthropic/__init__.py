@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from streamkit.dialects.anthropic.citations import CITATIONS
-from streamkit.dialects.anthropic.compaction import features_of
+from streamkit.dialects.anthropic.asides import CITATIONS, SEARCHES
 from streamkit.dialects.anthropic.decode import AnthropicDecoder, recognises
 from streamkit.dialects.anthropic.encode import AnthropicEncoder
 from streamkit.dialects.anthropic.errors import ERRORS
 from streamkit.dialects.anthropic.lint import AnthropicLinter
 from streamkit.dialects.anthropic.request_in import decode_request
-from streamkit.dialects.anthropic.request_out import encode_request
+from streamkit.dialects.anthropic.request_out import encode_request, features_of
 from streamkit.dialects.anthropic.response import decode_response, encode_response
-from streamkit.dialects.anthropic.searches import SEARCHES
-from streamkit.dialects.anthropic.tools import TOOLS
+from streamkit.dialects.anthropic.wire import TOOLS
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
 from streamkit.dialects.profiles import Profile
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser

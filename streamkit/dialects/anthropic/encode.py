@@ -1,21 +1,21 @@
 """Events to Anthropic events: a strict state machine, because its readers index blocks by position.
 
-``BlockWriter`` holds the grammar of blocks, and ``BlockEncoder`` finds the block of an event. The message's end
-waits for ``StreamEnded``, since usage may come after the stop reason. One choice is written, the first.
+``BlockWriter`` holds the grammar of blocks (one open at a time, dense indices, no block without content), and ``BlockEncoder``
+finds the block of an event. The message's end waits for ``StreamEnded``, since usage may come after the stop reason.
+One choice is written, the first.
 
-Source: dialects.md §3.3, §0.4, quirks.md §8, §9.
+Source: design.md §5, dialects.md §0.4, §3.1, §3.3, quirks.md §8, §9.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import orjson
 from attrs import evolve
 
-from streamkit.dialects.anthropic.blocks import BlockWriter
 from streamkit.dialects.anthropic.wire import (
     BESIDE_DELTA,
     CALL_DEFAULTS,
@@ -31,7 +31,8 @@ from streamkit.dialects.anthropic.wire import (
 )
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.block_encoder import BlockEncoder
-from streamkit.dialects.streams.block_queue import BlockQueue, Key
+from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.events import (
     Aside,
     ProviderFailed,
@@ -40,12 +41,73 @@ from streamkit.events import (
     ToolCallStarted,
     UsageReported,
 )
+from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
+#: Before a delta of a block, by its index.
+DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":'
+
+ARGUMENTS = b'{"type":"input_json_delta","partial_json":%b}'
+
+#: A whole event.
+FRAGMENT = DELTA + ARGUMENTS + b"}\n\n"
+
+#: An unsigned thinking block still needs the member; a client replays it as it is.
+STARTS: Mapping[str, bytes] = {
+    "text": b'{"type":"text","text":""}',
+    "refusal": b'{"type":"text","text":""}',
+    "thinking": b'{"type":"thinking","thinking":"","signature":""}',
+}
+
+
+class BlockWriter(BlockQueue):
+    """Writes block events through ``event(name, payload)``, and deltas of a block that is open as bytes."""
+
+    starts: ClassVar = STARTS
+
+    arguments_template: ClassVar = ARGUMENTS
+
+    def __init__(self, event: Callable[[bytes, bytes], None], write: Callable[[bytes], None], limits: Limits) -> None:
+        super().__init__(limits)
+        self._event = event
+        self._write = write
+        self._next_index = 0
+
+    def write_start(self, block: Block) -> None:
+        block.index = self._next_index
+        self._next_index += 1
+        self._event(
+            b"content_block_start",
+            b'{"type":"content_block_start","index":%d,"content_block":%b}' % (block.index, block.start),
+        )
+
+    def around(self, block: Block) -> tuple[bytes, bytes]:
+        return DELTA % block.index, b"}\n\n"
+
+    def write_fragment(self, block: Block, fragment: str) -> None:
+        self._write(FRAGMENT % (block.index, orjson.dumps(fragment)))  # in half of the time of three templates
+
+    def write_delta(self, block: Block, delta: bytes) -> None:
+        self._write(b"%b%b}\n\n" % (DELTA % block.index, delta))
+
+    def write_deltas(self, block: Block, deltas: list[bytes]) -> None:
+        before, behind = self.around(block)
+        self._write(before + (behind + before).join(deltas) + behind)
+
+    def write_stop(self, block: Block) -> None:
+        """Clients assign a signature, so it is written whole, right before the stop (dialects.md §0.4)."""
+        if block.signature:
+            signature = "".join(block.signature)
+            if block.signer:
+                signature = seal("reasoning", block.signer, signature)
+            self.write_delta(block, b'{"type":"signature_delta","signature":%b}' % orjson.dumps(signature))
+        self._event(b"content_block_stop", b'{"type":"content_block_stop","index":%d}' % block.index)
+
+
 dumps = orjson.dumps
+
 #: Fields that a message_delta may have; more is no message.
 FEW = 64
-
 
 #: Members of the events of a block that only Anthropic understands.
 BLOCK_FRAMES: Mapping[str, frozenset[str]] = {
@@ -53,6 +115,7 @@ BLOCK_FRAMES: Mapping[str, frozenset[str]] = {
     "content_block_delta": frozenset({"type", "index", "delta"}),
     "content_block_stop": frozenset({"type", "index"}),
 }
+
 #: Names of events and blocks that may be copied from the wire: nothing in them can end a line (limits.md T1).
 NAME = re.compile(r"[a-z][a-z_]{0,63}")
 
@@ -68,6 +131,8 @@ def _is_event(name: str, raw: Any) -> bool:
 
 
 class AnthropicEncoder(BlockEncoder):
+    """Writes one choice of a response as Anthropic events."""
+
     vendor = native = VENDOR
     signer = VENDOR
     text_delta = b'{"type":"text_delta","text":%b}'

@@ -13,12 +13,14 @@ from streamkit.report import StreamReport
 
 
 def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
+    """The failure that a body tells; None where it is no error body of this dialect."""
     if document.get("type") != "error" or not isinstance(document.get("error"), dict):
         return None
     return provider_failed(document, VENDOR, ERROR_TYPES)
 
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """The error body, and no headers of its own."""
     return encode_error(failed, report), {}
 
 

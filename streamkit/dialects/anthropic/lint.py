@@ -116,6 +116,8 @@ class _Block:
 
 
 class AnthropicLinter(GrammarChecker):
+    """Checks the frames of one stream against ``RULES``."""
+
     rules: ClassVar = RULES
     looks: ClassVar = LOOKS
 

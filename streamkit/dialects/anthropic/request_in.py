@@ -1,28 +1,81 @@
-"""Anthropic's requests to the neutral conversation: options, tools, the choice among them; messages in ``messages_in.py``.
+"""Anthropic's requests to the neutral conversation: messages, options, tools, the choice among them.
+
+A message is one turn, and so is the text of ``system``, in front. Blocks that only this vendor understands are asides: those
+of the assistant as the frames that a stream would have sent (``asides.py``), others whole. What another vendor signed or
+encrypted and was carried here sealed is that vendor's again (``vocabulary/sealed_reasoning.py``).
 
 ``thinking`` and ``output_config`` say together how much to think. What has no word of ours, in thinking ``between_tools``,
 stays among the members that only this dialect knows. A tool of a versioned type is the server's definition, whoever runs it.
 
-Source: dialects.md §3.0, §3.2, §7.3, §7.4.
+A summary in place of the conversation is asked for as an edit of the context, or as all that is wanted (``compaction``).
+
+Source: dialects.md §3.0, §3.2, §3.3, §7.3, §7.4, quirks.md R14; anthropic 2.12, ``BetaCompact20260112EditParam`` and
+``BetaCompactionConfigParam``.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import base64
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeAlias, cast
 
-from streamkit.conversation.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
-from streamkit.dialects.anthropic.compaction import read_compaction
-from streamkit.dialects.anthropic.messages_in import MessageReader, cache_mark
-from streamkit.dialects.anthropic.wire import DISPLAYS, WEB_SEARCH
+from attrs import evolve
+
+from streamkit.conversation.messages import (
+    CacheMark,
+    Compaction,
+    Media,
+    Options,
+    OutputFormat,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Request,
+    Text,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Turn,
+)
+from streamkit.dialects.anthropic.asides import CONTENT, aside_of, frames_of, is_foreign, is_made
+from streamkit.dialects.anthropic.wire import (
+    CACHE_SPANS,
+    EDIT,
+    SUMMARIZE,
+    VENDOR,
+    WEB_SEARCH,
+    without_defaults,
+)
+from streamkit.dialects.bodies.block_parts import BlockParts
+from streamkit.dialects.bodies.claude_thinking import read_thinking
 from streamkit.dialects.members.fields import Fields, kind_of
+from streamkit.dialects.streams.client_calls import RESPONSES
+from streamkit.dialects.streams.compactions import INSTEAD, OPENAIS, openais_in
+from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.dialects.vocabulary.web_search import read_search
+from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
+#: Where blocks stand: in a message of that role, or in what a tool said.
+Place: TypeAlias = Literal["system", "user", "assistant", "tool_result"]
+#: Blocks that may stand in one place only.
+ONLY: Final = {
+    "thinking": "assistant",
+    "redacted_thinking": "assistant",
+    "tool_use": "assistant",
+    "tool_result": "user",
+}
+#: Kinds of ``source`` that have a form of ours, by the block's type; the others are asides.
+SOURCES: Final = {
+    "image": frozenset({"base64", "url", "file"}),
+    "document": frozenset({"base64", "url", "file", "text"}),
+}
 #: The ``service_tier`` that other vendors have, too; any other stays this dialect's own.
 SERVICE_TIERS: Final = ("auto",)
-#: Kinds of ``thinking`` that have a word of ours.
-THINKING: Final = frozenset({"enabled", "adaptive", "disabled"})
+#: Members of the edit that have a word of ours.
+READ: Final = frozenset({"type", "trigger", "pause_after_compaction", "instructions"})
 
 
 def decode_request(fields: Fields, _report: StreamReport) -> Request:
@@ -30,24 +83,51 @@ def decode_request(fields: Fields, _report: StreamReport) -> Request:
     return RequestReader().request(fields)
 
 
-class RequestReader(MessageReader):
+class RequestReader:
+    """Reads one request, member by member."""
+
+    def __init__(self) -> None:
+        self.turns: list[Turn] = []
+        self.unreadable: list[tuple[str, str, str]] = []  # see ``Request.unreadable``
+
     def request(self, fields: Fields) -> Request:
+        """The whole request. Raises BadRequest."""
         request = Request("anthropic", fields.string("model"), stream=fields.boolean("stream"))
-        self.system(fields)
+        self._system(fields)
         for message in fields.needed_each("messages"):
-            self.message(message)
+            self._message(message)
         request.turns = self.turns
-        request.tools = [self.tool(tool) for tool in fields.each("tools")]
-        request.tool_choice = self.tool_choice(fields)
-        request.options = self.options(fields)
+        request.tools = [self._tool(tool) for tool in fields.each("tools")]
+        request.tool_choice = self._tool_choice(fields)
+        request.options = self._options(fields)
         request.stream_usage = request.stream or None  # a stream always says it here
         request.extras = fields.rest()
         request.unreadable = self.unreadable
         return request
 
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def _system(self, fields: Fields) -> None:
+        """The member ``system``: text, or text blocks."""
+        if parts := BlockReader("system").read(fields.text_or_each("system")):
+            self.turns.append(Turn("system", parts))
+
+    def _message(self, message: Fields) -> None:
+        role = message.needed("role")
+        if role not in {"system", "user", "assistant"}:
+            raise message.wrong(f"there is no role {quoted(role)}", "role")
+        if "content" not in message:
+            raise message.wrong("text or a list of blocks is needed", "content")
+        place = cast("Literal['system', 'user', 'assistant']", role)
+        reader = BlockReader(place)
+        turn = Turn(place, reader.read(message.text_or_each("content")))
+        self.unreadable += reader.unreadable
+        turn.extras = message.rest() or None
+        self.turns.append(turn)
+
     # -- options ---------------------------------------------------------------------------------------------------
 
-    def options(self, fields: Fields) -> Options:
+    def _options(self, fields: Fields) -> Options:
         config = fields.fields("output_config")
         metadata = fields.fields("metadata")
         return Options(
@@ -55,36 +135,13 @@ class RequestReader(MessageReader):
             temperature=fields.number("temperature"),
             top_p=fields.number("top_p"),
             top_k=fields.integer("top_k"),
-            stop=self._stop(fields),
-            thinking=self._thinking(fields, config.string("effort") if config else None),
+            stop=fields.strings("stop_sequences"),
+            thinking=read_thinking(fields, config.string("effort") if config else None),
             compaction=read_compaction(fields),
             output=self._output(config, "format") or self._output(fields, "output_format"),
             service_tier=fields.string("service_tier") if fields.peek("service_tier") in SERVICE_TIERS else None,
             user=metadata.string("user_id") if metadata else None,
         )
-
-    def _stop(self, fields: Fields) -> tuple[str, ...]:
-        stops = fields.listed("stop_sequences")
-        for number, stop in enumerate(stops):
-            if not isinstance(stop, str):
-                raise fields.wrong(f"text is needed, not {kind_of(stop)}", f"stop_sequences[{number}]")
-        return tuple(stops)
-
-    def _thinking(self, fields: Fields, effort: str | None) -> Thinking | None:
-        thinking = fields.fields("thinking")
-        kind = thinking.peek("type") if thinking else None
-        if thinking is None or (isinstance(kind, str) and kind not in THINKING):
-            return Thinking(effort) if effort else None
-        kind = thinking.needed("type")
-        read = Thinking(effort, enabled=kind != "disabled")
-        if kind == "enabled":
-            read.budget_tokens = thinking.integer("budget_tokens")
-            if read.budget_tokens is None:
-                raise thinking.wrong("a whole number is needed, and there is none", "budget_tokens")
-        display = thinking.peek("display")
-        if isinstance(display, str) and display in DISPLAYS:
-            read.summary = DISPLAYS[thinking.needed("display")]
-        return read
 
     def _output(self, fields: Fields | None, name: str) -> OutputFormat | None:
         """The form of the answer: in ``output_config``, or where the beta had it."""
@@ -98,7 +155,7 @@ class RequestReader(MessageReader):
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
-    def tool(self, tool: Fields) -> Tool:
+    def _tool(self, tool: Fields) -> Tool:
         kind = tool.string("type")
         if kind not in {None, "custom"}:
             raw = {"type": kind, **tool.rest()}
@@ -117,7 +174,7 @@ class RequestReader(MessageReader):
         read.extras = tool.rest() or None
         return read
 
-    def tool_choice(self, fields: Fields) -> ToolChoice | None:
+    def _tool_choice(self, fields: Fields) -> ToolChoice | None:
         choice = fields.fields("tool_choice")
         if choice is None:
             return None
@@ -134,3 +191,196 @@ class RequestReader(MessageReader):
                 return ToolChoice("required", (choice.needed("name"),), parallel)
             case kind:
                 raise choice.wrong(f"'auto', 'any', 'tool' or 'none' is needed, not {quoted(kind)}", "type")
+
+
+class BlockReader(BlockParts):
+    """Content blocks to parts."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(VENDOR)
+        self._place = place
+        self.unreadable: list[tuple[str, str, str]] = []  # see ``Request.unreadable``
+
+    def read(self, content: str | list[Fields]) -> list[Part]:
+        """The parts of one content: a text, or blocks. Raises BadRequest."""
+        if isinstance(content, str):
+            return [Text(content)] if content else []
+        for number, block in enumerate(content):
+            self._block(block, number)
+        return self.finish()
+
+    def _block(self, block: Fields, number: int) -> None:
+        kind = block.needed("type")
+        if self._place == "system" and kind != "text":
+            raise block.wrong(f"text is needed in a message of the system, not {quoted(kind)}", "type")
+        if ONLY.get(kind, self._place) != self._place:
+            raise block.wrong(f"{quoted(kind)} may only stand in a message of the {ONLY[kind]}", "type")
+        match kind:
+            case "text":
+                self._text_block(block, number)
+            case "image" | "document" if _source_kind(block) in SOURCES[kind]:
+                self.parts.append(self._media(block, kind))
+            case "thinking":
+                self._thinking(block, number)
+            case "redacted_thinking":
+                data = block.needed("data")
+                self.redacted(data, number, block.rest() or None)
+            case "compaction" if (blob := openais_in(block.peek("encrypted_content"))) is not None:
+                self.unreadable.append((block.place, INSTEAD, RESPONSES))
+                block.rest()
+                self.parts.append(RedactedReasoning(Opaque(OPENAIS, blob), block=number))
+            case "compaction" if isinstance(block.peek("content"), str):
+                summary = block.peek("content")
+                self.parts.append(Text(summary, block=number, item={"type": kind, **block.rest()}))
+            case "tool_use":
+                self.call(self._call(block))
+            case "tool_result":
+                self.parts.append(self._result(block))
+            case _:
+                self._aside(block, kind, number)
+
+    # -- text and media --------------------------------------------------------------------------------------------
+
+    def _text_block(self, block: Fields, number: int) -> None:
+        text = self.last_text = Text(block.needed("text"), cache=cache_mark(block), block=number)
+        citations = block.listed("citations")
+        text.extras = block.rest() or None
+        self.parts.append(text)
+        for citation in citations:
+            vendor = MADE if is_foreign(citation) else VENDOR
+            self.parts.append(Aside(vendor, "citation", "citations_delta", citation, block=number))
+
+    def _media(self, block: Fields, kind: str) -> Media:
+        source = block.needed_fields("source")
+        media = Media("image" if kind == "image" else "file", place=block.place)
+        match source.needed("type"):
+            case "base64":
+                media.media_type, media.data = source.needed("media_type"), source.needed("data")
+            case "text":
+                media.media_type = source.string("media_type") or "text/plain"
+                media.data = base64.b64encode(source.needed("data").encode()).decode()
+            case "url":
+                media.url = source.needed("url")
+            case _:
+                media.file_id = source.needed("file_id")
+        if kind == "document":
+            media.name = block.string("title")
+        media.cache = cache_mark(block)
+        media.extras = block.rest() or None
+        return media
+
+    # -- the assistant's blocks -----------------------------------------------------------------------------------
+
+    def _thinking(self, block: Fields, number: int) -> None:
+        part = Reasoning(block.string("thinking") or "", "summary", block=number)
+        part.signature = self.signature(block.string("signature"))
+        part.extras = block.rest() or None
+        self.parts.append(part)
+
+    def _call(self, block: Fields) -> ToolCall:
+        call_id, name = block.needed("id"), block.needed("name")
+        if not isinstance(block.peek("input"), dict):
+            raise block.wrong(f"an object is needed, not {kind_of(block.peek('input'))}", "input")
+        call = ToolCall(0, call_id, name, block.text_of("input"), cache=cache_mark(block), place=block.place)
+        call.extras = without_defaults(block.rest()) or None
+        return call
+
+    def _aside(self, block: Fields, kind: str, number: int) -> None:
+        if self._place != "assistant":
+            raw = {"type": kind, **block.rest()}
+            self.parts.append(Aside(VENDOR, "unknown_event", f"{CONTENT}{kind}", raw, block=number))
+            return
+        arguments = block.peek("input")
+        text = block.text_of("input") if isinstance(arguments, dict) and arguments else None
+        raw = {"type": kind, **block.rest()}
+        if is_made(raw):  # the server would refuse what it did not run
+            self.parts.append(Aside(MADE, "server_tool", f"{CONTENT}{kind}", raw, block=number))
+            return
+        self.parts += [aside_of(frame, kind, number) for frame in frames_of(raw, number, text)]
+
+    # -- results ---------------------------------------------------------------------------------------------------
+
+    def _result(self, block: Fields) -> ToolResult:
+        result = ToolResult(block.needed("tool_use_id"), place=block.place)
+        parts = BlockReader("tool_result").read(block.text_or_each("content"))
+        result.parts = cast("list[Text | Media | Aside]", parts)
+        result.is_error = block.boolean("is_error") or False
+        result.cache = cache_mark(block)
+        result.extras = block.rest() or None
+        return result
+
+
+def cache_mark(fields: Fields) -> CacheMark | None:
+    """The ``cache_control`` of a block or a tool."""
+    control = fields.fields("cache_control")
+    if control is None:
+        return None
+    kind, ttl = control.needed("type"), control.string("ttl")
+    if kind != "ephemeral":
+        raise control.wrong(f"'ephemeral' is needed, not {quoted(kind)}", "type")
+    if ttl not in CACHE_SPANS:
+        raise control.wrong(f"'5m' or '1h' is needed, not {quoted(ttl)}", "ttl")
+    return CACHE_SPANS[ttl]
+
+
+def _source_kind(block: Fields) -> str | None:
+    """What kind of ``source`` a block has; a missing one is an error of the block's reader, not an unknown one."""
+    source = block.peek("source")
+    kind = source.get("type") if isinstance(source, dict) else "base64"
+    return kind if isinstance(kind, str) else "base64"
+
+
+# -- compaction --------------------------------------------------------------------------------------------------------
+
+
+def read_compaction(fields: Fields) -> Compaction | None:
+    """What ``compaction`` or an edit in ``context_management`` asks for. Other edits stay where they are."""
+    raw = fields.peek("compaction")
+    summary = fields.fields_of_type("compaction", {SUMMARIZE})
+    if summary is not None:
+        summary.needed("type")
+        return Compaction(now=True, instructions=_words(summary.string("instructions")), native={"compaction": raw})
+    management = fields.peek("context_management")
+    listed = management.get("edits") if isinstance(management, dict) else None
+    edits: list[Any] = listed if isinstance(listed, list) else []
+    edit = next(filter(_is_edit, edits), None)
+    if edit is None:
+        return None
+    compaction = _of_edit(edit)
+    left = _unread(edit)
+    others = [other for other in edits if other is not edit] + ([{"type": EDIT, **left}] if left else [])
+    rest = {name: value for name, value in management.items() if name != "edits"}
+    fields.replace("context_management", rest | ({"edits": others} if others else {}) or None)
+    return evolve(compaction, native={"context_management": management})
+
+
+def _is_edit(edit: Any) -> bool:
+    return isinstance(edit, dict) and edit.get("type") == EDIT
+
+
+def _of_edit(edit: Mapping[str, Any]) -> Compaction:
+    pause, words = edit.get("pause_after_compaction"), edit.get("instructions")
+    return Compaction(
+        threshold=_tokens(edit.get("trigger")),
+        pause=pause if isinstance(pause, bool) else None,
+        instructions=_words(words) if isinstance(words, str) else None,
+    )
+
+
+def _unread(edit: Mapping[str, Any]) -> dict[str, Any]:
+    """The members of an edit that have no word of ours: unknown ones, a trigger that counts something else."""
+    left = {name: value for name, value in edit.items() if name not in READ}
+    trigger = edit.get("trigger")
+    return left | ({"trigger": trigger} if trigger is not None and _tokens(trigger) is None else {})
+
+
+def _tokens(trigger: Any) -> int | None:
+    if not isinstance(trigger, Mapping) or trigger.get("type") != "input_tokens":
+        return None
+    value = trigger.get("value")
+    return value if type(value) is int else None
+
+
+def _words(text: str | None) -> str | None:
+    """Instructions; blank ones count as none."""
+    return text if text is not None and text.strip() else None

@@ -1,37 +1,79 @@
-"""The neutral conversation to Anthropic's requests: options, tools, the choice among them; messages in ``messages_out.py``.
+"""The neutral conversation to Anthropic's requests: messages, options, tools, the choice among them.
 
-A bound on the answer is demanded, and is the target's where the request has none. Sampling parameters are refused since API
-version 2026-10-21: of another dialect's request they are written only for a provider that says it is older. A choice that this
-dialect lacks (some of the tools, or forced thinking with a forced tool) is refused, or imitated if the target says so.
+Messages. Each turn is put into blocks first, and arranged then. Results come first in the one message behind their calls. The
+server refuses an empty text (quirks.md 81), and one of white space where a message has nothing else, so both are left out.
+Content of one plain text is a string. Requests read in this dialect keep their messages: the server joins neighbours of one
+role by itself, and a system's message stays at its place. Of other dialects, neighbours are joined, because servers that
+imitate this one want the roles to alternate, and a system's message in the middle stays only where the server takes it: behind
+the user's last word, in front of the assistant's or at the end. Elsewhere it goes to the top. Thinking goes back as it came if
+Anthropic signed it; any other is refused, and left out.
 
-How much to think is said in two places: an effort among the options of the output, and ``thinking.py``.
+Options. A bound on the answer is demanded, and is the target's where the request has none. Sampling parameters are refused
+since API version 2026-10-21: of another dialect's request they are written only for a provider that says it is older. A choice
+that this dialect lacks (some of the tools, or forced thinking with a forced tool) is refused, or imitated if the target says
+so. How much to think is said in two places: an effort among the options of the output, and ``thinking``
+(``bodies/claude_thinking.py``).
 
-Source: dialects.md §3.0, §3.2, §7.3, §7.4.
+Compaction. The edit ``compact_20260112`` summarises once the input is long, and the answer goes on unless it is to pause. A
+request with ``compaction`` is answered by the summary alone; what only shapes a reply is refused beside it, other edits
+included. Each is a beta of its own, and so is a block of such a summary in the history.
+
+Source: dialects.md §3.0, §3.2, §7.3, §7.4; seeds.md S2; anthropic 2.12, ``BetaCompact20260112EditParam`` and its tool runner;
+Anthropic, "Compaction", for the least trigger and the models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby, takewhile
+from typing import Any, Final, TypeAlias
 
-from attrs import evolve
+from attrs import define, evolve, field
 
-from streamkit.conversation.messages import Compaction, OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
-from streamkit.dialects.anthropic.compaction import FIRST_COMPACTING, LEAST_TRIGGER, members_of
-from streamkit.dialects.anthropic.messages_out import Block, Message, MessageWriter, plain
-from streamkit.dialects.anthropic.thinking import ThinkingWriter
+from streamkit.conversation.messages import (
+    CacheMark,
+    Compaction,
+    Extras,
+    Media,
+    OutputFormat,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Request,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Turn,
+    WebSearch,
+)
+from streamkit.dialects.anthropic.asides import BlockList
 from streamkit.dialects.anthropic.wire import (
+    CACHE_CONTROLS,
+    EDIT,
+    IMAGE_TYPES,
     SERVICE_TIERS,
+    SUMMARIZE,
+    VENDOR,
     WEB_SEARCH,
     WITHOUT_SAMPLING,
 )
-from streamkit.dialects.bodies.request_writer import given, merged
+from streamkit.dialects.bodies.claude_thinking import ClaudeRequestWriter
+from streamkit.dialects.bodies.request_writer import given, is_blank, media_type_of, merged
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.web_search import location_out
 from streamkit.errors import BadRequest
+from streamkit.events import Aside
 from streamkit.report import StreamReport
 
+Block: TypeAlias = dict[str, Any]
 #: The search of the web that every version of the server has.
 SEARCH_TYPE: Final = f"{WEB_SEARCH}20250305"
 SEARCH_NAME: Final = "web_search"
@@ -39,6 +81,13 @@ SAMPLING: Final = ("temperature", "top_p", "top_k")
 #: Options that are written by methods of their own.
 BESIDE: Final = frozenset({"choices", "compaction", "max_tokens", "output", "service_tier", "stop", "thinking", "user"})
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object"}
+_NEWEST: Final = Provider(name="", title="")
+#: The values of ``anthropic-beta`` without which the server refuses an edit, and a summary alone.
+EDIT_BETA, SUMMARY_BETA = "compact-2026-01-12", "compact-2026-09-04"
+#: A trigger may not be less.
+LEAST_TRIGGER: Final = 50_000
+#: The first version of Claude that takes it.
+FIRST_COMPACTING: Final = (4, 6)
 
 
 def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
@@ -46,27 +95,56 @@ def encode_request(request: Request, target: Target, report: StreamReport) -> di
     return AnthropicRequestWriter(request, target, report).request_body()
 
 
-class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
+def features_of(request: Request) -> dict[str, str]:
+    """The headers without which the server refuses what a request of another dialect becomes."""
+    compaction = request.options.compaction
+    wanted = [] if compaction is None else [SUMMARY_BETA if compaction.now else EDIT_BETA]
+    betas = dict.fromkeys([*wanted, *_summary_betas(request)])
+    return {"anthropic-beta": ",".join(betas)} if betas else {}
+
+
+@define
+class Message:
+    """A message whose blocks can still be moved."""
+
+    role: str
+    blocks: list[Block]
+    extras: Extras = field(factory=dict)
+
+    def body(self) -> dict[str, Any]:
+        """The message as it is written."""
+        return merged({"role": self.role, "content": _plain(self.blocks)}, self.extras)
+
+
+class AnthropicRequestWriter(ClaudeRequestWriter):
+    """Writes one request: the messages first, since their blocks decide about thinking and tools."""
+
+    dialect = "anthropic"
+    vendor = VENDOR
+    ids = re.compile(r"[A-Za-z0-9_-]+")
+    names = re.compile(r"[A-Za-z0-9_-]{1,128}")
+    users = re.compile(r"[^@]{1,256}")  # addresses are refused
     search_options = frozenset({"max_uses", "allowed_domains", "blocked_domains", "location"})
 
     def request_body(self) -> dict[str, Any]:
+        """The whole body as JSON values. Raises BadRequest."""
         compaction = self._compacting()
         request, options = self.request, self.request.options
         if options.choices is not None and options.choices > 1:
             raise BadRequest("n", f"Anthropic gives one choice, and {options.choices} are asked for")
-        system, messages = self.conversation()
+        system, messages = self._conversation()
         if not messages and not self.own:
-            system, messages = self._said_by_the_user(system)
+            system, messages = self._system_as_user(system)
         offered, choice = self._offered(request.tool_choice)
         thinking = self.thinking(options.thinking, choice, unsigned=_continues_unsigned(messages))
         choice = self.with_thinking(choice, thinking)
-        tools = [written for tool in offered if (written := self.tool(tool)) is not None]
+        tools = [written for tool in offered if (written := self._tool(tool)) is not None]
         if not tools and not self.own and (called := _called(messages)):
             tools, choice = self._declared(called), ToolChoice("none")
         body = given(
             model=request.model,
             max_tokens=self._max_tokens(thinking),
-            system=plain(system) or None,
+            system=_plain(system) or None,
             messages=[message.body() for message in messages],
             tools=tools or None,
             tool_choice=self._choice(choice, tools),
@@ -80,12 +158,198 @@ class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
         body |= compaction | self.options({name: name for name in self._sampling()}, BESIDE)
         return merged(body, self.extras(request.extras, "parameter"))
 
-    def _said_by_the_user(self, system: list[Block]) -> tuple[list[Block], list[Message]]:
+    def _system_as_user(self, system: list[Block]) -> tuple[list[Block], list[Message]]:
         """Where only the system speaks, its words as the user's: the dialect demands a message."""
         if not self.target.emulate or not system:
             raise BadRequest("messages", "Anthropic needs a message of the user, beside what the system says")
         self.lose("system_place")
         return [], [Message("user", system)]
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def _conversation(self) -> tuple[list[Block], list[Message]]:
+        """The system's blocks, and the messages."""
+        written = [message for turn in self.request.turns if (message := self._message(turn)).blocks]
+        leading = len(list(takewhile(lambda message: message.role == "system", written)))
+        system = [block for message in written[:leading] for block in message.blocks]
+        if self.own:
+            return system, [message for run in _runs(written[leading:]) for message in self._results_first(run)]
+        placed = [message for run in _runs(written[leading:]) for message in self._placed(run, system)]
+        messages = [self._joined(list(same)) for _, same in groupby(placed, key=lambda message: message.role)]
+        return system, [message for run in _runs(messages) for message in self._results_first(run)]
+
+    def _message(self, turn: Turn) -> Message:
+        if turn.name is not None:
+            self.lose("turn_name", turn.name)
+        if not turn.parts:
+            self.report.repair("turn_empty")
+        return Message(turn.role, self._blocks(turn.parts, turn.role), self.extras(turn.extras))
+
+    # -- the order of messages -------------------------------------------------------------------------------------
+
+    def _placed(self, run: Sequence[Message], system: list[Block]) -> list[Message]:
+        """What was said between two turns of the assistant, the user's words before the system's; the rest goes to the top."""
+        spoken = [message for message in run if message.role != "system"]
+        behind = list(takewhile(lambda message: message.role == "system", reversed(run)))[::-1] if spoken else []
+        for message in run[: len(run) - len(behind)]:
+            if message.role == "system":
+                self.lose("system_place")
+                system += message.blocks
+        return [*spoken, *behind]
+
+    def _joined(self, messages: Sequence[Message]) -> Message:
+        """Neighbours as one. Results and what follows them are two turns in some dialects and one here, which is no repair."""
+        with_content = sum(not all(map(_is_result, message.blocks)) for message in messages)
+        for _ in range(with_content - 1):
+            self.report.repair("turns_joined")
+        return Message(messages[0].role, [block for message in messages for block in message.blocks])
+
+    def _results_first(self, run: list[Message]) -> list[Message]:
+        """The messages between two of the assistant, with all results in front in the first of the user's."""
+        first = next((message for message in run if message.role == "user"), None)
+        if first is None:
+            return run
+        leading = list(takewhile(_is_result, first.blocks))
+        late = [block for message in run for block in message.blocks if _is_result(block)][len(leading) :]
+        if late:
+            for message in run:
+                message.blocks = [block for block in message.blocks if not _is_result(block)]
+            first.blocks = [*leading, *late, *first.blocks]
+        for _ in late:
+            self.report.repair("result_moved")
+        return [message for message in run if message.blocks]
+
+    # -- blocks ----------------------------------------------------------------------------------------------------
+
+    def _blocks(self, parts: Iterable[Part], role: str) -> list[Block]:
+        blocks = BlockList(self.report)
+        parts = list(parts)
+        alone = all(map(is_blank, parts))
+        for part in parts:
+            match part:
+                case Text(item=item) if item is not None:  # a compaction, whoever sent it back
+                    blocks.add(dict(item))
+                case Text() | Refusal():
+                    self._text(part, blocks, alone=alone)
+                case Aside():
+                    if self.aside(part):
+                        blocks.aside(part)
+                case Reasoning() | RedactedReasoning():
+                    if (block := self._thought(part)) is not None:
+                        blocks.add(merged(block, self.extras(part.extras)))
+                case Media() | ToolCall() | ToolResult():
+                    if (block := self._block(part, role)) is not None:
+                        blocks.add(merged(block | self._cache(part.cache), self.extras(part.extras)))
+        return blocks.finish()
+
+    def _block(self, part: Media | ToolCall | ToolResult, role: str) -> Block | None:
+        match part:
+            case Media():
+                return self._media(part, role)
+            case ToolCall():
+                return self._call(part)
+            case _:
+                return self._result(part)
+
+    def _text(self, part: Text | Refusal, blocks: BlockList, *, alone: bool) -> None:
+        """Add a text; ``alone``: whether there is nothing but white space in the message."""
+        block = {"type": "text", "text": part.text}
+        if isinstance(part, Refusal):
+            self.lose("refusal_as_text")
+        elif part.signature is not None:
+            self.lose("reasoning_signature", part.signature.vendor)
+        if part.text and not alone:
+            cache = self._cache(part.cache) if isinstance(part, Text) else {}
+            blocks.text(merged(block | cache, self.extras(part.extras)), part.block)
+            return
+        if isinstance(part, Text) and part.cache is not None:
+            self.lose("cache_mark", part.cache)
+        if isinstance(part, Refusal) or part.signature is None:
+            self.report.repair("turn_empty")
+
+    def _thought(self, part: Reasoning | RedactedReasoning) -> Block | None:
+        """Reasoning that Anthropic made; None for any other, which its server refuses."""
+        if isinstance(part, RedactedReasoning):
+            if part.opaque.vendor == VENDOR:
+                return {"type": "redacted_thinking", "data": part.opaque.blob}
+            self.lose("reasoning_opaque", part.opaque.vendor)
+            return None
+        if part.signature is not None and part.signature.vendor == VENDOR:
+            return {"type": "thinking", "thinking": part.text, "signature": part.signature.blob}
+        if part.signature is not None:
+            self.lose("reasoning_signature", part.signature.vendor)
+        if part.text:
+            self.lose("reasoning_history")
+        return None
+
+    def _call(self, call: ToolCall) -> Block:
+        if call.signature is not None:
+            self.lose("reasoning_signature", call.signature.vendor)
+        return {
+            "type": "tool_use",
+            "id": self.call_id(call.id),
+            "name": self.tool_name(call.name),
+            "input": self.object_arguments(call),
+        }
+
+    def _result(self, result: ToolResult) -> Block:
+        blocks = self._blocks(result.parts, "tool_result")
+        return given(
+            type="tool_result",
+            tool_use_id=self.call_id(result.call_id),
+            content=_plain(blocks) if blocks else None,
+            is_error=result.is_error or None,
+        )
+
+    def _cache(self, mark: CacheMark | None) -> dict[str, Any]:
+        """The mark of a part or tool; the spans of other vendors are not the same."""
+        if mark is None:
+            return {}
+        if not self.own:
+            self.lose("cache_mark", mark)
+        return {"cache_control": dict(CACHE_CONTROLS[mark])}
+
+    # -- media -----------------------------------------------------------------------------------------------------
+
+    def _media(self, media: Media, role: str) -> Block | None:
+        """An image or a document; None for what the dialect can't carry there."""
+        allowed = self.own or role in {"user", "tool_result"}  # none of the assistant's (dialects.md §3.0)
+        source = self._source(media) if allowed else None
+        if source is None:
+            self.lose("media", media.media_type or media.kind)
+            return None
+        if media.detail not in {None, "auto"}:
+            self.lose("metadata", "detail")
+        if media.kind == "file":
+            return given(type="document", source=source, title=media.name)
+        if media.name is not None:
+            self.lose("metadata", "name")
+        return {"type": "image", "source": source}
+
+    def _source(self, media: Media) -> dict[str, Any] | None:
+        if media.kind not in {"image", "file"}:
+            return None
+        if media.data is not None:
+            return self._data(media, media.data)
+        if media.url is not None:
+            known = media.kind == "image" or media.media_type in {None, "application/pdf"}
+            return {"type": "url", "url": media.url} if known else None
+        if media.file_id is not None and self.own:  # another provider's ids mean nothing here
+            return {"type": "file", "file_id": media.file_id}
+        return None
+
+    def _data(self, media: Media, data: str) -> dict[str, Any] | None:
+        kind = media_type_of(media)
+        if kind in IMAGE_TYPES if media.kind == "image" else kind == "application/pdf":
+            return {"type": "base64", "media_type": kind, "data": data}
+        if self.own and kind != "text/plain":
+            return {"type": "base64", "media_type": kind, "data": data}
+        if media.kind == "file" and kind.startswith("text/"):
+            text = _text_of(data)
+            if text is not None and kind != "text/plain":
+                self.lose("metadata", kind)
+            return None if text is None else {"type": "text", "media_type": "text/plain", "data": text}
+        return None
 
     # -- options ---------------------------------------------------------------------------------------------------
 
@@ -93,7 +357,7 @@ class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
         """The members that ask for a summary in place of the conversation, where the model makes any."""
         compaction = self.request.options.compaction
         if compaction is None or self.own:
-            return {} if compaction is None else dict(compaction.native or members_of(compaction))
+            return {} if compaction is None else dict(compaction.native or _compaction_members(compaction))
         if self._version < FIRST_COMPACTING:
             self.lose("parameter", "compaction")
             return {}
@@ -101,7 +365,7 @@ class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
             self._without_reply(compaction)
         elif compaction.threshold is not None and compaction.threshold < LEAST_TRIGGER:
             self.lose("parameter", "compaction.threshold")
-        return members_of(compaction)
+        return _compaction_members(compaction)
 
     def _without_reply(self, compaction: Compaction) -> None:
         """Leave out what only shapes a reply: beside a request for nothing but a summary the server refuses it."""
@@ -111,7 +375,7 @@ class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
             "stop": bool(options.stop),
             "output": options.output is not None and options.output.kind != "text",
         }
-        for name in (name for name, said in shaping.items() if said):
+        for name in (name for name, is_asked in shaping.items() if is_asked):
             self.lose("parameter", name)
         forced = request.tool_choice is not None and request.tool_choice.mode == "required"
         if forced:
@@ -162,7 +426,7 @@ class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
-    def tool(self, tool: Tool) -> dict[str, Any] | None:
+    def _tool(self, tool: Tool) -> dict[str, Any] | None:
         """A definition; None for a tool that another dialect's provider runs itself."""
         if tool.kind == "server":
             return self.hosted(tool)
@@ -176,7 +440,7 @@ class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
             input_schema=dict(NO_PARAMETERS) if empty else tool.parameters,
             strict=tool.strict if self.own else tool.strict or None,
         )
-        return merged(written | self.cache(tool.cache), self.extras(tool.extras))
+        return merged(written | self._cache(tool.cache), self.extras(tool.extras))
 
     def can_search(self, tool: Tool) -> bool:
         """Whether a tool is a search; no other tool may have its name."""
@@ -233,7 +497,29 @@ class AnthropicRequestWriter(ThinkingWriter, MessageWriter):
         return given(type=kind, disable_parallel_tool_use=serial)
 
 
-_NEWEST: Final = Provider(name="", title="")
+def _plain(blocks: list[Block]) -> str | list[Block]:
+    """Content as a string where it is one plain text."""
+    if len(blocks) == 1 and blocks[0].keys() == {"type", "text"}:
+        return str(blocks[0]["text"])
+    return blocks
+
+
+def _runs(messages: Iterable[Message]) -> Iterator[list[Message]]:
+    """What the assistant says, and what is said between."""
+    for _, run in groupby(messages, key=lambda message: message.role == "assistant"):
+        yield list(run)
+
+
+def _is_result(block: Block) -> bool:
+    return block.get("type") == "tool_result"
+
+
+def _text_of(data: str) -> str | None:
+    """The text that is in base64; None if it is none."""
+    try:
+        return base64.b64decode(data, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return None
 
 
 def _called(messages: Sequence[Message]) -> list[str]:
@@ -250,3 +536,23 @@ def _continues_unsigned(messages: Sequence[Message]) -> bool:
         return False
     before = next((message for message in reversed(messages) if message.role == "assistant"), None)
     return before is not None and before.blocks[0]["type"] not in {"thinking", "redacted_thinking"}
+
+
+def _compaction_members(compaction: Compaction) -> dict[str, Any]:
+    """The members that ask for one."""
+    if compaction.now:
+        return {"compaction": given(type=SUMMARIZE, instructions=compaction.instructions)}
+    tokens = compaction.threshold
+    edit = given(
+        type=EDIT,
+        trigger=None if tokens is None else {"type": "input_tokens", "value": max(tokens, LEAST_TRIGGER)},
+        pause_after_compaction=compaction.pause or None,
+        instructions=compaction.instructions,
+    )
+    return {"context_management": {"edits": [edit]}}
+
+
+def _summary_betas(request: Request) -> Iterator[str]:
+    for part in (part for turn in request.turns for part in turn.parts):
+        if isinstance(part, Text) and part.item is not None:
+            yield SUMMARY_BETA if part.item.get("signature") else EDIT_BETA

@@ -56,6 +56,8 @@ def encode_response(response: Response, encoding: Encoding, report: StreamReport
 
 
 class AnthropicBodyDecoder(AnthropicDecoder):
+    """Reads a whole body: a message, or an error."""
+
     def decode(self, document: dict[str, Any]) -> None:
         kind = document.get("type")
         if kind == "message":
@@ -83,6 +85,8 @@ class AnthropicBodyDecoder(AnthropicDecoder):
 
 
 class AnthropicResponseWriter(BlockResponseWriter):
+    """Writes a response as one message."""
+
     vendor = VENDOR
     signer = VENDOR
     inexact_stops = INEXACT_STOPS
@@ -93,6 +97,7 @@ class AnthropicResponseWriter(BlockResponseWriter):
         self._beside: dict[str, Any] = {}
 
     def body(self) -> dict[str, Any]:
+        """The whole body as JSON values: a message, or the error that the response ended with."""
         response = self.response
         failure = failure_of(response, self.report)
         if failure is not None:

@@ -1,11 +1,17 @@
-"""The words of Anthropic Messages: what both directions must agree on. Source: dialects.md §3.1, §7.1, §7.2, §7.5."""
+"""The words of Anthropic Messages: what both directions must agree on.
+
+Source: dialects.md §3.1, §3.2, §7.1, §7.2, §7.5; Anthropic: "input_schema does not support oneOf, allOf, or anyOf
+at the top level".
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from streamkit.conversation.messages import CacheMark
+from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of, details_of
 from streamkit.dialects.vocabulary.context_overflow import in_claudes_words, is_overflow, says_it_as_anthropic
 from streamkit.dialects.vocabulary.usage_counts import has_more
@@ -13,8 +19,10 @@ from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReporte
 from streamkit.report import StreamReport
 
 VENDOR = "anthropic"
+
 #: What stands before the name of a field of a message_delta, as an aside.
 MESSAGE_DELTA = "message_delta."
+
 #: Of one that stands beside its ``delta`` and its ``usage``: ``context_management``.
 BESIDE_DELTA = "beside_delta."
 
@@ -28,6 +36,7 @@ STOP_REASONS: Mapping[str, StopReason] = {
     "pause_turn": "pause",
     "compaction": "compaction",
 }
+
 STOP_NAMES: Mapping[StopReason, str] = {
     "stop": "end_turn",
     "stop_sequence": "stop_sequence",
@@ -42,9 +51,12 @@ STOP_NAMES: Mapping[StopReason, str] = {
     "error": "end_turn",
     "other": "end_turn",
 }
+
 #: Members that the schema demands of a message, of the delta at its end and of a call, as they are where nothing is known.
 MESSAGE_DEFAULTS: Final[Mapping[str, Any]] = {"stop_details": None, "container": None}
+
 CALL_DEFAULTS: Final[Mapping[str, Any]] = {"caller": {"type": "direct"}}
+
 #: Of a usage object; the first are those of the last event of a stream.
 DELTA_USAGE_DEFAULTS: Final[Mapping[str, Any]] = {
     "cache_creation_input_tokens": None,
@@ -52,14 +64,17 @@ DELTA_USAGE_DEFAULTS: Final[Mapping[str, Any]] = {
     "output_tokens_details": None,
     "server_tool_use": None,
 }
+
 USAGE_DEFAULTS: Final[Mapping[str, Any]] = {
     **DELTA_USAGE_DEFAULTS,
     "cache_creation": None,
     "inference_geo": None,
     "service_tier": None,
 }
+
 #: Reasons that another dialect's reader can't tell from the word that is written.
 INEXACT_STOPS = frozenset({"content_filter", "malformed_tool", "error", "other"})
+
 ERROR_TYPES: Mapping[str, ErrorType] = {
     "invalid_request_error": "invalid_request",
     "authentication_error": "auth",
@@ -73,6 +88,7 @@ ERROR_TYPES: Mapping[str, ErrorType] = {
     "timeout_error": "timeout",
     "overloaded_error": "unavailable",
 }
+
 ERROR_NAMES: Mapping[ErrorType, str] = {
     "invalid_request": "invalid_request_error",
     "auth": "authentication_error",
@@ -110,10 +126,10 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
     raw = {name: value for name, value in raw.items() if value is not None or name not in USAGE_DEFAULTS}
     fresh, output = count_of(raw, "input_tokens"), count_of(raw, "output_tokens")
     read, written = count_of(raw, "cache_read_input_tokens"), count_of(raw, "cache_creation_input_tokens")
-    given = None if fresh is None else fresh + (read or 0) + (written or 0)
-    total = None if given is None or output is None else given + output
+    whole = None if fresh is None else fresh + (read or 0) + (written or 0)
+    total = None if whole is None or output is None else whole + output
     thinking = count_of(details_of(raw, "output_tokens_details"), "thinking_tokens")
-    return UsageReported(given, read, written, output, thinking, total, raw, VENDOR)
+    return UsageReported(whole, read, written, output, thinking, total, raw, VENDOR)
 
 
 def encode_usage(usage: UsageReported | None, defaults: Mapping[str, Any] = USAGE_DEFAULTS) -> dict[str, Any]:
@@ -171,20 +187,26 @@ def count_usage_losses(usage: UsageReported | None, report: StreamReport) -> Non
 
 #: The first version of the API that takes no ``temperature``, ``top_p`` and ``top_k`` (dialects.md §3.0).
 WITHOUT_SAMPLING = "2026-10-21"
+
 #: ``ttl`` of a ``cache_control``, which without one is the shorter.
 CACHE_SPANS: Mapping[str | None, CacheMark] = {None: "short", "5m": "short", "1h": "long"}
+
 CACHE_CONTROLS: Mapping[CacheMark, Mapping[str, str]] = {
     "short": {"type": "ephemeral"},
     "long": {"type": "ephemeral", "ttl": "1h"},
 }
+
 #: Of images in base64.
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-#: Of ``output_config``.
-EFFORTS = frozenset({"low", "medium", "high", "xhigh", "max"})
-#: Whether thinking is shown, and our words for it.
-DISPLAYS: Mapping[str, str] = {"summarized": "auto", "omitted": "none"}
+
+
 SERVICE_TIERS = frozenset({"auto", "standard_only"})
-#: The least ``budget_tokens``.
-LEAST_BUDGET = 1024
+
+
 #: How the type of a search of the web begins; its date follows.
 WEB_SEARCH = "web_search_"
+#: What the server takes of a tool's definition.
+TOOLS: Final = ToolRules(names=re.compile(r"[A-Za-z0-9_-]{1,128}"), not_at_root=frozenset({"oneOf", "allOf", "anyOf"}))
+#: The types of an edit of the context that summarises, and of a request for nothing but a summary.
+EDIT: Final = "compact_20260112"
+SUMMARIZE: Final = "summarize"

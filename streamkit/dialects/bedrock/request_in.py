@@ -11,20 +11,18 @@ Source: dialects.md §6.1, §7.3, §7.4.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Literal
 
 import orjson
 
-from streamkit.conversation.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
+from streamkit.conversation.messages import Options, OutputFormat, Request, Tool, ToolChoice
 from streamkit.dialects.anthropic.request_in import decode_request as decode_native_request
-from streamkit.dialects.anthropic.wire import DISPLAYS
 from streamkit.dialects.bedrock.messages_in import MessageReader, cache_mark, only_member
+from streamkit.dialects.bodies.claude_thinking import read_thinking
 from streamkit.dialects.members.fields import Fields
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
-#: Kinds of ``thinking`` that have a word of ours.
-THINKING: Final = frozenset({"enabled", "adaptive", "disabled"})
 #: The headers of Anthropic's own API, which are members here.
 VERSION, BETA = "anthropic_version", "anthropic_beta"
 
@@ -65,26 +63,11 @@ class RequestReader(MessageReader):
             options.top_p = inference.number("topP")
             options.stop = inference.strings("stopSequences")
         output = fields.fields("outputConfig")
-        options.thinking = self._thinking(model, output.string("effort") if output else None)
+        options.thinking = read_thinking(model, output.string("effort") if output else None)
         options.output = self._output(output) if output else None
         if tier := fields.fields("serviceTier"):
             options.service_tier = tier.needed("type")
         return options
-
-    def _thinking(self, model: Fields | None, effort: str | None) -> Thinking | None:
-        thinking = model.fields_of_type("thinking", THINKING) if model else None
-        if thinking is None:
-            return Thinking(effort) if effort else None
-        kind = thinking.needed("type")
-        read = Thinking(effort, enabled=kind != "disabled")
-        if kind == "enabled":
-            read.budget_tokens = thinking.integer("budget_tokens")
-            if read.budget_tokens is None:
-                raise thinking.wrong("a whole number is needed, and there is none", "budget_tokens")
-        display = thinking.peek("display")
-        if isinstance(display, str) and display in DISPLAYS:
-            read.summary = DISPLAYS[thinking.needed("display")]
-        return read
 
     def _output(self, output: Fields) -> OutputFormat | None:
         """A schema, which stands here as text."""

@@ -20,10 +20,9 @@ import orjson
 from attrs import evolve
 
 from streamkit.conversation.messages import OutputFormat, Request, Thinking, Tool, ToolCall, ToolChoice
-from streamkit.dialects.anthropic.thinking import ThinkingWriter
-from streamkit.dialects.anthropic.wire import EFFORTS
 from streamkit.dialects.bedrock.messages_out import Block, Message, MessageWriter, is_claude
 from streamkit.dialects.bedrock.wire import CACHE_POINTS, SERVICE_TIERS
+from streamkit.dialects.bodies.claude_thinking import EFFORTS, ClaudeRequestWriter
 from streamkit.dialects.bodies.request_writer import asked_effort, given, merged
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.profiles import Target
@@ -48,7 +47,7 @@ def encode_request(request: Request, target: Target, report: StreamReport) -> di
     return BedrockRequestWriter(request, target, report).request_body()
 
 
-class BedrockRequestWriter(ThinkingWriter, MessageWriter):
+class BedrockRequestWriter(ClaudeRequestWriter, MessageWriter):
     def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
         super().__init__(request, target, report)
         #: Whether the model's own fields are Claude's, or those that the client wrote.

@@ -1,9 +1,9 @@
-"""How Claude is told to think: the member ``thinking``, which Bedrock passes on to the same model, and the effort beside it.
+"""How Claude is told to think: the member ``thinking`` and the effort beside it, alike with each of its providers.
 
-An effort alone asks this server for effort only, while in other dialects it asks the model to think: then ``adaptive`` is
-written with it. Claude takes that since 4.6, and a budget up to 4.6: the version in the model's name says which, and an effort
-becomes a budget for an older one, a budget an effort for a newer one. A model without a version in its name gets what was
-asked for. From 5.5 on it always thinks.
+An effort alone asks Claude for effort only, while in other dialects it asks the model to think: then ``adaptive`` is written
+with it. Claude takes that since 4.6, and a budget up to 4.6: the version in the model's name says which, and an effort becomes
+a budget for an older one, a budget an effort for a newer one. A model without a version in its name gets what was asked for.
+From 5.5 on it always thinks.
 
 Source: dialects.md §3.2, §7.4; AWS and Anthropic, "Adaptive thinking", "Extended thinking".
 """
@@ -16,16 +16,24 @@ from typing import Any, Final
 from attrs import evolve
 
 from streamkit.conversation.messages import Request, Thinking, ToolChoice
-from streamkit.dialects.anthropic.wire import DISPLAYS, EFFORTS, LEAST_BUDGET
 from streamkit.dialects.bodies.request_writer import RequestWriter, given
+from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.reasoning_effort import BUDGETS, below, budget_of, claude_version, effort_of, nearest
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
 
+#: Whether thinking is shown, and our words for it.
+DISPLAYS: Final[Mapping[str, str]] = {"summarized": "auto", "omitted": "none"}
+SHOWN: Final[Mapping[str, str]] = {ours: word for word, ours in DISPLAYS.items()}
+#: Kinds of ``thinking`` that have a word of ours.
+THINKING: Final = frozenset({"enabled", "adaptive", "disabled"})
+#: The efforts that the server knows.
+EFFORTS: Final = frozenset({"low", "medium", "high", "xhigh", "max"})
+#: The least ``budget_tokens``.
+LEAST_BUDGET: Final = 1024
 #: What asks for thinking, with which a tool can't be forced.
 THINKS: Final = frozenset({"enabled", "adaptive"})
-SHOWN: Final[Mapping[str, str]] = {ours: word for word, ours in DISPLAYS.items()}
 #: The first versions of Claude that think, that take ``adaptive``, that take nothing else, and that always think.
 FIRST_THINKING, FIRST_ADAPTIVE, ONLY_ADAPTIVE, ALWAYS = (3, 7), (4, 6), (4, 7), (5, 5)
 #: Families that were like the newest from their first version on.
@@ -34,7 +42,26 @@ NEWEST_FAMILIES: Final = ("fable", "mythos")
 UNKNOWN: Final = FIRST_ADAPTIVE
 
 
-class ThinkingWriter(RequestWriter):
+def read_thinking(fields: Fields | None, effort: str | None) -> Thinking | None:
+    """How much to think: ``effort``, and the member ``thinking`` of ``fields``, which is taken. Raises BadRequest."""
+    thinking = fields.fields_of_type("thinking", THINKING) if fields else None
+    if thinking is None:
+        return Thinking(effort) if effort else None
+    kind = thinking.needed("type")
+    read = Thinking(effort, enabled=kind != "disabled")
+    if kind == "enabled":
+        read.budget_tokens = thinking.integer("budget_tokens")
+        if read.budget_tokens is None:
+            raise thinking.wrong("a whole number is needed, and there is none", "budget_tokens")
+    display = thinking.peek("display")
+    if isinstance(display, str) and display in DISPLAYS:
+        read.summary = DISPLAYS[thinking.needed("display")]
+    return read
+
+
+class ClaudeRequestWriter(RequestWriter):
+    """What the writers of requests to Claude share: how much to think, and what thinking forbids."""
+
     def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
         super().__init__(request, target, report)
         newest = any(family in (request.model or "") for family in NEWEST_FAMILIES)
