@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import pytest
 from hypothesis import HealthCheck, settings
 
 from streamkit.dialects import DIALECTS
+
+# Containers often keep Python from writing bytecode. Then each worker rewrites the assertions of four hundred files (10 s), and each
+# process that a test starts compiles all of streamkit.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A deadline is a timed test, and a busy machine fails it.
 settings.register_profile("sampled", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])

@@ -36,6 +36,7 @@ from streamkit.testing import joined
 from streamkit.tool_calls.accumulate import ToolCallAccumulator, accumulate_tool_calls
 from streamkit.tool_calls.check import JSONChecker, check_json
 from tests.corpora import CORPORA, streams_of
+from tests.sampling import few
 from tests.vectors import VECTORS
 
 CLOCK = lambda: 1_700_000_000.0  # noqa: E731
@@ -262,13 +263,19 @@ def recorded() -> tuple[Stream, ...]:
     return tuple(found.values())
 
 
+#: Recordings of each dialect and collection that a law draws in `make test`: about seventy of five hundred.
+RECORDED = 3
+
 OURS = tuple(Stream(v.name, v.dialect, v.body) for v in VECTORS)
 
 
-def every_stream(*, ours: bool = True) -> list[Any]:
-    """Parameters: our vectors and every recording; one that skips where there are no recordings."""
-    streams = [*(OURS if ours else ()), *recorded()]
-    found = [pytest.param(stream, id=str(stream)) for stream in streams]
+def every_stream(seed: str, *, ours: int | None = None, recorded_: int = RECORDED) -> list[Any]:
+    """Parameters: our vectors and every recording; one that skips where there are no recordings.
+
+    `make test` takes all vectors, or ``ours`` of each dialect, and ``recorded_`` recordings of each collection and dialect that
+    ``seed`` draws; the others are exhaustive.
+    """
+    found = few(OURS, len(OURS) if ours is None else ours, seed) + few(recorded(), recorded_, seed)
     if not recorded():
         skip = pytest.mark.skip(reason="no corpora: set STREAMKIT_CORPORA to their folder")
         found.append(pytest.param(None, id="recordings", marks=skip))

@@ -23,6 +23,7 @@ from streamkit.testing import FaultySource, cut_at, cuts, joined, open_sources
 from tests.corpora import recordings, require_corpora
 from tests.laws.deviating import some_deviating
 from tests.laws.running import Stream, chain_of, every_stream, facts_of, maker, read, translate
+from tests.sampling import few_pairs
 from tests.vectors import VECTORS
 
 #: Pairs of cuts of streams up to 600 bytes; recordings are longer.
@@ -36,7 +37,7 @@ def check_cuts(stream, ways, **how):
         assert found == whole, f"cut into {[len(one) for one in reads][:20]}"
 
 
-@pytest.mark.parametrize("stream", every_stream())
+@pytest.mark.parametrize("stream", every_stream("l1 cuts"))
 def test_the_events_are_the_same_however_the_bytes_are_cut(stream):
     sample = 12 if len(stream.body) < 4096 else 3
     check_cuts(stream, cuts(stream.body, sample=sample, seed=len(stream.body)))
@@ -44,13 +45,12 @@ def test_the_events_are_the_same_however_the_bytes_are_cut(stream):
 
 @pytest.mark.exhaustive
 @pytest.mark.timeout(1200)
-@pytest.mark.parametrize("stream", every_stream())
+@pytest.mark.parametrize("stream", every_stream("l1 every cut"))
 def test_the_events_are_the_same_at_every_cut(stream):
     check_cuts(stream, cuts(stream.body, exhaustive=True, pairs_up_to=PAIRS))
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda v: f"{v.dialect}-{v.name}".replace(" ", "-"))
-@pytest.mark.parametrize("target", DIALECTS)
+@pytest.mark.parametrize(("vector", "target"), few_pairs(VECTORS, "l1 written"))
 def test_what_is_written_says_the_same_however_the_input_was_cut(vector, target):
     """The bytes may differ: an Anthropic start holds the usage that the first read brought."""
 
@@ -229,7 +229,7 @@ def test_strict_hands_on_what_came_before_a_bare_input_of_a_custom_tool():
 
 
 @pytest.mark.parametrize("policy", ["strict", "lenient"])
-@pytest.mark.parametrize("stream", every_stream())
+@pytest.mark.parametrize("stream", every_stream("l1 policies"))
 def test_report_and_fault_are_the_same_under_the_other_policies(stream, policy):
     sample = 6 if len(stream.body) < 4096 else 1
     check_cuts(stream, cuts(stream.body, sample=sample, seed=len(stream.body)), policy=POLICIES[policy], join=True)
@@ -294,7 +294,7 @@ def begins(events, before):
     return same == whole and type(longer) is type(last) and grown.startswith(getattr(last, attribute))
 
 
-@pytest.mark.parametrize("stream", every_stream())
+@pytest.mark.parametrize("stream", every_stream("l1 pipe"))
 async def test_the_staged_pipe_and_the_chain_of_machines_yield_the_same(stream):
     rng = random.Random(len(stream.body))
     reads = cut_at(stream.body, sorted(rng.choices(range(len(stream.body) + 1), k=7)))

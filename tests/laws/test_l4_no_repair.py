@@ -29,7 +29,7 @@ ARGUMENTS = [
 LINE_ENDS = ['{\n  "x": 1\n}', '{\r\n"x":1}', '{"s":"\u2028\u2029\x85"}']
 
 
-@pytest.mark.parametrize("stream", every_stream())
+@pytest.mark.parametrize("stream", every_stream("l4 passes"))
 async def test_within_a_dialect_the_bytes_of_a_clean_stream_pass(stream):
     if not read(stream.dialect, [stream.body]).clean:
         pytest.skip("the stream does not end cleanly")
@@ -97,7 +97,7 @@ def test_only_line_ends_change_in_a_dialect_of_objects(arguments, dialect):
     assert through(chat(arguments, 4), "openai-chat", dialect) == in_one_line(arguments)
 
 
-@pytest.mark.parametrize("stream", every_stream())
+@pytest.mark.parametrize("stream", every_stream("l4 calls"))
 def test_recorded_calls_come_back_as_they_were(stream):
     there = read(stream.dialect, [stream.body])
     calls = [

@@ -78,7 +78,7 @@ async def converted(stream, to, reads, **options):
 
 
 @pytest.mark.parametrize("to", ["anthropic", "openai-chat", "openai-responses"])
-@pytest.mark.parametrize("stream", every_stream())
+@pytest.mark.parametrize("stream", every_stream("joined or not", ours=12, recorded_=1))
 async def test_joined_or_not_every_recording_says_the_same(stream, to):
     size = len(stream.body)
     reads = cut_at(stream.body, [size // 3, size // 2])

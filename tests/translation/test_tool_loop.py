@@ -169,7 +169,7 @@ def test_a_second_leg_is_well_paired_and_so_is_a_third(verdicts, answered):
     assert len(request.turns) == 5
 
 
-@pytest.mark.parametrize("stream", every_stream())
+@pytest.mark.parametrize("stream", every_stream("second leg"))
 def test_every_stream_with_calls_has_a_second_leg(stream):
     answer = collected(stream)
     request = Request(stream.dialect, turns=[ASKED])

@@ -131,14 +131,14 @@ def frames_taken(monkeypatch, dialect: str) -> list[Any]:
     return taken
 
 
-@pytest.mark.parametrize("stream", every_stream())
+@pytest.mark.parametrize("stream", every_stream("runs"))
 @pytest.mark.usefixtures("eager")
 def test_every_stream_says_the_same_by_runs_and_by_frames(stream):
     if stream.dialect in READ:
         check(stream.dialect, stream.body, seed=len(stream.body))
 
 
-@pytest.mark.parametrize("stream", every_stream(ours=False))
+@pytest.mark.parametrize("stream", every_stream("usual pace", ours=0))
 def test_every_recording_says_the_same_at_the_usual_pace(stream):
     if stream.dialect in READ:
         check(stream.dialect, stream.body, seed=len(stream.body), ways=1)

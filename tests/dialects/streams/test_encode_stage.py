@@ -18,10 +18,10 @@ from streamkit.recipes import events_of, transcode
 from streamkit.report import StreamReport
 from streamkit.testing import FaultySource, cut_at, joined, open_sources, source_of
 from tests.laws.running import CLOCK, every_stream, maker
+from tests.sampling import few, name_of
 from tests.vectors import VECTORS
 
 TARGETS = ["anthropic", "openai-chat", "ollama"]
-BY_NAME = {f"{v.dialect}-{v.name}".replace(" ", "-"): v for v in VECTORS}
 
 
 def staged(made: Pipe) -> Pipe:
@@ -55,7 +55,7 @@ def reads_of(stream):
     return cut_at(stream.body, sorted(rng.choices(range(len(stream.body) + 1), k=5)))
 
 
-@pytest.mark.parametrize("stream", every_stream())
+@pytest.mark.parametrize("stream", every_stream("one driver"))
 async def test_one_driver_gives_what_a_driver_for_each_stage_gives(stream):
     reads = reads_of(stream)
     to = TARGETS[len(stream.body) % len(TARGETS)]
@@ -64,7 +64,7 @@ async def test_one_driver_gives_what_a_driver_for_each_stage_gives(stream):
 
 
 @pytest.mark.parametrize("error", [SourceFailed("reset"), OSError("a transport that nobody adapted")])
-@pytest.mark.parametrize("vector", [pytest.param(v, id=name) for name, v in BY_NAME.items()])
+@pytest.mark.parametrize("vector", few(VECTORS, 6, "a failing source", name=name_of))
 async def test_so_it_does_when_the_source_fails_anywhere(vector, error):
     reads = [vector.body[: len(vector.body) // 2], vector.body[len(vector.body) // 2 :]]
     for count in range(3):

@@ -1,0 +1,84 @@
+"""What ``make test`` draws of cases that ask the same thing of many inputs. The others bear ``exhaustive``: `make test-all` runs them.
+
+A draw is seeded by a name, the same in every run; laws with names of their own draw other cases, so that together they see nearly all.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection, Hashable, Iterable
+from typing import Any, TypeVar
+
+import pytest
+
+from streamkit.dialects import DIALECTS
+
+Case = TypeVar("Case")
+
+
+def name_of(case: Any) -> str:
+    return f"{case.dialect}-{case.name}".replace(" ", "-")
+
+
+def kind_of(stream: Any) -> Hashable:
+    """Streams that are alike: of one dialect, and if they are recorded, of one collection of recordings."""
+    return stream.dialect, stream.name.partition("/")[0] if "/" in stream.name else ""
+
+
+def drawn(cases: Iterable[Case], each: int, seed: str, kind: Callable[[Case], Hashable] = kind_of) -> list[Case]:
+    """``each`` cases of every kind, or all of a kind that has no more, in their order."""
+    kinds: dict[Hashable, list[tuple[int, Case]]] = {}
+    for place, case in enumerate(cases):
+        kinds.setdefault(kind(case), []).append((place, case))
+    chosen = [
+        pair
+        for name, some in kinds.items()
+        for pair in random.Random(f"{seed} {name}").sample(some, min(each, len(some)))
+    ]
+    return [case for _, case in sorted(chosen, key=lambda pair: pair[0])]
+
+
+def few(
+    cases: Iterable[Case],
+    each: int,
+    seed: str,
+    *,
+    kind: Callable[[Case], Hashable] = kind_of,
+    name: Callable[[Case], str] = str,
+) -> list[Any]:
+    """Parameters for all cases; those that are not drawn are exhaustive."""
+    cases = list(cases)
+    chosen = {id(case) for case in drawn(cases, each, seed, kind)}
+    return [pytest.param(case, id=name(case), marks=marks(id(case) in chosen)) for case in cases]
+
+
+def few_pairs(
+    cases: Iterable[Case],
+    seed: str,
+    *,
+    each: int = 1,
+    others: Collection[str] = tuple(DIALECTS.built_in),
+    name: Callable[[Case], str] = name_of,
+    always: Callable[[Case, str], bool] = lambda _case, _other: False,
+) -> list[Any]:
+    """Parameters for each case with each other dialect; those not drawn, ``each`` others by turns, are exhaustive.
+
+    Others take turns among the cases of a dialect, so that every pair of dialects is drawn about equally often.
+    """
+    others, turns = list(others), {}
+    found = []
+    for case in cases:
+        if case.dialect not in turns:
+            turns[case.dialect] = random.Random(f"{seed} {case.dialect}").randrange(len(others))
+        first = turns[case.dialect]
+        turns[case.dialect] += each
+        now = {others[turn % len(others)] for turn in range(first, first + each)}
+        found += [
+            pytest.param(case, other, id=f"{name(case)}-{other}", marks=marks(other in now or always(case, other)))
+            for other in others
+        ]
+    return found
+
+
+def marks(is_drawn: bool) -> list[Any]:
+    return [] if is_drawn else [pytest.mark.exhaustive]
