@@ -49,10 +49,11 @@ class Linter(Protocol):
 Decoder: TypeAlias = Machine[list[Frame], list[WireEvent]]
 
 
-@frozen(kw_only=True)
+@frozen
 class Bodies:
-    """How a dialect's requests and whole responses are read and written. See ``members/fields.py`` and
-    ``bodies/request_writer.py``.
+    """How a dialect's requests and whole responses are read and written, in the order of one exchange's directions.
+
+    See ``members/fields.py`` and ``bodies/request_writer.py``.
     """
 
     #: Raises BadRequest.

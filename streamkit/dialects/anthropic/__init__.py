@@ -33,11 +33,6 @@ DIALECT = Dialect(
     citations=CITATIONS,
     searches=SEARCHES,
     features=features_of,
-    bodies=Bodies(
-        decode_request=decode_request,
-        encode_request=encode_request,
-        decode_response=decode_response,
-        encode_response=encode_response,
-    ),
+    bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
     clients=(Profile(name="claude-code", title="Claude Code, and the anthropic package"),),
 )

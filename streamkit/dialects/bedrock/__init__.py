@@ -26,12 +26,7 @@ DIALECT = Dialect(
     keep_alive={"event": KEEP_ALIVE_MESSAGE},
     terminates=terminates,
     recognises=recognises,
-    bodies=Bodies(
-        decode_request=decode_request,
-        encode_request=encode_request,
-        decode_response=decode_response,
-        encode_response=encode_response,
-    ),
+    bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
     errors=ERRORS,
     wants_bytes=wants_bytes,
     tools=TOOLS,

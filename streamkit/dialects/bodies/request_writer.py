@@ -12,7 +12,7 @@ Source: dialects.md §7.3, §7.4, §8.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from operator import is_
 from typing import Any, ClassVar, Final, TypeGuard, TypeVar, cast
 
@@ -316,7 +316,46 @@ class RequestWriter:
             self.report.repair(repair)
         return after
 
+    # -- turns -----------------------------------------------------------------------------------------------------
+
+    def results_first(self, turn: Turn) -> tuple[list[ToolResult], list[Part]]:
+        """The results in a turn, each of which becomes a message in front of it, and the parts that stay in the turn."""
+        results = [part for part in turn.parts if isinstance(part, ToolResult)]
+        if any(not isinstance(part, ToolResult) for part in turn.parts[: len(results)]):
+            self.report.repair("result_moved")
+        return results, [part for part in turn.parts if not isinstance(part, ToolResult)]
+
+    def lose_marks(self, part: Part) -> None:
+        """Count the signature and the cache mark of a part, for a dialect that has a place for neither."""
+        if (signature := getattr(part, "signature", None)) is not None:
+            self.lose("reasoning_signature", signature.vendor)
+        if (cache := getattr(part, "cache", None)) is not None:
+            self.lose("cache_mark", cache)
+
+    def refuse_choices(self, title: str) -> None:
+        """Raise BadRequest where more than one choice is asked of a dialect, by its ``title``, that gives one."""
+        choices = self.request.options.choices
+        if choices is not None and choices > 1:
+            raise BadRequest("n", f"{title} gives one choice, and {choices} are asked for")
+
     # -- tools -----------------------------------------------------------------------------------------------------
+
+    def function_tool(self, tool: Tool, parameters: Callable[[Any], Any]) -> dict[str, Any] | None:
+        """The definition of a tool as a function without a cache mark; None for one that another dialect's provider runs.
+
+        ``parameters`` makes of the tool's schema what the dialect takes.
+        """
+        if tool.kind == "server":
+            return self.hosted(tool)
+        extras = self.extras(tool.extras)
+        if tool.cache is not None:
+            self.lose("cache_mark", tool.name)
+        if tool.kind == "custom":
+            tool = self.as_function(tool)
+        function = given(
+            name=self.tool_name(tool.name), description=tool.description, parameters=parameters(tool.parameters)
+        )
+        return merged({"type": "function", "function": function}, extras)
 
     def answered(self, messages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         """Messages with those of role ``tool`` right behind the assistant's, for a dialect that wants them there."""

@@ -25,12 +25,7 @@ DIALECT = Dialect(
     keep_alive={"comment": KEEP_ALIVE},
     terminates=lambda frame: b'"message-end"' in frame.data,
     recognises=recognises,
-    bodies=Bodies(
-        decode_request=decode_request,
-        encode_request=encode_request,
-        decode_response=decode_response,
-        encode_response=encode_response,
-    ),
+    bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
     errors=ERRORS,
     tools=TOOLS,
 )

@@ -31,12 +31,7 @@ DIALECT = Dialect(
     terminates=lambda frame: b'"choices"' not in frame.data,
     #: The chunks of a text are the same as Chat's, which stands first in the table: ``auto`` says openai-chat.
     recognises=recognises,
-    bodies=Bodies(
-        decode_request=decode_request,
-        encode_request=encode_request,
-        decode_response=decode_response,
-        encode_response=encode_response,
-    ),
+    bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
     errors=ERRORS,
     tools=TOOLS,
 )

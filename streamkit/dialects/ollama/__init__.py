@@ -9,11 +9,10 @@ from streamkit.dialects.ollama.decode import OllamaDecoder, recognises
 from streamkit.dialects.ollama.encode import OllamaEncoder
 from streamkit.dialects.ollama.errors import ERRORS
 from streamkit.dialects.ollama.lint import OllamaLinter
-from streamkit.dialects.ollama.media import wants_bytes
 from streamkit.dialects.ollama.request_in import decode_request
-from streamkit.dialects.ollama.request_out import encode_request
+from streamkit.dialects.ollama.request_out import encode_request, wants_bytes
 from streamkit.dialects.ollama.response import decode_response, encode_response
-from streamkit.dialects.ollama.tools import TOOLS
+from streamkit.dialects.ollama.wire import TOOLS
 from streamkit.dialects.profiles import Profile
 from streamkit.framing.ndjson import NDJSONParser
 
@@ -36,12 +35,7 @@ DIALECT = Dialect(
     model_place=ModelPlace("done"),
     terminates=lambda frame: DONE.search(frame.data) is not None,
     recognises=recognises,
-    bodies=Bodies(
-        decode_request=decode_request,
-        encode_request=encode_request,
-        decode_response=decode_response,
-        encode_response=encode_response,
-    ),
+    bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
     errors=ERRORS,
     wants_bytes=wants_bytes,
     tools=TOOLS,

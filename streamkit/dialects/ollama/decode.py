@@ -1,7 +1,7 @@
 """Ollama lines to wire events. Each call comes whole in one line, so its end is said at once.
 
 ``index`` inside ``function`` is not trustworthy and an id is optional: calls are numbered as they come, and none is ever
-merged with another. ``arguments`` is an object whose own text is taken from the line's bytes.
+joined to another. ``arguments`` is an object whose own text is taken from the line's bytes.
 
 Source: dialects.md §4.1, §4.2, §4.4.
 """
@@ -34,33 +34,25 @@ from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.value_text import lenient_text
 
+#: What is read of a line, of its message, of a call and of the function in it.
 LINE_FIELDS = frozenset(
     {
-        "model",
-        "created_at",
-        "message",
-        "done",
-        "done_reason",
-        "total_duration",
-        "load_duration",
-        "prompt_eval_count",
-        "prompt_eval_duration",
-        "eval_count",
-        "eval_duration",
-        "logprobs",
-        "error",
-        "response",
-        "thinking",
-        "tool_calls",
+        *("model", "created_at", "message", "done", "done_reason", "logprobs", "error"),
+        *("response", "thinking", "tool_calls"),  # of /api/generate
+        *COUNTS,
     }
 )
 MESSAGE_FIELDS = frozenset({"role", "content", "thinking", "tool_calls"})
-
-
-#: Beside an error the head of a line says nothing that a client has not got.
-ERROR_LINE = Members("error", "model", "created_at", "done", "status")
 CALL_FIELDS = frozenset({"id", "type", "function"})
 FUNCTION_FIELDS = frozenset({"index", "name", "arguments"})
+#: What a line with an error may say beside it: nothing that a client has not got.
+ERROR_LINE = Members("error", "model", "created_at", "done", "status")
+#: Where lines differ (``fast_path/template.py``). The time of a line says nothing once the response has started.
+HOLES = re.compile(
+    rb'"(?:content|thinking|response)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"created_at"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
+)
+#: A last line that begins with all of a text that is so long repeats it; a shorter one may do so by chance.
+REPEATED_CHARS: Final = 16
 
 
 def recognises(_event: str, document: Any) -> bool:
@@ -71,17 +63,9 @@ def recognises(_event: str, document: Any) -> bool:
     )
 
 
-#: Where lines differ (``fast_path/template.py``). The time of a line says nothing once the response has started.
-HOLES = re.compile(
-    rb'"(?:content|thinking|response)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"created_at"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
-)
-
-
-#: A last line that begins with all of a text that is so long repeats it; a shorter one may do so by chance.
-REPEATED_CHARS: Final = 16
-
-
 class OllamaDecoder(FrameDecoder):
+    """Lines of ``/api/chat``, and those of ``/api/generate``, which say the same one level up."""
+
     dialect = "ollama"
     vendor = VENDOR
     holes = HOLES
@@ -90,15 +74,17 @@ class OllamaDecoder(FrameDecoder):
         super().__init__(limits, report)
         self._started = False
         self._done = False
-        self._calls: list[int] = []  # the text of each call, as a number by which one that is said again is known
+        self._calls: list[int] = []  # the hash of each call's text, by which a repeated one is found
 
     def text_of_run(self, model: Any) -> RunningText:
+        """The text that deltas like ``model`` add to."""
         return self.texts.of(isinstance(model, TextDelta))
 
     def unterminated(self) -> None:
         """A last line without its line end is whole all the same, and common."""
 
     def load(self, frame: Any) -> dict[str, Any] | None:
+        """The object of a line. Raises NotThisDialect where the first line is none."""
         try:
             return super().load(frame)
         except BrokenFrame as error:
@@ -107,6 +93,7 @@ class OllamaDecoder(FrameDecoder):
             raise
 
     def decode(self, document: dict[str, Any]) -> None:
+        """Read one line."""
         if self._done:
             self.behind_end(self._line, document)
         else:
@@ -135,7 +122,7 @@ class OllamaDecoder(FrameDecoder):
             self._start(line)
         message, ends = line.get("message"), self.truth(line.get("done"))
         if message is not None and type(message) is not dict:
-            message = self._bare(message)
+            message = self._mended_message(message)
         if message is not None:
             self._message(message, ("message",), ends=ends)
             self._unknown(message, MESSAGE_FIELDS, "message.")
@@ -153,8 +140,8 @@ class OllamaDecoder(FrameDecoder):
         if ends:
             self._end(line)
 
-    def _bare(self, message: Any) -> dict[str, Any]:
-        """What stands where a message should: its text, or a message that is alone in a list."""
+    def _mended_message(self, message: Any) -> dict[str, Any]:
+        """The message that is meant by what is no object: by a text, or by a list of one message."""
         if type(message) is str and message:
             self.report.repair("object_missing")
             return {"content": message}
@@ -172,7 +159,7 @@ class OllamaDecoder(FrameDecoder):
                     self.out.append(Aside(VENDOR, "metadata", prefix + name, value))
 
     def _beside(self, line: dict[str, Any], message: dict[str, Any], *, ends: bool) -> None:
-        """What stands where /api/generate has it, beside a message: only what the message does not say is read."""
+        """Read members of ``/api/generate`` that stand beside a message, where the message does not say the same."""
         rest = {}
         for name, of_message in ("response", "content"), ("thinking", "thinking"), ("tool_calls", "tool_calls"):
             if said(line.get(name)):
@@ -182,8 +169,8 @@ class OllamaDecoder(FrameDecoder):
         if rest:
             self._message(rest, (), ends=ends)
 
-    def _say(self, delta: TextDelta | ReasoningDelta, *, ends: bool) -> None:
-        """Text of a line. Ollama's own last line has none; that of some servers has all of it once more."""
+    def _add_text(self, delta: TextDelta | ReasoningDelta, *, ends: bool) -> None:
+        """Hand on the text of a line. Ollama's own last line has none; that of some servers repeats the whole text."""
         text = self.texts.of(isinstance(delta, TextDelta))
         if ends and text.chars >= REPEATED_CHARS and (rest := text.rest_of(delta.text)) is not None:
             self.report.repair("text_repeated")
@@ -194,9 +181,9 @@ class OllamaDecoder(FrameDecoder):
 
     def _message(self, message: dict[str, Any], path: tuple[str, ...], *, ends: bool) -> None:
         if thinking := self.string(message.get("thinking")):
-            self._say(ReasoningDelta(thinking), ends=ends)
+            self._add_text(ReasoningDelta(thinking), ends=ends)
         if content := self.string(message.get("content")):
-            self._say(TextDelta(content), ends=ends)
+            self._add_text(TextDelta(content), ends=ends)
         calls = message.get("tool_calls")
         if calls is None:  # nearly always
             return
@@ -210,18 +197,19 @@ class OllamaDecoder(FrameDecoder):
             self._tool_calls(calls, self.texts_at(len(calls), *path, "tool_calls"), ends=ends)
 
     def _tool_calls(self, calls: list[Any], texts: list[bytes], *, ends: bool) -> None:
-        """The calls of a line. Where the last line begins with all that came before, it is the whole answer once more; of
-        Ollama's own, no two are the same, since each has another index.
+        """Hand on the calls of a line. A last line that begins with all earlier calls repeats the whole answer.
+
+        No two of Ollama's own calls are the same, since each has another index.
         """
-        came = len(self._calls)
-        if ends and came and self._calls == [hash(text) for text in texts[:came]]:
+        count = len(self._calls)
+        if ends and count and self._calls == [hash(text) for text in texts[:count]]:
             self.report.repair("arguments_repeated")
-            calls, texts = calls[came:], texts[came:]
+            calls, texts = calls[count:], texts[count:]
         for call, text in zip(calls, texts, strict=True):
             self._tool_call(call, text)
 
     def _tool_call(self, call: Any, text: bytes) -> None:
-        """One call, and the text that it has in its line."""
+        """Hand on one call; ``text`` is its own text in the line."""
         call = self.alone(call)
         function = self.alone(call.get("function")) if type(call) is dict else None
         if type(function) is not dict:
@@ -239,18 +227,9 @@ class OllamaDecoder(FrameDecoder):
         elif arguments is not None:
             arguments = lenient_text(text, "function", "arguments")
         call_id, name = self.string(call.get("id")), self.string(function.get("name"))
-        self.out.append(
-            ToolCallDelta(
-                index,
-                call_id or None,
-                name or None,
-                arguments,
-                snapshot=True,
-                anonymous=True,
-                extras=extras or None,
-            )
-        )
-        self.out.append(ToolCallEnded(index))
+        delta = ToolCallDelta(index, call_id or None, name or None, arguments, snapshot=True, anonymous=True)
+        delta.extras = extras or None
+        self.out += (delta, ToolCallEnded(index))
 
     def _end(self, line: dict[str, Any]) -> None:
         self._done = True

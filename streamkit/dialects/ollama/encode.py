@@ -13,9 +13,11 @@ from typing import Any
 
 import orjson
 
-from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage, less_detailed
+from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage
 from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.call_order import CallOrder
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, encode_time
+from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import (
     Aside,
     ProviderFailed,
@@ -38,16 +40,16 @@ dumps = orjson.dumps
 
 
 class OllamaEncoder(OneChoiceEncoder):
+    """Lines of ``/api/chat``."""
+
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._head: bytes = b""
         self._vendor = ""
         self._blocks: dict[type, int] = {}
         self._refused = False
-        self._order: list[int] = []  #: calls that were started, in the order of mention
-        self._behind_call = False  # what is said next stands behind a call
-        self._with_id: set[int] = set()  #: calls whose id the wire gave
-        self._waiting: dict[int, ToolCallFinished] = {}  #: finished before a call mentioned earlier
+        self._calls = CallOrder()
+        self._behind_call = False  # the next text stands behind a call
         self._usage: UsageReported | None = None
         self._stop: ResponseFinished | None = None
 
@@ -56,14 +58,13 @@ class OllamaEncoder(OneChoiceEncoder):
     def response_started(self, event: ResponseStarted) -> None:
         seconds = event.created if event.created is not None else self.encoding.clock()
         self._vendor = event.vendor
-        self._head = dumps({"model": event.model or self.encoding.profile.model, "created_at": encode_time(seconds)})[
-            :-1
-        ]
+        head = {"model": event.model or self.encoding.profile.model, "created_at": encode_time(seconds)}
+        self._head = dumps(head)[:-1]
         if event.extras:
             self.lose("response_fields")
 
     def _line(self, message: bytes, rest: bytes = b'"done":false') -> None:
-        """A line with everything that a strict reader asks for: model, created_at, message with role and content."""
+        """Write a line with all that a strict reader asks for: model, created_at, message with role and content."""
         if not self._head:
             self.response_started(ResponseStarted())
         self.write(b'%b,"message":{"role":"assistant",%b},%b}\n' % (self._head, message, rest))
@@ -89,7 +90,7 @@ class OllamaEncoder(OneChoiceEncoder):
         if self._blocks.setdefault(type(event), event.block) != event.block:
             self._blocks[type(event)] = event.block
             self.lose("block_boundary")
-        if self._order and self._behind_call:  # what was said after a call is written before it
+        if self._calls and self._behind_call:  # this text is written in front of a call that is held
             self._behind_call = False
             self.lose("block_order")
 
@@ -102,10 +103,8 @@ class OllamaEncoder(OneChoiceEncoder):
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
-        self._order.append(event.call)
+        self._calls.start(event)
         self._behind_call = True
-        if not event.id_made:
-            self._with_id.add(event.call)
         if event.signature is not None:
             self.lose("reasoning_signature")
         if event.extras:  # strict readers allow one key in a call (dialects.md §0)
@@ -116,17 +115,16 @@ class OllamaEncoder(OneChoiceEncoder):
 
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write it once the calls mentioned before it are written."""
-        self._waiting[event.call] = event
-        while self._order and self._order[0] in self._waiting:
-            self._write_call(self._waiting.pop(self._order.pop(0)))
+        for start, finished in self._calls.finish(event):
+            self._write_call(start, finished)
 
-    def _write_call(self, event: ToolCallFinished) -> None:
+    def _write_call(self, start: ToolCallStarted, event: ToolCallFinished) -> None:
         arguments = self.object_arguments(event)
         if arguments is None or not event.name:
             self.withhold("call_withheld", event.id, event.name or None, event.arguments)
             return
         call_id = b'"id":%b,' % dumps(event.id) if self.encoding.profile.call_ids else b""
-        if not call_id and event.call in self._with_id:
+        if not call_id and not start.id_made:
             self.lose("call_id")
         self._line(
             b'"content":"","tool_calls":[{%b"function":{"name":%b,"arguments":%b}}]'
@@ -170,6 +168,6 @@ class OllamaEncoder(OneChoiceEncoder):
         return counts
 
     def error(self, event: ProviderFailed) -> None:
-        if less_detailed(event):
+        if has_detail(event, VENDOR):
             self.lose("error_detail")
         self.write(serialize_ndjson(dumps({"error": event.message})))

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from streamkit.dialects.linting.explain import COMMON_LOOKS, READS, TORN, Look, Looks, like
 from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
+from streamkit.dialects.ollama.wire import COUNTS
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
@@ -57,10 +58,11 @@ LOOKS: Looks = {
 SEPARATORS = re.compile(rb"\xc2\x85|\xe2\x80[\xa8\xa9]|\r")
 #: RFC 3339 §5.6 as Go writes and reads it; whether the numbers are a date is for ``datetime``.
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)", re.ASCII)
-COUNTS = ("total_duration", "load_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration")
 
 
 class OllamaLinter(GrammarChecker):
+    """Judges the lines of one stream."""
+
     rules: ClassVar = RULES
     looks: ClassVar = LOOKS
 
@@ -149,6 +151,7 @@ class OllamaLinter(GrammarChecker):
 
 
 def is_time(value: object) -> bool:
+    """Whether a value is the text of an RFC 3339 time."""
     if not isinstance(value, str) or not TIME.fullmatch(value):
         return False
     try:

@@ -1,10 +1,8 @@
 """Ollama's chat requests to the neutral conversation.
 
-Each message is one turn, but the answers of ``tool`` messages that stand together are one turn of the user. Ids are optional
-here, and making them is no repair: ``bodies/tool_results.py`` says which call a result without one answers.
-
-What Ollama does unless it is told is said: it streams, and a stream ends with token counts. Images have no place within the
-text; the server puts them in front of it, and so does the reader.
+Ids of calls are optional here, and making them is no repair: ``bodies/tool_results.py`` says which call a result without one
+answers. A request that does not say ``stream`` is one for a stream, which ends with token counts. Images have no place within
+the text; the server puts them in front of it, and so does the reader.
 
 Source: dialects.md §4.1, §7.3, §7.4; quirks.md 35.
 """
@@ -26,6 +24,7 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.bodies.tool_results import Waiting
+from streamkit.dialects.bodies.turn_reader import TurnReader
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
 from streamkit.dialects.ollama.wire import THINK_LEVELS
 from streamkit.report import StreamReport
@@ -37,19 +36,21 @@ def decode_request(fields: Fields, _report: StreamReport) -> Request:
     return OllamaRequestReader().request(fields)
 
 
-class OllamaRequestReader:
+class OllamaRequestReader(TurnReader):
+    """Reads one request."""
+
     def __init__(self) -> None:
-        self.turns: list[Turn] = []
-        self._results: Turn | None = None  #: the turn that further results join
+        super().__init__()
         self._waiting = Waiting()  #: the calls of the latest turn
 
     def request(self, fields: Fields) -> Request:
+        """The conversation of a body. Raises BadRequest."""
         if "messages" not in fields and "prompt" in fields:
             raise fields.wrong("requests to /api/generate are not read; those to /api/chat have messages", "prompt")
         stream = fields.boolean("stream") is not False
         request = Request("ollama", fields.needed("model"), stream=stream, stream_usage=stream or None)
         for message in fields.needed_each("messages"):
-            self._message(message)
+            self.message(message)
         request.turns = self.turns
         request.tools = [self._tool(tool) for tool in fields.each("tools")]
         request.options = self._options(fields)
@@ -119,26 +120,12 @@ class OllamaRequestReader:
 
     # -- messages --------------------------------------------------------------------------------------------------
 
-    def _message(self, message: Fields) -> None:
-        role = message.needed("role").lower()  # as the server reads it
-        if role == "tool":
-            if self._results is None:
-                self._results = Turn("user")
-                self.turns.append(self._results)
-            self._results.parts.append(self._result(message))
-            return
-        self._results = None
-        match role:
-            case "system" | "user":
-                turn = Turn(role, [*self._content(message)])
-            case "assistant":
-                turn = self._assistant(message)
-            case _:
-                raise message.wrong(f"there is no role {quoted(role)}", "role")
-        turn.extras = message.rest() or None
-        self.turns.append(turn)
+    def role(self, message: Fields) -> str:
+        """The role, which the server takes in capitals, too."""
+        return super().role(message).lower()
 
-    def _content(self, message: Fields) -> list[Text | Media]:
+    def content(self, message: Fields) -> list[Text | Media]:
+        """The images of a message, and its text behind them."""
         images: list[Text | Media] = [
             Media("image", data=base64_of(image, f"{message.at('images')}[{number}]"))
             for number, image in enumerate(message.strings("images"))
@@ -146,11 +133,12 @@ class OllamaRequestReader:
         content = message.string("content")
         return [*images, Text(content)] if content else images
 
-    def _assistant(self, message: Fields) -> Turn:
+    def assistant(self, message: Fields) -> Turn:
+        """What the assistant thought and said, and its calls."""
         parts: list[Part] = []
         if thinking := message.string("thinking"):
             parts.append(Reasoning(thinking))
-        parts += self._content(message)
+        parts += self.content(message)
         calls = [self._call(call, number, message) for number, call in enumerate(message.each("tool_calls"))]
         self._waiting = Waiting(calls)
         return Turn("assistant", [*parts, *calls])
@@ -171,8 +159,9 @@ class OllamaRequestReader:
         read.extras = call.rest() or None
         return read
 
-    def _result(self, message: Fields) -> ToolResult:
+    def result(self, message: Fields) -> ToolResult:
+        """A result, with the id of the call that it answers."""
         call_id, name = message.string("tool_call_id") or "", message.string("tool_name")
-        result = ToolResult(self._waiting.answer(call_id, name), [*self._content(message)], name, place=message.place)
+        result = ToolResult(self._waiting.answer(call_id, name), [*self.content(message)], name, place=message.place)
         result.extras = message.rest() or None
         return result

@@ -1,31 +1,52 @@
-"""The neutral conversation to Ollama's chat requests: options, tools, the choice among them; messages in ``messages_out.py``.
+"""The neutral conversation to Ollama's chat requests.
 
-Ollama can't be told to call a tool: such a choice is refused, or imitated if the target says so, by offering only the tools
-that may be called. Its server reads a schema into types of its own and drops what they do not know: here that is a counted
-loss. It streams unless it is told not to, so ``stream`` is always written.
+A turn is one message, and each result in it a ``tool`` message of its own in front. Content is one text: several are joined,
+those of the assistant as they stand, since a model's text may be cut anywhere, and others by a blank line. Images stand beside
+it as bare base64, those of a tool's answer too. Templates differ in what they do with a system message behind the first, and
+some refuse it (ollama#17774): from other dialects all that the system says is one message in front.
+
+No request can make Ollama call a tool: such a choice is refused, or imitated if the target says so, by offering only the tools
+that may be called. Its server drops what its types for schemas do not know: here that is a counted loss. It streams where
+``stream`` is absent, so ``stream`` is always written.
 
 Source: dialects.md §4.1, §4.3, §7.3, §7.4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, Final
 
-from streamkit.conversation.messages import OutputFormat, Request, Thinking, Tool
-from streamkit.dialects.bodies.request_writer import given, merged
+from streamkit.conversation.messages import (
+    Media,
+    OutputFormat,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Request,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from streamkit.dialects.bodies.request_writer import ERROR, RequestWriter, given, merged
 from streamkit.dialects.members.values import DEPTH
-from streamkit.dialects.ollama.messages_out import MessageWriter
-from streamkit.dialects.ollama.tools import TOOLS
-from streamkit.dialects.ollama.wire import OPTIONS, THINK_LEVELS
+from streamkit.dialects.ollama.wire import IMAGES, OPTIONS, THINK_LEVELS, TOOLS, VENDOR
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.reasoning_effort import nearest
 from streamkit.errors import BadRequest
+from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.quoting import STEP_CHARS, shortened
 
 #: Options that are not members of ``options``.
 BESIDE: Final = frozenset({"choices", "logprobs", "top_logprobs", "thinking", "output"})
+#: What stands between texts that become one, unless they are pieces of what a model wrote.
+BLANK_LINE: Final = "\n\n"
 
 
 def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
@@ -33,17 +54,35 @@ def encode_request(request: Request, target: Target, report: StreamReport) -> di
     return OllamaRequestWriter(request, target, report).request_body()
 
 
-class OllamaRequestWriter(MessageWriter):
+def wants_bytes(media: Media, _in_result: bool) -> bool:
+    """Whether media must stand in the request itself: images and sounds, wherever they are."""
+    return media.kind in IMAGES
+
+
+class OllamaRequestWriter(RequestWriter):
+    """Writes one request."""
+
+    dialect = "ollama"
+    text_files = False
+    vendor = VENDOR
+
+    def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
+        super().__init__(request, target, report)
+        calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
+        self._names = {call.id: call.name for call in calls}
+        #: Ids that the reader made, for calls that came without one.
+        self._made = {call.id for call in calls if call.id_made} if self.own else set()
+
     def request_body(self) -> dict[str, Any]:
+        """The body. Raises BadRequest for more than one choice, and for a tool that must be called."""
         request, options = self.request, self.request.options
-        if options.choices is not None and options.choices > 1:
-            raise BadRequest("n", f"Ollama gives one choice, and {options.choices} are asked for")
+        self.refuse_choices("Ollama")
         body = given(model=request.model)
         body["messages"] = list(self.messages())
         if tools := self.tools():
             body["tools"] = tools
-        if model := self.options(OPTIONS, BESIDE):
-            body["options"] = model
+        if settings := self.options(OPTIONS, BESIDE):
+            body["options"] = settings
         body |= given(
             format=self.output(options.output),
             think=self.think(options.thinking),
@@ -56,6 +95,7 @@ class OllamaRequestWriter(MessageWriter):
     # -- options ---------------------------------------------------------------------------------------------------
 
     def think(self, thinking: Thinking | None) -> bool | str | None:
+        """Whether or how much to think; None where nobody asked."""
         if thinking is None:
             return None
         self.lose_thinking(thinking, "budget_tokens", "summary")
@@ -102,20 +142,15 @@ class OllamaRequestWriter(MessageWriter):
 
     def tool(self, tool: Tool, path: str) -> dict[str, Any] | None:
         """A definition; None for a tool that another dialect's provider runs itself."""
-        if tool.kind == "server":
-            return self.hosted(tool)
-        extras = self.extras(tool.extras)
-        if tool.cache is not None:
-            self.lose("cache_mark", tool.name)
-        if tool.kind == "custom":
-            tool = self.as_function(tool)
-        if tool.strict:
-            self.lose("tool_strict", tool.name)
-        parameters = tool.parameters if self.own else self.parameters(tool.parameters, f"{path}.parameters")
-        function = given(name=self.tool_name(tool.name), description=tool.description, parameters=parameters)
-        return merged({"type": "function", "function": function}, extras)
 
-    def parameters(self, schema: Any, path: str) -> dict[str, Any]:
+        def parameters(schema: Any) -> Any:
+            if tool.kind == "function" and tool.strict:
+                self.lose("tool_strict", tool.name)
+            return schema if self.own else self.schema(schema, f"{path}.parameters")
+
+        return self.function_tool(tool, parameters)
+
+    def schema(self, schema: Any, path: str) -> dict[str, Any]:
         """A schema of another dialect with what the server takes of it."""
         schema = schema if isinstance(schema, Mapping) else {}
         kept = self._kept(schema, path, TOOLS.root_keywords or frozenset())
@@ -149,3 +184,149 @@ class OllamaRequestWriter(MessageWriter):
             return self._kept(schema, path, TOOLS.keywords or frozenset(), depth)
         self.lose("schema_keyword", path)  # true or false, which the server refuses
         return {}
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def messages(self) -> Iterable[dict[str, Any]]:
+        """The messages, the results of a request of another dialect right behind their calls."""
+        messages = self._messages()
+        return messages if self.own else self.answered(messages)
+
+    def _messages(self) -> Iterator[dict[str, Any]]:
+        turns: Sequence[Turn] = self.request.turns
+        if not self.own:
+            system = [turn for turn in turns if turn.role == "system"]
+            if system:
+                yield self._system(system)
+            turns = [turn for turn in turns if turn.role != "system"]
+        for turn in turns:
+            if turn.role == "assistant":
+                yield self._assistant(turn)
+                continue
+            results, parts = self.results_first(turn)
+            yield from map(self._result, results)
+            if parts or not results:
+                yield self._message(turn, parts, BLANK_LINE)
+
+    def _system(self, turns: list[Turn]) -> dict[str, Any]:
+        """One message of all that the system says."""
+        leading = len(list(takewhile(lambda turn: turn.role == "system", self.request.turns)))
+        for _ in turns[1:leading]:
+            self.report.repair("turns_joined")
+        for _ in turns[leading:]:
+            self.lose("system_place")
+        messages = [self._message(turn, turn.parts, BLANK_LINE) for turn in turns]
+        images = [image for message in messages for image in message.get("images", ())]
+        written = {"role": "system", "content": BLANK_LINE.join(message["content"] for message in messages)}
+        return {**written, "images": images} if images else written
+
+    def _message(self, turn: Turn, parts: Sequence[Part], joint: str) -> dict[str, Any]:
+        """The message of a turn, with its content."""
+        if turn.name is not None:
+            self.lose("turn_name", turn.name)
+        return merged({"role": turn.role, **self._content(parts, joint)}, self.extras(turn.extras))
+
+    # -- content ---------------------------------------------------------------------------------------------------
+
+    def _content(self, parts: Sequence[Part], joint: str) -> dict[str, Any]:
+        """``content``, and ``images`` if there are any. The server puts images in front of the text."""
+        texts: list[str] = []
+        images: list[str] = []
+        late = False
+        for part in parts:
+            match part:
+                case Text():
+                    self.lose_marks(part)
+                    self.extras(part.extras)
+                    texts.append(part.text)
+                case Refusal():
+                    self.lose("refusal_as_text")
+                    self.extras(part.extras)
+                    texts.append(part.text)
+                case Media() if part.kind in IMAGES and part.data is not None:
+                    self.lose_marks(part)
+                    for name in ("detail", "name"):
+                        if getattr(part, name) is not None:
+                            self.lose("metadata", name)
+                    self.extras(part.extras)
+                    late = late or any(texts)
+                    images.append(part.data)
+                case Media():
+                    absent = "" if part.data is not None else ", not in the request itself"
+                    self.lose("media", f"{part.kind}{absent}")
+                case Aside():
+                    self.lose(part.kind, part.type)
+                case _:
+                    raise TypeError(f"content has no {type(part).__name__}")
+        if late:
+            self.lose("block_order")
+        content = {"content": self._joined(texts, joint)}
+        return {**content, "images": images} if images else content
+
+    def _joined(self, texts: list[str], joint: str) -> str:
+        """Texts as one; the boundaries between them are lost."""
+        texts = [text for text in texts if text]
+        if len(texts) > 1:
+            self.report.lose("block_boundary", len(texts) - 1)
+        return joint.join(texts)
+
+    # -- the assistant's messages ----------------------------------------------------------------------------------
+
+    def _assistant(self, turn: Turn) -> dict[str, Any]:
+        content: list[Part] = []
+        thinking: list[str] = []
+        calls: list[dict[str, Any]] = []
+        beside: dict[str, Any] = {}
+        late = False  # whether a part is written in front of one that came before it
+        for part in turn.parts:
+            match part:
+                case Reasoning():
+                    late = late or bool(content or calls)
+                    self.lose_marks(part)
+                    self.extras(part.extras)
+                    thinking.append(part.text)
+                case RedactedReasoning():
+                    self.lose("reasoning_opaque", part.opaque.vendor)
+                case ToolCall():
+                    calls.append(self._call(part))
+                case Aside() if self.own and part.vendor == VENDOR and part.type.startswith("message."):
+                    beside[part.type.removeprefix("message.")] = part.raw
+                case Aside():
+                    self.lose(part.kind, part.type)
+                case _:
+                    late = late or bool(calls)
+                    content.append(part)
+        if late:
+            self.lose("block_order")
+        message = {**self._message(turn, content, ""), **beside}
+        if text := self._joined(thinking, ""):
+            message["thinking"] = text
+        if calls:
+            message["tool_calls"] = calls
+        return message
+
+    # -- calls and results -----------------------------------------------------------------------------------------
+
+    def _call(self, call: ToolCall) -> dict[str, Any]:
+        self.lose_marks(call)
+        function = {"name": self.tool_name(call.name), "arguments": self.object_arguments(call)}
+        written = {"id": call.id, "function": function} if self._has_id(call.id) else {"function": function}
+        return merged(written, self.extras(call.extras))
+
+    def _has_id(self, call_id: str) -> bool:
+        return call_id != "" and call_id not in self._made
+
+    def _result(self, result: ToolResult) -> dict[str, Any]:
+        """A ``tool`` message. It names the tool, which is all that older servers go by."""
+        self.lose_marks(result)
+        message = {"role": "tool", **self._content(result.parts, BLANK_LINE)}
+        if result.is_error:
+            self.lose("result_error", result.call_id)
+            message["content"] = f"{ERROR}{message['content']}"
+        call_name = self._names.get(result.call_id)
+        name = result.name or call_name if self.own else call_name or result.name
+        if name is not None:
+            message["tool_name"] = self.tool_name(name)
+        if self._has_id(result.call_id):
+            message["tool_call_id"] = result.call_id
+        return merged(message, self.extras(result.extras))

@@ -16,10 +16,11 @@ import orjson
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.ollama.decode import OllamaDecoder
-from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage, less_detailed
+from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import encode_time, failure_of, object_arguments, only_choice
 from streamkit.dialects.streams.frame_decoder import read_body
+from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import Aside, WireEvent
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
@@ -39,6 +40,8 @@ def encode_response(response: Response, encoding: Encoding, report: StreamReport
 
 
 class OllamaResponseWriter:
+    """Writes one response, whose message has one text, one reasoning and its calls."""
+
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
         self.response = response
         self.encoding = encoding
@@ -46,10 +49,11 @@ class OllamaResponseWriter:
         self._growing = Growing()
 
     def body(self) -> dict[str, Any]:
+        """The body of an answer, or of the error that took its place."""
         response, report = self.response, self.report
         failure = failure_of(response, report)
         if failure is not None:
-            if less_detailed(failure):
+            if has_detail(failure, VENDOR):
                 report.lose("error_detail")
             return {"error": failure.message}
         if response.extras:
@@ -67,9 +71,10 @@ class OllamaResponseWriter:
         return {**body, "done": True, "done_reason": self.done_reason(choice), **self.counts()}
 
     def message(self, choice: Choice) -> dict[str, Any]:
+        """The message of a choice."""
         self._count(choice)
-        spoken = "".join(part.text for part in choice.parts if isinstance(part, Text | Refusal))
-        message: dict[str, Any] = {"role": "assistant", "content": spoken}
+        text = "".join(part.text for part in choice.parts if isinstance(part, Text | Refusal))
+        message: dict[str, Any] = {"role": "assistant", "content": text}
         if choice.reasoning:
             message["thinking"] = choice.reasoning
         calls = [written for call in choice.tool_calls if (written := self.call(call)) is not None]
@@ -125,6 +130,7 @@ class OllamaResponseWriter:
             self.report.lose(aside.kind, what=name)
 
     def done_reason(self, choice: Choice) -> str:
+        """Why the answer ended, in Ollama's words."""
         reason, is_less = done_reason(choice.stop_reason or "other", choice.native_stop_reason)
         if is_less:
             self.report.lose("stop_reason")
@@ -133,6 +139,7 @@ class OllamaResponseWriter:
         return reason
 
     def counts(self) -> dict[str, Any]:
+        """The token counts and durations, which are members of the body."""
         counts, is_less = encode_usage(self.response.usage) if self.response.usage is not None else ({}, False)
         if is_less:
             self.report.lose("usage_detail")

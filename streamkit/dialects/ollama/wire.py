@@ -1,19 +1,21 @@
-"""The words of Ollama: what both directions must agree on. Source: dialects.md §4.1, §7.1, §7.2."""
+"""The words and tables of Ollama, on which both directions must agree. Source: dialects.md §4.1, §7.1, §7.2, §7.4."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of
-from streamkit.dialects.vocabulary.usage_counts import has_more
-from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
+from streamkit.dialects.vocabulary.usage_counts import loses_counts, total_of
+from streamkit.events import ErrorType, StopReason, UsageReported
 
 VENDOR = "ollama"
 
 #: ``load`` and ``unload`` answer an empty request: nothing was generated, and nothing is wrong.
 STOP_REASONS: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "load": "stop", "unload": "stop"}
-#: Those that are said as exactly, and native words that are more telling than ours.
+#: Our reasons that Ollama says as exactly, and its own words that say more than ours.
 EXACT_REASONS = frozenset({"stop", "length", "tool_calls"})
 NATIVE_REASONS = frozenset({"stop", "length", "load", "unload"})
 ERROR_TYPES: Mapping[str, ErrorType] = {}
@@ -30,6 +32,16 @@ OPTIONS: Mapping[str, str] = {
     "presence_penalty": "presence_penalty",
     "frequency_penalty": "frequency_penalty",
 }
+#: What the member ``images`` takes: sounds too, for models that hear.
+IMAGES = frozenset({"image", "audio"})
+#: The server reads a tool's schema into types of its own, which know a few keywords (``api/types.go``,
+#: ``ToolFunctionParameters`` and ``ToolProperty``).
+TOOLS = ToolRules(
+    names=re.compile(r"(?s).+"),
+    root_keywords=frozenset({"type", "$defs", "items", "required", "properties"}),
+    keywords=frozenset({"anyOf", "type", "items", "description", "enum", "properties", "required"}),
+    whole=frozenset({"items", "$defs"}),
+)
 COUNTS = ("total_duration", "load_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration")
 
 
@@ -38,13 +50,14 @@ def decode_usage(line: Mapping[str, Any]) -> UsageReported | None:
     raw = {name: count for name in COUNTS if (count := count_of(line, name)) is not None}
     if not raw:
         return None
-    given, output = count_of(raw, "prompt_eval_count"), count_of(raw, "eval_count")
-    total = None if given is None or output is None else given + output
-    return UsageReported(input_total=given, output_total=output, total=total, raw=raw, vendor=VENDOR)
+    prompt, output = count_of(raw, "prompt_eval_count"), count_of(raw, "eval_count")
+    return UsageReported(
+        input_total=prompt, output_total=output, total=total_of(prompt, output), raw=raw, vendor=VENDOR
+    )
 
 
 def done_reason(reason: StopReason, native: str | None) -> tuple[str, bool]:
-    """Ollama's word for a stop reason, and whether it says less."""
+    """The ``done_reason`` to write, and whether it says less than ``reason``."""
     word = "length" if reason in {"length", "context_full", "compaction", "pause"} else "stop"
     if native in NATIVE_REASONS and reason == "stop":
         word = native
@@ -52,16 +65,9 @@ def done_reason(reason: StopReason, native: str | None) -> tuple[str, bool]:
 
 
 def encode_usage(usage: UsageReported) -> tuple[dict[str, Any], bool]:
-    """Token counts and durations, and whether they say less; what was not measured is left out, as zero ones are."""
+    """The counts and durations to write, and whether they say less than ``usage``. Unknown ones are left out, as 0 is."""
     if usage.vendor == VENDOR:
         return dict(usage.raw or {}), False
-    details = [usage.input_cached, usage.input_cache_write, usage.output_reasoning]
-    summed = (usage.input_total or 0) + (usage.output_total or 0)
-    less = any(count is not None for count in details) or usage.total not in {None, summed} or has_more(usage, VENDOR)
     counts = {"prompt_eval_count": usage.input_total, "eval_count": usage.output_total}
+    less = loses_counts(usage, VENDOR, usage.input_cached, usage.input_cache_write, usage.output_reasoning)
     return {name: count for name, count in counts.items() if count is not None}, less
-
-
-def less_detailed(error: ProviderFailed) -> bool:
-    """Whether an error says more than the text that Ollama has for it."""
-    return error.vendor != VENDOR and bool(error.native_type or error.http_status)

@@ -34,12 +34,7 @@ DIALECT = Dialect(
     usage_on_request=True,
     terminates=lambda frame: b'"choices"' not in frame.data,  # [DONE], and errors in any form
     recognises=recognises,
-    bodies=Bodies(
-        decode_request=decode_request,
-        encode_request=encode_request,
-        decode_response=decode_response,
-        encode_response=encode_response,
-    ),
+    bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
     errors=ERRORS,
     tools=TOOLS,
     citations=CITATIONS,

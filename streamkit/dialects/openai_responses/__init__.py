@@ -30,12 +30,7 @@ DIALECT = Dialect(
     model_place=ModelPlace("status", within="response"),
     terminates=lambda frame: b'"response":' in frame.data,
     recognises=recognises,
-    bodies=Bodies(
-        decode_request=decode_request,
-        encode_request=encode_request,
-        decode_response=decode_response,
-        encode_response=encode_response,
-    ),
+    bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
     errors=ERRORS,
     settings=settings_of,
     tools=TOOLS,

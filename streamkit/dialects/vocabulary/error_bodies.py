@@ -71,6 +71,11 @@ def provider_failed(error: Any, vendor: str, types: Mapping[str, ErrorType]) -> 
     return failed
 
 
+def has_detail(error: ProviderFailed, vendor: str) -> bool:
+    """Whether another vendor's error says more than a message, which is all that ``vendor``'s dialect has."""
+    return error.vendor != vendor and bool(error.native_type or error.http_status)
+
+
 def told(error: Any, depth: int = 4) -> str | None:
     """What an error says, in any shape of the field: text, an object that has it, a list of these (FastAPI's ``detail``)."""
     if isinstance(error, str):

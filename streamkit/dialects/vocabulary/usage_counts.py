@@ -65,6 +65,19 @@ def has_more(usage: UsageReported | None, vendor: str) -> bool:
     return _counts_more(usage.raw)
 
 
+def total_of(counted_in: int | None, counted_out: int | None) -> int | None:
+    """The tokens of a request and its answer together; None where either number is unknown."""
+    return None if counted_in is None or counted_out is None else counted_in + counted_out
+
+
+def loses_counts(usage: UsageReported, vendor: str, *unwritten: int | None) -> bool:
+    """Whether another vendor's usage says more than ``vendor``'s dialect, which has no total and none of ``unwritten``."""
+    if usage.vendor == vendor:
+        return False
+    total = (usage.input_total or 0) + (usage.output_total or 0)
+    return any(count is not None for count in unwritten) or usage.total not in {None, total} or has_more(usage, vendor)
+
+
 def _counts_more(value: Any) -> bool:
     if type(value) is dict:
         is_text = value.get("modality") == "TEXT"  # of Gemini's parts of a sum text is what is left
