@@ -7,7 +7,7 @@ DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 2
 PORT ?= 8080
 MINUTES ?= 10
-.PHONY: run demo test test-all test-versions test-agents fuzz mutants coverage lint docs house conformance bench bench-gateway bench-attacks bench-peers bench-check soak clean
+.PHONY: run demo check test test-all test-versions test-agents fuzz mutants coverage lint docs house conformance bench bench-gateway bench-attacks bench-peers bench-check soak clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -16,6 +16,9 @@ demo: $(VENV)/.run  ## a bundled recording with two interleaved calls, inspected
 	@$(BIN)/streamkit inspect $(DEMO)
 	@echo '$$ streamkit convert --from openai-chat --to anthropic $(DEMO)'
 	@$(BIN)/streamkit convert --from openai-chat --to anthropic $(DEMO)
+
+check: $(VENV)/.test lint  ## lint, types, layers, and the tests of what changed since BASE (main where none is named): a minute
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not exhaustive" -q $$($(BIN)/python tools/changed.py $(BASE))
 
 test: $(VENV)/.test lint  ## every check, the laws in a seeded sample
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not exhaustive" -q

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 
 import pytest
@@ -29,10 +30,35 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("sampled" if "not exhaustive" in config.option.markexpr else "exhaustive")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`make check` asks each test for a few of its cases, and for all of the dialects that changed."""
+    parser.addoption("--cases", type=int, metavar="N", help="of each test no more than N cases, drawn by a seed")
+    parser.addoption(
+        "--about", action="append", default=[], metavar="NAME", help="with --cases: all cases that name this"
+    )
+
+
+@pytest.hookimpl(trylast=True)  # behind -m: what is drawn is run
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What installs programs from npm by the gigabyte is run by ``-m agents``, and by no command that does not name it."""
-    if "agents" in config.option.markexpr:
-        return
-    ours = [item for item in items if item.get_closest_marker("agents")]
-    config.hook.pytest_deselected(items=ours)
-    items[:] = [item for item in items if item not in ours]
+    """Leave out programs from npm by the gigabyte where no ``-m agents`` asks for them, and cases beyond ``--cases``."""
+    if "agents" not in config.option.markexpr:
+        leave_out(config, items, {item for item in items if item.get_closest_marker("agents")})
+    if config.option.cases:
+        leave_out(config, items, beyond(items, config.option.cases, config.option.about))
+
+
+def leave_out(config: pytest.Config, items: list[pytest.Item], left: set[pytest.Item]) -> None:
+    config.hook.pytest_deselected(items=[item for item in items if item in left])
+    items[:] = [item for item in items if item not in left]
+
+
+def beyond(items: list[pytest.Item], most: int, about: list[str]) -> set[pytest.Item]:
+    """The cases that are not drawn: of each test all but ``most``, and those whose names hold one of ``about``."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    left: set[pytest.Item] = set()
+    for name, cases in tests.items():
+        others = [item for item in cases if not any(each in item.name.partition("[")[2] for each in about)]
+        left.update(random.Random(name).sample(others, max(0, len(others) - most)))
+    return left
