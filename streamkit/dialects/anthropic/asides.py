@@ -22,6 +22,7 @@ from attrs import define, field
 from streamkit.conversation.messages import Citation, WebSearched
 from streamkit.dialects.anthropic.wire import VENDOR
 from streamkit.dialects.base import CitationForm, SearchForm
+from streamkit.dialects.bodies.block_list import Block, BlockList
 from streamkit.dialects.streams.event_encoder import wrapped_arguments
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, seal, unseal
 from streamkit.events import Aside, AsideKind
@@ -29,9 +30,6 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import hashed
 from streamkit.tool_calls.check import check_arguments
-
-#: What stands before the type of a block that is one aside, with the whole block as it came.
-CONTENT = "content."
 
 
 def aside_of(frame: dict[str, Any], kind: str, number: int) -> Aside:
@@ -53,14 +51,13 @@ def frames_of(block: Mapping[str, Any], index: int, input_text: str | None) -> I
 
 
 @define
-class _Raw:
+class _GrowingBlock:
     """A block that grows by its frames."""
 
     block: dict[str, Any]
     input: list[str] = field(factory=list)
 
     def take(self, delta: Any) -> bool:
-        """Add a delta; False for one of a kind that is not known."""
         if not isinstance(delta, dict):
             return False
         match delta.get("type"), delta.get("partial_json"):
@@ -72,67 +69,28 @@ class _Raw:
                 return True
         return False
 
+    def finish(self, report: StreamReport) -> None:
+        text = "".join(self.input)
+        if check_arguments(text).kind == "complete":
+            self.block["input"] = orjson.Fragment(text)
+        elif text.strip():
+            report.lose("arguments_wrapped", what=str(self.block.get("name")))
+            self.block["input"] = orjson.Fragment(wrapped_arguments(text))
 
-class BlockList:
-    """The blocks of one message as they are put together, in the order in which they began."""
 
-    def __init__(self, report: StreamReport) -> None:
-        self.report = report
-        self.blocks: list[dict[str, Any]] = []
-        self._texts: dict[int, dict[str, Any]] = {}
-        self._raw: dict[int, _Raw] = {}
-        self._citations: dict[int, list[Any]] = {}  # that came before their text
+class AnthropicBlocks(BlockList):
+    """The blocks of one message as they are put together."""
 
-    def add(self, block: dict[str, Any]) -> None:
-        self.blocks.append(block)
+    start = "content_block_start"
+    delta = "content_block_delta"
+    stop = "content_block_stop"
+    citation = "citations_delta"
 
-    def text(self, block: dict[str, Any], label: int) -> None:
-        """Add a text block, which citations with its label belong to."""
-        self.blocks.append(block)
-        self._texts[label] = block
-        if label in self._citations:
-            block["citations"] = self._citations.pop(label)
+    def growing(self, start: Any) -> _GrowingBlock:
+        return _GrowingBlock(dict(start["content_block"]))
 
-    def aside(self, part: Aside) -> None:
-        """Add what an aside of this vendor says of a block, or count that there is no place for it."""
-        if part.type == "citations_delta":
-            self._citation(part)
-        elif part.type == "content_block_start":
-            raw = self._raw[part.block] = _Raw(dict(part.raw["content_block"]))
-            self.blocks.append(raw.block)
-        elif part.type.startswith(CONTENT):
-            self.blocks.append(part.raw)
-        elif not self._belongs(part):
-            self.report.lose(part.kind, what=part.type)
-
-    def _citation(self, part: Aside) -> None:
-        text = self._texts.get(part.block)
-        if text is not None:
-            text.setdefault("citations", []).append(part.raw)
-        else:
-            self._citations.setdefault(part.block, []).append(part.raw)
-
-    def _belongs(self, part: Aside) -> bool:
-        """Whether a further frame is one of a block that is here; it is added to it."""
-        raw = self._raw.get(part.block)
-        if raw is None:
-            return False
-        return part.type == "content_block_stop" or (
-            part.type == "content_block_delta" and raw.take(part.raw.get("delta"))
-        )
-
-    def finish(self) -> list[dict[str, Any]]:
-        """All of them, whole."""
-        for raw in self._raw.values():
-            text = "".join(raw.input)
-            if check_arguments(text).kind == "complete":
-                raw.block["input"] = orjson.Fragment(text)
-            elif text.strip():
-                self.report.lose("arguments_wrapped", what=str(raw.block.get("name")))
-                raw.block["input"] = orjson.Fragment(wrapped_arguments(text))
-        for citations in self._citations.values():
-            self.report.lose("citation", len(citations))
-        return self.blocks
+    def cite(self, block: Block, citation: Any) -> None:
+        block.setdefault("citations", []).append(citation)
 
 
 # -- citations ---------------------------------------------------------------------------------------------------------

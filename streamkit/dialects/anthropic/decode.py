@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import orjson
 from attrs import define
@@ -29,24 +29,17 @@ from streamkit.dialects.anthropic.wire import (
 )
 from streamkit.dialects.members.known import KEPT, UNREAD, Members, kept
 from streamkit.dialects.members.values import said, text_of
-from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.streams.running_text import StartText
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
-from streamkit.dialects.vocabulary.sealed_reasoning import unseal
-from streamkit.errors import TooManyBlocks
 from streamkit.events import (
     Aside,
-    ChoiceStarted,
-    Opaque,
     ReasoningDelta,
-    ReasoningOpaque,
-    ReasoningSignature,
     ResponseStarted,
     StopReasonSeen,
     TerminatorSeen,
     TextDelta,
     ToolCallDelta,
-    ToolCallEnded,
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
@@ -102,12 +95,9 @@ HOLES = re.compile(rb'"(?:text|thinking|partial_json)"\s*:\s*(?P<text>"(?:[^"\\]
 
 
 @define
-class Block:
-    """A content block that is open, or was the last one at its index."""
+class Block(DecodedBlock):
+    """What is remembered of a block."""
 
-    kind: str
-    number: int  #: its place among all blocks of the response: the label of its events
-    call: int = 0  #: its place among the calls
     #: The whole ``input`` that came with the start, until a delta or the stop settles whether it counts.
     whole_input: str | None = None
     #: The text that came with the start, until a delta or the stop settles whether it is repeated.
@@ -124,29 +114,23 @@ def recognises(event: str, document: Any) -> bool:
     return isinstance(kind, str) and kind in STREAMED
 
 
-class AnthropicDecoder(FrameDecoder):
+class AnthropicDecoder(BlockDecoder[Block]):
     """Reads the events of a stream, and the frames that a whole block or message is taken apart into."""
 
     dialect = "anthropic"
     vendor = VENDOR
+    signer = VENDOR
     holes = HOLES
+    call_kind = "tool_use"
+    block_type = Block
     members: ClassVar[Mapping[str, Members]] = MEMBERS
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self._started = False
         self._id: str | None = None
-        self._stopped = False
         self._usage: dict[str, Any] = {}
-        self.blocks: dict[int, Block] = {}
         self.in_start: dict[int, bytes] = {}  #: by index, the JSON of blocks in the message's start, until they come
         self.block_text = b""  #: the JSON of the whole block that is being read
-        self._next = 0  # behind the largest index
-        self._closed: dict[int, Block] = {}  # what was last at an index
-        self._seen = 0
-        self._calls = 0
-        self._text = 0  # number of the last text block
-        self._signature: Opaque | None = None  # of the next call
         self._by_type = {
             "message_start": self._message_start,
             "content_block_start": self._block_start,
@@ -190,7 +174,7 @@ class AnthropicDecoder(FrameDecoder):
 
     def _unread(self, document: dict[str, Any], members: Members, before: int) -> None:
         """Keep what was not read, unless the whole event was kept."""
-        if any(type(event) is Aside and event.raw is document for event in self.out[before:]):
+        if self.kept_whole(document, before):
             return
         if document.get("type") == "content_block_start":
             block = document.get("content_block")
@@ -217,7 +201,7 @@ class AnthropicDecoder(FrameDecoder):
             usage = decode_usage(dict(self._usage))
         self._id = text_of(message.get("id"))
         model = text_of(message.get("model"))
-        self._start(ResponseStarted(self._id, model, vendor=VENDOR, extras=extras or None, usage=usage))
+        self.start(ResponseStarted(self._id, model, vendor=VENDOR, extras=extras or None, usage=usage))
         if usage is not None:
             self.out.append(usage)  # the answer's own counts come with its end
         if blocks := self.contents(message.get("content")):
@@ -231,15 +215,6 @@ class AnthropicDecoder(FrameDecoder):
         blocks, self.in_start = self.in_start, {}
         for number, text in blocks.items():
             self.whole_block(orjson.loads(text), number, text, ended=ended)
-
-    def _start(self, event: ResponseStarted) -> None:
-        self._started = True
-        self.out.append(event)
-        self.out.append(ChoiceStarted())
-
-    def ensure_started(self) -> None:
-        if not self._started:
-            self._start(ResponseStarted(vendor=VENDOR))
 
     # -- the message -----------------------------------------------------------------------------------------------
 
@@ -266,11 +241,7 @@ class AnthropicDecoder(FrameDecoder):
     def _message_stop(self, _document: dict[str, Any]) -> None:
         self.ensure_started()
         self._read_start(ended=True)
-        first, self._stopped = not self._stopped, True
-        for index in list(self.blocks) if first else ():  # calls stay open, and are not looked at again at each end
-            self.report.repair("block_unclosed")
-            if self.blocks[index].kind != "tool_use":
-                self._close_block(index)
+        self.stop_message()
         self.out.append(TerminatorSeen())
 
     def _error(self, document: dict[str, Any]) -> None:
@@ -303,20 +274,15 @@ class AnthropicDecoder(FrameDecoder):
                 self._block_stop(stop)
         self.block_text = b""
 
-    """The part of the decoder that reads content blocks."""
-
     def _settle_starts(self) -> None:
         """Emit what the open blocks started with, since nothing more comes."""
         for block in self.blocks.values():
             self._settle(block)
 
     def _block_start(self, document: dict[str, Any]) -> None:
-        index = self.index(document.get("index"))
-        if index is None:
-            self.report.repair("index_missing")
-            index = self._next
+        index = self.start_index(document.get("index"))
         start = self.fields(document.get("content_block"))
-        block = self._open(index, self.string(start.get("type")))
+        block = self.open_block(index, self.string(start.get("type")))
         if block.kind == "text":
             self._text = block.number
             if text := self.string(start.get("text")):
@@ -329,9 +295,9 @@ class AnthropicDecoder(FrameDecoder):
                 block.start = StartText(text)
             if signature := self.string(start.get("signature")):
                 self._settle(block)
-                self._opaque(signature, block)
+                self.opaque(signature, block, redacted=False)
         elif block.kind == "redacted_thinking":
-            self._opaque(self.string(start.get("data")), block)
+            self.opaque(self.string(start.get("data")), block, redacted=True)
         elif block.kind == "tool_use":
             self._call(start, block)
         elif block.kind:
@@ -343,13 +309,13 @@ class AnthropicDecoder(FrameDecoder):
         delta = self.fields(document.get("delta"))
         kind = self.string(delta.get("type"))
         belongs, name = DELTAS.get(kind, ("unknown", ""))
-        index = self._index_of(document)
+        index = self.block_index(document.get("index"))
         block = self.blocks.get(index)
         if block is None and (closed := self._closed.get(index)) is not None and closed.kind == belongs == "tool_use":
             block = closed  # text for a call that had ended: the accumulator sets it aside
         elif block is None:
             self.report.repair("block_unopened")
-            block = self._open(index, belongs)
+            block = self.open_block(index, belongs)
         if name and (belongs == block.kind or (belongs in SPOKEN and block.kind in SPOKEN)):
             if belongs != block.kind:
                 self.report.repair("block_mismatch")
@@ -361,58 +327,33 @@ class AnthropicDecoder(FrameDecoder):
         else:
             self._aside(document, block)
 
-    def _index_of(self, document: dict[str, Any]) -> int:
-        """The index of a delta or a stop; of one without it that of the block that was opened last, or of the last call."""
-        index = self.index(document.get("index"))
-        if index is None:
-            self.report.repair("index_missing")
-            closed = next(reversed(self._closed.items()), None)
-            of_call = closed is not None and closed[1].kind == "tool_use"
-            index = next(reversed(self.blocks), closed[0] if closed and of_call else self._next)
-        return index
-
     def _block_stop(self, document: dict[str, Any]) -> None:
-        index = self._index_of(document)
+        index = self.block_index(document.get("index"))
         block = self.blocks.get(index)
         if block is None:
             self.report.repair("block_unopened")
         elif block.kind in OWN_BLOCKS:
-            self._close_block(index)
+            self.close_block(index)
         else:
             self._aside(document, block)
             self._closed[index] = self.blocks.pop(index)
 
-    def _close_block(self, index: int) -> None:
-        block = self._closed[index] = self.blocks.pop(index)
+    def close_block(self, index: int) -> None:
+        block = self.blocks[index]
         self._settle(block)
-        if block.kind == "tool_use":
-            if block.whole_input is not None:
-                self.out.append(ToolCallDelta(block.call, arguments=block.whole_input, snapshot=True))
-            self.out.append(ToolCallEnded(block.call))
+        if block.whole_input is not None:
+            self.out.append(ToolCallDelta(block.call, arguments=block.whole_input, snapshot=True))
+        super().close_block(index)
 
-    def _open(self, index: int, kind: str) -> Block:
+    def open_block(self, index: int, kind: str) -> Block:
         self.ensure_started()
         if self.in_start and self.in_start.pop(index, None) is not None:
             self.report.repair("text_repeated")
-        self._next = max(self._next, index + 1)
-        if index in self.blocks:
-            self.report.repair("block_reopened")
-            self._close_block(index)
-        elif index in self._closed:
-            self.report.repair("index_reused")
-        if self._seen >= self.limits.content_blocks:
-            raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
-        block = self.blocks[index] = Block(kind, self._seen, self._calls)
-        self._seen += 1
-        self._calls += kind == "tool_use"
-        return block
+        return super().open_block(index, kind)
 
     def _call(self, start: dict[str, Any], block: Block) -> None:
-        delta = ToolCallDelta(block.call, self.string(start.get("id")) or None, self.string(start.get("name")) or None)
         extras = {name: value for name, value in start.items() if name not in CALL_FIELDS and said(value)}
-        delta.extras = without_defaults(extras) or None
-        delta.signature, self._signature = self._signature, None
-        self.out.append(delta)
+        self.start_call(block, start.get("id"), start.get("name"), without_defaults(extras))
         if arguments := start.get("input"):
             if isinstance(arguments, str):
                 self.report.repair("arguments_not_object")
@@ -458,7 +399,7 @@ class AnthropicDecoder(FrameDecoder):
         elif kind == "thinking_delta":
             self.out.append(ReasoningDelta(text, 0, block.number, "summary"))
         else:
-            self._opaque(text, block)
+            self.opaque(text, block, redacted=block.kind != "thinking")
 
     def _settle(self, block: Block) -> None:
         """Emit what a block started with, since no delta can repeat it any more."""
@@ -473,21 +414,6 @@ class AnthropicDecoder(FrameDecoder):
         if repeated:
             self.report.repair("text_repeated")
         return text
-
-    def _opaque(self, blob: str, block: Block) -> None:
-        """A signature or redacted thinking: this vendor's, or another's that was sealed."""
-        sealed = unseal(blob)
-        if sealed is None:
-            kind = ReasoningSignature if block.kind == "thinking" else ReasoningOpaque
-            self.out.append(kind(blob, VENDOR, 0, block.number))
-        elif sealed.kind == "call":
-            self._signature = Opaque(sealed.vendor, sealed.blob)
-        elif sealed.kind == "opaque":
-            self.out.append(ReasoningOpaque(sealed.blob, sealed.vendor, 0, block.number))
-        else:
-            number = self._text if sealed.kind == "text" else block.number
-            on: Literal["reasoning", "text"] = "reasoning" if sealed.kind == "reasoning" else "text"
-            self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, number, on))
 
     def _unknown(self, fields: dict[str, Any], known: tuple[str, ...]) -> None:
         for name, value in fields.items():

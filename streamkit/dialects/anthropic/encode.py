@@ -32,14 +32,12 @@ from streamkit.dialects.anthropic.wire import (
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.block_encoder import BlockEncoder
 from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
-from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.events import (
     Aside,
     ProviderFailed,
     ResponseStarted,
     TextDelta,
     ToolCallStarted,
-    UsageReported,
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
@@ -97,10 +95,9 @@ class BlockWriter(BlockQueue):
     def write_stop(self, block: Block) -> None:
         """Clients assign a signature, so it is written whole, right before the stop (dialects.md §0.4)."""
         if block.signature:
-            signature = "".join(block.signature)
-            if block.signer:
-                signature = seal("reasoning", block.signer, signature)
-            self.write_delta(block, b'{"type":"signature_delta","signature":%b}' % orjson.dumps(signature))
+            self.write_delta(
+                block, b'{"type":"signature_delta","signature":%b}' % orjson.dumps(block.whole_signature())
+            )
         self._event(b"content_block_stop", b'{"type":"content_block_stop","index":%d}' % block.index)
 
 
@@ -141,9 +138,7 @@ class AnthropicEncoder(BlockEncoder):
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._started = False
-        self._vendor = ""
         self._citations: dict[Key, list[bytes]] = {}
-        self._usage: UsageReported | None = None
         self._message_delta: dict[str, Any] = {}
         self._beside_delta: dict[str, Any] = {}
 
@@ -191,17 +186,8 @@ class AnthropicEncoder(BlockEncoder):
         self._blocks.end(self._blocks.add(("redacted_thinking", number), start))
 
     def call_start(self, event: ToolCallStarted) -> bytes:
-        start: dict[str, Any] = {"type": "tool_use", "id": event.id, "name": event.name, "input": {}, **CALL_DEFAULTS}
-        if event.extras and self._vendor == VENDOR:
-            start.update(event.extras)
-        elif event.extras:
-            self.lose("metadata")
-        return dumps(start)
-
-    # -- beside the text -------------------------------------------------------------------------------------------
-
-    def usage_reported(self, event: UsageReported) -> None:
-        self._usage = event
+        start = {"type": "tool_use", "id": event.id, "name": event.name, "input": {}, **CALL_DEFAULTS}
+        return dumps({**start, **self.call_extras(event)})
 
     def aside(self, event: Aside) -> None:
         if event.vendor != VENDOR:

@@ -17,15 +17,14 @@ from attrs import define, field
 from streamkit.dialects.linting.explain import COMMON_LOOKS, CUT, KNOWN, NO_RULE, READS, TORN, Look, Looks, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
+    CallInput,
     GrammarChecker,
     is_filled,
     is_index,
     is_text,
-    load_json,
     shown,
 )
 from streamkit.framing.frame import Frame
-from streamkit.limits import DEFAULT_LIMITS
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
@@ -92,8 +91,6 @@ DELTAS: Mapping[str, tuple[str, frozenset[str]]] = {
 }
 #: Blocks that take no other deltas than those above; of the rest nothing is claimed.
 KNOWN_BLOCKS = frozenset({"text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use"})
-#: Characters of a call's input that are kept to be parsed; a longer one is not judged.
-INPUT_CHARS = DEFAULT_LIMITS.arguments_chars
 
 
 @define
@@ -102,17 +99,15 @@ class _Block:
     type: str
     filled: bool = False  #: text came
     signed: bool = False
-    input: list[str] = field(factory=list)
-    input_chars: int = 0
+    input: CallInput = field(factory=CallInput)
 
     def take(self, kind: str, value: str) -> None:
         if kind == "text_delta":
             self.filled = self.filled or bool(value)
         elif kind == "signature_delta":
             self.signed = True
-        elif kind == "input_json_delta" and self.input_chars <= INPUT_CHARS:
+        elif kind == "input_json_delta":
             self.input.append(value)
-            self.input_chars += len(value)
 
 
 class AnthropicLinter(GrammarChecker):
@@ -291,15 +286,5 @@ class AnthropicLinter(GrammarChecker):
         self._open = None
         if block.type == "text" and not block.filled:
             self.broken("empty_text", f"block {shown(block.index)} ends without text")
-        if block.type == "tool_use" and block.input_chars <= INPUT_CHARS and not is_input("".join(block.input)):
-            self.broken("input_unparsable", f"the input is {shown(''.join(block.input))}", "note")
-
-
-def is_input(text: str) -> bool:
-    """Whether the fragments of a call are, all together, nothing or one JSON object."""
-    if not text:
-        return True
-    try:
-        return isinstance(load_json(text), dict)
-    except ValueError:
-        return False
+        if block.type == "tool_use" and (text := block.input.unparsable()) is not None:
+            self.broken("input_unparsable", f"the input is {shown(text)}", "note")

@@ -38,7 +38,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.anthropic.asides import CONTENT, aside_of, frames_of, is_foreign, is_made
+from streamkit.dialects.anthropic.asides import aside_of, frames_of, is_foreign, is_made
 from streamkit.dialects.anthropic.wire import (
     CACHE_SPANS,
     EDIT,
@@ -48,6 +48,7 @@ from streamkit.dialects.anthropic.wire import (
     without_defaults,
 )
 from streamkit.dialects.bodies.block_parts import BlockParts
+from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.claude_thinking import read_thinking
 from streamkit.dialects.members.fields import Fields, kind_of
 from streamkit.dialects.streams.client_calls import RESPONSES

@@ -53,7 +53,7 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
-from streamkit.dialects.anthropic.asides import BlockList
+from streamkit.dialects.anthropic.asides import AnthropicBlocks
 from streamkit.dialects.anthropic.wire import (
     CACHE_CONTROLS,
     EDIT,
@@ -222,7 +222,7 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
     # -- blocks ----------------------------------------------------------------------------------------------------
 
     def _blocks(self, parts: Iterable[Part], role: str) -> list[Block]:
-        blocks = BlockList(self.report)
+        blocks = AnthropicBlocks(self.report)
         parts = list(parts)
         alone = all(map(is_blank, parts))
         for part in parts:
@@ -251,7 +251,7 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
             case _:
                 return self._result(part)
 
-    def _text(self, part: Text | Refusal, blocks: BlockList, *, alone: bool) -> None:
+    def _text(self, part: Text | Refusal, blocks: AnthropicBlocks, *, alone: bool) -> None:
         """Add a text; ``alone``: whether there is nothing but white space in the message."""
         block = {"type": "text", "text": part.text}
         if isinstance(part, Refusal):
@@ -260,7 +260,7 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
             self.lose("reasoning_signature", part.signature.vendor)
         if part.text and not alone:
             cache = self._cache(part.cache) if isinstance(part, Text) else {}
-            blocks.text(merged(block | cache, self.extras(part.extras)), part.block)
+            blocks.add_text(merged(block | cache, self.extras(part.extras)), part.block)
             return
         if isinstance(part, Text) and part.cache is not None:
             self.lose("cache_mark", part.cache)

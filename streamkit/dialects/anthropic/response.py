@@ -16,7 +16,7 @@ from typing import Any, Final
 import orjson
 
 from streamkit.conversation.messages import Response, ToolCall
-from streamkit.dialects.anthropic.asides import BlockList
+from streamkit.dialects.anthropic.asides import AnthropicBlocks
 from streamkit.dialects.anthropic.decode import AnthropicDecoder
 from streamkit.dialects.anthropic.wire import (
     BESIDE_DELTA,
@@ -31,7 +31,8 @@ from streamkit.dialects.anthropic.wire import (
     encode_usage,
     with_defaults,
 )
-from streamkit.dialects.bodies.block_responses import Block, BlockResponseWriter
+from streamkit.dialects.bodies.block_list import Block
+from streamkit.dialects.bodies.block_responses import BlockResponseWriter
 from streamkit.dialects.bodies.request_writer import merged
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import failure_of
@@ -90,7 +91,7 @@ class AnthropicResponseWriter(BlockResponseWriter):
     vendor = VENDOR
     signer = VENDOR
     inexact_stops = INEXACT_STOPS
-    blocks: BlockList
+    blocks: AnthropicBlocks
 
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(response, encoding, report)
@@ -118,11 +119,11 @@ class AnthropicResponseWriter(BlockResponseWriter):
         count_usage_losses(response.usage, self.report)
         return merged(merged(body, self._beside), response.extras if self.own else {})
 
-    def block_list(self) -> BlockList:
-        return BlockList(self.report)
+    def block_list(self) -> AnthropicBlocks:
+        return AnthropicBlocks(self.report)
 
     def text(self, text: str, label: int) -> None:
-        self.blocks.text(
+        self.blocks.add_text(
             {"type": "text", "text": text, "citations": []}, label
         )  # strict readers take a list, and no null
 

@@ -7,11 +7,10 @@ from streamkit.dialects.bedrock.decode import BedrockDecoder, recognises, termin
 from streamkit.dialects.bedrock.encode import KEEP_ALIVE_MESSAGE, BedrockEncoder
 from streamkit.dialects.bedrock.errors import ERRORS
 from streamkit.dialects.bedrock.lint import BedrockLinter
-from streamkit.dialects.bedrock.messages_out import wants_bytes
 from streamkit.dialects.bedrock.request_in import decode_request
-from streamkit.dialects.bedrock.request_out import encode_request
+from streamkit.dialects.bedrock.request_out import encode_request, wants_bytes
 from streamkit.dialects.bedrock.response import decode_response, encode_response
-from streamkit.dialects.bedrock.tools import TOOLS
+from streamkit.dialects.bedrock.wire import TOOLS
 from streamkit.framing.eventstream import EventStreamParser
 
 DIALECT = Dialect(

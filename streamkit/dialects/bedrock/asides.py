@@ -15,8 +15,10 @@ from typing import Any, Final
 import orjson
 from attrs import define, field
 
-from streamkit.dialects.bedrock.content import SERVER
+from streamkit.dialects.bedrock.decode import SERVER
 from streamkit.dialects.bedrock.wire import VENDOR
+from streamkit.dialects.bodies.block_list import Block, BlockList
+from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.members.values import said
 from streamkit.dialects.streams.event_encoder import wrapped_arguments
@@ -24,8 +26,6 @@ from streamkit.events import Aside, AsideKind
 from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments
 
-#: What stands before the member of a block that is one aside, with the whole block as it came.
-CONTENT: Final = "content."
 #: The members of blocks that a stream begins with a start, and what of them comes behind it.
 STREAMED: Final[Mapping[str, tuple[str, ...]]] = {
     "toolUse": ("input",),
@@ -67,7 +67,7 @@ def messages_of(
 
 
 @define
-class _Raw:
+class _GrowingBlock:
     """A block that grows by its messages."""
 
     member: str
@@ -75,8 +75,11 @@ class _Raw:
     input: list[str] = field(factory=list)
     growing: Growing = field(factory=Growing)
 
+    @property
+    def block(self) -> Block:
+        return {self.member: self.value}
+
     def take(self, delta: Any) -> bool:
-        """Add a delta; False for one that does not belong here."""
         more = delta.get(self.member) if isinstance(delta, dict) else None
         match self.member, more:
             case "toolUse", {"input": str(fragment)}:
@@ -89,82 +92,45 @@ class _Raw:
                 return False
         return True
 
+    def finish(self, report: StreamReport) -> None:
+        if self.member == "toolUse":
+            self.value["input"] = self._input(report)
+        elif self.member == "toolResult":
+            self.value.setdefault("content", [])
 
-class BlockList:
-    """The blocks of one message as they are put together, in the order in which they began."""
-
-    def __init__(self, report: StreamReport) -> None:
-        self.report = report
-        self.blocks: list[dict[str, Any]] = []
-        self._texts: dict[int, dict[str, Any]] = {}
-        self._raw: dict[int, _Raw] = {}
-        self._citations: dict[int, list[Any]] = {}  # that came before their text
-
-    def add(self, block: dict[str, Any]) -> None:
-        self.blocks.append(block)
-
-    def text(self, text: str, label: int, extras: Mapping[str, Any] | None = None) -> None:
-        """Add a text block, which citations with its label belong to; ``extras`` are of one with citations."""
-        block: dict[str, Any] = {"text": text}
-        if extras:
-            block = {"citationsContent": {"content": [{"text": text}], **extras}}
-        self._texts[label] = block
-        self.blocks.append(block)
-        for citation in self._citations.pop(label, []):
-            _cite(block, citation)
-
-    def aside(self, part: Aside) -> None:
-        """Add what an aside of this vendor says of a block, or count that there is no place for it."""
-        start = part.raw.get("start") if part.type == "contentBlockStart" else None
-        if part.type == "citation":
-            self._citation(part)
-        elif part.type.startswith(CONTENT):
-            self.blocks.append(part.raw)
-        elif isinstance(start, dict) and start.keys() & STREAMED.keys():
-            ((member, value), *_) = start.items()
-            raw = self._raw[part.block] = _Raw(member, dict(value))
-            self.blocks.append({member: raw.value})
-        elif not self._belongs(part):
-            self.report.lose(part.kind, what=part.type)
-
-    def _citation(self, part: Aside) -> None:
-        block = self._texts.get(part.block)
-        if block is not None:
-            _cite(block, part.raw)
-        else:
-            self._citations.setdefault(part.block, []).append(part.raw)
-
-    def _belongs(self, part: Aside) -> bool:
-        """Whether a further message is one of a block that is here; it is added to it."""
-        raw = self._raw.get(part.block)
-        if raw is None:
-            return False
-        return part.type == "contentBlockStop" or (part.type == "contentBlockDelta" and raw.take(part.raw.get("delta")))
-
-    def finish(self) -> list[dict[str, Any]]:
-        """All of them, whole."""
-        for raw in self._raw.values():
-            if raw.member == "toolUse":
-                raw.value["input"] = self._input(raw)
-            elif raw.member == "toolResult":
-                raw.value.setdefault("content", [])
-        for citations in self._citations.values():
-            self.report.lose("citation", len(citations))
-        return self.blocks
-
-    def _input(self, raw: _Raw) -> orjson.Fragment:
-        text = "".join(raw.input)
+    def _input(self, report: StreamReport) -> orjson.Fragment:
+        text = "".join(self.input)
         verdict = check_arguments(text).kind
         if verdict == "empty":
             return orjson.Fragment(b"{}")
         if verdict == "complete":
             return orjson.Fragment(text)
-        self.report.lose("arguments_wrapped", what=str(raw.value.get("name")))
+        report.lose("arguments_wrapped", what=str(self.value.get("name")))
         return orjson.Fragment(wrapped_arguments(text))
 
 
-def _cite(block: dict[str, Any], citation: Any) -> None:
-    """Add a citation to a text block, which becomes one of text with citations."""
-    if "text" in block:
-        block["citationsContent"] = {"content": [{"text": block.pop("text")}]}
-    block["citationsContent"].setdefault("citations", []).append(citation)
+class BedrockBlocks(BlockList):
+    """The blocks of one message as they are put together."""
+
+    start = "contentBlockStart"
+    delta = "contentBlockDelta"
+    stop = "contentBlockStop"
+    citation = "citation"
+
+    def growing(self, start: Any) -> _GrowingBlock | None:
+        union = start.get("start")
+        if not isinstance(union, dict) or not union.keys() & STREAMED.keys():
+            return None
+        ((member, value), *_) = union.items()
+        return _GrowingBlock(member, dict(value))
+
+    def cite(self, block: Block, citation: Any) -> None:
+        """Add a citation to a text block, which becomes one of text with citations."""
+        if "text" in block:
+            block["citationsContent"] = {"content": [{"text": block.pop("text")}]}
+        block["citationsContent"].setdefault("citations", []).append(citation)
+
+
+def text_block(text: str, extras: Mapping[str, Any] | None = None) -> Block:
+    """A block of text; ``extras`` are of one with citations."""
+    return {"citationsContent": {"content": [{"text": text}], **extras}} if extras else {"text": text}

@@ -4,22 +4,25 @@ The first message decides. ``chunk`` is InvokeModelWithResponseStream, which car
 of Anthropic's models are read by Anthropic's decoder, and stay Anthropic's. Everything else is ConverseStream.
 Exceptions come as messages of a type of their own, anywhere, and end either kind.
 
-The padding member ``p`` says nothing. The response's id and its model are not in the stream: a client knows them from the
-head of the answer and from its request.
+Blocks of text and of reasoning have no start: the first delta of an index opens one and tells its kind. The padding member
+``p`` says nothing. The response's id and its model are not in the stream: a client knows them from the head of the answer and
+from its request.
 
 Source: dialects.md §6.1, §7.6.
 """
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import orjson
+from attrs import define
 
-from streamkit.dialects.anthropic.decode import MEMBERS, AnthropicDecoder
-from streamkit.dialects.bedrock.content import ContentReader
+from streamkit.dialects.anthropic.decode import MEMBERS as NATIVE_MEMBERS
+from streamkit.dialects.anthropic.decode import AnthropicDecoder
 from streamkit.dialects.bedrock.wire import (
     CHUNK,
     ERROR,
@@ -31,23 +34,29 @@ from streamkit.dialects.bedrock.wire import (
     METADATA,
     METRICS,
     PADDING,
+    SIGNER,
     STOP_REASONS,
     UNKNOWN,
     UNKNOWN_EXCEPTION,
     VENDOR,
     decode_usage,
+    is_base64,
 )
 from streamkit.dialects.members.known import KEPT, Members, kept
 from streamkit.dialects.members.values import said, text_of
+from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.errors import BrokenFrame, SecondResponse
 from streamkit.events import (
     Aside,
-    ChoiceStarted,
+    AsideKind,
     LastFrameBroken,
     ProviderFailed,
+    ReasoningDelta,
     ResponseStarted,
     StopReasonSeen,
     TerminatorSeen,
+    TextDelta,
+    ToolCallDelta,
 )
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
@@ -70,6 +79,29 @@ NESTED = frozenset({"contentBlockStart", "contentBlockDelta"})
 STOPS = tuple(
     b64encode(b"-" * place + b"message_stop")[(4 * place + 2) // 3 : (4 * (place + 12)) // 3] for place in range(3)
 )
+#: The member of each delta that streamkit reads, and the kind of block that it belongs into.
+MEMBERS: Final[Mapping[str, str]] = {
+    "text": "text",
+    "citation": "text",
+    "reasoningContent": "reasoning",
+    "toolUse": "toolUse",
+}
+SPOKEN = frozenset({"text", "reasoning"})
+#: The kind of a block that only this vendor understands.
+RAW = "raw"
+REASONING = ("text", "signature", "redactedContent")
+#: Members of a start, or of a delta, of the tools that the provider runs itself.
+SERVER = frozenset({"toolUse", "toolResult"})
+CALL_FIELDS = frozenset({"toolUseId", "name"})
+#: Where deltas differ (``fast_path/template.py``); ``p`` is padding.
+HOLES: Final = re.compile(rb'"(?:text|input)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"p"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")')
+
+
+@define
+class Block(DecodedBlock):
+    """What is remembered of a block; its kind is empty as long as only a start without content came."""
+
+    server: bool = False  #: a tool's of the provider, where only this vendor understands it
 
 
 def recognises(event: str, document: Any) -> bool:
@@ -93,7 +125,7 @@ class NativeDecoder(AnthropicDecoder):
     """Anthropic's decoder for events that come through InvokeModel."""
 
     dialect = "bedrock"
-    members: ClassVar = {kind: members.also(METRICS) for kind, members in MEMBERS.items()}
+    members: ClassVar = {kind: members.also(METRICS) for kind, members in NATIVE_MEMBERS.items()}
 
     def decode(self, document: dict[str, Any]) -> None:
         super().decode(document)
@@ -101,17 +133,24 @@ class NativeDecoder(AnthropicDecoder):
             self.out.append(Aside(VENDOR, "metadata", METRICS, metrics))
 
 
-class BedrockDecoder(ContentReader):
+class BedrockDecoder(BlockDecoder[Block]):
+    """Reads the messages of a stream: ConverseStream's itself, those of InvokeModel by the decoder of the model's own."""
+
+    dialect = "bedrock"
+    vendor = VENDOR
+    signer = SIGNER
+    holes = HOLES
+    call_kind = "toolUse"
+    block_type = Block
+
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self._started = False
-        self._stopped = False
         self._native: NativeDecoder | None = None
         self._by_event = {
             "messageStart": self._message_start,
-            "contentBlockStart": self.block_start,
-            "contentBlockDelta": self.block_delta,
-            "contentBlockStop": self.block_stop,
+            "contentBlockStart": self._block_start,
+            "contentBlockDelta": self._block_delta,
+            "contentBlockStop": self._block_stop,
             "messageStop": self._message_stop,
             "metadata": self._metadata,
         }
@@ -148,7 +187,7 @@ class BedrockDecoder(ContentReader):
         members = OF_EVENTS[event]
         if document.keys() <= members.names and event not in NESTED:
             return
-        if not any(type(one) is Aside and one.raw is document for one in self.out[before:]):
+        if not self.kept_whole(document, before):
             self.keep_unread(document, members, where=f"{event}.")
 
     def close(self) -> None:
@@ -164,24 +203,11 @@ class BedrockDecoder(ContentReader):
             self.report.repair("response_restarted")
             return
         extras = {name: value for name, value in document.items() if name not in {"role", PADDING} and said(value)}
-        self._start(ResponseStarted(vendor=VENDOR, extras=extras or None))
-
-    def _start(self, event: ResponseStarted) -> None:
-        self._started = True
-        self.out.append(event)
-        self.out.append(ChoiceStarted())
-
-    def ensure_started(self) -> None:
-        if not self._started:
-            self._start(ResponseStarted(vendor=VENDOR))
+        self.start(ResponseStarted(vendor=VENDOR, extras=extras or None))
 
     def _message_stop(self, document: dict[str, Any]) -> None:
         self.ensure_started()
-        first, self._stopped = not self._stopped, True
-        for index in list(self.blocks) if first else ():  # calls stay open, and are not looked at again at each end
-            self.report.repair("block_unclosed")
-            if self.blocks[index].kind != "toolUse":
-                self.close_block(index)
+        self.stop_message()
         fields = self.fields(document.get("additionalModelResponseFields"))
         delta = fields.get("delta")
         sequence = text_of(delta.get("stop_sequence")) if type(delta) is dict else None
@@ -201,6 +227,133 @@ class BedrockDecoder(ContentReader):
         for name, value in document.items():
             if name not in {"usage", PADDING} and said(value) and (name != "metrics" or self.fields(value)):
                 self.out.append(Aside(VENDOR, "metadata", METADATA + name, value))
+
+    # -- content blocks --------------------------------------------------------------------------------------------
+
+    def _block_start(self, document: dict[str, Any]) -> None:
+        start = {name: value for name, value in self.fields(document.get("start")).items() if value is not None}
+        index = self.start_index(document.get("contentBlockIndex"))
+        use = self.alone(start.get("toolUse"))
+        if type(use) is dict and not said(use.get("type")):
+            self._call(use, self.open_block(index, "toolUse"))
+        elif not start or (use is not None and type(use) is not dict):
+            self.open_block(index, "")
+            if start:
+                self.odd(document)
+        else:
+            self._aside(document, self._open_raw(index, start))
+
+    def _block_delta(self, document: dict[str, Any]) -> None:
+        delta = self.alone(document.get("delta"))
+        if type(delta) is not dict or not delta:
+            self.odd(document)
+            return
+        index = self.block_index(document.get("contentBlockIndex"))
+        block = self.blocks.get(index)
+        if block is not None and block.kind == RAW:
+            self._aside(document, block)
+            return
+        for member, value in delta.items():
+            if value is None:
+                continue
+            belongs = MEMBERS.get(member)
+            if belongs is None and block is None:
+                self._aside(document, self._open_raw(index, delta))
+                return
+            if belongs is None:
+                self.out.append(Aside(VENDOR, "metadata", f"delta.{member}", value))
+                continue
+            if block is None or block.kind != belongs:
+                block = self._place(index, block, belongs)
+                if block is None:
+                    self.odd(document)
+                    return
+            if belongs == "text":
+                self._text_delta(member, value, block)
+            elif belongs == "toolUse":
+                fragment = self.fields(value).get("input")
+                if type(fragment) is dict:
+                    self.report.repair("arguments_not_text")
+                    whole = self.text_at("delta", "toolUse", "input")
+                    self.out.append(ToolCallDelta(block.call, arguments=whole, snapshot=True))
+                elif fragment := self.string(fragment):
+                    self.out.append(ToolCallDelta(block.call, arguments=fragment))
+            else:
+                self._reasoning(self.fields(value), block)
+
+    def _block_stop(self, document: dict[str, Any]) -> None:
+        index = self.block_index(document.get("contentBlockIndex"))
+        block = self.blocks.get(index)
+        if block is None and index in self._closed:
+            self.report.repair("block_unopened")
+            return
+        if block is None:  # a text without a single delta
+            block = self.open_block(index, "")
+        if block.kind == RAW:
+            self._aside(document, block)
+        self.close_block(index)
+
+    def _place(self, index: int, block: Block | None, kind: str) -> Block | None:
+        """The block for a delta of ``kind`` where none of that kind is open; None where it can't be."""
+        if block is None:
+            closed = self._closed.get(index)
+            if closed is not None and closed.kind == kind == "toolUse":
+                return closed  # text for a call that had ended: the accumulator sets it aside
+            if kind == "toolUse":
+                self.report.repair("block_unopened")
+            return self.open_block(index, kind)
+        if not block.kind and kind in SPOKEN:
+            block.kind = kind
+            if kind == "text":
+                self._text = block.number
+            return block
+        if block.kind in SPOKEN and kind in SPOKEN:
+            self.report.repair("block_mismatch")
+            return block
+        return None
+
+    def open_block(self, index: int, kind: str) -> Block:
+        block = super().open_block(index, kind)
+        if kind == "text":
+            self._text = block.number
+        return block
+
+    def _open_raw(self, index: int, union: dict[str, Any]) -> Block:
+        block = self.open_block(index, RAW)
+        block.server = not SERVER.isdisjoint(union)
+        return block
+
+    def _call(self, use: dict[str, Any], block: Block) -> None:
+        extras = {name: value for name, value in use.items() if name not in CALL_FIELDS and said(value)}
+        self.start_call(block, use.get("toolUseId"), use.get("name"), extras)
+
+    def _text_delta(self, member: str, value: Any, block: Block) -> None:
+        if member == "text":
+            if text := self.string(value):
+                self.out.append(TextDelta(text, 0, block.number))
+        elif citation := self.fields(value):
+            self.out.append(Aside(VENDOR, "citation", "citation", citation, block=block.number))
+
+    def _reasoning(self, delta: dict[str, Any], block: Block) -> None:
+        if text := self.string(delta.get("text")):
+            self.out.append(ReasoningDelta(text, 0, block.number))
+        if len(delta) == 1 and "text" in delta:  # nearly always
+            return
+        if signature := self.string(delta.get("signature")):
+            self.opaque(signature, block, redacted=False)
+        if data := self.string(delta.get("redactedContent")):
+            if is_base64(data):
+                self.opaque(data, block, redacted=True)
+            else:
+                self.odd(data)
+        for name, value in delta.items():
+            if name not in REASONING and said(value):
+                self.out.append(Aside(VENDOR, "metadata", f"reasoningContent.{name}", value))
+
+    def _aside(self, document: dict[str, Any], block: Block) -> None:
+        """A frame of a block that only this vendor understands; the frames together are the block."""
+        kind: AsideKind = "server_tool" if block.server else "unknown_event"
+        self.out.append(Aside(VENDOR, kind, self.frame.event, document, block=block.number))
 
     # -- InvokeModelWithResponseStream -----------------------------------------------------------------------------
 

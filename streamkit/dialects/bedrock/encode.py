@@ -1,8 +1,8 @@
 """Events to ConverseStream messages, each with both its checksums.
 
-One block is open at a time and indices are dense (``blocks.py``). Blocks of text and of reasoning have no start; a call's
-has its id and name. ``messageStop`` waits for the end of the stream, and what was counted follows it in ``metadata``, whose
-latency is what passed here since the response started.
+One block is open at a time and indices are dense. Blocks of text and of reasoning have no start; a call's has its id and name.
+``messageStop`` waits for the end of the stream, and what was counted follows it in ``metadata``, whose latency is what passed
+here since the response started.
 
 Opaque reasoning of other vendors goes into the signature of its block, or into a block of redacted content, sealed: that is
 base64, as Bedrock's readers demand. The response's id and model have no place and are no loss: the client's request and the
@@ -13,11 +13,11 @@ Source: dialects.md §6.1, §7.1, §7.5.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import orjson
 
-from streamkit.dialects.bedrock.blocks import HEADERS, BlockWriter, headers
 from streamkit.dialects.bedrock.wire import (
     CHUNK,
     EVENTS,
@@ -40,7 +40,7 @@ from streamkit.dialects.bedrock.wire import (
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.block_encoder import BlockEncoder
-from streamkit.dialects.streams.block_queue import BlockQueue
+from streamkit.dialects.streams.block_queue import Block, BlockQueue
 from streamkit.events import (
     Aside,
     ProviderFailed,
@@ -50,13 +50,55 @@ from streamkit.events import (
     UsageReported,
 )
 from streamkit.framing.eventstream import serialize_headers, serialize_message
+from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
+
+def headers(event: str) -> bytes:
+    """The headers of an event, in the order in which Bedrock writes them."""
+    return serialize_headers({":event-type": event, ":content-type": "application/json", ":message-type": "event"})
+
+
+#: The headers of each event that is known.
+HEADERS: Mapping[str, bytes] = {event: headers(event) for event in EVENTS}
+
+START, DELTA, STOP = (HEADERS[f"contentBlock{part}"] for part in ("Start", "Delta", "Stop"))
+
+
+class BlockWriter(BlockQueue):
+    """Writes block events through ``write(headers, payload)``."""
+
+    starts: ClassVar = {"text": b"", "refusal": b"", "thinking": b""}
+    arguments_template: ClassVar = b'{"toolUse":{"input":%b}}'
+
+    def __init__(self, write: Callable[[bytes, bytes], None], limits: Limits) -> None:
+        super().__init__(limits)
+        self._write = write
+        self._next_index = 0
+
+    def write_start(self, block: Block) -> None:
+        block.index = self._next_index
+        self._next_index += 1
+        if block.start:
+            self._write(START, b'{"contentBlockIndex":%d,"start":%b}' % (block.index, block.start))
+
+    def write_delta(self, block: Block, delta: bytes) -> None:
+        self._write(DELTA, b'{"contentBlockIndex":%d,"delta":%b}' % (block.index, delta))
+
+    def write_stop(self, block: Block) -> None:
+        if block.signature:
+            self.write_delta(block, b'{"reasoningContent":{"signature":%b}}' % orjson.dumps(block.whole_signature()))
+        self._write(STOP, b'{"contentBlockIndex":%d}' % block.index)
+
+
 dumps = orjson.dumps
+
 #: Of a message of a block.
 BLOCK_MEMBERS = frozenset({"contentBlockIndex", "start", "delta", PADDING})
+
 #: Fields that the last message may have; more is no metadata.
 FEW = 64
+
 KEEP_ALIVE_MESSAGE = serialize_message(headers(KEEP_ALIVE), b"{}")
 
 
@@ -67,6 +109,8 @@ def _is_union(value: Any) -> bool:
 
 
 class BedrockEncoder(BlockEncoder):
+    """Writes one choice of a response as messages of ConverseStream."""
+
     vendor = VENDOR
     signer = SIGNER
     text_delta = b'{"text":%b}'
@@ -75,9 +119,7 @@ class BedrockEncoder(BlockEncoder):
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._started = False
-        self._vendor = ""
         self._begun = 0.0
-        self._usage: UsageReported | None = None
         self._fields: dict[str, Any] = {}
         self._metadata: dict[str, Any] = {}
 
@@ -114,12 +156,7 @@ class BedrockEncoder(BlockEncoder):
         self._blocks.end(block)
 
     def call_start(self, event: ToolCallStarted) -> bytes:
-        start: dict[str, Any] = {"toolUseId": event.id, "name": event.name}
-        if event.extras and self._vendor == VENDOR:
-            start.update(event.extras)
-        elif event.extras:
-            self.lose("metadata")
-        return dumps({"toolUse": start})
+        return dumps({"toolUse": {"toolUseId": event.id, "name": event.name, **self.call_extras(event)}})
 
     def aside(self, event: Aside) -> None:
         if event.vendor != VENDOR:
@@ -154,9 +191,6 @@ class BedrockEncoder(BlockEncoder):
             self.lose(event.kind)
 
     # -- the end ---------------------------------------------------------------------------------------------------
-
-    def usage_reported(self, event: UsageReported) -> None:
-        self._usage = event
 
     def terminate(self) -> None:
         self._blocks.finish()

@@ -55,6 +55,7 @@ def encode_exception(failed: ProviderFailed, report: StreamReport) -> dict[str, 
 
 
 def decode(document: dict[str, Any], headers: Mapping[str, str]) -> ProviderFailed | None:
+    """The failure that a body and its headers tell; None where neither names an exception."""
     header = headers.get(HEADER, "")
     if not header and TYPE not in document:
         return None
@@ -62,6 +63,7 @@ def decode(document: dict[str, Any], headers: Mapping[str, str]) -> ProviderFail
 
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """The error body, and the header that names its exception."""
     body = encode_exception(failed, report)
     return body, {"x-amzn-ErrorType": str(body[TYPE]).partition(":")[0].rpartition("#")[2]}
 

@@ -11,14 +11,14 @@ Source: dialects.md §6.1, §7.6.
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from attrs import evolve
+from attrs import define, evolve, field
 
 from streamkit.dialects.anthropic.lint import LOOKS as NATIVE_LOOKS
 from streamkit.dialects.anthropic.lint import AnthropicLinter
-from streamkit.dialects.bedrock.lint_content import ContentChecker, decoded
 from streamkit.dialects.linting.explain import (
     COMMON_LOOKS,
     CUT,
@@ -31,7 +31,16 @@ from streamkit.dialects.linting.explain import (
     Looks,
     like,
 )
-from streamkit.dialects.linting.grammar import COMMON_RULES, is_filled, is_index, is_text, load_json, shown
+from streamkit.dialects.linting.grammar import (
+    COMMON_RULES,
+    CallInput,
+    GrammarChecker,
+    is_filled,
+    is_index,
+    is_text,
+    load_json,
+    shown,
+)
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
@@ -106,9 +115,21 @@ LOOKS: Looks = {
     "native": NATIVE,
     NO_RULE: NATIVE_LOOKS[NO_RULE],
 }
+#: The deltas that are judged, and the kinds of their blocks: what only the vendor understands is let through.
+DELTAS = frozenset({"text", "citation", "reasoningContent", "toolUse"})
 
 
-class BedrockLinter(ContentChecker):
+@define
+class _Block:
+    index: object
+    kind: str  #: the member of its start or of its first delta; empty if a start had none
+    signed: bool = False
+    input: CallInput = field(factory=CallInput)
+
+
+class BedrockLinter(GrammarChecker):
+    """Checks the messages of one stream against ``RULES``."""
+
     rules: ClassVar = RULES
     looks: ClassVar = LOOKS
 
@@ -120,11 +141,14 @@ class BedrockLinter(ContentChecker):
         self._counted = False
         self._failed = False
         self._native: AnthropicLinter | None = None
+        self._open: _Block | None = None
+        self._next_index = 0
+        self._call_ids: set[str] = set()
         self._handlers: Mapping[str, Callable[[dict[str, Any]], None]] = {
             "messageStart": self._message_start,
-            "contentBlockStart": self.block_start,
-            "contentBlockDelta": self.block_delta,
-            "contentBlockStop": self.block_stop,
+            "contentBlockStart": self._block_start,
+            "contentBlockDelta": self._block_delta,
+            "contentBlockStop": self._block_stop,
             "messageStop": self._message_stop,
             "metadata": self._metadata,
         }
@@ -185,14 +209,14 @@ class BedrockLinter(ContentChecker):
             self.broken("error", f"the message is {shown(document.get('message'))}")
 
     def _message_start(self, document: dict[str, Any]) -> None:
-        if self.next_index or self.open is not None or self._stopped or self._role_seen:
+        if self._next_index or self._open is not None or self._stopped or self._role_seen:
             self.broken("message_start", "messageStart again or too late")
         self._role_seen = True
         if document.get("role") != "assistant":
             self.broken("message_start", f"the role is {shown(document.get('role'))}")
 
     def _message_stop(self, document: dict[str, Any]) -> None:
-        self.none_open("messageStop")
+        self._none_open("messageStop")
         self._stopped = True
         if not is_filled(document.get("stopReason")):
             self.broken("message_stop", f"stopReason is {shown(document.get('stopReason'))}")
@@ -214,7 +238,7 @@ class BedrockLinter(ContentChecker):
             self.broken("metrics", f"metrics is {shown(metrics)}", "note")
 
     def _chunk(self, document: dict[str, Any]) -> None:
-        data = decoded(document.get("bytes"))
+        data = _decoded(document.get("bytes"))
         try:
             event = load_json(data or b"")
         except ValueError:
@@ -231,3 +255,123 @@ class BedrockLinter(ContentChecker):
                 self.broken("truncated", violation.message)
             else:
                 self.broken("native", f"{violation.rule}: {violation.message}", violation.severity)
+
+    # -- content blocks --------------------------------------------------------------------------------------------
+
+    def _block_start(self, document: dict[str, Any]) -> None:
+        member, value = _only_member(document.get("start"))
+        kind = member if member != "toolUse" or not isinstance(value, dict) or not _is_server(value) else "server"
+        self._begin(document, kind)
+        if not member:
+            self.broken("start", f"start is {shown(document.get('start'))}")
+        elif kind == "toolUse":
+            self._tool_use(value)
+
+    def _begin(self, document: dict[str, Any], kind: str) -> _Block:
+        index = document.get("contentBlockIndex")
+        self._none_open(f"block {shown(index)}")
+        if not is_index(index):
+            self.broken("block_index", f"contentBlockIndex is {shown(index)}")
+        elif index != self._next_index:
+            again = isinstance(index, int) and index < self._next_index
+            self.broken(
+                "block_index", f"contentBlockIndex is {index}, not {self._next_index}", "error" if again else "note"
+            )
+        self._next_index = index + 1 if type(index) is int else self._next_index + 1
+        self._open = _Block(index, kind)
+        return self._open
+
+    def _none_open(self, what: str) -> None:
+        """A call that is not stopped is an error: its reader would not know that it is whole."""
+        block, self._open = self._open, None
+        if block is not None:
+            message = f"{what} while block {shown(block.index)} is open"
+            self.broken("block_order", message, "error" if block.kind == "toolUse" else "note")
+
+    def _tool_use(self, use: Any) -> None:
+        call_id, name = (use.get("toolUseId"), use.get("name")) if isinstance(use, dict) else (None, None)
+        if not is_filled(call_id) or not is_filled(name):
+            self.broken("start", f"toolUseId is {shown(call_id)}, name {shown(name)}")
+        elif call_id in self._call_ids:
+            self.broken("tool_id", f"the toolUseId {shown(call_id)} again")
+        else:
+            self._call_ids.add(call_id)
+
+    def _block_delta(self, document: dict[str, Any]) -> None:
+        member, value = _only_member(document.get("delta"))
+        index, block = document.get("contentBlockIndex"), self._open
+        if not member:
+            self.broken("delta", f"delta is {shown(document.get('delta'))}")
+            return
+        kind = "text" if member == "citation" else member
+        if block is None or block.index != index:
+            if member == "toolUse":
+                self.broken("block_order", f"input for block {shown(index)}, which is not open")
+                return
+            block = self._begin(document, kind)
+        block.kind = block.kind or kind
+        if member not in DELTAS or block.kind not in DELTAS:
+            return
+        if block.kind != kind:
+            self.broken("delta", f"{member} in a block of {block.kind}")
+        elif member == "text":
+            self._text(member, value)
+        elif not isinstance(value, dict):
+            self.broken("delta", f"{member} is {shown(value)}")
+        elif member == "toolUse":
+            self._input(block, value.get("input"))
+        elif member == "reasoningContent":
+            self._reasoning(block, value)
+
+    def _text(self, member: str, value: object) -> None:
+        if not is_text(value):
+            self.broken("delta", f"{member} is {shown(value)}")
+
+    def _input(self, block: _Block, value: object) -> None:
+        self._text("input", value)
+        if is_text(value):
+            block.input.append(value)
+
+    def _reasoning(self, block: _Block, delta: dict[str, Any]) -> None:
+        member, value = _only_member(delta)
+        if not member:
+            self.broken("delta", f"reasoningContent is {shown(delta)}")
+        elif member in {"text", "signature", "redactedContent"}:
+            self._text(member, value)
+            if block.signed and value != "":
+                self.broken("signature", f"{'a signature' if member == 'signature' else member} after the signature")
+            block.signed = block.signed or member == "signature"
+            if member == "redactedContent" and is_text(value) and _decoded(value) is None:
+                self.broken("redacted", f"redactedContent is {shown(value)}")
+
+    def _block_stop(self, document: dict[str, Any]) -> None:
+        block, index = self._open, document.get("contentBlockIndex")
+        if block is None or block.index != index:
+            if is_index(index) and index == self._next_index:  # a text without a single delta
+                self._begin(document, "")
+                self._open = None
+            else:
+                self.broken("block_order", f"a stop of block {shown(index)}, which is not open")
+            return
+        self._open = None
+        if block.kind == "toolUse" and (text := block.input.unparsable()) is not None:
+            self.broken("input_unparsable", f"the input is {shown(text)}", "note")
+
+
+def _only_member(union: object) -> tuple[str, Any]:
+    """The one member of a union, null ones aside. botocore raises where there are none or several: no name then."""
+    members = {name: value for name, value in union.items() if value is not None} if isinstance(union, dict) else {}
+    return next(iter(members.items())) if len(members) == 1 else ("", None)
+
+
+def _is_server(use: dict[str, Any]) -> bool:
+    """Whether a tool is the provider's own: such a one has a type."""
+    return use.get("type") not in (None, "", [], {})
+
+
+def _decoded(text: object) -> bytes | None:
+    """The bytes of a base64 text; None for anything else."""
+    try:
+        return b64decode(text, validate=True) if isinstance(text, str) else None
+    except ValueError:
+        return None

@@ -21,7 +21,7 @@ import orjson
 
 from streamkit.conversation.messages import Response, ToolCall
 from streamkit.dialects.anthropic.response import AnthropicBodyDecoder
-from streamkit.dialects.bedrock.asides import STREAMED, BlockList, asides_of, messages_of
+from streamkit.dialects.bedrock.asides import STREAMED, BedrockBlocks, asides_of, messages_of, text_block
 from streamkit.dialects.bedrock.decode import BedrockDecoder
 from streamkit.dialects.bedrock.errors import TYPE, decode_exception, encode_exception, message_of
 from streamkit.dialects.bedrock.wire import (
@@ -36,7 +36,8 @@ from streamkit.dialects.bedrock.wire import (
     is_base64,
     stop_name,
 )
-from streamkit.dialects.bodies.block_responses import Block, BlockResponseWriter
+from streamkit.dialects.bodies.block_list import Block
+from streamkit.dialects.bodies.block_responses import BlockResponseWriter
 from streamkit.dialects.bodies.request_writer import given, merged
 from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import count_of, said
@@ -67,6 +68,8 @@ OUTPUT, CITED_TEXT = Members("message"), Members("text")
 
 
 class BedrockBodyDecoder(BedrockDecoder):
+    """Reads a whole body: what Converse or InvokeModel answered, or an error."""
+
     def take(self, frame: Frame) -> None:
         document = self.load(frame)
         if document is None:
@@ -87,14 +90,14 @@ class BedrockBodyDecoder(BedrockDecoder):
         self.keep_unread(output, OUTPUT, where="output.")
         blocks = self.contents(message.get("content"))
         texts = self.texts_at(len(blocks), "output", "message", "content") if blocks else []
-        self._say("messageStart", {name: value for name, value in message.items() if name != "content"})
+        self._read("messageStart", {name: value for name, value in message.items() if name != "content"})
         for number, (block, text) in enumerate(zip(blocks, texts, strict=True)):
             self._block(self.part_of(block, None), number, text)
         last = {name: document.get(name) for name in ("stopReason", "additionalModelResponseFields")}
-        self._say("messageStop", last)
-        self._say("metadata", {name: value for name, value in document.items() if name not in BODY_FIELDS})
+        self._read("messageStop", last)
+        self._read("metadata", {name: value for name, value in document.items() if name not in BODY_FIELDS})
 
-    def _say(self, event: str, payload: dict[str, Any]) -> None:
+    def _read(self, event: str, payload: dict[str, Any]) -> None:
         """Read what a stream would have had a message of its own for."""
         self.frame = Frame(b"", event=event)
         before = len(self.out)
@@ -107,28 +110,28 @@ class BedrockBodyDecoder(BedrockDecoder):
                 continue
             value = self.alone(found)
             if member in STREAMED and type(value) is dict:
-                given = self._input(value, text) if member == "toolUse" else ""
-                for event, payload in messages_of(member, value, number, given):
-                    self._say(event, payload)
+                arguments = self._input(value, text) if member == "toolUse" else ""
+                for event, payload in messages_of(member, value, number, arguments):
+                    self._read(event, payload)
                 continue
             deltas = list(self._deltas(member, value))
             for delta in deltas:
-                self._say("contentBlockDelta", {"contentBlockIndex": number, "delta": delta})
+                self._read("contentBlockDelta", {"contentBlockIndex": number, "delta": delta})
             if not deltas:
                 self.out += asides_of(member, value, number)
                 continue
-            self._say("contentBlockStop", {"contentBlockIndex": number})
+            self._read("contentBlockStop", {"contentBlockIndex": number})
             if member == "citationsContent":
                 beside = {name: inner for name, inner in value.items() if name not in CITED and said(inner)}
                 self.out += [Aside(VENDOR, "metadata", f"{member}.{name}", inner) for name, inner in beside.items()]
 
     def _input(self, use: dict[str, Any], block: bytes) -> str:
         """The text of a call's input."""
-        given = use.get("input")
-        if isinstance(given, str):
+        arguments = use.get("input")
+        if isinstance(arguments, str):
             self.report.repair("arguments_not_object")
-            return given
-        return "" if given is None else lenient_text(block, "toolUse", "input")
+            return arguments
+        return "" if arguments is None else lenient_text(block, "toolUse", "input")
 
     def _deltas(self, member: str, value: Any) -> Iterator[dict[str, Any]]:
         """What a stream would have said of text and reasoning; nothing for blocks that it has no form for."""
@@ -155,10 +158,12 @@ class BedrockBodyDecoder(BedrockDecoder):
 
 
 class BedrockResponseWriter(BlockResponseWriter):
+    """Writes a response as one answer of Converse."""
+
     vendor = VENDOR
     signer = SIGNER
     inexact_stops = INEXACT_STOPS
-    blocks: BlockList
+    blocks: BedrockBlocks
 
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(response, encoding, report)
@@ -166,6 +171,7 @@ class BedrockResponseWriter(BlockResponseWriter):
         self._metadata: dict[str, Any] = {}
 
     def body(self) -> dict[str, Any]:
+        """The whole body as JSON values: an answer, or the error that the response ended with."""
         response = self.response
         failure = failure_of(response, self.report)
         if failure is not None:
@@ -200,11 +206,11 @@ class BedrockResponseWriter(BlockResponseWriter):
 
     # -- content ---------------------------------------------------------------------------------------------------
 
-    def block_list(self) -> BlockList:
-        return BlockList(self.report)
+    def block_list(self) -> BedrockBlocks:
+        return BedrockBlocks(self.report)
 
     def text(self, text: str, label: int) -> None:
-        self.blocks.text(text, label)
+        self.blocks.add_text(text_block(text), label)
 
     def thinking(self, text: str, signature: str | None) -> Block:
         return {"reasoningContent": {"reasoningText": given(text=text, signature=signature)}}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any
 
 from streamkit.conversation.messages import CacheMark
+from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.anthropic.wire import VENDOR as ANTHROPIC
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.vocabulary.usage_counts import has_more
@@ -134,18 +136,18 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
     """Token counts: ``inputTokens`` leaves the cache out, ``input_total`` does not."""
     fresh, output = count_of(raw, "inputTokens"), count_of(raw, "outputTokens")
     read, written = count_of(raw, "cacheReadInputTokens"), count_of(raw, "cacheWriteInputTokens")
-    given = None if fresh is None else fresh + (read or 0) + (written or 0)
-    return UsageReported(given, read, written, output, None, count_of(raw, "totalTokens"), raw, VENDOR)
+    whole = None if fresh is None else fresh + (read or 0) + (written or 0)
+    return UsageReported(whole, read, written, output, None, count_of(raw, "totalTokens"), raw, VENDOR)
 
 
 def encode_usage(usage: UsageReported) -> dict[str, Any]:
     """A ``usage`` object. The service model demands three counts, so what is unknown is 0 here."""
-    given, output = usage.input_total or 0, usage.output_total or 0
+    whole, output = usage.input_total or 0, usage.output_total or 0
     cached, written = usage.input_cached, usage.input_cache_write
     raw: dict[str, Any] = {
-        "inputTokens": max(0, given - (cached or 0) - (written or 0)),
+        "inputTokens": max(0, whole - (cached or 0) - (written or 0)),
         "outputTokens": output,
-        "totalTokens": given + output if usage.total is None else usage.total,
+        "totalTokens": whole + output if usage.total is None else usage.total,
     }
     if usage.vendor == VENDOR and usage.raw is not None:
         return {**usage.raw, **raw}
@@ -224,6 +226,8 @@ FORMATS: Mapping[str, Mapping[str, str]] = {
     kind: {media_type: name for name, media_type in types.items()} for kind, types in MEDIA_TYPES.items()
 }
 SERVICE_TIERS = frozenset({"priority", "default", "flex", "reserved"})
+#: What is taken of a tool's definition (botocore's model of ``ToolSpecification``); what the models refuse is not known here.
+TOOLS: ToolRules = ToolRules(names=re.compile(r"[a-zA-Z0-9_-]{1,64}"))
 
 
 def is_base64(text: str) -> bool:

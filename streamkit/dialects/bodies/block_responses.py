@@ -10,24 +10,15 @@ Source: dialects.md §3.3, §6.1; quirks.md R14.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.dialects.bodies.block_list import Block, BlockList
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import object_arguments, only_choice
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import Aside, Opaque, StopReason
 from streamkit.report import StreamReport
-
-Block = dict[str, Any]
-
-
-class Blocks(Protocol):
-    """The blocks of one message as they are put together. See each dialect's ``asides.py``."""
-
-    def add(self, block: Block) -> None: ...
-    def aside(self, part: Aside) -> None: ...
-    def finish(self) -> list[Block]: ...
 
 
 class BlockResponseWriter:
@@ -47,7 +38,7 @@ class BlockResponseWriter:
 
     # What a dialect's writer defines.
 
-    def block_list(self) -> Blocks:
+    def block_list(self) -> BlockList:
         raise NotImplementedError
 
     def text(self, text: str, label: int) -> None:

@@ -14,13 +14,18 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, TypeGuard
 
 import orjson
+from attrs import define, field
 
 from streamkit.dialects.linting.explain import COMMON_LOOKS, Looks
 from streamkit.dialects.linting.violation import Violation
 from streamkit.framing.frame import Frame
+from streamkit.limits import DEFAULT_LIMITS
 from streamkit.text.quoting import shortened
 
 Severity: TypeAlias = Literal["error", "note"]
+
+#: Characters of a call's input that are kept to be parsed.
+INPUT_CHARS = DEFAULT_LIMITS.arguments_chars
 
 #: Rules of every dialect; each names them in its own table.
 COMMON_RULES: Mapping[str, str] = {
@@ -96,6 +101,30 @@ class GrammarChecker:
     def _take_found(self) -> list[Violation]:
         found, self._found = self._found, []
         return found
+
+
+@define
+class CallInput:
+    """The input of a call, whose fragments are one JSON object or nothing; of one that is longer than most nothing is said."""
+
+    fragments: list[str] = field(factory=list)
+    chars: int = 0
+
+    def append(self, fragment: str) -> None:
+        """Add a fragment."""
+        if self.chars <= INPUT_CHARS:
+            self.fragments.append(fragment)
+            self.chars += len(fragment)
+
+    def unparsable(self) -> str | None:
+        """The text, where it is neither nothing nor one JSON object."""
+        text = "".join(self.fragments)
+        if not text or self.chars > INPUT_CHARS:
+            return None
+        try:
+            return None if isinstance(load_json(text), dict) else text
+        except ValueError:
+            return text
 
 
 def load_json(text: bytes | str) -> Any:

@@ -8,7 +8,8 @@ Source: design.md §5, quirks.md R9, R14.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import orjson
 from attrs import define, evolve
@@ -27,6 +28,7 @@ from streamkit.events import (
     ToolCallArguments,
     ToolCallFinished,
     ToolCallStarted,
+    UsageReported,
 )
 from streamkit.report import StreamReport
 from streamkit.tool_calls.delta_run import DeltaRun, delta_like
@@ -47,7 +49,8 @@ class _Written:
 class BlockEncoder(OneChoiceEncoder):
     """An encoder whose dialect has content blocks, one open at a time."""
 
-    #: Whose signatures are written as they are.
+    #: Whose asides and extras are written as they are, and whose signatures.
+    vendor: ClassVar[str]
     signer: ClassVar[str]
     #: Deltas as ``BlockQueue.delta`` takes them, with ``%b`` for the text.
     text_delta: ClassVar[bytes]
@@ -63,6 +66,8 @@ class BlockEncoder(OneChoiceEncoder):
         self._refused = False
         self._written: _Written | None = None
         self._stop: ResponseFinished | None = None
+        self._vendor = ""  # of the response
+        self._usage: UsageReported | None = None
 
     # What a dialect defines.
 
@@ -210,7 +215,17 @@ class BlockEncoder(OneChoiceEncoder):
             call_id, name = (None, None) if call is None else (call.id, call.name)
             self.withhold("late_arguments", call_id, name, late)
 
+    def call_extras(self, event: ToolCallStarted) -> Mapping[str, Any]:
+        """Members of a call that only its vendor knows: written for a client of that vendor, else lost."""
+        if event.extras and self._vendor != self.vendor:
+            self.lose("metadata")
+            return {}
+        return event.extras or {}
+
     # -- the end ---------------------------------------------------------------------------------------------------
+
+    def usage_reported(self, event: UsageReported) -> None:
+        self._usage = event
 
     def finished(self, event: ResponseFinished) -> None:
         self._stop = event

@@ -19,6 +19,7 @@ from typing import ClassVar, TypeAlias
 import orjson
 from attrs import define, field
 
+from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import HeldTooLong
 from streamkit.limits import Limits
 from streamkit.tool_calls.text_buffer import LazyScanner, TextBuffer
@@ -57,6 +58,11 @@ class Block:
     scanner: LazyScanner | None = None  #: of a call's arguments
     beginning: str = ""  #: of a call's arguments, to tell ``{}`` from a larger object
     late: TextBuffer | None = None  #: arguments that can't be written, since the block had to be closed
+
+    def whole_signature(self) -> str:
+        """The signature, sealed where another vendor made it."""
+        signature = "".join(self.signature)
+        return seal("reasoning", self.signer, signature) if self.signer else signature
 
     @property
     def may_close(self) -> bool:

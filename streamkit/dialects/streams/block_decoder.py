@@ -1,0 +1,152 @@
+"""What decoders of dialects with content blocks share: which block an index means, and what an opaque text stands for.
+
+An index may be used twice, so blocks and calls are labelled by their order. Another vendor's opaque reasoning comes sealed, as
+a signature or as redacted content (``vocabulary/sealed_reasoning.py``): it goes back to the part that it belongs to.
+
+Source: dialects.md §3.1, §6.1; quirks.md §8, R14.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Generic, Literal, TypeVar
+
+from attrs import define
+
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.vocabulary.sealed_reasoning import unseal
+from streamkit.errors import TooManyBlocks
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    Opaque,
+    ReasoningOpaque,
+    ReasoningSignature,
+    ResponseStarted,
+    ToolCallDelta,
+    ToolCallEnded,
+)
+from streamkit.limits import Limits
+from streamkit.report import StreamReport
+
+
+@define
+class DecodedBlock:
+    """A content block that is open, or was the last one at its index."""
+
+    kind: str
+    number: int  #: its place among all blocks of the response: the label of its events
+    call: int = 0  #: its place among the calls
+
+
+B = TypeVar("B", bound=DecodedBlock)
+
+
+class BlockDecoder(FrameDecoder, Generic[B]):
+    """A decoder whose dialect has content blocks, found by an index."""
+
+    #: Whose signatures come as they are.
+    signer: ClassVar[str]
+    #: The kind of a block that is a call.
+    call_kind: ClassVar[str]
+    #: What is remembered of a block.
+    block_type: type[B]
+
+    def __init__(self, limits: Limits, report: StreamReport) -> None:
+        super().__init__(limits, report)
+        self._started = False
+        self._stopped = False
+        self.blocks: dict[int, B] = {}  #: that are open, by index
+        self._closed: dict[int, B] = {}  # what was last at an index
+        self._next = 0  # behind the largest index
+        self._seen = 0
+        self._calls = 0
+        self._text = 0  # number of the last text block
+        self._signature: Opaque | None = None  # of the next call
+
+    def start(self, event: ResponseStarted) -> None:
+        """The response starts, and with it its only choice."""
+        self._started = True
+        self.out.append(event)
+        self.out.append(ChoiceStarted())
+
+    def ensure_started(self) -> None:
+        """Start the response if no event did."""
+        if not self._started:
+            self.start(ResponseStarted(vendor=self.vendor))
+
+    def start_index(self, value: object) -> int:
+        """The index of a start; of one without it the next that is free. Raises IndexTooLarge."""
+        index = self.index(value)
+        if index is None:
+            self.report.repair("index_missing")
+            index = self._next
+        return index
+
+    def block_index(self, value: object) -> int:
+        """The index of a delta or a stop; of one without it that of the block that was opened last, or of the last call."""
+        index = self.index(value)
+        if index is None:
+            self.report.repair("index_missing")
+            closed = next(reversed(self._closed.items()), None)
+            of_call = closed is not None and closed[1].kind == self.call_kind
+            index = next(reversed(self.blocks), closed[0] if closed and of_call else self._next)
+        return index
+
+    def open_block(self, index: int, kind: str) -> B:
+        """A new block, in the place of one that is open at its index. Raises TooManyBlocks."""
+        self.ensure_started()
+        self._next = max(self._next, index + 1)
+        if index in self.blocks:
+            self.report.repair("block_reopened")
+            self.close_block(index)
+        elif index in self._closed:
+            self.report.repair("index_reused")
+        if self._seen >= self.limits.content_blocks:
+            raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
+        block = self.blocks[index] = self.block_type(kind, self._seen, self._calls)
+        self._seen += 1
+        self._calls += kind == self.call_kind
+        return block
+
+    def close_block(self, index: int) -> None:
+        """Nothing more comes for the block that is open at ``index``."""
+        block = self._closed[index] = self.blocks.pop(index)
+        if block.kind == self.call_kind:
+            self.out.append(ToolCallEnded(block.call))
+
+    def stop_message(self) -> None:
+        """The message ended: close the blocks that no stop closed.
+
+        Calls stay open, and are not looked at again where the message ends a second time.
+        """
+        first, self._stopped = not self._stopped, True
+        for index in list(self.blocks) if first else ():
+            self.report.repair("block_unclosed")
+            if self.blocks[index].kind != self.call_kind:
+                self.close_block(index)
+
+    def start_call(self, block: B, call_id: object, name: object, extras: dict[str, Any]) -> None:
+        """A call starts, signed by what stood sealed before it."""
+        delta = ToolCallDelta(block.call, self.string(call_id) or None, self.string(name) or None)
+        delta.extras = extras or None
+        delta.signature, self._signature = self._signature, None
+        self.out.append(delta)
+
+    def opaque(self, blob: str, block: B, *, redacted: bool) -> None:
+        """A signature, or redacted reasoning: the signer's, or another vendor's that was sealed."""
+        sealed = unseal(blob)
+        if sealed is None:
+            kind = ReasoningOpaque if redacted else ReasoningSignature
+            self.out.append(kind(blob, self.signer, 0, block.number))
+        elif sealed.kind == "call":
+            self._signature = Opaque(sealed.vendor, sealed.blob)
+        elif sealed.kind == "opaque":
+            self.out.append(ReasoningOpaque(sealed.blob, sealed.vendor, 0, block.number))
+        else:  # of reasoning, of the text in front, or of a part without any text
+            number = self._text if sealed.kind == "text" else block.number
+            on: Literal["reasoning", "text"] = "reasoning" if sealed.kind == "reasoning" else "text"
+            self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, number, on))
+
+    def kept_whole(self, document: dict[str, Any], before: int) -> bool:
+        """Whether one of the events behind the first ``before`` is an aside of the whole document."""
+        return any(type(event) is Aside and event.raw is document for event in self.out[before:])
