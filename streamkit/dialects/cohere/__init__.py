@@ -10,7 +10,7 @@ from streamkit.dialects.cohere.lint import CohereLinter
 from streamkit.dialects.cohere.request_in import decode_request
 from streamkit.dialects.cohere.request_out import encode_request
 from streamkit.dialects.cohere.response import decode_response, encode_response
-from streamkit.dialects.cohere.tools import TOOLS
+from streamkit.dialects.cohere.wire import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
 DIALECT = Dialect(

@@ -1,41 +1,67 @@
-"""Cohere events to wire events: the message around the content blocks and the calls (``content.py``).
+"""Cohere events to wire events.
+
+Blocks and calls have each their own row of indices. An index is a label, and the number that an event carries on is ours:
+two blocks that share an index stay two. The tool plan is a block of its own, without a start and an end.
 
 ``message-end`` is the completion point; it also brings the usage, and the provider's error where there is one. A
-``[DONE]`` behind it says nothing more.
+``[DONE]`` behind it says nothing more. A whole body is taken apart into the events of a stream.
 
 Source: dialects.md §0.3, §6.2, §7.6.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from streamkit.dialects.cohere.content import ContentReader
-from streamkit.dialects.cohere.wire import FAILURES, STOP_REASONS, VENDOR, decode_usage, sound_usage
+from attrs import define
+
+from streamkit.dialects.cohere.wire import (
+    CITATION,
+    CONTENT_START,
+    FAILURES,
+    STOP_REASONS,
+    VENDOR,
+    decode_usage,
+    sound_usage,
+)
 from streamkit.dialects.members.known import KEPT, Members, kept
 from streamkit.dialects.members.values import said, text_of
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.streams.running_text import StartText
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
-from streamkit.events import Aside, ChoiceStarted, ProviderFailed, ResponseStarted, StopReasonSeen, TerminatorSeen
+from streamkit.errors import TooManyBlocks, TooManyToolCalls
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    ProviderFailed,
+    ReasoningDelta,
+    ResponseStarted,
+    StopReasonSeen,
+    TerminatorSeen,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnded,
+)
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
-EVENTS = frozenset(
-    {
-        "message-start",
-        "content-start",
-        "content-delta",
-        "content-end",
-        "tool-plan-delta",
-        "tool-call-start",
-        "tool-call-delta",
-        "tool-call-end",
-        "citation-start",
-        "citation-end",
-        "message-end",
-    }
-)
+#: What is read of a delta, of its content, and of a call.
+DELTA_FIELDS: Final = frozenset({"type", "index", "delta", "logprobs"})
+CONTENT_FIELDS: Final = frozenset({"type", "text", "thinking"})
+CALL_FIELDS: Final = frozenset({"id", "type", "function"})
+#: What is read of a start and of the delta of an end.
+START_FIELDS: Final = frozenset({"id", "type", "delta"})
+END_FIELDS: Final = frozenset({"finish_reason", "usage", "error"})
+#: What is read of a whole body, and of the message in it. The rest is the vendor's own.
+BODY_FIELDS: Final = frozenset({"id", "finish_reason", "message", "usage", "logprobs", "error"})
+MESSAGE_FIELDS: Final = frozenset({"role", "content", "tool_plan", "tool_calls", "citations"})
+#: Kinds of content that are text.
+TEXT_KINDS: Final = ("text", "thinking")
+#: Where deltas differ (``fast_path/template.py``).
+HOLES: Final = re.compile(rb'"(?:text|thinking|tool_plan|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
 
 
 def _of_message(index: str = "index", **members: Members) -> Members:
@@ -44,8 +70,8 @@ def _of_message(index: str = "index", **members: Members) -> Members:
 
 
 CALL = Members("name", "arguments")
-#: What is read of each event; contents that only Cohere understands are kept whole.
-MEMBERS: Mapping[str, Members] = {
+#: What is read of each event. What only Cohere understands of a content is kept whole.
+MEMBERS: Final[Mapping[str, Members]] = {
     "message-start": kept(delta=Members("message")),
     "content-start": _of_message(content=KEPT),
     "content-delta": kept(delta=Members(message=Members(content=KEPT))),
@@ -59,8 +85,7 @@ MEMBERS: Mapping[str, Members] = {
     "message-end": Members("type", "id", "delta"),
     "debug": KEPT,
 }
-START_FIELDS = frozenset({"id", "type", "delta"})
-END_FIELDS = frozenset({"finish_reason", "usage", "error"})
+EVENTS: Final = frozenset(MEMBERS.keys() - {"debug"})
 
 
 def recognises(event: str, document: Any) -> bool:
@@ -71,12 +96,38 @@ def recognises(event: str, document: Any) -> bool:
     return isinstance(kind, str) and kind in EVENTS
 
 
-class CohereDecoder(ContentReader):
+@define
+class Block:
+    """A block of content that was started and has not ended."""
+
+    kind: str  #: blank until its start or its first delta says it
+    number: int  #: its place among all blocks of the response: the label of its events
+    #: The text that came with the start, until a delta or the end settles whether it is said again.
+    start: StartText | None = None
+
+
+class CohereDecoder(FrameDecoder):
+    """Reads the events of a stream."""
+
+    dialect = "cohere"
+    vendor = VENDOR
+    holes = HOLES
+    #: Where a call stands in the payload.
+    call_path: tuple[str | int, ...] = ("delta", "message", "tool_calls")
+
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self._started = False
+        self._started = self._ended = False
         self._id: str | None = None
-        self._ended = False
+        self._blocks: dict[int, Block] = {}  # open ones
+        self._block_index = 0  # of the latest delta or start
+        self._used: set[int] = set()  # indices of blocks that were closed
+        self._block_count = 0
+        self._plan: int | None = None  # number of the tool plan
+        self._calls: dict[int, int] = {}  # by index, the number of the latest call
+        self._call_index = 0
+        self._open_calls: set[int] = set()  # indices
+        self._call_count = 0
         self._by_type = {
             "message-start": self.message_start,
             "content-start": self.content_start,
@@ -87,7 +138,7 @@ class CohereDecoder(ContentReader):
             "tool-call-delta": self.call_delta,
             "tool-call-end": self.call_end,
             "citation-start": self.citation,
-            "citation-end": self._pass_over,
+            "citation-end": lambda _document: None,  # a citation comes whole with its start
             "message-end": self.message_end,
             "debug": self._debug,
         }
@@ -121,7 +172,7 @@ class CohereDecoder(ContentReader):
             self.keep_unread(document, MEMBERS[kind], where=f"{kind}.")
 
     def other(self, document: dict[str, Any], kind: str) -> None:
-        """No event of this dialect: an error in another envelope (the body of an HTTP error), or something new."""
+        """A payload of no known event: an error in another envelope (the body of an HTTP error), or something new."""
         if (
             document.get("error")
             or self.frame.event == "error"
@@ -137,9 +188,6 @@ class CohereDecoder(ContentReader):
         if self._started:
             self.out.append(Aside(VENDOR, "unknown_event", kind or "event", document))
 
-    def _pass_over(self, _document: dict[str, Any]) -> None:
-        """``citation-end``: a citation comes whole with its start."""
-
     def _debug(self, document: dict[str, Any]) -> None:
         self.ensure_started()
         self.out.append(Aside(VENDOR, "metadata", "debug", document))
@@ -147,6 +195,7 @@ class CohereDecoder(ContentReader):
     # -- the message -----------------------------------------------------------------------------------------------
 
     def message_start(self, document: dict[str, Any]) -> None:
+        """The start of the message. What it says beside its id and its role is the vendor's own."""
         if self._started:
             self.restarted(self._id, document.get("id"))
             return
@@ -162,10 +211,234 @@ class CohereDecoder(ContentReader):
         self.out.append(ChoiceStarted(role=role))
 
     def ensure_started(self) -> None:
+        """Start the response where no event has started it."""
         if not self._started:
             self._start(None, "assistant", {})
 
+    def message(self, document: dict[str, Any]) -> dict[str, Any]:
+        """``delta.message`` of an event; empty where there is none."""
+        return self.fields(self.fields(document.get("delta")).get("message"))
+
+    def _content(self, document: dict[str, Any]) -> dict[str, Any]:
+        """The content of an event. Some servers write it as the only item of a list, or as text."""
+        content = self.message(document).get("content")
+        if type(content) is list and len(content) == 1:
+            self.report.repair("list_unasked")
+            content = content[0]
+        if type(content) is str and content:
+            self.report.repair("object_missing")
+            return {"text": content}
+        return self.fields(content)
+
+    def _index(self, document: dict[str, Any], default: int) -> int:
+        index = self.index(document.get("index"))
+        if index is None:
+            self.report.repair("index_missing")
+            return default
+        return index
+
+    # -- content ---------------------------------------------------------------------------------------------------
+
+    def content_start(self, document: dict[str, Any]) -> None:
+        """The start of a block of content."""
+        content = self._content(document)
+        index = self._index(document, max(self._blocks, default=-1) + 1)
+        block = self._begin(index, self.string(content.get("type")))
+        if block.kind and block.kind not in TEXT_KINDS:
+            self.out.append(Aside(VENDOR, "unknown_event", CONTENT_START, document, block=block.number))
+        else:
+            self._start_with(content, block)
+
+    def content_delta(self, document: dict[str, Any]) -> None:
+        """More of a block of content."""
+        content = self._content(document)
+        index = self._block_index = self._index(document, self._block_index)
+        block = self._blocks.get(index)
+        if block is None:
+            self.report.repair("block_unopened")
+            block = self._begin(index, "thinking" if content.get("thinking") else "text")
+        if block.kind and block.kind not in TEXT_KINDS:
+            self.out.append(Aside(VENDOR, "unknown_event", "content-delta", document, block=block.number))
+            return
+        self._add_text(content, block)
+        if logprobs := document.get("logprobs"):
+            self.out.append(Aside(VENDOR, "logprobs", "logprobs", logprobs, block=block.number))
+        if not document.keys() <= DELTA_FIELDS:
+            for name, value in document.items():
+                if name not in DELTA_FIELDS and said(value):
+                    self.out.append(Aside(VENDOR, "metadata", f"content-delta.{name}", value, block=block.number))
+
+    def content_end(self, document: dict[str, Any]) -> None:
+        """The end of a block of content."""
+        index = self._index(document, self._block_index)
+        block = self._blocks.pop(index, None)
+        if block is None:
+            self.report.repair("block_unopened")
+            return
+        self._used.add(index)
+        self._settle(block)
+        if block.kind and block.kind not in TEXT_KINDS:
+            self.out.append(Aside(VENDOR, "unknown_event", "content-end", document, block=block.number))
+
+    def _start_with(self, content: dict[str, Any], block: Block) -> None:
+        """The text that a block starts with, nearly always none."""
+        for kind in ("text", "thinking"):
+            if block.start is None and block.kind in (kind, "") and type(content.get(kind)) is str and content[kind]:
+                self._belongs(block, kind)
+                block.start = StartText(content[kind])
+                content = {name: value for name, value in content.items() if name != kind}
+        self._add_text(content, block)
+
+    def _settle(self, block: Block) -> None:
+        """Hand on the text that a block started with: no delta will show any more whether it is repeated."""
+        if block.start is not None:
+            (text, repeated), block.start = block.start.settle(), None
+            if repeated:
+                self.report.repair("text_repeated")
+            self._add_text({block.kind: text}, block)
+
+    def _add_text(self, content: dict[str, Any], block: Block) -> None:
+        """Hand on the text of a start or of a delta, by the kind that it names itself."""
+        if block.start is not None and (fragment := self.string(content.get(block.kind))):
+            text, repeated = block.start.follow(fragment) or ("", False)
+            if text:
+                block.start = None
+            if repeated:
+                self.report.repair("text_repeated")
+            content = {**content, block.kind: text}
+        if text := self.string(content.get("text")):
+            self._belongs(block, "text")
+            self.out.append(TextDelta(text, 0, block.number))
+        if thinking := self.string(content.get("thinking")):
+            self._belongs(block, "thinking")
+            self.out.append(ReasoningDelta(thinking, 0, block.number))
+        if not content.keys() <= CONTENT_FIELDS:
+            for name, value in content.items():
+                if name not in CONTENT_FIELDS and said(value):
+                    self.out.append(Aside(VENDOR, "metadata", f"content.{name}", value, block=block.number))
+
+    def _belongs(self, block: Block, kind: str) -> None:
+        if not block.kind:
+            block.kind = kind
+        elif block.kind != kind:
+            self.report.repair("block_mismatch")
+
+    def _begin(self, index: int, kind: str) -> Block:
+        self.ensure_started()
+        if index in self._blocks:
+            self.report.repair("block_reopened")
+        elif index in self._used:
+            self.report.repair("index_reused")
+        self._block_index = index
+        block = self._blocks[index] = Block(kind, self._number())
+        return block
+
+    def _number(self) -> int:
+        """The next block's."""
+        if self._block_count >= self.limits.content_blocks:
+            raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
+        self._block_count += 1
+        return self._block_count - 1
+
+    def tool_plan(self, document: dict[str, Any]) -> None:
+        """More of the tool plan."""
+        self.ensure_started()
+        if text := self.string(self.message(document).get("tool_plan")):
+            if self._plan is None:
+                self._plan = self._number()
+            self.out.append(ReasoningDelta(text, 0, self._plan, "summary"))
+
+    def citation(self, document: dict[str, Any]) -> None:
+        """A citation, which comes whole with its start."""
+        self.ensure_started()
+        if citation := self.fields(self.message(document).get("citations")):
+            self.out.append(Aside(VENDOR, "citation", CITATION, citation))
+
+    # -- tool calls ------------------------------------------------------------------------------------------------
+
+    def call_start(self, document: dict[str, Any]) -> None:
+        """The start of a call, with its id, its name and perhaps its arguments."""
+        call, path = self._call(document)
+        index = self._index(document, max(self._calls, default=-1) + 1)
+        self._begin_call(index)
+        function = self.fields(call.get("function"))
+        delta = ToolCallDelta(
+            self._calls[index], self.string(call.get("id")) or None, self.string(function.get("name")) or None
+        )
+        if not call.keys() <= CALL_FIELDS:
+            delta.extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and said(value)}
+        self._arguments(function, delta, path)
+
+    def call_delta(self, document: dict[str, Any]) -> None:
+        """More of a call's arguments."""
+        call, path = self._call(document)
+        index = self._call_index = self._index(document, self._call_index)
+        if index not in self._calls:
+            self.report.repair("block_unopened")
+            self._begin_call(index)
+        self._arguments(self.fields(call.get("function")), ToolCallDelta(self._calls[index]), path)
+
+    def call_end(self, document: dict[str, Any]) -> None:
+        """The end of a call."""
+        index = self._index(document, self._call_index)
+        if index in self._open_calls:
+            self._open_calls.remove(index)
+            self.out.append(ToolCallEnded(self._calls[index]))
+        else:
+            self.report.repair("block_unopened")
+
+    def _begin_call(self, index: int) -> None:
+        self.ensure_started()
+        if index in self._open_calls:
+            self.report.repair("block_reopened")
+            self.out.append(ToolCallEnded(self._calls[index]))
+        elif index in self._calls:
+            self.report.repair("index_reused")
+        if self._call_count >= self.limits.content_blocks:  # beyond the limit of calls, however many of them are one
+            raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
+        self._call_index = index
+        self._open_calls.add(index)
+        self._calls[index] = self._call_count
+        self._call_count += 1
+
+    def _call(self, document: dict[str, Any]) -> tuple[dict[str, Any], tuple[str | int, ...]]:
+        """The call of an event, and its path. Some servers write it as the only item of a list."""
+        call = self.message(document).get("tool_calls")
+        if type(call) is list and len(call) == 1 and type(call[0]) is dict:
+            self.report.repair("list_unasked")
+            return call[0], (*self.call_path, 0)
+        return self.fields(call), self.call_path
+
+    def _arguments(self, function: dict[str, Any], delta: ToolCallDelta, path: tuple[str | int, ...]) -> None:
+        arguments = function.get("arguments")
+        if isinstance(arguments, str) or arguments is None:
+            delta.arguments = arguments
+        else:
+            self.report.repair("arguments_not_text")
+            delta.arguments = self.text_at(*path, "function", "arguments")
+            delta.snapshot = True
+        self.out.append(delta)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        self.settle_starts()
+
+    def settle_starts(self) -> None:
+        """Hand on the texts that blocks started with: nothing more comes."""
+        for block in self._blocks.values():
+            self._settle(block)
+
+    def close_all(self) -> None:
+        """The message ended well: what is still open ends with it."""
+        self.settle_starts()
+        for _ in (*self._blocks, *self._open_calls):
+            self.report.repair("block_unclosed")
+        self._blocks.clear()
+        self._open_calls.clear()
+
     def message_end(self, document: dict[str, Any]) -> None:
+        """The end of the message, well or in an error."""
         self.ensure_started()
         self._ended = True
         delta = self.fields(document.get("delta"))
@@ -196,3 +469,64 @@ class CohereDecoder(ContentReader):
         failure = provider_failed(error, VENDOR, {})
         kind = FAILURES.get(native or "", failure.type)
         self.out.append(ProviderFailed(kind, failure.message, native, failure.code, raw=delta, vendor=VENDOR))
+
+
+class CohereBodyDecoder(CohereDecoder):
+    """Reads a whole body as the events of a stream that says the same."""
+
+    def decode(self, document: dict[str, Any]) -> None:
+        message = document.get("message")
+        if "finish_reason" in document:
+            message = self.alone(message)
+        if isinstance(message, dict) and "finish_reason" in document:
+            self.recognised = True
+            self._begin_message(document, message)
+            self._contents(message)
+            self._tool_calls(message)
+            for citation in self.items(message.get("citations")):
+                self.citation(_in_delta("citations", citation))
+            self._logprobs(document)
+            self.message_end({"delta": {name: document.get(name) for name in ("finish_reason", "usage", "error")}})
+        elif text_of(message):
+            self.recognised = True
+            self.out.append(provider_failed(document, VENDOR, {}))
+        else:
+            self.other(document, "body")
+
+    def _begin_message(self, document: dict[str, Any], message: dict[str, Any]) -> None:
+        beside = {name: value for name, value in document.items() if name not in BODY_FIELDS}
+        inner = {name: value for name, value in message.items() if name not in MESSAGE_FIELDS}
+        start = {"role": message.get("role"), **inner}
+        self.message_start({**beside, "id": document.get("id"), "delta": {"message": start}})
+        self.tool_plan(_in_delta("tool_plan", message.get("tool_plan")))
+
+    def _contents(self, message: dict[str, Any]) -> None:
+        content = message.get("content")
+        parts = [content] if type(content) is str else [part for _, part in self.listed(content)]
+        for index, part in enumerate(parts):
+            document = {"index": index, **_in_delta("content", part)}
+            self.content_start(document)
+            self.content_end(document)
+
+    def _tool_calls(self, message: dict[str, Any]) -> None:
+        listed = self.listed(message.get("tool_calls"))
+        if len(listed) > self.limits.content_blocks:  # far beyond the limit of calls
+            raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
+        for index, (step, call) in enumerate(listed):
+            self.call_path = ("message", "tool_calls", *step)
+            document = {"index": index, **_in_delta("tool_calls", call)}
+            before = len(self.out)
+            self.call_start(document)
+            self._unread(document, "tool-call-start", before)
+            self.call_end(document)
+
+    def _logprobs(self, document: dict[str, Any]) -> None:
+        """Hand on the log probabilities as those of the first text: no member says to which part they belong."""
+        block = next((event.block for event in self.out if isinstance(event, TextDelta)), 0)
+        for item in self.items(document.get("logprobs")):
+            self.out.append(Aside(VENDOR, "logprobs", "logprobs", item, block=block))
+
+
+def _in_delta(name: str, value: Any) -> dict[str, Any]:
+    """A member of a message where an event of a stream has it."""
+    return {"delta": {"message": {name: value}}}

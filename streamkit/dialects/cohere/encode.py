@@ -1,7 +1,8 @@
 """Events to Cohere events: blocks and calls one after another, the end of the message with its usage last.
 
-``BlockWriter`` holds the grammar of blocks; here events find their block. The message has its text, its calls and its tool
-plan in fields of their own, so text behind a call loses its place. One choice is written, the first.
+Clients keep one pending call, so a call's fragments stand between its start and its end and nothing else does. The tool plan
+has neither start nor end. The message has its text, its calls and its tool plan in fields of their own, so text behind a call
+loses its place. One choice is written, the first.
 
 Source: dialects.md §6.2, §7.1.
 """
@@ -9,15 +10,17 @@ Source: dialects.md §6.2, §7.1.
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import orjson
 
-from streamkit.dialects.cohere.blocks import BlockWriter
 from streamkit.dialects.cohere.decode import EVENTS
-from streamkit.dialects.cohere.wire import VENDOR, encode_usage, finish_reason, less_counted, less_detailed
+from streamkit.dialects.cohere.wire import VENDOR, encode_usage, finish_reason
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.block_encoder import BlockEncoder
+from streamkit.dialects.streams.block_queue import Block, BlockQueue
+from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import (
     Aside,
     ProviderFailed,
@@ -30,6 +33,7 @@ from streamkit.events import (
     ToolCallStarted,
     UsageReported,
 )
+from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
 dumps = orjson.dumps
@@ -38,11 +42,60 @@ MESSAGE_END = "message-end."
 FEW = 64
 #: Names of events that may be copied from the wire: nothing in them can end a line (limits.md T1).
 NAME = re.compile(r"[a-z][a-z-]{0,63}")
-#: A delta of the tool plan, around its text.
+#: Events of a fragment, around what differs, and a delta of the tool plan, around its text.
+CONTENT_DELTA = b'event: content-delta\ndata: {"type":"content-delta","index":%d,%b}\n\n'
+CALL_DELTA = b'event: tool-call-delta\ndata: {"type":"tool-call-delta","index":%d,%b}\n\n'
 PLAN_DELTA = b'"delta":{"message":{"tool_plan":%b}}'
 
 
+class BlockWriter(BlockQueue):
+    """Writes the events of blocks through ``event(name, members)``, and deltas, which are members of theirs, as bytes."""
+
+    starts: ClassVar = {
+        "text": b'{"type":"text","text":""}',
+        "refusal": b'{"type":"text","text":""}',
+        "thinking": b'{"type":"thinking","thinking":""}',
+        "plan": b"",
+    }
+
+    arguments_template: ClassVar = b'"delta":{"message":{"tool_calls":{"function":{"arguments":%b}}}}'
+
+    def __init__(self, event: Callable[[bytes, bytes], None], write: Callable[[bytes], None], limits: Limits) -> None:
+        super().__init__(limits)
+        self._event = event
+        self._write = write
+        self._contents = 0
+        self._calls = 0
+
+    def write_start(self, block: Block) -> None:
+        kind = block.key[0]
+        if kind == "call":
+            block.index = self._calls
+            self._calls += 1
+            self._event(
+                b"tool-call-start", b'"index":%d,"delta":{"message":{"tool_calls":%b}}' % (block.index, block.start)
+            )
+        elif kind != "plan":
+            block.index = self._contents
+            self._contents += 1
+            self._event(b"content-start", b'"index":%d,"delta":{"message":{"content":%b}}' % (block.index, block.start))
+
+    def write_delta(self, block: Block, delta: bytes) -> None:
+        kind = block.key[0]
+        if kind == "plan":
+            self._event(b"tool-plan-delta", delta)
+        else:
+            self._write((CALL_DELTA if kind == "call" else CONTENT_DELTA) % (block.index, delta))
+
+    def write_stop(self, block: Block) -> None:
+        kind = block.key[0]
+        if kind != "plan":
+            self._event(b"tool-call-end" if kind == "call" else b"content-end", b'"index":%d' % block.index)
+
+
 class CohereEncoder(BlockEncoder):
+    """Writes one choice of a response as Cohere events."""
+
     vendor = VENDOR
     text_delta = b'"delta":{"message":{"content":{"text":%b}}}'
     thinking_delta = b'"delta":{"message":{"content":{"thinking":%b}}}'
@@ -52,7 +105,7 @@ class CohereEncoder(BlockEncoder):
         self._started = False
         self._vendor = ""
         self._citations = 0
-        self._behind_call = False  # what is said next stands behind a call
+        self._behind_call = False  # the next text stands behind a call
         self._usage: UsageReported | None = None
         self._message_end: dict[str, Any] = {}
 
@@ -132,11 +185,8 @@ class CohereEncoder(BlockEncoder):
 
     def call_start(self, event: ToolCallStarted) -> bytes:
         self._behind_call = True
-        start: dict[str, Any] = {
-            "id": event.id,
-            "type": "function",
-            "function": {"name": event.name, "arguments": ""},
-        }
+        function = {"name": event.name, "arguments": ""}
+        start: dict[str, Any] = {"id": event.id, "type": "function", "function": function}
         if event.extras and self._vendor == VENDOR:
             start.update(event.extras)
         elif event.extras:
@@ -196,14 +246,14 @@ class CohereEncoder(BlockEncoder):
     def _end(self, delta: dict[str, Any]) -> None:
         usage = self._usage
         if usage is not None:
-            delta["usage"] = encode_usage(usage)
-            if less_counted(usage):
+            delta["usage"], is_less = encode_usage(usage)
+            if is_less:
                 self.lose("usage_detail")
         self._frame(b"message-end", b'{"type":"message-end","delta":%b}' % dumps(delta))
 
     def error(self, event: ProviderFailed) -> None:
-        """The end of a message that failed, which no start need precede."""
-        if less_detailed(event):
+        """Write the end of a message that failed, which needs no start in front of it."""
+        if has_detail(event, VENDOR):
             self.lose("error_detail")
         reason = "TIMEOUT" if event.type == "timeout" else "ERROR"
         self._end({**self._message_end, "finish_reason": reason, "error": event.message})

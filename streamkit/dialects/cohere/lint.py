@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+from streamkit.dialects.cohere.wire import FAILURES, is_count
 from streamkit.dialects.linting.explain import COMMON_LOOKS, CUT, NO_RULE, READS, TORN, Look, Looks, like
 from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
 from streamkit.framing.frame import Frame
@@ -67,13 +68,14 @@ LOOKS: Looks = {
     "after_end": (like("after_end"), like("after_error")),
     NO_RULE: (Look("finish_derived", None),),
 }
-FAILURES = frozenset({"ERROR", "TIMEOUT"})
 #: The kind of block, and the index, of what is open.
 Open = tuple[str, object]
-SPOKEN = ("text", "thinking")
+TEXT_KINDS = ("text", "thinking")
 
 
 class CohereLinter(GrammarChecker):
+    """Judges the events of one stream."""
+
     rules: ClassVar = RULES
     looks: ClassVar = LOOKS
 
@@ -201,7 +203,7 @@ class CohereLinter(GrammarChecker):
             self.broken("content", f"content is {shown(content)}")
             return
         self._kind = content["type"]
-        if self._kind in SPOKEN and not is_text(content.get(self._kind)):
+        if self._kind in TEXT_KINDS and not is_text(content.get(self._kind)):
             self.broken("content", f"{self._kind} is {shown(content.get(self._kind))}")
 
     def _content_delta(self, document: dict[str, Any]) -> None:
@@ -211,9 +213,9 @@ class CohereLinter(GrammarChecker):
         if not isinstance(content, dict):
             self.broken("content", f"content is {shown(content)}")
             return
-        if self._kind not in SPOKEN:
+        if self._kind not in TEXT_KINDS:
             return
-        found = [name for name in SPOKEN if name in content]
+        found = [name for name in TEXT_KINDS if name in content]
         if found != [self._kind]:
             self.broken("content_kind", f"{' and '.join(found) or 'nothing'} in a block of {self._kind}")
         for name in found:
@@ -273,8 +275,3 @@ def message(document: dict[str, Any]) -> dict[str, Any]:
     delta = document.get("delta")
     inner = delta.get("message") if isinstance(delta, dict) else None
     return inner if isinstance(inner, dict) else {}
-
-
-def is_count(value: object) -> bool:
-    """A number as this API counts: the types say float, the wire mostly integers. Null counts nothing."""
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool) and value >= 0)

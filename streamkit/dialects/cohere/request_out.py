@@ -1,25 +1,46 @@
-"""The neutral conversation to Cohere's v2 chat requests: options, tools, the choice of them; messages in ``messages_out.py``.
+"""The neutral conversation to Cohere's v2 chat requests.
+
+A turn is one message, and each result in it a ``tool`` message of its own in front; a request of another dialect gets them
+right behind their calls. Images are for the user's messages only. A part of reasoning is a thinking, and this dialect's own
+summary the tool plan. Nothing signed or encrypted has a place.
 
 The server refuses fields that it does not know. A tool can't be named: such a choice is written as the only tool, which must
-then be called, and counted; a choice of some is one of all that are offered. Whether calls must fit their tools is said once
-for all of them. Numbers that other dialects take and this one does not become the nearest that it takes.
+then be called, and counted; a choice of some is one of all that are offered. One member says for all tools whether calls must
+fit their schemas. Numbers that other dialects take and this one does not become the nearest that it takes.
 
 Source: dialects.md §6.2, §7.3, §7.4; the documentation in the client of cohere 7.3.1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from streamkit.conversation.messages import OutputFormat, Request, Thinking, Tool, ToolChoice
-from streamkit.dialects.bodies.request_writer import given, merged
+import orjson
+
+from streamkit.conversation.messages import (
+    Media,
+    OutputFormat,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Request,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Turn,
+)
+from streamkit.dialects.bodies.request_writer import RequestWriter, as_error, data_uri, given, merged
 from streamkit.dialects.bodies.tool_choice import chosen_of
-from streamkit.dialects.cohere.messages_out import MessageWriter
-from streamkit.dialects.cohere.wire import OPTIONS, RANGES
+from streamkit.dialects.cohere.wire import CITATION, DETAILS, OPTIONS, RANGES, VENDOR, content_of
 from streamkit.dialects.profiles import Target
+from streamkit.dialects.streams.event_encoder import wrapped_input
 from streamkit.dialects.vocabulary.reasoning_effort import below, budget_of
-from streamkit.errors import BadRequest
+from streamkit.events import Aside
 from streamkit.report import StreamReport
 
 #: Options that are written by methods of their own.
@@ -31,15 +52,25 @@ def encode_request(request: Request, target: Target, report: StreamReport) -> di
     return CohereRequestWriter(request, target, report).request_body()
 
 
-class CohereRequestWriter(MessageWriter):
+class CohereRequestWriter(RequestWriter):
+    """Writes one request."""
+
+    dialect = "cohere"
+    text_files = False
+    vendor = VENDOR
+
     def request_body(self) -> dict[str, Any]:
+        """The body. Raises BadRequest for more than one choice."""
         request, options = self.request, self.request.options
-        if options.choices is not None and options.choices > 1:
-            raise BadRequest("n", f"Cohere gives one choice, and {options.choices} are asked for")
+        self.refuse_choices("Cohere")
         body = given(model=request.model)
         body["messages"] = self.messages()
         offered = self._offered(request.tool_choice)
-        tools = [written for tool in offered if (written := self._tool(tool)) is not None]
+        tools = [
+            written
+            for tool in offered
+            if (written := self.function_tool(tool, lambda schema: schema or {})) is not None
+        ]
         body |= given(tools=tools or None, strict_tools=self._strict(offered))
         body |= given(tool_choice=self._tool_choice(request.tool_choice, tools))
         body |= self._numbers(self.options(OPTIONS, BESIDE))
@@ -100,24 +131,11 @@ class CohereRequestWriter(MessageWriter):
             return tools
         return chosen_of(tools, choice)
 
-    def _tool(self, tool: Tool) -> dict[str, Any] | None:
-        """A definition; None for a tool that another dialect's provider runs itself."""
-        if tool.kind == "server":
-            return self.hosted(tool)
-        extras = self.extras(tool.extras)
-        if tool.cache is not None:
-            self.lose("cache_mark", tool.name)
-        if tool.kind == "custom":
-            tool = self.as_function(tool)
-        parameters = {} if tool.parameters is None else tool.parameters
-        function = given(name=self.tool_name(tool.name), description=tool.description, parameters=parameters)
-        return merged({"type": "function", "function": function}, extras)
-
     def _strict(self, tools: Sequence[Tool]) -> bool | None:
         """Whether all calls must fit their tools; where only some must, that is lost."""
-        said = {tool.strict for tool in tools if tool.kind == "function"}
-        if said == {True} or (said == {False} and self.own):
-            return said.pop()
+        strict = {tool.strict for tool in tools if tool.kind == "function"}
+        if strict == {True} or (strict == {False} and self.own):
+            return strict.pop()
         for tool in tools:
             if tool.strict:
                 self.lose("tool_strict", tool.name)
@@ -138,3 +156,150 @@ class CohereRequestWriter(MessageWriter):
                 return "NONE" if tools or self.own else None
             case "auto":
                 return None
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def messages(self) -> list[dict[str, Any]]:
+        """The messages, the results of a request of another dialect right behind their calls."""
+        messages = self._messages()
+        return list(messages) if self.own else self.answered(messages)
+
+    def _messages(self) -> Iterator[dict[str, Any]]:
+        for turn in self.request.turns:
+            if turn.role == "assistant":
+                message = self._assistant(turn)
+                if self.own or message.keys() != {"role", "content"} or message["content"]:
+                    yield message
+                else:
+                    self.report.repair("turn_empty")
+                continue
+            results, parts = self.results_first(turn)
+            yield from map(self._result, results)
+            if parts or not results:
+                yield self._named({"role": turn.role, "content": self._content(parts, turn.role)}, turn)
+
+    def _named(self, message: dict[str, Any], turn: Turn) -> dict[str, Any]:
+        if turn.name is not None:
+            self.lose("turn_name", turn.name)
+        return merged(message, self.extras(turn.extras))
+
+    # -- content ---------------------------------------------------------------------------------------------------
+
+    def _content(self, parts: Sequence[Part], role: str) -> str | list[dict[str, Any]]:
+        """A string for one plain text, else a list of parts."""
+        written = [content for part in parts if (content := self._part(part, role)) is not None]
+        if not written:
+            return ""
+        if len(written) == 1 and written[0].keys() == {"type", "text"}:
+            return str(written[0]["text"])
+        return written
+
+    def _part(self, part: Part, role: str) -> dict[str, Any] | None:
+        """One part of the content of a message of ``role``; None for what can't be."""
+        match part:
+            case Text() | Refusal():
+                return self._text(part)
+            case Media():
+                return self._media(part, role)
+            case Aside():
+                content = content_of(part) if self.own else None
+                if content is None:
+                    self.lose(part.kind, part.type)
+                return content
+            case _:
+                raise TypeError(f"content has no {type(part).__name__}")
+
+    def _text(self, part: Text | Refusal) -> dict[str, Any] | None:
+        if isinstance(part, Refusal):
+            self.lose("refusal_as_text")
+        self.lose_marks(part)
+        extras = self.extras(part.extras)
+        if isinstance(document := extras.get("document"), Mapping):
+            data = orjson.Fragment(part.text) if document.get("data") == {} else part.text
+            return {"type": "document", **extras, "document": {**document, "data": data}}
+        return merged({"type": "text", "text": part.text}, extras) if part.text or self.own else None
+
+    def _media(self, media: Media, role: str) -> dict[str, Any] | None:
+        url = data_uri(media) if media.data is not None else media.url
+        if role != "user" or media.kind != "image" or url is None:
+            self.lose("media", media.kind)
+            return None
+        if not self.own and not url.startswith(("data:", "http:", "https:")):
+            self.lose("media", "image, not at a URL of the web")
+            return None
+        self.lose_marks(media)
+        detail = media.detail
+        if detail is not None and detail not in DETAILS and not self.own:
+            self.lose("metadata", "detail")
+            detail = None
+        return merged({"type": "image_url", "image_url": given(url=url, detail=detail)}, self.extras(media.extras))
+
+    # -- the assistant's messages ----------------------------------------------------------------------------------
+
+    def _assistant(self, turn: Turn) -> dict[str, Any]:
+        content: list[dict[str, Any]] = []
+        plans: list[str] = []
+        calls: list[dict[str, Any]] = []
+        citations: list[Any] = []
+        for part in turn.parts:
+            match part:
+                case ToolCall():
+                    calls.append(self._call(part))
+                    continue
+                case Aside(type=name) if name == CITATION and self.own and part.vendor == VENDOR:
+                    citations.append(part.raw)
+                    continue
+                case RedactedReasoning():
+                    self.lose("reasoning_opaque", part.opaque.vendor)
+                    continue
+                case Reasoning(kind="summary") if self.own and part.extras is None:
+                    late = bool(content or calls)
+                    self.lose_marks(part)
+                    plans.append(part.text)
+                case _:
+                    written = self._assistant_part(part)
+                    late = bool(written and calls)
+                    content += written
+            if late:
+                self.lose("block_order")
+        if len(plans) > 1:
+            self.report.lose("block_boundary", len(plans) - 1)
+        message = {"role": "assistant", **given(tool_plan="".join(plans) or None, tool_calls=calls or None)}
+        if len(content) == 1 and content[0].keys() == {"type", "text"}:
+            message["content"] = content[0]["text"]
+        elif content or message.keys() == {"role"}:
+            message["content"] = content or ""
+        if citations:
+            message["citations"] = citations
+        return self._named(message, turn)
+
+    def _assistant_part(self, part: Part) -> list[dict[str, Any]]:
+        if isinstance(part, Reasoning):
+            extras = self.extras(part.extras)
+            self.lose_marks(part)
+            return [merged({"type": "thinking", "thinking": part.text}, extras)] if part.text else []
+        written = self._part(part, "assistant")
+        return [] if written is None else [written]
+
+    # -- calls and results -----------------------------------------------------------------------------------------
+
+    def _call(self, call: ToolCall) -> dict[str, Any]:
+        arguments = call.arguments if call.arguments.strip() else "{}"
+        if call.kind == "custom":
+            self.lose("custom_tool_wrapped", call.name)
+            arguments = wrapped_input(call.arguments)
+        self.lose_marks(call)
+        function = {"name": self.tool_name(call.name), "arguments": arguments}
+        written = {"id": self.call_id(call.id), "type": "function", "function": function}
+        return merged(written, self.extras(call.extras))
+
+    def _result(self, result: ToolResult) -> dict[str, Any]:
+        """A ``tool`` message: text, and documents of this dialect."""
+        parts: list[Part] = list(result.parts)
+        if result.is_error:
+            self.lose("result_error", result.call_id)
+            parts = as_error(parts)
+        self.lose_marks(result)
+        content = self._content(parts, "tool")
+        message = {"role": "tool", "tool_call_id": self.call_id(result.call_id), "content": content}
+        return merged(message, self.extras(result.extras))

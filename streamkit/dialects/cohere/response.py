@@ -1,7 +1,4 @@
-"""Cohere's whole responses and error bodies, both directions.
-
-Reading. A whole body is told as the events of a stream, which the decoder of streams then reads: the start, the tool plan, the
-parts of the content, calls, citations, the end. The body of an HTTP error is a ``message``.
+"""Cohere's whole responses and error bodies, both directions. Reading is the work of ``CohereBodyDecoder``.
 
 Writing. The content has any number of parts in order; the tool plan, the calls and the citations stand beside it. An answer
 that says nothing has one empty text, since programs look for the first part. What is lost is counted as the encoder of streams
@@ -12,7 +9,7 @@ Source: dialects.md §6.2, §7.1; the response types of cohere 7.3.1.
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeGuard
+from typing import Any, TypeGuard
 
 from streamkit.conversation.messages import (
     Choice,
@@ -25,29 +22,22 @@ from streamkit.conversation.messages import (
     ToolCall,
 )
 from streamkit.dialects.bodies.request_writer import merged
-from streamkit.dialects.cohere.decode import CohereDecoder
+from streamkit.dialects.cohere.decode import CohereBodyDecoder
 from streamkit.dialects.cohere.encode import MESSAGE_END
 from streamkit.dialects.cohere.wire import (
     VENDOR,
     content_of,
     encode_usage,
     finish_reason,
-    less_counted,
-    less_detailed,
 )
 from streamkit.dialects.members.values import said, text_of
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import failure_of, only_choice, wrapped_input
 from streamkit.dialects.streams.frame_decoder import read_body
-from streamkit.dialects.vocabulary.error_bodies import provider_failed
-from streamkit.errors import TooManyToolCalls
-from streamkit.events import Aside, ProviderFailed, TextDelta, WireEvent
+from streamkit.dialects.vocabulary.error_bodies import has_detail
+from streamkit.events import Aside, ProviderFailed, WireEvent
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-
-#: What is read of a body, and of the message in it. The rest is the vendor's own.
-BODY_FIELDS: Final = frozenset({"id", "finish_reason", "message", "usage", "logprobs", "error"})
-MESSAGE_FIELDS: Final = frozenset({"role", "content", "tool_plan", "tool_calls", "citations"})
 
 
 def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
@@ -60,72 +50,16 @@ def encode_response(response: Response, encoding: Encoding, report: StreamReport
     return CohereResponseWriter(response, encoding, report).body()
 
 
-class CohereBodyDecoder(CohereDecoder):
-    def decode(self, document: dict[str, Any]) -> None:
-        message = document.get("message")
-        if "finish_reason" in document:
-            message = self.alone(message)
-        if isinstance(message, dict) and "finish_reason" in document:
-            self.recognised = True
-            self._begin_message(document, message)
-            self._contents(message)
-            self._tool_calls(message)
-            for citation in self.items(message.get("citations")):
-                self.citation(_told("citations", citation))
-            self._logprobs(document)
-            self.message_end({"delta": {name: document.get(name) for name in ("finish_reason", "usage", "error")}})
-        elif text_of(message):
-            self.recognised = True
-            self.out.append(provider_failed(document, VENDOR, {}))
-        else:
-            self.other(document, "body")
-
-    def _begin_message(self, document: dict[str, Any], message: dict[str, Any]) -> None:
-        beside = {name: value for name, value in document.items() if name not in BODY_FIELDS}
-        inner = {name: value for name, value in message.items() if name not in MESSAGE_FIELDS}
-        start = {"role": message.get("role"), **inner}
-        self.message_start({**beside, "id": document.get("id"), "delta": {"message": start}})
-        self.tool_plan(_told("tool_plan", message.get("tool_plan")))
-
-    def _contents(self, message: dict[str, Any]) -> None:
-        content = message.get("content")
-        parts = [content] if type(content) is str else [part for _, part in self.listed(content)]
-        for index, part in enumerate(parts):
-            document = {"index": index, **_told("content", part)}
-            self.content_start(document)
-            self.content_end(document)
-
-    def _tool_calls(self, message: dict[str, Any]) -> None:
-        listed = self.listed(message.get("tool_calls"))
-        if len(listed) > self.limits.content_blocks:  # far beyond the limit of calls
-            raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
-        for index, (step, call) in enumerate(listed):
-            self.call_path = ("message", "tool_calls", *step)
-            document = {"index": index, **_told("tool_calls", call)}
-            before = len(self.out)
-            self.call_start(document)
-            self._unread(document, "tool-call-start", before)
-            self.call_end(document)
-
-    def _logprobs(self, document: dict[str, Any]) -> None:
-        """Log probabilities, of which nobody says to which part they belong: the first text's."""
-        block = next((event.block for event in self.out if isinstance(event, TextDelta)), 0)
-        for item in self.items(document.get("logprobs")):
-            self.out.append(Aside(VENDOR, "logprobs", "logprobs", item, block=block))
-
-
-def _told(name: str, value: Any) -> dict[str, Any]:
-    """A member of the message as an event of a stream has it."""
-    return {"delta": {"message": {name: value}}}
-
-
 class CohereResponseWriter:
+    """Writes one response. Its message has its content, tool plan, calls and citations in members of their own."""
+
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
         self.response = response
         self.encoding = encoding
         self.report = report
 
     def body(self) -> dict[str, Any]:
+        """The body of an answer, or of the error that took its place."""
         response, report = self.response, self.report
         failure = failure_of(response, report)
         if failure is not None:
@@ -137,8 +71,8 @@ class CohereResponseWriter:
             self.aside(aside, body, message)
         body["finish_reason"] = self._finish_reason(choice, called="tool_calls" in message)
         if response.usage is not None:
-            body["usage"] = encode_usage(response.usage)
-            if less_counted(response.usage):
+            body["usage"], is_less = encode_usage(response.usage)
+            if is_less:
                 report.lose("usage_detail")
         if not message.get("content") and "tool_calls" not in message:
             message["content"] = [{"type": "text", "text": ""}]
@@ -156,7 +90,7 @@ class CohereResponseWriter:
         raw = failure.raw
         if failure.vendor == VENDOR and isinstance(raw, dict) and text_of(raw.get("message")):
             return raw
-        if less_detailed(failure):
+        if has_detail(failure, VENDOR):
             self.report.lose("error_detail")
         return {"message": failure.message}
 
@@ -171,6 +105,7 @@ class CohereResponseWriter:
     # -- the message -----------------------------------------------------------------------------------------------
 
     def message(self, choice: Choice) -> dict[str, Any]:
+        """The message of a choice."""
         self._count(choice)
         plans = [part.text for part in choice.parts if self._is_plan(part)]
         content = [written for part in choice.parts if (written := self._part(part)) is not None]
@@ -222,7 +157,7 @@ class CohereResponseWriter:
                 return None
 
     def call(self, call: ToolCall) -> dict[str, Any] | None:
-        """One call; None for one that a client could do nothing with. Readers parse the arguments, and "" is no JSON."""
+        """One call; None for one that no client may run. Readers parse the arguments, and "" is no JSON."""
         if not call.name or not call.ended:
             self.report.withhold("call_withheld", call.id, call.name, call.arguments)
             return None
@@ -230,11 +165,8 @@ class CohereResponseWriter:
         if call.kind == "custom":
             self.report.lose("custom_tool_wrapped")
             arguments = wrapped_input(call.arguments)
-        written: dict[str, Any] = {
-            "id": call.id,
-            "type": "function",
-            "function": {"name": call.name, "arguments": arguments},
-        }
+        function = {"name": call.name, "arguments": arguments}
+        written: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
         if call.extras and self.response.vendor == VENDOR:
             return merged(written, call.extras)
         if call.extras:
@@ -244,7 +176,7 @@ class CohereResponseWriter:
     # -- beside the text -------------------------------------------------------------------------------------------
 
     def aside(self, aside: Aside, body: dict[str, Any], message: dict[str, Any]) -> None:
-        """What only this dialect knows, in its place."""
+        """Write what only this dialect knows where it belongs."""
         name = aside.type
         if aside.vendor != VENDOR:
             self.report.lose(aside.kind, what=name)

@@ -1,13 +1,15 @@
-"""The words of Cohere Chat v2: what both directions must agree on. Source: dialects.md §6.2, §7.1, §7.2."""
+"""The words and tables of Cohere Chat v2, on which both directions must agree. Source: dialects.md §6.2, §7.1, §7.2."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
+from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of, details_of
-from streamkit.dialects.vocabulary.usage_counts import has_more
-from streamkit.events import Aside, ErrorType, ProviderFailed, StopReason, UsageReported
+from streamkit.dialects.vocabulary.usage_counts import loses_counts, total_of
+from streamkit.events import Aside, ErrorType, StopReason, UsageReported
 
 VENDOR = "cohere"
 
@@ -25,7 +27,7 @@ COUNTED = GROUPS | {CACHED}
 CITATION, CONTENT_START, CONTENT = "citation-start", "content-start", "content."
 #: Finish reasons that are errors: they stand where a success has its reason.
 FAILURES: Mapping[str, ErrorType] = {"ERROR": "server", "TIMEOUT": "timeout"}
-#: What came to a clean end is never ``ERROR``, whatever its reason: readers would take the answer for failed.
+#: An answer that ended is never ``ERROR``, whatever its reason: readers would take it for failed.
 FINISH_REASONS: Mapping[StopReason, str] = {
     "stop": "COMPLETE",
     "stop_sequence": "STOP_SEQUENCE",
@@ -62,35 +64,19 @@ def content_of(aside: Aside) -> dict[str, Any] | None:
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
     """Token counts of a ``usage`` object. ``billed_units`` are what is paid for, not what was read and written."""
     tokens = details_of(raw, "tokens")
-    given, output = count_of(tokens, "input_tokens"), count_of(tokens, "output_tokens")
-    total = None if given is None or output is None else given + output
-    return UsageReported(given, count_of(raw, CACHED), None, output, None, total, raw, VENDOR)
+    prompt, output = count_of(tokens, "input_tokens"), count_of(tokens, "output_tokens")
+    return UsageReported(prompt, count_of(raw, CACHED), None, output, None, total_of(prompt, output), raw, VENDOR)
 
 
-def encode_usage(usage: UsageReported) -> dict[str, Any]:
-    """A ``usage`` object; the vendor's own where it came from this dialect. What is unknown is left out."""
+def encode_usage(usage: UsageReported) -> tuple[dict[str, Any], bool]:
+    """A ``usage`` object without what is unknown, and whether it says less than ``usage``."""
     if usage.vendor == VENDOR and usage.raw is not None:
-        return sound_usage(usage.raw)
+        return sound_usage(usage.raw), False
     counts = {"input_tokens": usage.input_total, "output_tokens": usage.output_total}
     raw: dict[str, Any] = {"tokens": {name: count for name, count in counts.items() if count is not None}}
     if usage.input_cached is not None:
         raw[CACHED] = usage.input_cached
-    return raw
-
-
-def less_counted(usage: UsageReported) -> bool:
-    """Whether another vendor's counts say more than can be written."""
-    if usage.vendor == VENDOR:
-        return False
-    summed = (usage.input_total or 0) + (usage.output_total or 0)
-    if (usage.input_cache_write, usage.output_reasoning) != (None, None) or has_more(usage, VENDOR):
-        return True
-    return usage.total not in {None, summed}
-
-
-def less_detailed(error: ProviderFailed) -> bool:
-    """Whether another vendor's error says more than its message."""
-    return error.vendor != VENDOR and bool(error.native_type or error.http_status)
+    return raw, loses_counts(usage, VENDOR, usage.input_cache_write, usage.output_reasoning)
 
 
 def sound_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,5 +116,7 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "presence_penalty": (0, 1),
     "frequency_penalty": (0, 1),
 }
+#: No limits on tools are documented for v2.
+TOOLS = ToolRules(names=re.compile(r"(?s).+"))
 #: How closely an image can be looked at.
 DETAILS = frozenset({"auto", "low", "high"})
