@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from streamkit.conversation.messages import Tool
 from streamkit.conversation.tool_definitions import MAX_SUBSCHEMAS, PORTABLE_TOOLS, check_tools, refuse_tools
 from streamkit.dialects import DIALECTS, dialect_named
-from streamkit.dialects.gemini.tools import OPENAPI
+from streamkit.dialects.gemini.wire import OPENAPI
 from streamkit.errors import BadRequest
 from streamkit.limits import Limits
 

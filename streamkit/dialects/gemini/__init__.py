@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect
-from streamkit.dialects.gemini.citations import CITATIONS
+from streamkit.dialects.gemini.asides import CITATIONS, SEARCHES
 from streamkit.dialects.gemini.decode import GeminiDecoder, recognises
 from streamkit.dialects.gemini.encode import GeminiEncoder
 from streamkit.dialects.gemini.errors import ERRORS
 from streamkit.dialects.gemini.framing import EVENT_END, GeminiParser, continued
 from streamkit.dialects.gemini.lint import GeminiLinter
-from streamkit.dialects.gemini.messages_out import wants_bytes
 from streamkit.dialects.gemini.request_in import decode_request
-from streamkit.dialects.gemini.request_out import encode_request
+from streamkit.dialects.gemini.request_out import encode_request, wants_bytes
 from streamkit.dialects.gemini.response import decode_response, encode_response
-from streamkit.dialects.gemini.searches import SEARCHES
-from streamkit.dialects.gemini.tools import TOOLS
+from streamkit.dialects.gemini.wire import TOOLS
 from streamkit.dialects.profiles import Profile
 
 DIALECT = Dialect(

@@ -57,6 +57,8 @@ class _Choice:
 
 
 class GeminiEncoder(EventEncoder):
+    """Writes the chunks of a stream: one candidate for each choice."""
+
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._tail = b',"modelVersion":%b' % dumps(encoding.profile.model) if encoding.profile.model else b""

@@ -25,6 +25,7 @@ _DURATION: Final = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)s")
 
 
 def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
+    """The failure that a body tells; None where it is no error body of this dialect."""
     error = document.get("error")
     if not isinstance(error, dict) or not isinstance(error.get("status"), str):
         return None
@@ -37,6 +38,7 @@ def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFai
 
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """The error body, and no headers of its own."""
     own = failed.vendor == VENDOR
     error, is_less = encode_error(failed if own else evolve(failed, http_status=None))
     if is_less:

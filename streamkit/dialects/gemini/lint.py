@@ -75,6 +75,8 @@ class _Candidate:
 
 
 class GeminiLinter(GrammarChecker):
+    """Checks the chunks of one stream against ``RULES``."""
+
     rules: ClassVar = RULES
     looks: ClassVar = LOOKS
 
@@ -219,6 +221,7 @@ class GeminiLinter(GrammarChecker):
 
 
 def is_path(value: object) -> bool:
+    """Whether a value can be the path of a piece of arguments."""
     return isinstance(value, str) and value.startswith("$")
 
 

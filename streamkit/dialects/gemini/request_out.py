@@ -1,38 +1,83 @@
-"""The neutral conversation to Gemini's requests: options, tools, the choice among them; contents in ``messages_out.py``.
+"""The neutral conversation to Gemini's requests: contents, options, tools, the choice among them.
+
+A turn is one content, and each part of it a part. All results of the calls of a turn stand first in the one content behind it.
+What the system says, wherever it does, is one instruction. Neighbours of one role are joined, but requests read in this
+dialect keep those of the user as they came. The server wants the user to speak first.
+
+A signature stands on the very part that it came with; one that is not Google's is left out, and none is made up: where the
+server demands one, a word of its own says that there is none. Thoughts of other models are left out, too.
 
 The model, and whether the answer streams, stand in the URL and not here. A schema is written as JSON schema, without the
 keywords that Gemini does not take, or in the older form if it came so. Arguments that must match their schemas are asked for
 once for all tools (``VALIDATED``), and so is a choice among some of them that leaves it to the model whether to call.
 
-Source: dialects.md §5.3, §7.3, §7.4.
+Source: dialects.md §5.3, §7.3, §7.4; seeds.md S2.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby, takewhile
+from typing import Any, Final, TypeAlias
 
-from streamkit.conversation.messages import Extras, OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
-from streamkit.dialects.bodies.request_writer import given, merged
-from streamkit.dialects.gemini.messages_out import MessageWriter
-from streamkit.dialects.gemini.request_in import DYNAMIC
+import orjson
+from attrs import define, field
+
+from streamkit.conversation.messages import (
+    CacheMark,
+    Extras,
+    Media,
+    OutputFormat,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Request,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Turn,
+    WebSearch,
+)
+from streamkit.dialects.bodies.request_writer import RequestWriter, given, media_type_of, merged
 from streamkit.dialects.gemini.schemas import SchemaCutter, json_schema
 from streamkit.dialects.gemini.wire import (
     BUDGET_BOUNDS,
+    DYNAMIC,
     FIRST_WITH_LEVELS,
     JSON,
     LEVELS,
     MODES,
+    NAMES,
     NEAREST_LEVEL,
     OPTIONS,
     PLAIN,
     SERVICE_TIERS,
     VALIDATED,
+    VENDOR,
 )
 from streamkit.dialects.profiles import Target
-from streamkit.dialects.vocabulary.reasoning_effort import budget_of, gemini_version, nearest
+from streamkit.dialects.vocabulary.reasoning_effort import (
+    NO_SIGNATURE,
+    budget_of,
+    gemini_version,
+    nearest,
+    wants_signatures,
+)
 from streamkit.errors import BadRequest
+from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
+from streamkit.tool_calls.check import check_arguments
 
+PartBody: TypeAlias = dict[str, Any]
+#: Types of media that are taken.
+MEDIA_TYPES: Final = re.compile(
+    r"(?:image|audio|video|text)/.+|application/(?:pdf|json|rtf|(?:x-)?(?:java|type)script)"
+)
 #: Options that are written by methods of their own.
 BESIDE: Final = frozenset({"thinking", "output", "service_tier"})
 #: The members for a schema, the older form first.
@@ -45,35 +90,308 @@ def encode_request(request: Request, target: Target, report: StreamReport) -> di
     return GeminiRequestWriter(request, target, report).request_body()
 
 
-class GeminiRequestWriter(MessageWriter):
+def wants_bytes(_media: Media, in_result: bool) -> bool:
+    """What a tool gave must be in the request itself."""
+    return in_result
+
+
+@define
+class Content:
+    """A content whose parts can still be moved."""
+
+    role: str
+    parts: list[PartBody]
+    extras: Extras = field(factory=dict)
+
+    def body(self) -> dict[str, Any]:
+        """The content as it is written."""
+        return merged({"role": self.role, "parts": self.parts}, self.extras)
+
+
+class GeminiRequestWriter(RequestWriter):
+    """Writes one request."""
+
+    dialect = "gemini"
+    vendor = VENDOR
+    names = NAMES
     search_options = frozenset()
 
+    def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
+        super().__init__(request, target, report)
+        calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
+        self._names = {call.id: call.name for call in calls}
+        #: Ids that were made for calls that came without one; their places tell which result is whose.
+        self._made = {call.id: place for place, call in enumerate(calls) if call.id_made} if self.own else {}
+
     def request_body(self) -> dict[str, Any]:
+        """The whole body as JSON values. Raises BadRequest."""
         request = self.request
-        instruction, contents = self.conversation()
+        instruction, contents = self._conversation()
         if not contents and not self.own:
-            instruction, contents = self._said_by_the_user(instruction)
-        tools = self.tools()
+            instruction, contents = self._system_as_user(instruction)
+        tools = self._tools()
         body = given(
             contents=contents,
             systemInstruction=instruction,
             tools=tools or None,
-            toolConfig=self.tool_config(request.tool_choice),
-            generationConfig=self.generation_config() or None,
-            serviceTier=self.service_tier(request.options.service_tier),
+            toolConfig=self._tool_config(request.tool_choice),
+            generationConfig=self._generation_config() or None,
+            serviceTier=self._service_tier(request.options.service_tier),
         )
         return merged(body, self.extras(request.extras, "parameter"))
 
-    def _said_by_the_user(self, instruction: dict[str, Any] | None) -> tuple[None, list[dict[str, Any]]]:
+    def _system_as_user(self, instruction: dict[str, Any] | None) -> tuple[None, list[dict[str, Any]]]:
         """Where only the system speaks, its words as the user's: the dialect demands a content."""
         if not self.target.emulate or instruction is None:
             raise BadRequest("contents", "Gemini needs a content of the user, beside what the system says")
         self.lose("system_place")
         return None, [{"role": "user", "parts": instruction["parts"]}]
 
+    # -- contents ------------------------------------------------------------------------------------------------------
+
+    def _conversation(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
+        """The instruction of the system, and the contents."""
+        instruction: dict[str, Any] = {"parts": []}
+        contents: list[Content] = []
+        in_front = True
+        for turn in self.request.turns:
+            content = self._content(turn)
+            in_front = in_front and turn.role == "system"
+            if turn.role == "system":
+                if not in_front:
+                    self.lose("system_place")
+                if turn.native_role is not None and self.own:
+                    instruction["role"] = turn.native_role
+                instruction["parts"] += content.parts
+            elif content.parts:
+                contents.append(content)
+        arranged = [content.body() for content in self._arranged(contents)]
+        self._vouch(arranged)
+        if (text := self.opening(arranged[0]["role"] if arranged else None, "contents")) is not None:
+            arranged.insert(0, {"role": "user", "parts": [{"text": text}]})
+        return (instruction if instruction["parts"] else None), arranged
+
+    def _vouch(self, contents: list[dict[str, Any]]) -> None:
+        """Say of calls of other models, or whose signature a client did not keep, that they have none.
+
+        Since version 3 the server refuses a history in which the first call of a turn lacks its signature, and takes this word
+        for one (ai.google.dev, "Thought signatures", questions). Requests of this dialect stay as they came.
+        """
+        if self.own or not wants_signatures(self.request.model):
+            return
+        for content in contents:
+            first = next((part for part in content["parts"] if "functionCall" in part), None)
+            if first is not None and "thoughtSignature" not in first:
+                first["thoughtSignature"] = NO_SIGNATURE
+                self.report.repair("signature_excused")
+
+    def _content(self, turn: Turn) -> Content:
+        if turn.name is not None:
+            self.lose("turn_name", turn.name)
+        if not turn.parts:
+            self.report.repair("turn_empty")
+        parts: list[PartBody] = []
+        for part in self._by_call(turn.parts):
+            self._part(part, parts)
+        return Content("model" if turn.role == "assistant" else "user", parts, self.extras(turn.extras))
+
+    # -- the order of contents -------------------------------------------------------------------------------------
+
+    def _by_call(self, parts: list[Part]) -> list[Part]:
+        """The parts with results in the order of their calls, where the wire's only other word for them is the name."""
+        results = [part for part in parts if isinstance(part, ToolResult)]
+        if not all(result.call_id in self._made for result in results):
+            return parts
+        ordered = iter(sorted(results, key=lambda result: self._made[result.call_id]))
+        changed = [next(ordered) if isinstance(part, ToolResult) else part for part in parts]
+        for before, after in zip(parts, changed, strict=True):
+            if before is not after:
+                self.report.repair("result_moved")
+        return changed
+
+    def _arranged(self, contents: list[Content]) -> Iterable[Content]:
+        """The contents, with results first in the one behind their calls."""
+        for role, run in groupby(contents, key=lambda content: content.role):
+            several = list(run)
+            if role == "model":
+                yield self._joined(several)
+            else:
+                yield from self._results_first(several if self.own else [self._joined(several)])
+
+    def _joined(self, contents: Sequence[Content]) -> Content:
+        """Neighbours as one. Results and what follows them are two turns in some dialects and one here, which is no repair."""
+        with_content = sum(not all(map(_is_result, content.parts)) for content in contents)
+        for _ in range(with_content - 1):
+            self.report.repair("turns_joined")
+        extras = {name: value for content in contents for name, value in content.extras.items()}
+        return Content(contents[0].role, [part for content in contents for part in content.parts], extras)
+
+    def _results_first(self, contents: list[Content]) -> Iterable[Content]:
+        """What the user said between two turns of the model, with all results in front."""
+        in_place = len(list(takewhile(_is_result, contents[0].parts)))
+        results = [part for content in contents for part in content.parts if _is_result(part)]
+        for _ in results[in_place:]:
+            self.report.repair("result_moved")
+        for content in contents:
+            content.parts = [part for part in content.parts if not _is_result(part)]
+        contents[0].parts = [*results, *contents[0].parts]
+        return (content for content in contents if content.parts)
+
+    # -- parts -----------------------------------------------------------------------------------------------------
+
+    def _part(self, part: Part, parts: list[PartBody]) -> None:
+        """Put what a part says behind ``parts``."""
+        written: PartBody | None
+        match part:
+            case Text() | Refusal():
+                written = self._text(part)
+            case Reasoning() | RedactedReasoning():
+                written = self._thought(part)
+            case Media():
+                written = self._media(part)
+            case ToolCall():
+                written = self._call(part)
+            case ToolResult():
+                written = self._result(part)
+            case Aside():
+                self._aside(part, parts)
+                return
+        if written is not None:
+            parts.append(written)
+
+    def _aside(self, part: Aside, parts: list[PartBody]) -> None:
+        """What only this dialect knows: a part, or a member of the part in front of it."""
+        if not self.aside(part):
+            return
+        if part.type == "part" and isinstance(part.raw, Mapping):
+            parts.append(dict(part.raw))
+        elif part.type.startswith("part.") and parts:
+            merged(parts[-1], {part.type.removeprefix("part."): part.raw})
+        else:
+            self.lose(part.kind, part.type)
+
+    def _text(self, part: Text | Refusal) -> PartBody | None:
+        written: PartBody = {"text": part.text}
+        if isinstance(part, Refusal):
+            self.lose("refusal_as_text")
+        else:
+            self._no_mark(part.cache)
+            written |= self._signed(part.signature)
+        merged(written, self.extras(part.extras))
+        if written != {"text": ""}:
+            return written
+        if isinstance(part, Refusal) or part.signature is None:
+            self.report.repair("turn_empty")
+        return None
+
+    def _thought(self, part: Reasoning | RedactedReasoning) -> PartBody | None:
+        """A thought of Google's; None for any other."""
+        if isinstance(part, RedactedReasoning):
+            self.lose("reasoning_opaque", part.opaque.vendor)
+            return None
+        signature = self._signed(part.signature)
+        if signature or (self.own and part.signature is None):
+            return merged({"text": part.text, "thought": True, **signature}, self.extras(part.extras))
+        if part.text:
+            self.lose("reasoning_history")
+        return None
+
+    def _signed(self, signature: Opaque | None) -> PartBody:
+        if signature is None:
+            return {}
+        if signature.vendor == VENDOR:
+            return {"thoughtSignature": signature.blob}
+        self.lose("reasoning_signature", signature.vendor)
+        return {}
+
+    def _no_mark(self, mark: CacheMark | None) -> None:
+        if mark is not None:
+            self.lose("cache_mark", mark)
+
+    # -- media -----------------------------------------------------------------------------------------------------
+
+    def _media(self, media: Media, *, links: bool = True) -> PartBody | None:
+        """Media as a part; None for what can't be carried. ``links``: whether they may be somewhere else."""
+        self._no_mark(media.cache)
+        written = self._linked(media) if media.data is None and (links or self.own) else self._inline(media)
+        if written is None:
+            self.lose("media", media.media_type or media.kind)
+            return None
+        if media.detail not in {None, "auto"}:
+            self.lose("metadata", "detail")
+        if media.name is not None and not self.own:  # a member that only one of Google's two servers takes
+            self.lose("metadata", "name")
+        return merged(written, self.extras(media.extras))
+
+    def _inline(self, media: Media) -> PartBody | None:
+        if media.data is None:
+            return None
+        kind = media.media_type if self.own else media_type_of(media)
+        if not self.own and not MEDIA_TYPES.fullmatch(kind or ""):
+            return None
+        return {"inlineData": given(mimeType=kind, data=media.data, displayName=media.name if self.own else None)}
+
+    def _linked(self, media: Media) -> PartBody | None:
+        uri = media.url or (media.file_id if self.own else None)  # another provider's ids mean nothing here
+        if uri is None or not (self.own or uri.startswith(("http:", "https:"))):
+            return None
+        name = media.name if self.own else None
+        return {"fileData": given(mimeType=media.media_type, fileUri=uri, displayName=name)}
+
+    # -- calls and results -----------------------------------------------------------------------------------------
+
+    def _call(self, call: ToolCall) -> PartBody:
+        self._no_mark(call.cache)
+        body = given(id=self._id(call.id), name=self.tool_name(call.name), args=self.object_arguments(call))
+        return {"functionCall": merged(body, self.extras(call.extras)), **self._signed(call.signature)}
+
+    def _id(self, call_id: str) -> str | None:
+        return None if call_id in self._made else call_id or None
+
+    def _result(self, result: ToolResult) -> PartBody:
+        self._no_mark(result.cache)
+        called = self._names.get(result.call_id, result.name) or ""
+        body = given(
+            id=self._id(result.call_id),
+            name=self.tool_name((result.name if self.own else None) or called),
+            response=self._response(result),
+            parts=self._inner_parts(result) or None,
+        )
+        return {"functionResponse": merged(body, self.extras(result.extras))}
+
+    def _response(self, result: ToolResult) -> Any:
+        """What a tool said, as an object: its own if it is one, else under the member that says what it is."""
+        texts = [part for part in result.parts if isinstance(part, Text)]
+        for text in texts:
+            self._no_mark(text.cache)
+            self.extras(text.extras)
+        native = result.native if self.own else None
+        if not texts and native is None and self.own:
+            return {}
+        only = texts[0].text if len(texts) == 1 else ""
+        bare = native is None and (self.own or not result.is_error)
+        if bare and only.lstrip()[:1] == "{" and check_arguments(only).kind == "complete":
+            return orjson.Fragment(only)
+        output = [text.text for text in texts] if len(texts) > 1 else only
+        return {native or ("error" if result.is_error else "output"): output}
+
+    def _inner_parts(self, result: ToolResult) -> list[PartBody]:
+        """Media that a tool gave, which must be in the request itself."""
+        parts: list[PartBody] = []
+        for part in result.parts:
+            match part:
+                case Media():
+                    if (media := self._media(part, links=False)) is not None:
+                        parts.append(media)
+                case Aside():
+                    self._aside(part, parts)
+                case Text():
+                    pass
+        return parts
+
     # -- options ---------------------------------------------------------------------------------------------------
 
-    def generation_config(self) -> dict[str, Any]:
+    def _generation_config(self) -> dict[str, Any]:
         options = self.request.options
         config = self.options(OPTIONS, BESIDE)
         config |= self._output(options.output)
@@ -149,7 +467,7 @@ class GeminiRequestWriter(MessageWriter):
         is_older = came is not None and json_schema(came) == schema
         return given(**({older: came} if is_older else {newer: schema}))
 
-    def service_tier(self, tier: str | None) -> str | None:
+    def _service_tier(self, tier: str | None) -> str | None:
         if tier is None or self.own:
             return tier
         if tier not in SERVICE_TIERS:
@@ -158,7 +476,7 @@ class GeminiRequestWriter(MessageWriter):
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
-    def tools(self) -> list[dict[str, Any]]:
+    def _tools(self) -> list[dict[str, Any]]:
         """The functions, in one tool at the place of the first, and Google's own tools, each in one."""
         functions: list[dict[str, Any]] = []
         tools: list[dict[str, Any]] = []
@@ -202,7 +520,7 @@ class GeminiRequestWriter(MessageWriter):
         declaration = given(name=self.tool_name(tool.name), description=tool.description)
         return merged(declaration | self._schema(parameters, tool.native_parameters, PARAMETER_FORMS, path), extras)
 
-    def tool_config(self, choice: ToolChoice | None) -> dict[str, Any] | None:
+    def _tool_config(self, choice: ToolChoice | None) -> dict[str, Any] | None:
         functions = [] if self._must_search else [tool for tool in self.request.tools if tool.kind != "server"]
         strict = any(tool.strict for tool in functions)
         if choice is None:
@@ -221,3 +539,7 @@ class GeminiRequestWriter(MessageWriter):
         names = [self.tool_name(name) for name in choice.names]
         calling = given(mode=extras.get("mode", mode), allowedFunctionNames=names or None)
         return {"functionCallingConfig": merged(calling, extras)}
+
+
+def _is_result(part: PartBody) -> bool:
+    return "functionResponse" in part

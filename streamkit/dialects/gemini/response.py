@@ -77,6 +77,8 @@ def encode_response(response: Response, encoding: Encoding, report: StreamReport
 
 
 class GeminiResponseWriter:
+    """Writes a response as one body."""
+
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
         self.response = response
         self.encoding = encoding
@@ -86,6 +88,7 @@ class GeminiResponseWriter:
         self._growing = Growing()
 
     def body(self) -> dict[str, Any]:
+        """The whole body as JSON values: a response, or the error that it ended with."""
         response = self.response
         failure = failure_of(response, self.report)
         if failure is not None:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from streamkit.conversation.tool_definitions import MANY, NAMED, ONE
-from streamkit.dialects.gemini.tools import TOOLS
-from streamkit.dialects.gemini.wire import camel_case
+from streamkit.dialects.gemini.wire import TOOLS, camel_case
 from streamkit.dialects.members.values import DEPTH
 from streamkit.errors import BadRequest
 from streamkit.text.quoting import STEP_CHARS, shortened

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
+from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
@@ -222,6 +223,7 @@ def is_error(value: object) -> bool:
 
 
 def is_count(value: object) -> bool:
+    """Whether a value can be a token count."""
     return type(value) is int and 0 <= value < 2**53
 
 
@@ -237,3 +239,31 @@ def is_base64(text: str) -> bool:
     except (binascii.Error, ValueError):
         return False
     return True
+
+
+# -- tools -------------------------------------------------------------------------------------------------------------
+
+#: The API takes JSON Schema in part, and the older OpenAPI subset in less: google-genai's ``types.Schema``, and the API's
+#: reference of ``responseJsonSchema``, which says what it supports of JSON Schema (the only such list there is).
+NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
+#: Of ``parametersJsonSchema``, which is what is written.
+TOOLS: Final = ToolRules(
+    names=NAMES,
+    keywords=frozenset({
+        "$id", "$defs", "$ref", "$anchor", "type", "format", "title", "description", "enum", "items", "prefixItems",
+        "minItems", "maxItems", "minimum", "maximum", "anyOf", "oneOf", "properties", "additionalProperties", "required",
+        "propertyOrdering",
+    }),
+)  # fmt: skip
+#: Of ``parameters``.
+OPENAPI: Final = ToolRules(
+    names=NAMES,
+    keywords=frozenset({
+        "additionalProperties", "defs", "ref", "anyOf", "default", "description", "enum", "example", "format", "items",
+        "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum",
+        "nullable", "pattern", "properties", "propertyOrdering", "required", "title", "type",
+    }),
+    capitals=True,
+)  # fmt: skip
+#: A budget of thinking that is as large as the model likes.
+DYNAMIC: Final = -1

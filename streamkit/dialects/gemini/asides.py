@@ -1,4 +1,6 @@
-"""Citations of web pages as Gemini has them: pages, and the bytes of the text that each supports, at the end.
+"""Citations and searches of the web as Gemini has them, both in ``groundingMetadata`` at the end of an answer.
+
+Citations are pages, and the bytes of the text that each supports. A search is the words that were looked for, and the pages.
 
 Source: dialects.md §5.2; the types of google-genai.
 """
@@ -8,18 +10,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from streamkit.conversation.messages import Citation
-from streamkit.dialects.base import CitationForm
+from attrs import evolve
+
+from streamkit.conversation.messages import Citation, WebSearched
+from streamkit.dialects.base import CitationForm, SearchForm
 from streamkit.dialects.bodies.request_writer import given
 from streamkit.dialects.gemini.wire import VENDOR
 from streamkit.dialects.members.values import said
 from streamkit.events import Aside
+from streamkit.limits import Limits
+from streamkit.report import StreamReport
 
 TYPE: Final = "candidates.groundingMetadata"
+
 READ: Final = frozenset({"groundingChunks", "groundingSupports"})
 
 
 def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
+    """The citations of an aside, and the members of it that are lost."""
     raw = aside.raw
     if aside.type != TYPE or not isinstance(raw, dict):
         return [], ()
@@ -73,3 +81,50 @@ def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
 
 
 CITATIONS: Final = CitationForm(vendor=VENDOR, unit="bytes", read=read_citation, write=write_citations)
+
+
+# -- searches of the web -----------------------------------------------------------------------------------------------
+
+QUERIES: Final = "webSearchQueries"
+
+#: What a text takes beside its characters where it is remembered, counted as characters.
+ENTRY_CHARS: Final = 100
+
+
+class SearchReader:
+    """The words that were looked for; the pages stay, since they are cited.
+
+    A later chunk may say again all that was said so far: of that only what is new is one more search.
+    """
+
+    def __init__(self, limits: Limits, _report: StreamReport) -> None:
+        self._seen: set[tuple[int, str]] = set()  # words and URLs, by their choice
+        self._room = limits.held_chars
+
+    def take(self, aside: Aside) -> tuple[list[WebSearched], Aside | None]:
+        raw = aside.raw if aside.type == TYPE and isinstance(aside.raw, dict) else {}
+        queries = raw.get(QUERIES)
+        words = [query for query in queries if isinstance(query, str)] if isinstance(queries, list) else []
+        if not words:
+            return [], aside
+        pages = [(page[0], page[1] or "") for page in pages_of(raw) if page is not None]
+        left = evolve(aside, raw={name: value for name, value in raw.items() if name != QUERIES})
+        new_words = [text for text in words if self._is_new(aside.choice, text)]
+        new_pages = [page for page in pages if self._is_new(aside.choice, page[0])]
+        if not (new_words or new_pages):
+            return [], left
+        return [WebSearched(", ".join(new_words or words), new_pages)], left
+
+    def finish(self) -> None:
+        """Nothing is open."""
+
+    def _is_new(self, choice: int, text: str) -> bool:
+        if (choice, text) in self._seen:
+            return False
+        if len(text) + ENTRY_CHARS <= self._room:
+            self._room -= len(text) + ENTRY_CHARS
+            self._seen.add((choice, text))
+        return True
+
+
+SEARCHES: Final = SearchForm(vendor=VENDOR, reader=SearchReader)
