@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import sys
@@ -28,6 +29,17 @@ DIALECTS.find = tuple
 def pytest_configure(config: pytest.Config) -> None:
     """`make test` leaves the exhaustive forms out; with them, hypothesis looks for longer and anew."""
     settings.load_profile("sampled" if "not exhaustive" in config.option.markexpr else "exhaustive")
+
+
+def pytest_collection() -> None:
+    """Nothing that is collected dies before the end: the garbage collector need not look at it again and again."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Take tens of thousands of cases out of the collector's sight: a ``gc.collect()`` of a test looks at what the test made."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -80,5 +80,16 @@ def few_pairs(
     return found
 
 
+def by_turns(cases: Iterable[Any], others: Iterable[Any], each: int, seed: str) -> list[Any]:
+    """Parameters for each case with each other; ``each`` others of a case, by turns, are drawn, the rest are exhaustive."""
+    others = list(others)
+    first = random.Random(seed).randrange(len(others))
+    return [
+        pytest.param(case, other, marks=marks((turn - number * each - first) % len(others) < each))
+        for number, case in enumerate(cases)
+        for turn, other in enumerate(others)
+    ]
+
+
 def marks(is_drawn: bool) -> list[Any]:
     return [] if is_drawn else [pytest.mark.exhaustive]

@@ -18,6 +18,7 @@ from streamkit.testing import cut_at
 from streamkit.translation.pass_through import PassThrough
 from tests.framing.binary import event, events, message, prelude, string
 from tests.laws.running import read, translate
+from tests.sampling import by_turns
 from tests.vectors import anthropic, bedrock, cohere, gemini, mistral, ollama, openai_chat, openai_responses
 from tests.vectors.openai_chat import CALLED, DONE, ROLE, STOP, call, calls, chunk, said
 from tests.vectors.vector import lines, named, sse
@@ -235,20 +236,20 @@ async def test_what_never_ends_takes_no_more_than_its_limit(what):
     assert most < 8 * MIB
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 64, 4096])
-@pytest.mark.parametrize(
-    ("dialect", "head"),
-    [
-        ("openai-chat", sse(ROLE) + b'data: {"x":"'),
-        ("openai-chat", sse(ROLE) + b": "),
-        ("openai-chat", sse(ROLE, STOP, DONE) + b'data: {"x":"'),
-        ("ollama", lines(ollama.line("Hi")) + b'{"x":"'),
-        ("gemini", gemini.array(gemini.chunk(gemini.text("Hi")))[:-2] + b',{"x":"'),
-        ("bedrock", event(*bedrock.START) + prelude(2**20, 0)),
-    ],
-    ids=["a line", "a comment", "behind the terminator", "a line of JSON", "an element", "a message"],
-)
-def test_what_waits_to_pass_takes_twice_its_bytes_however_short_the_reads_are(dialect, head, size):
+#: What has begun and not ended.
+UNENDED = {
+    "a line": ("openai-chat", sse(ROLE) + b'data: {"x":"'),
+    "a comment": ("openai-chat", sse(ROLE) + b": "),
+    "behind the terminator": ("openai-chat", sse(ROLE, STOP, DONE) + b'data: {"x":"'),
+    "a line of JSON": ("ollama", lines(ollama.line("Hi")) + b'{"x":"'),
+    "an element": ("gemini", gemini.array(gemini.chunk(gemini.text("Hi")))[:-2] + b',{"x":"'),
+    "a message": ("bedrock", event(*bedrock.START) + prelude(2**20, 0)),
+}
+
+
+@pytest.mark.parametrize(("what", "size"), by_turns(UNENDED, [1, 64, 2, 4096, 7], 2, "l6 waiting"))
+def test_what_waits_to_pass_takes_twice_its_bytes_however_short_the_reads_are(what, size):
+    dialect, head = UNENDED[what]
     passing = PassThrough(DIALECTS[dialect], Encoding(), TOLERANT, StreamReport())
     passing.feed(head)
     total = 128 * 1024
@@ -277,10 +278,7 @@ def test_what_waits_behind_a_terminator_has_a_limit_and_takes_nothing_back(unit,
 REPEATED = {"openai-responses": 14}
 
 
-@pytest.mark.parametrize(
-    "dialect", ["openai-chat", "anthropic", "ollama", "bedrock", "gemini", "cohere", "mistral", "openai-responses"]
-)
-@pytest.mark.parametrize("target", DIALECTS)
+@pytest.mark.parametrize(("dialect", "target"), by_turns(DIALECTS, DIALECTS, 2, "l6 flat"))
 @pytest.mark.parametrize(
     "total", [3 * MIB, pytest.param(100 * MIB, marks=[pytest.mark.exhaustive, pytest.mark.timeout(900)])]
 )

@@ -11,6 +11,7 @@ from streamkit import decode_request, encode_request
 from streamkit.conversation.messages import Media, Part, Reasoning, Request, Text, ToolCall, ToolResult, Turn
 from streamkit.dialects import DIALECTS
 from streamkit.events import Aside, Opaque
+from tests.sampling import by_turns
 from tests.working import FACTOR, growth
 
 #: Above it a body is deep enough to be looked through for its depth.
@@ -51,8 +52,7 @@ def of(turns: list[Turn], dialect: str = "") -> Request:
     return Request(dialect, "m", [Turn("user", [Text("hi")]), *turns])
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("dialect", "shape"), by_turns(DIALECTS, SHAPES, 2, "requests grow"))
 def test_writing_and_reading_take_work_in_proportion_to_the_size(shape, dialect):
     make = SHAPES[shape]
 

@@ -6,7 +6,7 @@ import json
 import sys
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkit.events import (
@@ -293,7 +293,6 @@ def documents(draw):
     return text.replace("é", "\\ud800") if spoil == "surrogate" else text
 
 
-@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow])
 @given(tool_schemas(), st.lists(documents(), min_size=1, max_size=4), st.integers(1, 7), st.booleans())
 def test_what_is_said_early_is_never_contradicted(schema, texts, step, ended):
     try:
@@ -315,7 +314,6 @@ def test_what_is_said_early_is_never_contradicted(schema, texts, step, ended):
             assert end.verdict.kind in {"schema_invalid", "malformed", "truncated", "not_an_object", "unchecked"}
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.lists(documents(), min_size=1, max_size=3), st.integers(1, 9))
 def test_behind_the_accumulator_doom_and_verdict_agree_for_each_call(texts, step):
     tools = ToolSchemas({"f": {**CLOSED, "properties": {"a": {"enum": ["ab", 1]}, "b": UNION}}})
@@ -330,7 +328,6 @@ def test_behind_the_accumulator_doom_and_verdict_agree_for_each_call(texts, step
     assert {verdicts[call] for call in doomed} <= {"schema_invalid", "malformed", "truncated", "not_an_object"}
 
 
-@settings(deadline=None, max_examples=100)
 @given(tool_schemas(), documents())
 def test_a_doomed_call_is_doomed_wherever_its_text_was_cut(schema, text):
     try:

@@ -23,6 +23,7 @@ from streamkit.report import StreamReport
 from streamkit.testing import cut_at, cuts, joined, source_of
 from streamkit.tool_calls.joining import join_deltas
 from tests.laws.running import CLOCK, Stream, every_stream, machines, maker, says
+from tests.sampling import few, name_of
 from tests.vectors import VECTORS
 
 LABELS = st.integers(0, 2)
@@ -59,7 +60,7 @@ async def batches_of(stream, reads, *, join):
         return [batch async for batch in pipe], pipe.report
 
 
-@pytest.mark.parametrize("vector", [v for v in VECTORS if v.fault is None], ids=lambda v: f"{v.dialect}-{v.name}")
+@pytest.mark.parametrize("vector", few([v for v in VECTORS if v.fault is None], 12, "joined reads", name=name_of))
 async def test_each_read_is_joined_by_itself_and_nothing_waits(vector):
     """As many batches as without joining, and each of them is the other's in normal form."""
     for reads in cuts(vector.body, sample=4):

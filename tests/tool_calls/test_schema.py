@@ -10,7 +10,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkit.dialects import DIALECTS
@@ -603,7 +603,6 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300)
 @given(JSON, st.dictionaries(WORDS, JSON, max_size=3))
 def test_any_schema_is_compiled_or_refused_and_any_object_judged(schema, value):
     try:
@@ -614,7 +613,6 @@ def test_any_schema_is_compiled_or_refused_and_any_object_judged(schema, value):
     assert schemas.check("f", json.dumps(value)).kind in {"complete", "schema_invalid"}
 
 
-@settings(deadline=None, max_examples=200)
 @given(st.text(alphabet='{}[]":,.-+eE019tfnrulasd8\\ \n', max_size=40))
 def test_any_arguments_are_judged(text):
     checker = JSONChecker(tools=ToolSchemas(TOOLS))
