@@ -142,9 +142,7 @@ CITATIONS: Final = CitationForm(vendor=VENDOR, unit="block", read=read_citation,
 # -- searches of the web -----------------------------------------------------------------------------------------------
 
 CALL, RESULT = "server_tool_use", "web_search_tool_result"
-
 PREFIX: Final = f"srvtoolu_{MADE}"
-
 FAILED: Final[Mapping[str, str]] = {"type": "web_search_tool_result_error", "error_code": "unavailable"}
 
 

@@ -87,7 +87,7 @@ DELTAS = {
     "signature_delta": ("thinking", "signature"),
     "input_json_delta": ("tool_use", "partial_json"),
 }
-SPOKEN = frozenset({"text", "thinking"})
+TEXTUAL = frozenset({"text", "thinking"})
 OWN_BLOCKS = frozenset({"text", "thinking", "tool_use", "redacted_thinking"})
 CALL_FIELDS = frozenset({"type", "id", "name", "input"})
 #: Where deltas differ (``fast_path/template.py``).
@@ -206,7 +206,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self.out.append(usage)  # the answer's own counts come with its end
         if blocks := self.contents(message.get("content")):
             texts = self.texts_at(len(blocks), "message", "content")
-            self.in_start = {number: text for number, text in enumerate(texts) if _says(orjson.loads(text))}
+            self.in_start = {number: text for number, text in enumerate(texts) if _has_content(orjson.loads(text))}
         if said(reason := message.get("stop_reason")):  # before its content an answer has not ended
             self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}message.stop_reason", reason))
 
@@ -316,7 +316,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         elif block is None:
             self.report.repair("block_unopened")
             block = self.open_block(index, belongs)
-        if name and (belongs == block.kind or (belongs in SPOKEN and block.kind in SPOKEN)):
+        if name and (belongs == block.kind or (belongs in TEXTUAL and block.kind in TEXTUAL)):
             if belongs != block.kind:
                 self.report.repair("block_mismatch")
             self._delta(kind, delta, block)
@@ -366,7 +366,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         return self.text_at("content_block", "input")
 
     def _delta(self, kind: str, delta: dict[str, Any], block: Block) -> None:
-        """A delta in a block of its own kind; empty ones say nothing."""
+        """A delta in a block of its own kind; empty ones mean nothing."""
         if kind == "citations_delta":
             self._settle(block)
             self._citation(self.fields(delta.get("citation")), block)
@@ -429,8 +429,8 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self.out.append(aside_of(document, block.kind, block.number))
 
 
-def _says(block: object) -> bool:
-    """Whether a block in the message's start says more than that it begins."""
+def _has_content(block: object) -> bool:
+    """Whether a block in the message's start has more than its type."""
     return not isinstance(block, dict) or any(said(value) for name, value in block.items() if name != "type")
 
 

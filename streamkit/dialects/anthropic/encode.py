@@ -44,12 +44,9 @@ from streamkit.report import StreamReport
 
 #: Before a delta of a block, by its index.
 DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":'
-
 ARGUMENTS = b'{"type":"input_json_delta","partial_json":%b}'
-
 #: A whole event.
 FRAGMENT = DELTA + ARGUMENTS + b"}\n\n"
-
 #: An unsigned thinking block still needs the member; a client replays it as it is.
 STARTS: Mapping[str, bytes] = {
     "text": b'{"type":"text","text":""}',
@@ -102,17 +99,14 @@ class BlockWriter(BlockQueue):
 
 
 dumps = orjson.dumps
-
 #: Fields that a message_delta may have; more is no message.
 FEW = 64
-
 #: Members of the events of a block that only Anthropic understands.
 BLOCK_FRAMES: Mapping[str, frozenset[str]] = {
     "content_block_start": frozenset({"type", "index", "content_block"}),
     "content_block_delta": frozenset({"type", "index", "delta"}),
     "content_block_stop": frozenset({"type", "index"}),
 }
-
 #: Names of events and blocks that may be copied from the wire: nothing in them can end a line (limits.md T1).
 NAME = re.compile(r"[a-z][a-z_]{0,63}")
 

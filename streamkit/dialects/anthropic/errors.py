@@ -13,7 +13,7 @@ from streamkit.report import StreamReport
 
 
 def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
-    """The failure that a body tells; None where it is no error body of this dialect."""
+    """The failure in a body; None where it is no error body of this dialect."""
     if document.get("type") != "error" or not isinstance(document.get("error"), dict):
         return None
     return provider_failed(document, VENDOR, ERROR_TYPES)

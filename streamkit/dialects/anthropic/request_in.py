@@ -7,7 +7,7 @@ encrypted and was carried here sealed is that vendor's again (``vocabulary/seale
 ``thinking`` and ``output_config`` say together how much to think. What has no word of ours, in thinking ``between_tools``,
 stays among the members that only this dialect knows. A tool of a versioned type is the server's definition, whoever runs it.
 
-A summary in place of the conversation is asked for as an edit of the context, or as all that is wanted (``compaction``).
+A summary in place of the conversation is asked for as an edit of the context, or alone (``compaction``).
 
 Source: dialects.md §3.0, §3.2, §3.3, §7.3, §7.4, quirks.md R14; anthropic 2.12, ``BetaCompact20260112EditParam`` and
 ``BetaCompactionConfigParam``.
@@ -49,7 +49,7 @@ from streamkit.dialects.anthropic.wire import (
 )
 from streamkit.dialects.bodies.block_parts import BlockParts
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
-from streamkit.dialects.bodies.claude_thinking import read_thinking
+from streamkit.dialects.bodies.claude_requests import read_thinking
 from streamkit.dialects.members.fields import Fields, kind_of
 from streamkit.dialects.streams.client_calls import RESPONSES
 from streamkit.dialects.streams.compactions import INSTEAD, OPENAIS, openais_in
@@ -59,7 +59,7 @@ from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
-#: Where blocks stand: in a message of that role, or in what a tool said.
+#: Where blocks stand: in a message of that role, or in a tool's result.
 Place: TypeAlias = Literal["system", "user", "assistant", "tool_result"]
 #: Blocks that may stand in one place only.
 ONLY: Final = {
@@ -101,7 +101,7 @@ class RequestReader:
         request.tools = [self._tool(tool) for tool in fields.each("tools")]
         request.tool_choice = self._tool_choice(fields)
         request.options = self._options(fields)
-        request.stream_usage = request.stream or None  # a stream always says it here
+        request.stream_usage = request.stream or None  # a stream always brings it here
         request.extras = fields.rest()
         request.unreadable = self.unreadable
         return request

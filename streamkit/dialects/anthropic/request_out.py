@@ -11,8 +11,8 @@ Anthropic signed it; any other is refused, and left out.
 Options. A bound on the answer is demanded, and is the target's where the request has none. Sampling parameters are refused
 since API version 2026-10-21: of another dialect's request they are written only for a provider that says it is older. A choice
 that this dialect lacks (some of the tools, or forced thinking with a forced tool) is refused, or imitated if the target says
-so. How much to think is said in two places: an effort among the options of the output, and ``thinking``
-(``bodies/claude_thinking.py``).
+so. How much to think stands in two places: an effort among the options of the output, and ``thinking``
+(``bodies/claude_requests.py``).
 
 Compaction. The edit ``compact_20260112`` summarises once the input is long, and the answer goes on unless it is to pause. A
 request with ``compaction`` is answered by the summary alone; what only shapes a reply is refused beside it, other edits
@@ -64,12 +64,10 @@ from streamkit.dialects.anthropic.wire import (
     WEB_SEARCH,
     WITHOUT_SAMPLING,
 )
-from streamkit.dialects.bodies.claude_thinking import ClaudeRequestWriter
+from streamkit.dialects.bodies.claude_requests import NO_PARAMETERS, ClaudeRequestWriter
 from streamkit.dialects.bodies.request_writer import given, is_blank, media_type_of, merged
-from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.profiles import Provider, Target
 from streamkit.dialects.vocabulary.web_search import location_out
-from streamkit.errors import BadRequest
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 
@@ -80,7 +78,6 @@ SEARCH_NAME: Final = "web_search"
 SAMPLING: Final = ("temperature", "top_p", "top_k")
 #: Options that are written by methods of their own.
 BESIDE: Final = frozenset({"choices", "compaction", "max_tokens", "output", "service_tier", "stop", "thinking", "user"})
-NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object"}
 _NEWEST: Final = Provider(name="", title="")
 #: The values of ``anthropic-beta`` without which the server refuses an edit, and a summary alone.
 EDIT_BETA, SUMMARY_BETA = "compact-2026-01-12", "compact-2026-09-04"
@@ -120,6 +117,7 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
     """Writes one request: the messages first, since their blocks decide about thinking and tools."""
 
     dialect = "anthropic"
+    title = "Anthropic"
     vendor = VENDOR
     ids = re.compile(r"[A-Za-z0-9_-]+")
     names = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -130,17 +128,18 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
         """The whole body as JSON values. Raises BadRequest."""
         compaction = self._compacting()
         request, options = self.request, self.request.options
-        if options.choices is not None and options.choices > 1:
-            raise BadRequest("n", f"Anthropic gives one choice, and {options.choices} are asked for")
+        self.one_choice(self.title)
         system, messages = self._conversation()
         if not messages and not self.own:
-            system, messages = self._system_as_user(system)
-        offered, choice = self._offered(request.tool_choice)
+            self.system_speaks("messages", "Anthropic needs a message", words=bool(system))
+            system, messages = [], [Message("user", system)]
+        offered, choice = self.narrowed(request.tool_choice)
         thinking = self.thinking(options.thinking, choice, unsigned=_continues_unsigned(messages))
         choice = self.with_thinking(choice, thinking)
         tools = [written for tool in offered if (written := self._tool(tool)) is not None]
-        if not tools and not self.own and (called := _called(messages)):
-            tools, choice = self._declared(called), ToolChoice("none")
+        if not tools and not self.own and (called := self.called_tools()):
+            tools = [{"name": name, "input_schema": dict(NO_PARAMETERS)} for name in called]
+            choice = ToolChoice("none")
         body = given(
             model=request.model,
             max_tokens=self._max_tokens(thinking),
@@ -152,18 +151,11 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
             output_config=self._output_config(options.thinking, options.output),
             stop_sequences=list(options.stop) or None,
             metadata=None if options.user is None else {"user_id": options.user},
-            service_tier=self._service_tier(options.service_tier),
+            service_tier=self.service_tier(options.service_tier, SERVICE_TIERS),
             stream=request.stream,
         )
         body |= compaction | self.options({name: name for name in self._sampling()}, BESIDE)
         return merged(body, self.extras(request.extras, "parameter"))
-
-    def _system_as_user(self, system: list[Block]) -> tuple[list[Block], list[Message]]:
-        """Where only the system speaks, its words as the user's: the dialect demands a message."""
-        if not self.target.emulate or not system:
-            raise BadRequest("messages", "Anthropic needs a message of the user, beside what the system says")
-        self.lose("system_place")
-        return [], [Message("user", system)]
 
     # -- messages --------------------------------------------------------------------------------------------------
 
@@ -179,23 +171,20 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
         return system, [message for run in _runs(messages) for message in self._results_first(run)]
 
     def _message(self, turn: Turn) -> Message:
-        if turn.name is not None:
-            self.lose("turn_name", turn.name)
-        if not turn.parts:
-            self.report.repair("turn_empty")
+        self.count_turn(turn)
         return Message(turn.role, self._blocks(turn.parts, turn.role), self.extras(turn.extras))
 
     # -- the order of messages -------------------------------------------------------------------------------------
 
     def _placed(self, run: Sequence[Message], system: list[Block]) -> list[Message]:
-        """What was said between two turns of the assistant, the user's words before the system's; the rest goes to the top."""
-        spoken = [message for message in run if message.role != "system"]
-        behind = list(takewhile(lambda message: message.role == "system", reversed(run)))[::-1] if spoken else []
+        """The messages between two of the assistant, the user's before the system's; the rest goes to the top."""
+        users = [message for message in run if message.role != "system"]
+        behind = list(takewhile(lambda message: message.role == "system", reversed(run)))[::-1] if users else []
         for message in run[: len(run) - len(behind)]:
             if message.role == "system":
                 self.lose("system_place")
                 system += message.blocks
-        return [*spoken, *behind]
+        return [*users, *behind]
 
     def _joined(self, messages: Sequence[Message]) -> Message:
         """Neighbours as one. Results and what follows them are two turns in some dialects and one here, which is no repair."""
@@ -256,8 +245,8 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
         block = {"type": "text", "text": part.text}
         if isinstance(part, Refusal):
             self.lose("refusal_as_text")
-        elif part.signature is not None:
-            self.lose("reasoning_signature", part.signature.vendor)
+        else:
+            self.lose_signature(part.signature)
         if part.text and not alone:
             cache = self._cache(part.cache) if isinstance(part, Text) else {}
             blocks.add_text(merged(block | cache, self.extras(part.extras)), part.block)
@@ -276,15 +265,11 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
             return None
         if part.signature is not None and part.signature.vendor == VENDOR:
             return {"type": "thinking", "thinking": part.text, "signature": part.signature.blob}
-        if part.signature is not None:
-            self.lose("reasoning_signature", part.signature.vendor)
-        if part.text:
-            self.lose("reasoning_history")
+        self.lose_reasoning(part)
         return None
 
     def _call(self, call: ToolCall) -> Block:
-        if call.signature is not None:
-            self.lose("reasoning_signature", call.signature.vendor)
+        self.lose_signature(call.signature)
         return {
             "type": "tool_use",
             "id": self.call_id(call.id),
@@ -318,12 +303,9 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
         if source is None:
             self.lose("media", media.media_type or media.kind)
             return None
-        if media.detail not in {None, "auto"}:
-            self.lose("metadata", "detail")
+        self.lose_of_media(media, name=media.kind == "image")
         if media.kind == "file":
             return given(type="document", source=source, title=media.name)
-        if media.name is not None:
-            self.lose("metadata", "name")
         return {"type": "image", "source": source}
 
     def _source(self, media: Media) -> dict[str, Any] | None:
@@ -400,29 +382,9 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
         temperature = self.request.options.temperature
         return SAMPLING if temperature is None or temperature <= 1 else SAMPLING[1:]
 
-    def _service_tier(self, tier: str | None) -> str | None:
-        if tier is None or self.own or tier in SERVICE_TIERS:
-            return tier
-        self.lose("parameter", "service_tier")
-        return None
-
-    # -- output ----------------------------------------------------------------------------------------------------
-
     def _output_config(self, thinking: Thinking | None, output: OutputFormat | None) -> dict[str, Any] | None:
-        return given(effort=self.effort(thinking), format=self._format(output)) or None
-
-    def _format(self, output: OutputFormat | None) -> dict[str, Any] | None:
-        if output is None or output.kind == "text":
-            return None
-        if output.kind == "json":
-            self.lose("parameter", "output")
-            return None
-        for name in "name", "description":
-            if getattr(output, name) is not None:
-                self.lose("parameter", f"output.{name}")
-        if output.strict is False:  # here an answer always fits
-            self.lose("parameter", "output.strict")
-        return {"type": "json_schema", "schema": output.schema}
+        effort, form = self.effort(thinking), self.schema_form(output, "name", "description")
+        return given(effort=effort, format=form and {"type": "json_schema", "schema": form.schema}) or None
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
@@ -430,15 +392,12 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
         """A definition; None for a tool that another dialect's provider runs itself."""
         if tool.kind == "server":
             return self.hosted(tool)
-        if tool.kind == "custom":
-            self.extras(tool.extras)
-            tool = self.as_function(tool)
-        empty = tool.parameters is None or (tool.parameters == {} and not self.own)
+        tool = self.function(tool)
         written = given(
             name=self.tool_name(tool.name),
             description=tool.description,
-            input_schema=dict(NO_PARAMETERS) if empty else tool.parameters,
-            strict=tool.strict if self.own else tool.strict or None,
+            input_schema=tool.parameters,
+            strict=tool.strict,
         )
         return merged(written | self._cache(tool.cache), self.extras(tool.extras))
 
@@ -448,7 +407,7 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
 
     def search_tool(self, search: WebSearch) -> dict[str, Any]:
         allowed, blocked = list(search.allowed_domains), list(search.blocked_domains)
-        if allowed and blocked:  # one of them may be given, and what is allowed says more
+        if allowed and blocked:  # the server takes one of them, and what is allowed is narrower
             self.lose("parameter", "web_search.blocked_domains")
             blocked = []
         return given(
@@ -460,29 +419,12 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
             user_location=location_out(search),
         )
 
-    def _offered(self, choice: ToolChoice | None) -> tuple[Sequence[Tool], ToolChoice | None]:
-        """The tools that are offered, and the choice among them: one of some tools is imitated by offering no others."""
-        tools = self.request.tools
-        named = choice is not None and choice.mode == "required" and len(choice.names) == 1
-        if choice is None or not choice.names or named or choice.mode == "none":
-            return tools, choice
-        if not self.target.emulate:
-            raise BadRequest("tool_choice", "Anthropic can't be told to choose among some of the tools only")
-        self.lose("tool_choice", "names")
-        return chosen_of(tools, choice), evolve(choice, names=())
-
-    def _declared(self, names: Sequence[str]) -> list[dict[str, Any]]:
-        """Tools that were called: with calls in the history the server demands definitions, even where none may be called."""
-        for _ in names:
-            self.report.repair("tool_declared")
-        return [{"name": name, "input_schema": dict(NO_PARAMETERS)} for name in names]
-
     def _choice(self, choice: ToolChoice | None, tools: Sequence[Any]) -> dict[str, Any] | None:
         if choice is None:
             return None
         self.extras(choice.extras, "tool_choice")
         if not tools and not self.own and choice.mode != "required":
-            return None  # a choice without tools is refused, and this one says nothing
+            return None  # a choice without tools is refused, and this one changes nothing
         parallel = choice.parallel if self.own or choice.parallel is False else None
         serial = None if parallel is None or (choice.mode == "none" and not self.own) else not parallel
         match choice.mode:
@@ -505,7 +447,7 @@ def _plain(blocks: list[Block]) -> str | list[Block]:
 
 
 def _runs(messages: Iterable[Message]) -> Iterator[list[Message]]:
-    """What the assistant says, and what is said between."""
+    """The messages of the assistant, and those between, in turn."""
     for _, run in groupby(messages, key=lambda message: message.role == "assistant"):
         yield list(run)
 
@@ -522,12 +464,6 @@ def _text_of(data: str) -> str | None:
         return None
 
 
-def _called(messages: Sequence[Message]) -> list[str]:
-    """The names of the tools that the history calls, each once."""
-    blocks = (block for message in messages for block in message.blocks)
-    return list(dict.fromkeys(block["name"] for block in blocks if block["type"] == "tool_use"))
-
-
 def _continues_unsigned(messages: Sequence[Message]) -> bool:
     """Whether the answer goes on with a turn that called tools and does not begin with thinking."""
     if len(messages) < 2 or messages[-1].role != "user":
@@ -539,7 +475,7 @@ def _continues_unsigned(messages: Sequence[Message]) -> bool:
 
 
 def _compaction_members(compaction: Compaction) -> dict[str, Any]:
-    """The members that ask for one."""
+    """The members that ask for a summary."""
     if compaction.now:
         return {"compaction": given(type=SUMMARIZE, instructions=compaction.instructions)}
     tokens = compaction.threshold
@@ -553,6 +489,7 @@ def _compaction_members(compaction: Compaction) -> dict[str, Any]:
 
 
 def _summary_betas(request: Request) -> Iterator[str]:
+    """The betas of the summaries in the history."""
     for part in (part for turn in request.turns for part in turn.parts):
         if isinstance(part, Text) and part.item is not None:
             yield SUMMARY_BETA if part.item.get("signature") else EDIT_BETA

@@ -1,7 +1,7 @@
 """Anthropic's whole responses: a ``message`` or an error body, both directions.
 
-Reading. A message says at once what a stream says in pieces, so it is taken apart into the frames of one, which the decoder of
-streams reads. What a stream says at its end stands beside the rest here: stop reason and details, the container.
+Reading. A message has at once what a stream brings in pieces, so it is taken apart into the frames of one, which the decoder
+of streams reads. What a stream brings at its end stands beside the rest here: stop reason and details, the container.
 
 Writing is that of ``bodies/block_responses.py``.
 
@@ -41,7 +41,7 @@ from streamkit.events import Aside, WireEvent
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
-#: What a stream says at its end.
+#: What a stream brings at its end.
 BESIDE: Final = ("context_management",)  #: beside the delta of its last event
 LAST: Final = ("stop_reason", "stop_sequence", "stop_details", "container")
 

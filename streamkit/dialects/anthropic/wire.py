@@ -14,35 +14,24 @@ from streamkit.conversation.messages import CacheMark
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of, details_of
 from streamkit.dialects.vocabulary.context_overflow import in_claudes_words, is_overflow, says_it_as_anthropic
-from streamkit.dialects.vocabulary.usage_counts import has_more
+from streamkit.dialects.vocabulary.stop_reasons import CLAUDES
+from streamkit.dialects.vocabulary.usage_counts import has_more, total_of, with_cache, without_cache
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
 from streamkit.report import StreamReport
 
 VENDOR = "anthropic"
-
 #: What stands before the name of a field of a message_delta, as an aside.
 MESSAGE_DELTA = "message_delta."
-
 #: Of one that stands beside its ``delta`` and its ``usage``: ``context_management``.
 BESIDE_DELTA = "beside_delta."
-
 STOP_REASONS: Mapping[str, StopReason] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop_sequence",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "context_full",
-    "tool_use": "tool_calls",
+    **CLAUDES,
     "refusal": "refusal",
     "pause_turn": "pause",
     "compaction": "compaction",
 }
-
 STOP_NAMES: Mapping[StopReason, str] = {
-    "stop": "end_turn",
-    "stop_sequence": "stop_sequence",
-    "length": "max_tokens",
-    "context_full": "model_context_window_exceeded",
-    "tool_calls": "tool_use",
+    **{reason: word for word, reason in CLAUDES.items()},
     "content_filter": "refusal",
     "refusal": "refusal",
     "pause": "pause_turn",
@@ -51,12 +40,9 @@ STOP_NAMES: Mapping[StopReason, str] = {
     "error": "end_turn",
     "other": "end_turn",
 }
-
 #: Members that the schema demands of a message, of the delta at its end and of a call, as they are where nothing is known.
 MESSAGE_DEFAULTS: Final[Mapping[str, Any]] = {"stop_details": None, "container": None}
-
 CALL_DEFAULTS: Final[Mapping[str, Any]] = {"caller": {"type": "direct"}}
-
 #: Of a usage object; the first are those of the last event of a stream.
 DELTA_USAGE_DEFAULTS: Final[Mapping[str, Any]] = {
     "cache_creation_input_tokens": None,
@@ -64,17 +50,14 @@ DELTA_USAGE_DEFAULTS: Final[Mapping[str, Any]] = {
     "output_tokens_details": None,
     "server_tool_use": None,
 }
-
 USAGE_DEFAULTS: Final[Mapping[str, Any]] = {
     **DELTA_USAGE_DEFAULTS,
     "cache_creation": None,
     "inference_geo": None,
     "service_tier": None,
 }
-
-#: Reasons that another dialect's reader can't tell from the word that is written.
+#: Reasons that another dialect's reader can't see in the word that is written.
 INEXACT_STOPS = frozenset({"content_filter", "malformed_tool", "error", "other"})
-
 ERROR_TYPES: Mapping[str, ErrorType] = {
     "invalid_request_error": "invalid_request",
     "authentication_error": "auth",
@@ -88,7 +71,6 @@ ERROR_TYPES: Mapping[str, ErrorType] = {
     "timeout_error": "timeout",
     "overloaded_error": "unavailable",
 }
-
 ERROR_NAMES: Mapping[ErrorType, str] = {
     "invalid_request": "invalid_request_error",
     "auth": "authentication_error",
@@ -126,10 +108,9 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
     raw = {name: value for name, value in raw.items() if value is not None or name not in USAGE_DEFAULTS}
     fresh, output = count_of(raw, "input_tokens"), count_of(raw, "output_tokens")
     read, written = count_of(raw, "cache_read_input_tokens"), count_of(raw, "cache_creation_input_tokens")
-    whole = None if fresh is None else fresh + (read or 0) + (written or 0)
-    total = None if whole is None or output is None else whole + output
+    whole = with_cache(fresh, read, written)
     thinking = count_of(details_of(raw, "output_tokens_details"), "thinking_tokens")
-    return UsageReported(whole, read, written, output, thinking, total, raw, VENDOR)
+    return UsageReported(whole, read, written, output, thinking, total_of(whole, output), raw, VENDOR)
 
 
 def encode_usage(usage: UsageReported | None, defaults: Mapping[str, Any] = USAGE_DEFAULTS) -> dict[str, Any]:
@@ -149,7 +130,7 @@ def _counts(usage: UsageReported | None) -> dict[str, Any]:
         return {**usage.raw, **counts}
     cached, written = usage.input_cached, usage.input_cache_write
     raw: dict[str, Any] = {
-        "input_tokens": max(0, (usage.input_total or 0) - (cached or 0) - (written or 0)),
+        "input_tokens": without_cache(usage),
         "output_tokens": usage.output_total or 0,
     }
     if cached is not None:
@@ -187,15 +168,12 @@ def count_usage_losses(usage: UsageReported | None, report: StreamReport) -> Non
 
 #: The first version of the API that takes no ``temperature``, ``top_p`` and ``top_k`` (dialects.md §3.0).
 WITHOUT_SAMPLING = "2026-10-21"
-
 #: ``ttl`` of a ``cache_control``, which without one is the shorter.
 CACHE_SPANS: Mapping[str | None, CacheMark] = {None: "short", "5m": "short", "1h": "long"}
-
 CACHE_CONTROLS: Mapping[CacheMark, Mapping[str, str]] = {
     "short": {"type": "ephemeral"},
     "long": {"type": "ephemeral", "ttl": "1h"},
 }
-
 #: Of images in base64.
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 

@@ -4,8 +4,8 @@ The first message decides. ``chunk`` is InvokeModelWithResponseStream, which car
 of Anthropic's models are read by Anthropic's decoder, and stay Anthropic's. Everything else is ConverseStream.
 Exceptions come as messages of a type of their own, anywhere, and end either kind.
 
-Blocks of text and of reasoning have no start: the first delta of an index opens one and tells its kind. The padding member
-``p`` says nothing. The response's id and its model are not in the stream: a client knows them from the head of the answer and
+Blocks of text and of reasoning have no start: the first delta of an index opens one of its kind. The padding member
+``p`` means nothing. The response's id and its model are not in the stream: a client knows them from the head of the answer and
 from its request.
 
 Source: dialects.md §6.1, §7.6.
@@ -86,7 +86,7 @@ MEMBERS: Final[Mapping[str, str]] = {
     "reasoningContent": "reasoning",
     "toolUse": "toolUse",
 }
-SPOKEN = frozenset({"text", "reasoning"})
+TEXTUAL = frozenset({"text", "reasoning"})
 #: The kind of a block that only this vendor understands.
 RAW = "raw"
 REASONING = ("text", "signature", "redactedContent")
@@ -198,7 +198,7 @@ class BedrockDecoder(BlockDecoder[Block]):
 
     def _message_start(self, document: dict[str, Any]) -> None:
         if self._started:
-            if self._seen:  # it has no id, and no server says its start again behind content
+            if self._seen:  # it has no id, and no server repeats its start behind content
                 raise SecondResponse(offset=self.frame.offset)
             self.report.repair("response_restarted")
             return
@@ -302,12 +302,12 @@ class BedrockDecoder(BlockDecoder[Block]):
             if kind == "toolUse":
                 self.report.repair("block_unopened")
             return self.open_block(index, kind)
-        if not block.kind and kind in SPOKEN:
+        if not block.kind and kind in TEXTUAL:
             block.kind = kind
             if kind == "text":
                 self._text = block.number
             return block
-        if block.kind in SPOKEN and kind in SPOKEN:
+        if block.kind in TEXTUAL and kind in TEXTUAL:
             self.report.repair("block_mismatch")
             return block
         return None

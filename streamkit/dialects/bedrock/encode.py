@@ -61,7 +61,6 @@ def headers(event: str) -> bytes:
 
 #: The headers of each event that is known.
 HEADERS: Mapping[str, bytes] = {event: headers(event) for event in EVENTS}
-
 START, DELTA, STOP = (HEADERS[f"contentBlock{part}"] for part in ("Start", "Delta", "Stop"))
 
 
@@ -92,13 +91,10 @@ class BlockWriter(BlockQueue):
 
 
 dumps = orjson.dumps
-
 #: Of a message of a block.
 BLOCK_MEMBERS = frozenset({"contentBlockIndex", "start", "delta", PADDING})
-
 #: Fields that the last message may have; more is no metadata.
 FEW = 64
-
 KEEP_ALIVE_MESSAGE = serialize_message(headers(KEEP_ALIVE), b"{}")
 
 

@@ -43,7 +43,7 @@ def decode_exception(document: dict[str, Any], header: str = "") -> ProviderFail
 
 
 def encode_exception(failed: ProviderFailed, report: StreamReport) -> dict[str, Any]:
-    """An error body, whose kind botocore and the other SDKs read where no header says it."""
+    """An error body, whose kind botocore and the other SDKs read where no header names it."""
     native = failed.native_type if failed.vendor == VENDOR else None
     name = native if native is not None and native in EXCEPTIONS else BODY_EXCEPTION_NAMES[failed.type]
     body: dict[str, Any] = {TYPE: name[:1].upper() + name[1:], "message": failed.message}
@@ -55,7 +55,7 @@ def encode_exception(failed: ProviderFailed, report: StreamReport) -> dict[str, 
 
 
 def decode(document: dict[str, Any], headers: Mapping[str, str]) -> ProviderFailed | None:
-    """The failure that a body and its headers tell; None where neither names an exception."""
+    """The failure in a body and its headers; None where neither names an exception."""
     header = headers.get(HEADER, "")
     if not header and TYPE not in document:
         return None
@@ -69,7 +69,7 @@ def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any]
 
 
 def message_of(document: dict[str, Any]) -> str | None:
-    """What an error says: AWS itself spells the member both ways."""
+    """The message of an error: AWS itself spells the member both ways."""
     return text_of(document.get("message")) or text_of(document.get("Message"))
 
 

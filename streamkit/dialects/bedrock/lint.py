@@ -68,7 +68,7 @@ RULES: dict[str, str] = {
     "chunk": "A chunk has `bytes`: an event of the model as JSON in base64 (§6.1).",
     "native": "The events in the chunks are as the model's own dialect has them (§3.1, §6.1).",
 }
-#: A rule of the model's own dialect is named at the beginning of what is said.
+#: A rule of the model's own dialect is named at the beginning of the message.
 NATIVE = tuple(
     evolve(look, says=f"{rule}: {look.says}")
     for rule, looks in NATIVE_LOOKS.items()

@@ -1,9 +1,9 @@
 """Bedrock's requests to the neutral conversation: messages, options, tools, the choice among them.
 
-A message is one turn, and so is what ``system`` says, in front. A block is a union: it has one member, which names its kind.
-A ``cachePoint`` stands behind what it marks, and is a mark of that part. Blocks that only this vendor understands are asides:
-those of the assistant as the messages that a stream would have sent (``asides.py``), others whole. What another vendor signed
-or encrypted and was carried here sealed is that vendor's again (``vocabulary/sealed_reasoning.py``).
+A message is one turn, and so are the blocks of ``system``, in front. A block is a union: it has one member, which names its
+kind. A ``cachePoint`` stands behind what it marks, and is a mark of that part. Blocks that only this vendor understands are
+asides: those of the assistant as the messages that a stream would have sent (``asides.py``), others whole. What another vendor
+signed or encrypted and was carried here sealed is that vendor's again (``vocabulary/sealed_reasoning.py``).
 
 Converse has words of its own for what all models know. What only some know is in ``additionalModelRequestFields``, in the
 words of the model's vendor: of these Claude's are read. The model and whether to stream are in the URL; where a client's
@@ -42,13 +42,13 @@ from streamkit.dialects.bedrock.asides import STREAMED, asides_of, is_server
 from streamkit.dialects.bedrock.wire import CACHE_SPANS, MEDIA_TYPES, SIGNER, VENDOR
 from streamkit.dialects.bodies.block_parts import BlockParts
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
-from streamkit.dialects.bodies.claude_thinking import read_thinking
+from streamkit.dialects.bodies.claude_requests import read_thinking
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
 from streamkit.events import Aside
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted, quoted_all
 
-#: Where blocks stand: in a message of that role, or in what a tool said.
+#: Where blocks stand: in a message of that role, or in a tool's result.
 Place: TypeAlias = Literal["system", "user", "assistant", "toolResult"]
 #: Blocks that may stand in one place only.
 ONLY: Final = {"toolUse": "assistant", "reasoningContent": "assistant", "toolResult": "user"}
@@ -172,7 +172,7 @@ class RequestReader:
         return read
 
     def _tool_choice(self, config: Fields | None, model: Fields | None) -> ToolChoice | None:
-        """The choice; whether calls may be parallel is said in the words of Claude's own ``tool_choice``."""
+        """The choice; whether calls may be parallel stands in Claude's own ``tool_choice``."""
         choice = self._choice(config) if config else None
         native = model.peek("tool_choice") if model else None
         if model and isinstance(native, dict) and native.get("type") in (None, "auto"):

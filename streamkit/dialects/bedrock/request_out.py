@@ -1,10 +1,10 @@
 """The neutral conversation to Bedrock's Converse requests: messages, options, tools, the choice among them.
 
 Messages. The roles of user and assistant must alternate, so neighbours of one role are joined, and the results of calls come
-first in the one message behind them. What the system says in the middle goes to the top: only some models take it elsewhere,
-so only a request that was read in this dialect keeps it there. A blank text is refused by the server, so it is left out. Most
-models want the user to speak first. Documents must have names, each its own, of few characters. Media at a URL are taken from
-S3 alone.
+first in the one message behind them. A message of the system in the middle goes to the top: only some models take it
+elsewhere, so only a request that was read in this dialect keeps it there. A blank text is refused by the server, so it is left
+out. Most models want the user to speak first. Documents must have names, each its own, of few characters. Media at a URL are
+taken from S3 alone.
 
 Reasoning goes back as it came if Claude signed it, here or elsewhere, and the model may be Claude. Most models refuse any
 other, so it is left out, unless the request was read in this dialect and nobody signed it: its client knows the model.
@@ -27,7 +27,7 @@ from itertools import groupby, takewhile
 from typing import Any, Final, TypeAlias
 
 import orjson
-from attrs import define, evolve, field
+from attrs import define, field
 
 from streamkit.conversation.messages import (
     CacheMark,
@@ -49,9 +49,8 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bedrock.asides import BedrockBlocks, text_block
 from streamkit.dialects.bedrock.wire import CACHE_POINTS, FORMATS, SAME_TYPES, SERVICE_TIERS, SIGNER, VENDOR, is_base64
-from streamkit.dialects.bodies.claude_thinking import EFFORTS, ClaudeRequestWriter
+from streamkit.dialects.bodies.claude_requests import EFFORTS, NO_PARAMETERS, ClaudeRequestWriter
 from streamkit.dialects.bodies.request_writer import asked_effort, given, media_type_of, merged
-from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.reasoning_effort import nearest
 from streamkit.errors import BadRequest
@@ -61,12 +60,12 @@ from streamkit.report import StreamReport
 Block: TypeAlias = dict[str, Any]
 #: Our kinds of media, by the member that such a block has.
 MEMBERS: Final[Mapping[str, str]] = {"image": "image", "file": "document", "video": "video", "audio": "audio"}
-#: Media that may stand in what a tool said.
+#: Media that may stand in a tool's result.
 IN_RESULTS: Final = frozenset({"image", "document", "video"})
 #: What a document's name may not have, and how long it may be.
 UNFIT: Final = re.compile(r"[^A-Za-z0-9 ()\[\]-]+")
 NAME_CHARS: Final = 200
-#: Room in a name for what tells it from another: `` (100000)``.
+#: Room in a name for a number that makes it unique: `` (100000)``.
 NUMBER_CHARS: Final = 10
 #: What the id of a resource has that may be any model.
 NAMELESS: Final = re.compile(
@@ -82,7 +81,6 @@ INFERENCE: Final[Mapping[str, str]] = {
 }
 #: Options that are written by methods of their own.
 BESIDE: Final = frozenset({"choices", "output", "service_tier", "thinking", "top_k"})
-NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object"}
 
 
 def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
@@ -113,6 +111,7 @@ class BedrockRequestWriter(ClaudeRequestWriter):
     """Writes one request of Converse."""
 
     dialect = "bedrock"
+    title = "Bedrock"
     vendor = VENDOR
     ids = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")
     names = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -123,7 +122,7 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         super().__init__(request, target, report)
         #: Whether the model's own fields are Claude's, or those that the client wrote.
         self.claude = self.own or _is_claude(request.model)
-        self._documents: set[str] = set()  #: names that are given
+        self._documents: set[str] = set()  #: names that are taken
         self._numbers: dict[str, int] = {}  #: the last number behind each beginning of a name
         #: Whether the model takes what Claude signed: that of its own client, Claude, or one whose id does not say what it is.
         self.signs = self.own or _is_claude(request.model) or _is_nameless(request.model)
@@ -131,15 +130,16 @@ class BedrockRequestWriter(ClaudeRequestWriter):
     def request_body(self) -> dict[str, Any]:
         """The whole body as JSON values. Raises BadRequest."""
         request, options = self.request, self.request.options
-        if options.choices is not None and options.choices > 1:
-            raise BadRequest("n", f"Bedrock gives one choice, and {options.choices} are asked for")
+        self.one_choice(self.title)
         system, messages = self._conversation()
         if not messages and not self.own:
-            system, messages = self._system_as_user(system)
+            self.system_speaks("messages", "Bedrock needs a message", words=bool(system))
+            system, messages = [], [Message("user", content=system)]
         choice = request.tool_choice
         thinking = self._claudes_thinking(options.thinking, choice, messages)
         choice = self.with_thinking(choice, thinking)
         tools, choice = self._tools(choice)
+        tier = self.service_tier(options.service_tier, SERVICE_TIERS)
         model = given(
             thinking=thinking,
             top_k=self._top_k(options.top_k),
@@ -152,16 +152,9 @@ class BedrockRequestWriter(ClaudeRequestWriter):
             toolConfig=given(tools=tools, toolChoice=self._choice(choice, model)) if tools else None,
             additionalModelRequestFields=model or None,
             outputConfig=self._output_config(options.thinking, options.output) or None,
-            serviceTier=self._service_tier(options.service_tier),
+            serviceTier=tier and {"type": tier},
         )
         return merged(body, self.extras(request.extras, "parameter"))
-
-    def _system_as_user(self, system: list[Block]) -> tuple[list[Block], list[Message]]:
-        """Where only the system speaks, its words as the user's: the server demands a message."""
-        if not self.target.emulate or not system:
-            raise BadRequest("messages", "Bedrock needs a message of the user, beside what the system says")
-        self.lose("system_place")
-        return [], [Message("user", content=system)]
 
     # -- messages --------------------------------------------------------------------------------------------------
 
@@ -206,10 +199,7 @@ class BedrockRequestWriter(ClaudeRequestWriter):
                 self.report.repair("result_moved")
 
     def _message(self, turn: Turn) -> Message:
-        if turn.name is not None:
-            self.lose("turn_name", turn.name)
-        if not turn.parts:
-            self.report.repair("turn_empty")
+        self.count_turn(turn)
         results = [part for part in turn.parts if isinstance(part, ToolResult)]
         for _ in results[len(list(takewhile(_is_result, turn.parts))) :]:
             self.report.repair("result_moved")
@@ -248,8 +238,7 @@ class BedrockRequestWriter(ClaudeRequestWriter):
     def _text(self, part: Text | Refusal, blocks: BedrockBlocks, place: str) -> bool:
         """Add a text; False for a blank one, which is left out."""
         signature = part.signature if isinstance(part, Text) else None
-        if signature is not None:
-            self.lose("reasoning_signature", signature.vendor)
+        self.lose_signature(signature)
         if isinstance(part, Refusal):
             self.lose("refusal_as_text")
         if not part.text.strip():
@@ -286,15 +275,11 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         if (vendor == SIGNER and self.signs) or (vendor is None and self.own):
             thought = given(text=part.text, signature=part.signature.blob if part.signature else None)
             return {"reasoningContent": {"reasoningText": merged(thought, self.extras(part.extras))}}
-        if vendor is not None:
-            self.lose("reasoning_signature", vendor)
-        if part.text:
-            self.lose("reasoning_history")
+        self.lose_reasoning(part)
         return None
 
     def _call(self, call: ToolCall) -> Block:
-        if call.signature is not None:
-            self.lose("reasoning_signature", call.signature.vendor)
+        self.lose_signature(call.signature)
         use = {
             "toolUseId": self.call_id(call.id),
             "name": self.tool_name(call.name),
@@ -320,10 +305,7 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         if source is None or (form is None and not (self.own and member == "document")):
             self.lose("media", media.media_type or media.kind)
             return None
-        if media.detail not in {None, "auto"}:
-            self.lose("metadata", "detail")
-        if member != "document" and media.name is not None:
-            self.lose("metadata", "name")
+        self.lose_of_media(media, name=member != "document")
         name = self._document_name(media.name) if member == "document" else None
         return {member: merged(given(format=form, name=name, source=source), self.extras(media.extras))}
 
@@ -374,12 +356,6 @@ class BedrockRequestWriter(ClaudeRequestWriter):
             return None
         return top_k
 
-    def _service_tier(self, tier: str | None) -> dict[str, Any] | None:
-        if tier is None or self.own or tier in SERVICE_TIERS:
-            return None if tier is None else {"type": tier}
-        self.lose("parameter", "service_tier")
-        return None
-
     # -- thinking and output ---------------------------------------------------------------------------------------
 
     def _claudes_thinking(
@@ -403,15 +379,10 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         return nearest(effort, EFFORTS)
 
     def _format_of(self, output: OutputFormat | None) -> dict[str, Any] | None:
-        if output is None or output.kind == "text":
+        form = self.schema_form(output)
+        if form is None:
             return None
-        if output.kind == "json":
-            self.lose("parameter", "output")
-            return None
-        if output.strict is False:  # here an answer always fits
-            self.lose("parameter", "output.strict")
-        schema = orjson.dumps(output.schema).decode()
-        definition = given(schema=schema, name=output.name, description=output.description)
+        definition = given(schema=orjson.dumps(form.schema).decode(), name=form.name, description=form.description)
         return {"type": "json_schema", "structure": {"jsonSchema": definition}}
 
     # -- tools -----------------------------------------------------------------------------------------------------
@@ -425,31 +396,24 @@ class BedrockRequestWriter(ClaudeRequestWriter):
             if offered:
                 self.lose("tool_choice", "none")
             offered, choice = (), None
-        elif choice is not None and choice.names and not (choice.mode == "required" and len(choice.names) == 1):
-            if not self.target.emulate:
-                raise BadRequest("tool_choice", "Bedrock can't be told to choose among some of the tools only")
-            self.lose("tool_choice", "names")
-            offered = chosen_of(offered, choice)
-            choice = evolve(choice, names=())
+        else:
+            offered, choice = self.narrowed(choice)
         written = [block for tool in offered for block in self._tool(tool)]
         if choice is not None and choice.mode == "required" and not written:
             raise BadRequest("tool_choice", "a tool must be called, and there is none")
-        return written or self._declared(), choice
+        return written or [_spec(name) for name in self.called_tools()], choice
 
     def _tool(self, tool: Tool) -> list[Block]:
         """A definition, and its mark; nothing for a tool that another dialect's provider runs itself."""
         if tool.kind == "server":
             hosted = self.hosted(tool)
             return [] if hosted is None else [hosted, *self._point(tool)]
-        if tool.kind == "custom":
-            self.extras(tool.extras)
-            tool = self.as_function(tool)
-        empty = tool.parameters is None or (tool.parameters == {} and not self.own)
+        tool = self.function(tool)
         spec = given(
             name=self.tool_name(tool.name),
             description=tool.description or None,
-            inputSchema={"json": dict(NO_PARAMETERS) if empty else tool.parameters},
-            strict=tool.strict if self.own else tool.strict or None,
+            inputSchema={"json": tool.parameters},
+            strict=tool.strict,
         )
         return [{"toolSpec": merged(spec, self.extras(tool.extras))}, *self._point(tool)]
 
@@ -460,16 +424,8 @@ class BedrockRequestWriter(ClaudeRequestWriter):
             self.lose("cache_mark", tool.name)
         return [{"cachePoint": dict(CACHE_POINTS[tool.cache])}]
 
-    def _declared(self) -> list[Block]:
-        """Tools that the history calls, where none is offered: the server demands definitions then."""
-        calls = (part for turn in self.request.turns for part in turn.parts if isinstance(part, ToolCall))
-        names = dict.fromkeys(self.tool_name(call.name) for call in calls)
-        for _ in names:
-            self.report.repair("tool_declared")
-        return [{"toolSpec": {"name": name, "inputSchema": {"json": dict(NO_PARAMETERS)}}} for name in names]
-
     def _choice(self, choice: ToolChoice | None, model: Mapping[str, Any]) -> dict[str, Any] | None:
-        """``toolChoice``; ``auto``, the default, is not said twice where Claude's own words say it."""
+        """``toolChoice``; ``auto``, the default, is left out where Claude's own ``tool_choice`` has it."""
         if choice is None:
             return None
         if choice.mode == "required":
@@ -488,7 +444,7 @@ class BedrockRequestWriter(ClaudeRequestWriter):
 
 
 def _is_claude(model: str | None) -> bool:
-    """Whether an id says that the model is Anthropic's."""
+    """Whether an id is one of Anthropic's models."""
     return model is not None and ("anthropic" in model or "claude" in model)
 
 
@@ -507,6 +463,11 @@ def _is_json(text: str) -> bool:
     except orjson.JSONDecodeError:
         return False
     return True
+
+
+def _spec(name: str) -> Block:
+    """The definition of a tool that takes nothing."""
+    return {"toolSpec": {"name": name, "inputSchema": {"json": dict(NO_PARAMETERS)}}}
 
 
 def _continues_unsigned(messages: Sequence[Message]) -> bool:

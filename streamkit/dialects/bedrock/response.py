@@ -1,6 +1,6 @@
 """Bedrock's whole responses: what Converse answers, and error bodies, both directions.
 
-Reading. A whole message says at once what a stream says in pieces, so it is taken apart into the messages of one, which the
+Reading. A whole message has at once what a stream brings in pieces, so it is taken apart into the messages of one, which the
 decoder of streams reads. What is counted comes behind the stop reason, as there. A body that is Anthropic's own message came
 of InvokeModel, and is read by Anthropic's decoder.
 
@@ -98,7 +98,7 @@ class BedrockBodyDecoder(BedrockDecoder):
         self._read("metadata", {name: value for name, value in document.items() if name not in BODY_FIELDS})
 
     def _read(self, event: str, payload: dict[str, Any]) -> None:
-        """Read what a stream would have had a message of its own for."""
+        """Read what stands in a message of its own in a stream."""
         self.frame = Frame(b"", event=event)
         before = len(self.out)
         self._by_event[event](payload)
@@ -134,7 +134,7 @@ class BedrockBodyDecoder(BedrockDecoder):
         return "" if arguments is None else lenient_text(block, "toolUse", "input")
 
     def _deltas(self, member: str, value: Any) -> Iterator[dict[str, Any]]:
-        """What a stream would have said of text and reasoning; nothing for blocks that it has no form for."""
+        """The deltas that a stream would have had for text and reasoning; nothing for blocks that it has no form for."""
         if member == "text":
             yield {"text": value}
         elif member == "citationsContent" and type(value) is dict:

@@ -11,7 +11,8 @@ from streamkit.conversation.messages import CacheMark
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.anthropic.wire import VENDOR as ANTHROPIC
 from streamkit.dialects.members.values import count_of
-from streamkit.dialects.vocabulary.usage_counts import has_more
+from streamkit.dialects.vocabulary.stop_reasons import CLAUDES
+from streamkit.dialects.vocabulary.usage_counts import has_more, with_cache, without_cache
 from streamkit.events import ErrorType, StopReason, UsageReported
 from streamkit.report import StreamReport
 
@@ -34,31 +35,22 @@ EVENTS = frozenset(
 )
 #: What begins ``Frame.event`` for messages of the other two types.
 EXCEPTION, ERROR = "exception:", "error:"
-#: Passed over: the readers of botocore and of the other SDKs skip event types that their model does not name.
+#: An event that means nothing: the readers of botocore and of the other SDKs skip event types that their model does not name.
 KEEP_ALIVE = "keepAlive"
 #: Random characters that hide the length of a payload.
 PADDING = "p"
 #: Types of asides: members of the last two messages, and what begins the name of an event that is not known.
 EXTRA_FIELDS, METADATA, UNKNOWN = "messageStop.additionalModelResponseFields", "metadata.", "event."
 METRICS = "amazon-bedrock-invocationMetrics"
-
 STOP_REASONS: Mapping[str, StopReason] = {
-    "end_turn": "stop",
-    "stop_sequence": "stop_sequence",
-    "max_tokens": "length",
-    "model_context_window_exceeded": "context_full",
-    "tool_use": "tool_calls",
+    **CLAUDES,
     "content_filtered": "content_filter",
     "guardrail_intervened": "content_filter",
     "malformed_tool_use": "malformed_tool",
     "malformed_model_output": "malformed_tool",
 }
 STOP_NAMES: Mapping[StopReason, str] = {
-    "stop": "end_turn",
-    "stop_sequence": "stop_sequence",
-    "length": "max_tokens",
-    "context_full": "model_context_window_exceeded",
-    "tool_calls": "tool_use",
+    **{reason: word for word, reason in CLAUDES.items()},
     "content_filter": "content_filtered",
     "refusal": "content_filtered",
     "pause": "max_tokens",
@@ -67,9 +59,8 @@ STOP_NAMES: Mapping[StopReason, str] = {
     "error": "end_turn",
     "other": "end_turn",
 }
-#: Reasons that another dialect's reader can't tell from the word that is written.
+#: Reasons that another dialect's reader can't see in the word that is written.
 INEXACT_STOPS = frozenset({"refusal", "pause", "compaction", "error", "other"})
-
 #: Exceptions by name: what they mean, and the HTTP status that the service model gives them.
 EXCEPTIONS: Mapping[str, tuple[ErrorType, int | None]] = {
     "validationException": ("invalid_request", 400),
@@ -113,7 +104,7 @@ EXCEPTION_NAMES: Mapping[ErrorType, str] = {
     "timeout": "modelStreamErrorException",
     "truncated": "modelStreamErrorException",
 }
-#: Kinds of errors that another dialect's reader can't tell from the exception that is written.
+#: Kinds of errors that another dialect's reader can't see in the exception that is written.
 INEXACT_ERRORS = frozenset({"auth", "billing", "permission", "not_found", "too_large", "timeout"})
 #: Of a whole response, which may name each exception of the service.
 BODY_EXCEPTION_NAMES: Mapping[ErrorType, str] = {
@@ -136,8 +127,9 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
     """Token counts: ``inputTokens`` leaves the cache out, ``input_total`` does not."""
     fresh, output = count_of(raw, "inputTokens"), count_of(raw, "outputTokens")
     read, written = count_of(raw, "cacheReadInputTokens"), count_of(raw, "cacheWriteInputTokens")
-    whole = None if fresh is None else fresh + (read or 0) + (written or 0)
-    return UsageReported(whole, read, written, output, None, count_of(raw, "totalTokens"), raw, VENDOR)
+    return UsageReported(
+        with_cache(fresh, read, written), read, written, output, None, count_of(raw, "totalTokens"), raw, VENDOR
+    )
 
 
 def encode_usage(usage: UsageReported) -> dict[str, Any]:
@@ -145,7 +137,7 @@ def encode_usage(usage: UsageReported) -> dict[str, Any]:
     whole, output = usage.input_total or 0, usage.output_total or 0
     cached, written = usage.input_cached, usage.input_cache_write
     raw: dict[str, Any] = {
-        "inputTokens": max(0, whole - (cached or 0) - (written or 0)),
+        "inputTokens": without_cache(usage),
         "outputTokens": output,
         "totalTokens": whole + output if usage.total is None else usage.total,
     }

@@ -44,7 +44,7 @@ from streamkit.dialects.profiles import Target
 from streamkit.dialects.streams.event_encoder import wrapped_arguments, wrapped_input
 from streamkit.dialects.vocabulary.reasoning_effort import effort_of
 from streamkit.errors import BadRequest
-from streamkit.events import Aside
+from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import PORTABLE_IDS, hashed, portable_id, portable_name
 from streamkit.tool_calls.check import check_arguments
@@ -244,6 +244,57 @@ class RequestWriter:
             value = getattr(thinking, name)
             if value is not None and not (name == "enabled" and value and told):
                 self.lose("parameter", f"thinking.{name}")
+
+    # -- what a dialect has no place for ---------------------------------------------------------------------------
+
+    def one_choice(self, name: str) -> None:
+        """Raises BadRequest where several choices are asked for, and the API of that ``name`` gives one."""
+        choices = self.request.options.choices
+        if choices is not None and choices > 1:
+            raise BadRequest("n", f"{name} gives one choice, and {choices} are asked for")
+
+    def system_speaks(self, path: str, demanded: str, *, words: bool) -> None:
+        """Count that the system's words become the user's, where nobody else speaks and a message of the user is demanded.
+
+        Raises BadRequest where there are no ``words``, or where the target wants such a request refused.
+        """
+        if not self.target.emulate or not words:
+            raise BadRequest(path, f"{demanded} of the user, beside what the system says")
+        self.lose("system_place")
+
+    def count_turn(self, turn: Turn) -> None:
+        """Count what is not written of a turn: its name, and that it has no parts."""
+        if turn.name is not None:
+            self.lose("turn_name", turn.name)
+        if not turn.parts:
+            self.report.repair("turn_empty")
+
+    def service_tier(self, tier: str | None, known: Collection[str]) -> str | None:
+        """The tier, if the server knows it."""
+        if tier is None or self.own or tier in known:
+            return tier
+        self.lose("parameter", "service_tier")
+        return None
+
+    def lose_output(self, output: OutputFormat, *names: str) -> None:
+        """Count what is not written of the form of an answer, which always fits its schema here."""
+        for name in names:
+            if getattr(output, name) is not None:
+                self.lose("parameter", f"output.{name}")
+        if output.strict is False:
+            self.lose("parameter", "output.strict")
+
+    def lose_signature(self, signature: Opaque | None) -> None:
+        """Count a signature that has no place."""
+        if signature is not None:
+            self.lose("reasoning_signature", signature.vendor)
+
+    def lose_of_media(self, media: Media, *, name: bool) -> None:
+        """Count what is not written of media: how closely to look, and their ``name`` if it is lost."""
+        if media.detail not in {None, "auto"}:
+            self.lose("metadata", "detail")
+        if name and media.name is not None:
+            self.lose("metadata", "name")
 
     # -- blank texts -----------------------------------------------------------------------------------------------
 

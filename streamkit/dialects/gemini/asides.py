@@ -22,7 +22,6 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
 TYPE: Final = "candidates.groundingMetadata"
-
 READ: Final = frozenset({"groundingChunks", "groundingSupports"})
 
 
@@ -86,7 +85,6 @@ CITATIONS: Final = CitationForm(vendor=VENDOR, unit="bytes", read=read_citation,
 # -- searches of the web -----------------------------------------------------------------------------------------------
 
 QUERIES: Final = "webSearchQueries"
-
 #: What a text takes beside its characters where it is remembered, counted as characters.
 ENTRY_CHARS: Final = 100
 
@@ -94,7 +92,7 @@ ENTRY_CHARS: Final = 100
 class SearchReader:
     """The words that were looked for; the pages stay, since they are cited.
 
-    A later chunk may say again all that was said so far: of that only what is new is one more search.
+    A later chunk may repeat all that came so far: of that only what is new is one more search.
     """
 
     def __init__(self, limits: Limits, _report: StreamReport) -> None:

@@ -62,10 +62,10 @@ CHUNK_FIELDS = frozenset(
     {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "createTime", "error"}
 )
 CONTENT = Members("parts", "role")
-#: Of a candidate: what the reason means, in a sentence. It is part of the failure that a reason tells.
+#: Of a candidate: what the reason means, in a sentence. It is part of the failure that a reason stands for.
 MESSAGE = "finishMessage"
 CANDIDATE_FIELDS = frozenset({"index", "content", "finishReason"})
-#: Fields of a candidate that are more telling than metadata.
+#: Fields of a candidate whose kind is known; others are metadata.
 ASIDES: dict[str, AsideKind] = {
     "citationMetadata": "citation",
     "groundingMetadata": "citation",
@@ -247,14 +247,14 @@ class GeminiDecoder(FrameDecoder):
         if counts := decode_usage(usage):
             self.out.append(counts)
         elif others := {name: value for name, value in usage.items() if not is_bad_count(name, value)}:
-            # no count at all: Vertex says `trafficType` before it counts
+            # no count at all: Vertex sends `trafficType` before it counts
             self.out.append(Aside(VENDOR, "metadata", "usageMetadata", others))
         for name, value in usage.items():
             if value is not None and is_bad_count(name, value):
                 self.odd({name: value})
 
     def _feedback(self, feedback: dict[str, Any]) -> None:
-        """What was thought of the prompt. If it was blocked there are no candidates, and nothing more comes."""
+        """The feedback to the prompt. If it was blocked there are no candidates, and nothing more comes."""
         if not isinstance(feedback.get("blockReason"), str | None):
             self.odd(feedback)
             return

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from attrs import define, field
 
-from streamkit.dialects.gemini.wire import VENDOR, encode_error, encode_usage, finish_reason, is_base64, says_all
+from streamkit.dialects.gemini.wire import VENDOR, encode_error, encode_usage, finish_reason, is_base64, writes_all
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import EventEncoder, encode_time
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
@@ -51,7 +51,7 @@ class _Choice:
     order: list[int] = field(factory=list)  #: calls that were started and are not written, in the order of mention
     started: dict[int, ToolCallStarted] = field(factory=dict)
     finished: dict[int, ToolCallFinished] = field(factory=dict)
-    behind_call: bool = False  #: what is said next stands behind a call
+    behind_call: bool = False  #: the next part stands behind a call
     called: bool = False  #: a call was written
     refused: bool = False
 
@@ -65,7 +65,7 @@ class GeminiEncoder(EventEncoder):
         self._vendor = ""
         self._choices: dict[int, _Choice] = {}
         self._text: TextDelta | ReasoningDelta | None = None  #: to be written once it is known whether it is signed
-        self._blocked: Any = None  #: what was thought of a prompt that was blocked
+        self._blocked: Any = None  #: the feedback to a prompt that was blocked
         self._usage: UsageReported | None = None
         self._stops: list[ResponseFinished] = []
 
@@ -247,7 +247,7 @@ class GeminiEncoder(EventEncoder):
     def terminate(self) -> None:
         usage = b""
         if self._usage is not None:
-            if self._usage.vendor != VENDOR and not says_all(self._usage):
+            if self._usage.vendor != VENDOR and not writes_all(self._usage):
                 self.lose("usage_detail")
             usage = b',"usageMetadata":' + dumps(encode_usage(self._usage))
         stops = self._stops or [ResponseFinished("stop")]

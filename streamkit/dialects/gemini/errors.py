@@ -25,7 +25,7 @@ _DURATION: Final = re.compile(r"(\d{1,12}(?:\.\d{1,9})?)s")
 
 
 def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
-    """The failure that a body tells; None where it is no error body of this dialect."""
+    """The failure in a body; None where it is no error body of this dialect."""
     error = document.get("error")
     if not isinstance(error, dict) or not isinstance(error.get("status"), str):
         return None

@@ -1,4 +1,4 @@
-"""Gemini's two framings, told apart by the first byte that is not blank: ``[`` begins a streamed JSON array.
+"""Gemini's two framings, distinguished by the first byte that is not blank: ``[`` begins a streamed JSON array.
 
 Source: dialects.md §5.1.
 
@@ -26,7 +26,7 @@ EVENT_END = b"\r\n\r\n"
 
 
 class GeminiParser:
-    """The machine: bytes to frames, once the first byte has told by which of two machines."""
+    """The machine: bytes to frames, by one of two machines, which the first byte decides."""
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
         self._limits = limits
@@ -36,6 +36,7 @@ class GeminiParser:
 
     @property
     def is_array(self) -> bool:
+        """Whether the body is a JSON array."""
         return isinstance(self._parser, JSONArrayParser)
 
     @property
@@ -61,7 +62,7 @@ class GeminiParser:
     def abandon(self) -> list[Frame]:
         return [*self._begin(b""), *self._chosen().abandon()]
 
-    # For somebody else who can read whole events that are alike, as ``SSEParser``; of an array each is read by itself.
+    # As in ``SSEParser``, for a reader of whole events that are alike. The elements of an array are read one by one.
 
     def end_of_event(self, text: bytes, start: int) -> int:
         return -1 if self.is_array else SSEParser.end_of_event(text, start)

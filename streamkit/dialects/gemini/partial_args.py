@@ -1,9 +1,9 @@
 """Arguments that come as values with a path (``partialArgs``) to JSON text that grows.
 
 Theory: each value names its place (``$.a.b[0]['x y']``), and a string may come in pieces. Where the places come in the order
-of the text, which is how a model writes them, text is given as it grows: the containers on the way to the last value stay
+of the text, which is how a model writes them, text is handed out as it grows: the containers on the way to the last value stay
 open until a value comes that is not in them. A place that was left and is touched again can't be mended in text that was
-given already: from then on everything is kept back, and at the end each member of the arguments that was touched since is
+handed out already: from then on everything is kept back, and at the end each member of the arguments that was touched since is
 written once more, whole. Of duplicate keys the last one counts (``arguments_out_of_order``).
 
 Rules. Places of an array that nothing fills are null (``arguments_gap``). What has no path, no value, or a place inside a
@@ -30,7 +30,6 @@ from streamkit.tool_calls.text_buffer import TextBuffer
 
 Step: TypeAlias = str | int
 Path: TypeAlias = tuple[Step, ...]
-
 #: ``.name``, ``[0]``, ``['name']`` or ``["name"]``.
 _step: Final = re.compile(
     r"""\.(?P<name>[^.\[\]'"]++)"""
@@ -44,7 +43,7 @@ VALUES: Final = ("stringValue", "numberValue", "boolValue", "nullValue")
 
 
 class PartialArgs:
-    """The arguments of one call. Each method gives the text that it settled, to append to what was given before.
+    """The arguments of one call. Each method returns the text that it settled, to append to what it returned before.
 
     No report is kept: they are part of the state of a decoder, which is tried with another one (``FrameDecoder.tried``).
     """
@@ -54,7 +53,8 @@ class PartialArgs:
         self._root: dict[str, Any] = {}
         self._chars = 0
         self._begun = False
-        self._open: Path = ()  #: where the last value given stands: the containers on the way are open in the text
+        #: Where the last value that was handed out stands: the containers on the way are open in the text.
+        self._open: Path = ()
         self._string: TextBuffer | None = None  #: that value, if it is a string: it may go on
         self._late: dict[Step, None] = {}  #: members that were touched out of order
         self._path: tuple[object, Path | None] = (None, None)  #: the last path as it stood, and its steps
@@ -69,11 +69,11 @@ class PartialArgs:
         steps = self._path[1]
         if steps is None or any(type(step) is int and step > self._limits.index for step in steps):
             return None
-        given = [name for name in VALUES if name in part]
-        if not given:
+        kinds = [name for name in VALUES if name in part]
+        if not kinds:
             return "" if steps == self._open else None  # a string may end so
-        leaf, text = _value(given[0], part[given[0]])
-        return None if text is None or len(given) > 1 else self._put(steps, leaf, text, report)
+        leaf, text = _value(kinds[0], part[kinds[0]])
+        return None if text is None or len(kinds) > 1 else self._put(steps, leaf, text, report)
 
     def close(self) -> str:
         """The call ended: the rest of its text."""
@@ -92,7 +92,7 @@ class PartialArgs:
             known += 1
         missing = steps[known:]
         if not missing:
-            return self._again(steps, node, leaf, text, report)
+            return self._replace(steps, node, leaf, text, report)
         if type(node) is not (dict if type(missing[0]) is str else list):
             return None
         gaps = [step for step in missing if type(step) is int]
@@ -104,12 +104,12 @@ class PartialArgs:
         _build(node, missing, leaf)
         if self._late or steps[:known] != self._open[:known]:
             return self._keep(steps, report)
-        given = self._leave(known) + _members(missing, gaps) + text
+        grown = self._leave(known) + _members(missing, gaps) + text
         self._begun, self._open = True, steps
         self._string = leaf if type(leaf) is TextBuffer else None
-        return given
+        return grown
 
-    def _again(self, steps: Path, node: Any, leaf: Any, text: str, report: StreamReport) -> str | None:
+    def _replace(self, steps: Path, node: Any, leaf: Any, text: str, report: StreamReport) -> str | None:
         """A value for a place that has one: more of its string, or another value instead."""
         if isinstance(node, dict | list):
             return None
@@ -140,8 +140,8 @@ class PartialArgs:
     def _rest(self) -> str:
         """All that the text still lacks but its last brace."""
         end = '"' * (self._string is not None) + _closers(self._open[1:])
-        again = {key: self._root[key] for key in self._late}  # type: ignore[index]  # the first step is a key
-        members = orjson.dumps(again, default=TextBuffer.whole).decode()[1:-1]
+        late = {key: self._root[key] for key in self._late}  # type: ignore[index]  # the first step is a key
+        members = orjson.dumps(late, default=TextBuffer.whole).decode()[1:-1]
         return ("" if self._begun else "{") + end + ("," + members if members else "")
 
     def _grow(self, chars: int) -> None:

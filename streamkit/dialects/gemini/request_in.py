@@ -1,8 +1,8 @@
 """Gemini's requests to the neutral conversation: contents, options, tools, the choice among them.
 
-A content is one turn, but neighbours of the model are one: the official client keeps each chunk of a stream as a content of
-its own. Ids are optional; a call without one is given one made of its place. An empty text says nothing and is no part. What
-only Google understands is an aside, whole, as in its streams (``decode.py``).
+A content is one turn, but neighbours of the model are one turn: the official client keeps each chunk of a stream as a content
+of its own. Ids are optional; a call without one is given one made of its place. An empty text says nothing and is no part.
+What only Google understands is an aside, whole, as in its streams (``decode.py``).
 
 A response of a function is an object. Where its one member is text that a tool gave, that is the result, and the member is
 remembered; any other object is a result of JSON text.
@@ -68,7 +68,7 @@ from streamkit.text.quoting import quoted
 KINDS: Final = frozenset({"text", "functionCall", *ASIDE_PARTS})
 #: Roles, and ours. The third is an older name, which the server does not take any more.
 ROLES: Final[Mapping[str, Literal["user", "assistant"]]] = {"user": "user", "model": "assistant", "function": "user"}
-#: Members of a response that hold what a tool said where they are its only one.
+#: Members of a response that hold a tool's output where they are its only one.
 OUTPUTS: Final = frozenset({"output", "result", "error"})
 #: How URIs begin that only Google can look up: those of its Files API, of its storage.
 OWN_URIS: Final = ("https://generativelanguage.googleapis.com/", "gs://")

@@ -1,8 +1,8 @@
 """The neutral conversation to Gemini's requests: contents, options, tools, the choice among them.
 
 A turn is one content, and each part of it a part. All results of the calls of a turn stand first in the one content behind it.
-What the system says, wherever it does, is one instruction. Neighbours of one role are joined, but requests read in this
-dialect keep those of the user as they came. The server wants the user to speak first.
+All messages of the system, wherever they stand, are one instruction. Neighbours of one role are joined, but requests read in
+this dialect keep those of the user as they came. The server wants the user to speak first.
 
 A signature stands on the very part that it came with; one that is not Google's is left out, and none is made up: where the
 server demands one, a word of its own says that there is none. Thoughts of other models are left out, too.
@@ -68,7 +68,6 @@ from streamkit.dialects.vocabulary.reasoning_effort import (
     nearest,
     wants_signatures,
 )
-from streamkit.errors import BadRequest
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments
@@ -128,24 +127,20 @@ class GeminiRequestWriter(RequestWriter):
         request = self.request
         instruction, contents = self._conversation()
         if not contents and not self.own:
-            instruction, contents = self._system_as_user(instruction)
+            self.system_speaks("contents", "Gemini needs a content", words=instruction is not None)
+            contents = [{"role": "user", "parts": instruction["parts"]}] if instruction else []
+            instruction = None
         tools = self._tools()
+        tier = self.service_tier(request.options.service_tier, SERVICE_TIERS)
         body = given(
             contents=contents,
             systemInstruction=instruction,
             tools=tools or None,
             toolConfig=self._tool_config(request.tool_choice),
             generationConfig=self._generation_config() or None,
-            serviceTier=self._service_tier(request.options.service_tier),
+            serviceTier=tier if self.own or tier is None else SERVICE_TIERS[tier],
         )
         return merged(body, self.extras(request.extras, "parameter"))
-
-    def _system_as_user(self, instruction: dict[str, Any] | None) -> tuple[None, list[dict[str, Any]]]:
-        """Where only the system speaks, its words as the user's: the dialect demands a content."""
-        if not self.target.emulate or instruction is None:
-            raise BadRequest("contents", "Gemini needs a content of the user, beside what the system says")
-        self.lose("system_place")
-        return None, [{"role": "user", "parts": instruction["parts"]}]
 
     # -- contents ------------------------------------------------------------------------------------------------------
 
@@ -186,10 +181,7 @@ class GeminiRequestWriter(RequestWriter):
                 self.report.repair("signature_excused")
 
     def _content(self, turn: Turn) -> Content:
-        if turn.name is not None:
-            self.lose("turn_name", turn.name)
-        if not turn.parts:
-            self.report.repair("turn_empty")
+        self.count_turn(turn)
         parts: list[PartBody] = []
         for part in self._by_call(turn.parts):
             self._part(part, parts)
@@ -227,7 +219,7 @@ class GeminiRequestWriter(RequestWriter):
         return Content(contents[0].role, [part for content in contents for part in content.parts], extras)
 
     def _results_first(self, contents: list[Content]) -> Iterable[Content]:
-        """What the user said between two turns of the model, with all results in front."""
+        """The user's contents between two turns of the model, with all results in front."""
         in_place = len(list(takewhile(_is_result, contents[0].parts)))
         results = [part for content in contents for part in content.parts if _is_result(part)]
         for _ in results[in_place:]:
@@ -240,7 +232,7 @@ class GeminiRequestWriter(RequestWriter):
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def _part(self, part: Part, parts: list[PartBody]) -> None:
-        """Put what a part says behind ``parts``."""
+        """Write a part behind ``parts``."""
         written: PartBody | None
         match part:
             case Text() | Refusal():
@@ -317,10 +309,7 @@ class GeminiRequestWriter(RequestWriter):
         if written is None:
             self.lose("media", media.media_type or media.kind)
             return None
-        if media.detail not in {None, "auto"}:
-            self.lose("metadata", "detail")
-        if media.name is not None and not self.own:  # a member that only one of Google's two servers takes
-            self.lose("metadata", "name")
+        self.lose_of_media(media, name=not self.own)  # a member that only one of Google's two servers takes
         return merged(written, self.extras(media.extras))
 
     def _inline(self, media: Media) -> PartBody | None:
@@ -360,7 +349,7 @@ class GeminiRequestWriter(RequestWriter):
         return {"functionResponse": merged(body, self.extras(result.extras))}
 
     def _response(self, result: ToolResult) -> Any:
-        """What a tool said, as an object: its own if it is one, else under the member that says what it is."""
+        """A tool's output as an object: its own if it is one, else under the member that says what it is."""
         texts = [part for part in result.parts if isinstance(part, Text)]
         for text in texts:
             self._no_mark(text.cache)
@@ -406,7 +395,7 @@ class GeminiRequestWriter(RequestWriter):
             level, budget = None, 0
         elif thinking.enabled and level is None and budget is None:
             budget = DYNAMIC
-        elif level is not None and budget is not None and not self.own:  # one of them may be given
+        elif level is not None and budget is not None and not self.own:  # the server takes one of them
             self.lose("parameter", "thinking.budget_tokens")
             budget = None
         if not self.own:
@@ -451,11 +440,7 @@ class GeminiRequestWriter(RequestWriter):
             return {}
         if output.kind != "schema":
             return {"responseMimeType": JSON if output.kind == "json" else PLAIN}
-        for name in "name", "description":
-            if getattr(output, name) is not None:
-                self.lose("parameter", f"output.{name}")
-        if output.strict is False:  # here an answer always fits
-            self.lose("parameter", "output.strict")
+        self.lose_output(output, "name", "description")
         schema = self._schema(output.schema, output.native_schema, RESPONSE_FORMS, "output.schema")
         return {"responseMimeType": JSON, **schema}
 
@@ -466,13 +451,6 @@ class GeminiRequestWriter(RequestWriter):
             return given(**{newer: SchemaCutter(lambda where: self.lose("schema_keyword", where)).cut(schema, path)})
         is_older = came is not None and json_schema(came) == schema
         return given(**({older: came} if is_older else {newer: schema}))
-
-    def _service_tier(self, tier: str | None) -> str | None:
-        if tier is None or self.own:
-            return tier
-        if tier not in SERVICE_TIERS:
-            self.lose("parameter", "service_tier")
-        return SERVICE_TIERS.get(tier)
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
@@ -496,7 +474,7 @@ class GeminiRequestWriter(RequestWriter):
     def can_search(self, tool: Tool) -> bool:
         """Whether Google's search is offered for a tool: beside functions it is refused, so one of both must do without."""
         choice = self.request.tool_choice
-        if choice is not None and choice.mode == "none":  # which says nothing of it here
+        if choice is not None and choice.mode == "none":  # which is no word about searches here
             return False
         named = choice is not None and choice.mode == "required" and choice.names == (tool.name,)
         alone = not self.functions or (named and tool.name not in self.functions)

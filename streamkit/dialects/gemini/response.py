@@ -3,7 +3,7 @@
 Reading. A whole response has the shape of a chunk, so the decoder of streams reads it; an array is a stream of them.
 
 Writing. Parts stand in their order, signed as in a stream (``encode.py``): Google's signature on the part that it came with,
-another vendor's sealed on an empty part behind. Here a member that was said of a part stands on it again, and what came of a
+another vendor's sealed on an empty part behind. Here a member that came beside a part stands on it again, and what came of a
 candidate in pieces is one. What is lost is counted as the encoder of streams does.
 
 Source: dialects.md §5.1-§5.4, §7.2, §7.5.
@@ -33,7 +33,7 @@ from streamkit.dialects.gemini.wire import (
     encode_usage,
     finish_reason,
     is_base64,
-    says_all,
+    writes_all,
 )
 from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.profiles import Encoding
@@ -98,7 +98,7 @@ class GeminiResponseWriter:
             return {"error": error}
         written = [self.candidate(choice) for choice in response.choices or [Choice(stop_reason="stop")]]
         usage = response.usage
-        if usage is not None and usage.vendor != VENDOR and not says_all(usage):
+        if usage is not None and usage.vendor != VENDOR and not writes_all(usage):
             self.report.lose("usage_detail")
         body = given(
             candidates=[candidate for candidate in written if candidate] or None,

@@ -3,7 +3,7 @@
 OpenAPI spells types in capitals, says ``nullable`` where JSON schema has the type ``null``, and its whole numbers of 64 bits
 may come as text. What both know is the same, so a schema that is plain JSON schema stays as it is.
 
-Source: dialects.md §5.3, §7.3; google-genai's ``types.Schema``; ``tools.py`` for the keywords.
+Source: dialects.md §5.3, §7.3; google-genai's ``types.Schema``; ``wire.py`` for the keywords.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _inner(keyword: str, value: Any, read: Callable[[Any], Any]) -> Any:
 
 
 class SchemaCutter:
-    """JSON schemas with the keywords that Gemini takes; each other is told to ``lose``, with its path."""
+    """JSON schemas with the keywords that Gemini takes; ``lose`` is called with the path of each other one."""
 
     def __init__(self, lose: Callable[[str], None]) -> None:
         self._lose = lose

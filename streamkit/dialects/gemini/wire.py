@@ -16,7 +16,6 @@ from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReporte
 VENDOR = "google"
 #: Underscores within a name, not one that it begins with.
 _UNDERSCORES: Final = re.compile(r"(?<=[a-zA-Z0-9])_([a-zA-Z0-9])")
-
 #: ``finishReason``. STOP stands for turns that call tools, too.
 STOP_REASONS: Mapping[str, StopReason] = {
     "STOP": "stop",
@@ -44,7 +43,7 @@ STOP_REASONS: Mapping[str, StopReason] = {
     "PUP_LIMITED_DISABLED": "error",
     "OTHER": "error",
 }
-#: The zero values of the two enumerations: nothing is said.
+#: The zero values of the two enumerations, which mean nothing.
 UNSPECIFIED = frozenset({"FINISH_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED"})
 FINISH_REASONS: Mapping[StopReason, str] = {
     "stop": "STOP",
@@ -58,11 +57,10 @@ FINISH_REASONS: Mapping[StopReason, str] = {
     "compaction": "MAX_TOKENS",
     "malformed_tool": "MALFORMED_FUNCTION_CALL",
     "error": "OTHER",
-    "other": "STOP",  # OTHER tells a failure
+    "other": "STOP",  # OTHER is a failure
 }
 #: Reasons that have no word of their own: writing them is a loss.
 INEXACT_REASONS = frozenset({"stop_sequence", "context_full", "refusal", "compaction", "other"})
-
 ERROR_TYPES: Mapping[str, ErrorType] = {
     "INVALID_ARGUMENT": "invalid_request",
     "FAILED_PRECONDITION": "invalid_request",
@@ -113,7 +111,7 @@ FIRST_WITH_LEVELS = (3, 0)
 
 
 class Bounds(NamedTuple):
-    """How many tokens a model may be told to think."""
+    """How many tokens of thinking a model takes."""
 
     least: int
     most: int
@@ -152,10 +150,10 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported | None:
     prompt, cached, candidates, thoughts, tools, total = [
         count_of(raw, name) if name in raw else None for name in COUNTS
     ]
-    given, output = _sum(prompt, tools), _sum(candidates, thoughts)
-    if given is output is cached is total is None:
+    whole, output = _sum(prompt, tools), _sum(candidates, thoughts)
+    if whole is output is cached is total is None:
         return None
-    return UsageReported(given, cached, None, output, thoughts, total, raw, VENDOR)
+    return UsageReported(whole, cached, None, output, thoughts, total, raw, VENDOR)
 
 
 def encode_usage(usage: UsageReported) -> dict[str, Any]:
@@ -178,8 +176,8 @@ def encode_usage(usage: UsageReported) -> dict[str, Any]:
     return {name: count for name, count in counts.items() if count is not None}
 
 
-def says_all(usage: UsageReported) -> bool:
-    """Whether another vendor's counts can be said here: none of what was written to the cache, thoughts within the output."""
+def writes_all(usage: UsageReported) -> bool:
+    """Whether another vendor's counts have a place here: the cache was not written to, and thoughts are within the output."""
     if usage.input_cache_write is not None or has_more(usage, VENDOR):
         return False
     return (usage.output_reasoning or 0) <= (usage.output_total or 0)

@@ -47,6 +47,14 @@ _BY_REASON: Final[Mapping[StopReason, str]] = {
         too_many_tool_calls language no_image image_other pup_limited_disabled
     """,
 }
+#: The words of Claude, which each of its providers has.
+CLAUDES: Final[Mapping[str, StopReason]] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop_sequence",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "context_full",
+    "tool_use": "tool_calls",
+}
 #: Letter case and what stands between the parts of a word differ (``tool-calls``, ``maxTokens``, ``FinishReason.STOP``).
 _BETWEEN: Final = re.compile(r"[\s_\-.]+")
 _PREFIX: Final = re.compile(r"^(?:finish|stop)reason(?=.)")

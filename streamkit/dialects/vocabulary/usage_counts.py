@@ -65,6 +65,16 @@ def has_more(usage: UsageReported | None, vendor: str) -> bool:
     return _counts_more(usage.raw)
 
 
+def with_cache(fresh: int | None, read: int | None, written: int | None) -> int | None:
+    """All tokens of the input, where the wire counts those that the cache had, or was given, beside the fresh ones."""
+    return None if fresh is None else fresh + (read or 0) + (written or 0)
+
+
+def without_cache(usage: UsageReported) -> int:
+    """The fresh tokens of the input; 0 where nothing is known."""
+    return max(0, (usage.input_total or 0) - (usage.input_cached or 0) - (usage.input_cache_write or 0))
+
+
 def total_of(counted_in: int | None, counted_out: int | None) -> int | None:
     """The tokens of a request and its answer together; None where either number is unknown."""
     return None if counted_in is None or counted_out is None else counted_in + counted_out

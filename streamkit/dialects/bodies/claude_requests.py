@@ -1,22 +1,23 @@
-"""How Claude is told to think: the member ``thinking`` and the effort beside it, alike with each of its providers.
+"""Requests to Claude, as far as each of its providers takes them alike: how to think, tools, the form of an answer.
 
-An effort alone asks Claude for effort only, while in other dialects it asks the model to think: then ``adaptive`` is written
-with it. Claude takes that since 4.6, and a budget up to 4.6: the version in the model's name says which, and an effort becomes
-a budget for an older one, a budget an effort for a newer one. A model without a version in its name gets what was asked for.
-From 5.5 on it always thinks.
+How to think stands in the member ``thinking``, and in the effort beside it. An effort alone asks Claude for effort only, while
+in other dialects it asks the model to think: then ``adaptive`` is written with it. Claude takes that since 4.6, and a budget
+up to 4.6: the version in the model's name says which, and an effort becomes a budget for an older one, a budget an effort for
+a newer one. A model without a version in its name gets what was asked for. From 5.5 on it always thinks.
 
 Source: dialects.md §3.2, §7.4; AWS and Anthropic, "Adaptive thinking", "Extended thinking".
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
 
 from attrs import evolve
 
-from streamkit.conversation.messages import Request, Thinking, ToolChoice
+from streamkit.conversation.messages import OutputFormat, Reasoning, Request, Thinking, Tool, ToolCall, ToolChoice
 from streamkit.dialects.bodies.request_writer import RequestWriter, given
+from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.reasoning_effort import BUDGETS, below, budget_of, claude_version, effort_of, nearest
@@ -38,6 +39,8 @@ THINKS: Final = frozenset({"enabled", "adaptive"})
 FIRST_THINKING, FIRST_ADAPTIVE, ONLY_ADAPTIVE, ALWAYS = (3, 7), (4, 6), (4, 7), (5, 5)
 #: Families that were like the newest from their first version on.
 NEWEST_FAMILIES: Final = ("fable", "mythos")
+#: The schema of a function that takes nothing.
+NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object"}
 #: For a model whose name has no version: it takes all of it.
 UNKNOWN: Final = FIRST_ADAPTIVE
 
@@ -60,19 +63,25 @@ def read_thinking(fields: Fields | None, effort: str | None) -> Thinking | None:
 
 
 class ClaudeRequestWriter(RequestWriter):
-    """What the writers of requests to Claude share: how much to think, and what thinking forbids."""
+    """What the writers of requests to Claude share."""
+
+    #: What the API is called, for messages.
+    title: ClassVar[str]
 
     def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
         super().__init__(request, target, report)
         newest = any(family in (request.model or "") for family in NEWEST_FAMILIES)
         self._version = ALWAYS if newest else claude_version(request.model) or UNKNOWN
 
+    # -- thinking --------------------------------------------------------------------------------------------------
+
     def thinking(
         self, thinking: Thinking | None, choice: ToolChoice | None, *, unsigned: bool
     ) -> dict[str, Any] | None:
-        """``unsigned``: the answer goes on with a turn that called tools and does not begin with thinking.
+        """The member ``thinking``. Raises nothing: what the model can't do is a loss.
 
-        With a budget the server then demands what it had thought before the calls.
+        ``unsigned``: the answer goes on with a turn that called tools and does not begin with thinking. With a budget the
+        server then demands what it had thought before the calls.
         """
         if thinking is None:
             return None
@@ -142,10 +151,61 @@ class ClaudeRequestWriter(RequestWriter):
         return None if summary is None else SHOWN.get(summary, "summarized")
 
     def with_thinking(self, choice: ToolChoice | None, thinking: Mapping[str, Any] | None) -> ToolChoice | None:
-        """The choice, if thinking does not forbid it (§3.2)."""
+        """The choice, if thinking does not forbid it (§3.2). Raises BadRequest if the target does not imitate it."""
         if choice is None or choice.mode != "required" or thinking is None or thinking.get("type") not in THINKS:
             return choice
         if not self.target.emulate:
             raise BadRequest("tool_choice", "Claude can't be told to call a tool while thinking is enabled")
         self.lose("tool_choice", "required")
         return evolve(choice, mode="auto", names=())
+
+    def lose_reasoning(self, part: Reasoning) -> None:
+        """Count reasoning that is left out: the server refuses what Claude did not sign."""
+        self.lose_signature(part.signature)
+        if part.text:
+            self.lose("reasoning_history")
+
+    # -- the form of the answer ------------------------------------------------------------------------------------
+
+    def schema_form(self, output: OutputFormat | None, *lost: str) -> OutputFormat | None:
+        """The form of the answer where it has a schema, without what is ``lost`` of it; None for any other."""
+        if output is None or output.kind == "text":
+            return None
+        if output.kind == "json":
+            self.lose("parameter", "output")
+            return None
+        self.lose_output(output, *lost)
+        return output
+
+    # -- tools -----------------------------------------------------------------------------------------------------
+
+    def function(self, tool: Tool) -> Tool:
+        """A tool that the program runs, as a function with a schema, which the server demands."""
+        if tool.kind == "custom":
+            self.extras(tool.extras)
+            tool = self.as_function(tool)
+        empty = tool.parameters is None or (tool.parameters == {} and not self.own)
+        parameters = dict(NO_PARAMETERS) if empty else tool.parameters
+        return evolve(tool, parameters=parameters, strict=tool.strict if self.own else tool.strict or None)
+
+    def called_tools(self) -> list[str]:
+        """The names of the tools that the history calls: the server demands definitions of them, though none is offered."""
+        calls = (part for turn in self.request.turns for part in turn.parts if isinstance(part, ToolCall))
+        names = list(dict.fromkeys(self.tool_name(call.name) for call in calls))
+        for _ in names:
+            self.report.repair("tool_declared")
+        return names
+
+    def narrowed(self, choice: ToolChoice | None) -> tuple[Sequence[Tool], ToolChoice | None]:
+        """The tools to offer, and the choice among them: one of some tools is imitated by offering no others.
+
+        Raises BadRequest if the target does not imitate it.
+        """
+        tools = self.request.tools
+        named = choice is not None and choice.mode == "required" and len(choice.names) == 1
+        if choice is None or not choice.names or named or choice.mode == "none":
+            return tools, choice
+        if not self.target.emulate:
+            raise BadRequest("tool_choice", f"{self.title} can't be told to choose among some of the tools only")
+        self.lose("tool_choice", "names")
+        return chosen_of(tools, choice), evolve(choice, names=())
