@@ -119,12 +119,7 @@ class CallInput:
     def unparsable(self) -> str | None:
         """The text, where it is neither nothing nor one JSON object."""
         text = "".join(self.fragments)
-        if not text or self.chars > INPUT_CHARS:
-            return None
-        try:
-            return None if isinstance(load_json(text), dict) else text
-        except ValueError:
-            return text
+        return None if self.chars > INPUT_CHARS or is_object(text) else text
 
 
 def load_json(text: bytes | str) -> Any:
@@ -138,6 +133,14 @@ def load_json(text: bytes | str) -> Any:
             return json.loads(text, parse_constant=_refuse)
         except RecursionError:
             raise ValueError("nested too deeply to be judged") from None
+
+
+def is_object(text: str) -> bool:
+    """Whether a text of arguments is nothing or one JSON object."""
+    try:
+        return not text or isinstance(load_json(text), dict)
+    except ValueError:
+        return False
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -10,7 +10,7 @@ from streamkit.dialects.mistral.lint import MistralLinter
 from streamkit.dialects.mistral.request_in import decode_request
 from streamkit.dialects.mistral.request_out import encode_request
 from streamkit.dialects.mistral.response import decode_response, encode_response
-from streamkit.dialects.mistral.tools import TOOLS
+from streamkit.dialects.mistral.wire import TOOLS
 from streamkit.dialects.openai_chat.decode import recognises
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 

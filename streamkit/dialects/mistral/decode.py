@@ -22,6 +22,7 @@ from streamkit.dialects.members.values import said, text_of
 from streamkit.dialects.mistral.wire import ASIDES, CONTENT, ERROR_TYPES, THINKING, THINKING_MEMBER, VENDOR
 from streamkit.dialects.openai_chat.decode import CHUNK_FIELDS, ChatDecoder
 from streamkit.dialects.openai_chat.delta import TEXT_PART
+from streamkit.dialects.openai_chat.response import ChatBodyDecoder
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal
 from streamkit.errors import HeldTooLong, TooManyToolCalls
@@ -38,9 +39,8 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
+#: What is read of a thinking.
 THINKING_FIELDS = frozenset({"type", "thinking", "signature", "closed"})
-
-
 #: As Chat's, but for the index of a call, which is not the number of its call here; ``p`` is padding.
 HOLES = re.compile(
     rb'"(?:content|text|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"p"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
@@ -51,12 +51,14 @@ HOLES = re.compile(
 class _Calls:
     """The calls of a choice, numbered as they came."""
 
-    at: dict[int, int] = field(factory=dict)  #: by index, the call that came last
+    at: dict[int, int] = field(factory=dict)  #: by index, the latest call
     ids: set[str] = field(factory=set)
     count: int = 0
 
 
 class MistralDecoder(ChatDecoder):
+    """Reads the chunks of a stream."""
+
     dialect = "mistral"
     vendor = VENDOR
     takes_objects: ClassVar = True
@@ -73,7 +75,7 @@ class MistralDecoder(ChatDecoder):
         self._empty_parts = 0  # parts of text that are a signature only
 
     def no_chunk(self, chunk: dict[str, Any]) -> None:
-        """Errors, beside Chat's: what the request lacks (the client's ``HTTPValidationError``), and the word of a proxy."""
+        """Errors beside Chat's: the faults of a request (the client's ``HTTPValidationError``), and a proxy's message."""
         detail = chunk.get("detail")
         if isinstance(detail, list) and (message := "; ".join(map(_fault, detail)).strip()):
             self.recognised = True
@@ -88,6 +90,7 @@ class MistralDecoder(ChatDecoder):
     # -- content ---------------------------------------------------------------------------------------------------
 
     def parts(self, content: Any, choice: int) -> None:
+        """Content as a list of parts, which is no repair here."""
         for each in self.items(content):
             part = self.part_of(each)
             kind = part.get("type")
@@ -152,6 +155,7 @@ class MistralDecoder(ChatDecoder):
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
+        """One entry, with the number of its call in the place of its index."""
         before = len(self.out)
         super().tool_call(call, choice, path)
         for event in self.out[before:]:
@@ -173,6 +177,16 @@ class MistralDecoder(ChatDecoder):
         if begins and call_id is not None:
             calls.ids.add(call_id)
         delta.index = number
+
+
+class MistralBodyDecoder(ChatBodyDecoder, MistralDecoder):
+    """Reads a whole body."""
+
+    def delta(self, delta: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
+        """The message of a choice."""
+        if delta.get("prefix") is False:  # in every message
+            delta = {name: value for name, value in delta.items() if name != "prefix"}
+        super().delta(delta, choice, where)
 
 
 def _fault(fault: Any) -> str:

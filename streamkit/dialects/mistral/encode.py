@@ -9,12 +9,14 @@ Source: dialects.md §0.4, §6.3.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
 
 import orjson
 from attrs import define, field
 
 from streamkit.conversation.messages import ToolCall
+from streamkit.dialects.bodies.request_writer import merged
 from streamkit.dialects.mistral.wire import (
     CONTENT,
     THINKING,
@@ -26,6 +28,7 @@ from streamkit.dialects.mistral.wire import (
 )
 from streamkit.dialects.openai_chat.encode import ChatEncoder
 from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.call_order import CallOrder
 from streamkit.dialects.streams.event_encoder import wrapped_input
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.dialects.vocabulary.usage_counts import has_more
@@ -49,14 +52,15 @@ from streamkit.text.identifiers import nine_characters
 from streamkit.tool_calls.check import check_arguments
 
 dumps = orjson.dumps
+#: The members of a text without anything beside it.
+PLAIN: Final = {"type", "text"}
 
 
 @define
 class _Calls:
-    """The calls of a choice: those to be written, in the order of mention."""
+    """The calls of a choice, and how many of them were written."""
 
-    order: list[ToolCallStarted] = field(factory=list)
-    ended: dict[int, ToolCallFinished] = field(factory=dict)  #: behind a call mentioned earlier
+    order: CallOrder = field(factory=CallOrder)
     written: int = 0
 
 
@@ -76,6 +80,8 @@ class _Signature:
 
 
 class MistralEncoder(ChatEncoder):
+    """Writes the choices of a response as Mistral's chunks."""
+
     vendor: ClassVar = VENDOR
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
@@ -132,7 +138,7 @@ class MistralEncoder(ChatEncoder):
         held.pieces.append(event.blob)
 
     def _settle(self, number: int) -> None:
-        """Write the signature of a choice that is still held."""
+        """Write the signature of a choice that is held."""
         held = self._signatures.pop(number, None)
         if held is not None:
             self._signature_chars -= sum(map(len, held.pieces))
@@ -150,7 +156,7 @@ class MistralEncoder(ChatEncoder):
 
     def call_started(self, event: ToolCallStarted) -> None:
         self._choice(event.choice).order = 2
-        self._calls.setdefault(event.choice, _Calls()).order.append(event)
+        self._calls.setdefault(event.choice, _Calls()).order.start(event)
 
     def call_arguments(self, _event: ToolCallArguments) -> None:
         """Held: the finished call has the whole text."""
@@ -158,10 +164,8 @@ class MistralEncoder(ChatEncoder):
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write it once the calls mentioned before it are written."""
         calls = self._calls.setdefault(event.choice, _Calls())
-        calls.ended[event.call] = event
-        while calls.order and calls.order[0].call in calls.ended:
-            start = calls.order.pop(0)
-            self._write_call(calls, start, calls.ended.pop(start.call))
+        for start, finished in calls.order.finish(event):
+            self._write_call(calls, start, finished)
 
     def _write_call(self, calls: _Calls, start: ToolCallStarted, event: ToolCallFinished) -> None:
         arguments = whole_arguments(event, self.encoding.limits, self.report)
@@ -171,12 +175,8 @@ class MistralEncoder(ChatEncoder):
         call_id = nine_characters(event.id)
         if call_id != event.id:
             self.lose("call_id")
-        entry: dict[str, Any] = {
-            "index": calls.written,
-            "id": call_id,
-            "type": "function",
-            "function": {"name": event.name, "arguments": arguments},
-        }
+        function = {"name": event.name, "arguments": arguments}
+        entry: dict[str, Any] = {"index": calls.written, "id": call_id, "type": "function", "function": function}
         if start.extras and self._vendor == VENDOR:
             entry.update(start.extras)
         elif start.extras:
@@ -267,3 +267,67 @@ def whole_arguments(call: ToolCallFinished | ToolCall, limits: Limits, report: S
     if verdict.kind == "truncated":
         return None
     return call.arguments if call.arguments.strip() else "{}"
+
+
+class Chunks:
+    """The content of a message, as requests and whole responses write it: text and thinking in one list, in order.
+
+    A thinking is a list itself: our reasoning is the text in it, and what else is in it are asides, which join the thinking
+    they follow. A signature closes a thinking.
+    """
+
+    def __init__(self) -> None:
+        self.written: list[dict[str, Any]] = []
+        self._thinking: dict[str, Any] | None = None  #: the last part, where it is a thinking that is not closed
+        self._joins = False  #: whether further text belongs to it
+
+    @property
+    def content(self) -> str | list[dict[str, Any]]:
+        """A string for no text or one plain text, else the list."""
+        if not self.written:
+            return ""
+        if len(self.written) == 1 and self.written[0].keys() == PLAIN:
+            return str(self.written[0]["text"])
+        return self.written
+
+    def add(self, part: dict[str, Any]) -> None:
+        """Add a part, which closes a thinking in front of it."""
+        self.written.append(part)
+        self._thinking = None
+
+    def think(self, text: str, signature: str | None = None, members: Mapping[str, Any] | None = None) -> None:
+        """Add the text of a thinking, and what closes it. Each is a thinking of its own, but behind an aside of one."""
+        thinking = self._thinking if self._joins else None
+        if thinking is None:
+            thinking = self._open()
+        if text:
+            thinking["thinking"].append({"type": "text", "text": text})
+        merged(thinking, members or {})
+        if signature is not None:
+            thinking["signature"] = signature
+            self._thinking = None
+        self._joins = False
+
+    def aside(self, aside: Aside) -> bool:
+        """Write a part of the content, a part of a thinking, or a member of one; False for what is none of these."""
+        raw, name = aside.raw, aside.type
+        is_part = isinstance(raw, dict) and isinstance(raw.get("type"), str)
+        if name.startswith(THINKING_MEMBER):
+            thinking = self._thinking or self._open()
+            return bool(thinking.setdefault(name.removeprefix(THINKING_MEMBER), raw) == raw)
+        if name.startswith(THINKING) and is_part:
+            thinking = self._thinking or self._open()
+            thinking["thinking"].append(raw)
+            self._joins = True
+            return True
+        if name.startswith(CONTENT) and is_part:
+            self.add(raw)
+            return True
+        return False
+
+    def _open(self) -> dict[str, Any]:
+        thinking: dict[str, Any] = {"type": "thinking", "thinking": []}
+        self.add(thinking)
+        self._thinking = thinking
+        self._joins = False
+        return thinking

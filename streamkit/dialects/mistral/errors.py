@@ -20,6 +20,7 @@ from streamkit.report import StreamReport
 
 
 def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
+    """The failure that a body tells of; None for a body in another envelope."""
     guarded = "request_id" in document and text_of(document.get("message"))
     if document.get("object") != "error" and not document.get("detail") and not guarded:
         return None
@@ -27,6 +28,7 @@ def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFai
 
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """The body of an error, and no headers."""
     if failed.vendor == VENDOR and isinstance(failed.raw, dict) and decode(failed.raw, {}):
         return failed.raw, {}
     body, is_less = encode_error(evolve(failed, code=CODES.get(failed.type), http_status=None))

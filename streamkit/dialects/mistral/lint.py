@@ -9,23 +9,24 @@ Source: dialects.md §0.4, §1.1, §6.3, §7.6.
 
 from __future__ import annotations
 
-import re
 from typing import Any, ClassVar
 
 from attrs import define, field
 
-from streamkit.dialects.linting.explain import COMMON_LOOKS, CUT, KNOWN, READS, TORN, UNFINISHED, Look, Looks, like
+from streamkit.dialects.linting.chunk_checker import CHUNK_LOOKS, CHUNK_RULES, ChunkChecker
+from streamkit.dialects.linting.explain import KNOWN, READS, Look, Looks, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
     Severity,
     is_filled,
     is_index,
+    is_object,
     is_text,
-    load_json,
     shown,
 )
-from streamkit.dialects.openai_chat.lint_chunks import ChunkChecker
+from streamkit.dialects.mistral.wire import COUNTS
 from streamkit.framing.frame import Frame
+from streamkit.text.identifiers import NINE
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
@@ -37,7 +38,6 @@ RULES: dict[str, str] = {
     "content": "`content` is a string, null, or a list of objects that each name their `type` (§6.3).",
     "part": "A part of type `text` has a string `text`, one of type `thinking` a list of such parts (§6.3).",
     "finish_reason": "Each choice has the key `finish_reason`, null in all chunks of a choice but one (§0.4, §6.3).",
-    "after_finish": "A choice says nothing more once it has its finish reason (§1.1).",
     "tool_calls": "`tool_calls` is a list of objects, each with an object `function` (§6.3).",
     "call_index": "Calls have the `index` 0, 1, 2 … in the order they come; the client reads 0 for none (§0.4, §6.3).",
     "call_id": "A call has an `id` of nine letters and digits, which no other call has (§6.3).",
@@ -46,36 +46,18 @@ RULES: dict[str, str] = {
     "arguments_unparsable": "Arguments in a string are nothing or one JSON object; a model may fail at it (§6.3).",
     "usage": "`usage` is an object, its counts integers or null (§6.3).",
     "error": "An error frame says `object: error`, or has an `error`; the client raises for either (§1.4).",
-    "after_error": "Nothing but `[DONE]` follows an error frame (§1.1).",
-    "done": "`[DONE]` ends a stream that no error frame ended (§1.1).",
-    "after_done": "Nothing follows `[DONE]` (§1.1).",
+    **CHUNK_RULES,
 }
 LOOKS: Looks = {
-    **COMMON_LOOKS,
-    "truncated": (
-        like("finish_derived"),
-        Look(UNFINISHED, 61),
-        Look(CUT, 114, "the stream has no choice"),
-        Look(CUT, 65),
-    ),
-    "unterminated": (like("last_event_unterminated"), Look(TORN, 106), Look(CUT, 106)),
-    "empty_data": (Look(READS, 100),),
-    "identity": (like("field_invalid"),),
+    **CHUNK_LOOKS,
     "choices": (
         like("choice_index_missing"),
         like("index_invalid"),
         like("field_invalid"),
         Look(READS, 71, "choices is None"),
     ),
-    "delta": (like("delta_missing"), like("field_invalid")),
     "content": (like("field_invalid"),),
     "part": (like("field_invalid"),),
-    "finish_reason": (
-        like("field_invalid"),
-        Look(READS, 57, "finish_reason is"),
-        Look(READS, 58, "a second finish reason"),
-    ),
-    "after_finish": (Look(READS, 59), like("after_error")),
     "tool_calls": (like("field_invalid"),),
     "call_index": (Look(KNOWN, 6, "index is None"), Look(KNOWN, 9), like("index_invalid")),
     "call_id": (
@@ -89,13 +71,7 @@ LOOKS: Looks = {
     "arguments": (like("field_invalid"),),
     "arguments_unparsable": (Look(KNOWN, 50),),
     "usage": (like("field_invalid"),),
-    "error": (like("error_shape"),),
-    "after_error": (like("after_error"),),
-    "done": (),
-    "after_done": (like("after_end"), like("after_error")),
 }
-NINE = re.compile(r"[a-zA-Z0-9]{9}")
-COUNTS = ("prompt_tokens", "completion_tokens", "total_tokens", "prompt_audio_seconds")
 
 
 @define
@@ -105,20 +81,20 @@ class _Choice:
     call_ids: set[str] = field(factory=set)
 
 
-class MistralLinter(ChunkChecker):
+class MistralLinter(ChunkChecker[_Choice]):
+    """Judges the chunks of one stream."""
+
     rules: ClassVar = RULES
     looks: ClassVar = LOOKS
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._choices: dict[int, _Choice] = {}
-
     # -- the stream ------------------------------------------------------------------------------------------------
 
-    def choices(self) -> dict[int, _Choice]:
-        return self._choices
+    def make_choice(self) -> _Choice:
+        """A choice of which nothing came."""
+        return _Choice()
 
     def unterminated(self, _frame: Frame) -> Severity:
+        """The client reads the event."""
         return "note"
 
     def check(self, document: dict[str, Any]) -> None:
@@ -148,19 +124,16 @@ class MistralLinter(ChunkChecker):
 
     # -- a choice --------------------------------------------------------------------------------------------------
 
-    def _choice(self, entry: object) -> None:
-        if not isinstance(entry, dict) or not is_index(entry.get("index")):
-            self.broken("choices", f"a choice without an index: {shown(entry)}")
+    def _choice(self, value: object) -> None:
+        found = self.entry(value)
+        if found is None:
             return
-        choice = self._choices.setdefault(entry["index"], _Choice())
-        delta = entry.get("delta")
-        if not isinstance(delta, dict):
-            self.broken("delta", f"delta is {shown(delta)}")
-            delta = {}
+        choice, entry, delta = found
         if choice.finished and any(value for name, value in delta.items() if name != "role"):
             self.broken("after_finish", f"after the finish reason: {shown(delta)}")
         self._content(delta.get("content"))
-        self._tool_calls(choice, delta.get("tool_calls"))
+        for call, function in self.tool_calls(delta.get("tool_calls"), bare=False):
+            self._call(choice, call, function)
         if "finish_reason" not in entry:
             self.broken("finish_reason", "no key finish_reason")
         self.finish_reason(choice, entry.get("finish_reason"))
@@ -192,18 +165,6 @@ class MistralLinter(ChunkChecker):
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 
-    def _tool_calls(self, choice: _Choice, entries: object) -> None:
-        if entries is None:
-            return
-        if not isinstance(entries, list):
-            self.broken("tool_calls", f"tool_calls is {shown(entries)}")
-            return
-        for entry in entries:
-            if not isinstance(entry, dict) or not isinstance(entry.get("function"), dict):
-                self.broken("tool_calls", f"an entry is {shown(entry)}")
-            else:
-                self._call(choice, entry, entry["function"])
-
     def _call(self, choice: _Choice, entry: dict[str, Any], function: dict[str, Any]) -> None:
         index, call_id, arguments = entry.get("index"), entry.get("id"), function.get("arguments")
         if index != choice.calls or type(index) is not int:  # many servers send whole calls with 0, or without one
@@ -223,11 +184,3 @@ class MistralLinter(ChunkChecker):
                 self.broken("arguments_unparsable", f"arguments are {shown(arguments)}", "note")
         elif not isinstance(arguments, dict):
             self.broken("arguments", f"arguments are {shown(arguments)}")
-
-
-def is_object(text: str) -> bool:
-    """Whether a text of arguments is nothing or one JSON object."""
-    try:
-        return not text or isinstance(load_json(text), dict)
-    except ValueError:
-        return False

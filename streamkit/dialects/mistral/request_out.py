@@ -1,27 +1,54 @@
-"""The neutral conversation to Mistral's requests: Chat's, with other names and words; messages in ``messages_out.py``.
+"""The neutral conversation to Mistral's requests: Chat's, with other names and words.
 
-A stream ends with token counts in any case, so nothing is written for it. A choice of some of the tools is one of all that
-are offered.
+The server holds messages to an order: behind a result come results or the assistant, the system speaks in front or behind
+the user, the assistant says something each time, and last only in words to be continued (``prefix``). A request of another
+dialect is brought into that order: results move to their calls, the system to the front, and between results and the user's
+words a turn of the assistant is put. One of this dialect is written as it came.
 
-Source: dialects.md §6.3, §7.3, §7.4; the request types of mistralai 3.7.0.
+The assistant thinks in its content. Thinking is taken back, Mistral's own signatures with it, and those of no other vendor.
+Results have media and the tool's name. A stream ends with token counts in any case, so nothing is written for it. A choice of
+some of the tools is one of all that are offered.
+
+Source: dialects.md §6.3, §7.3, §7.4; the order: mistral-common, ``protocol/instruct/validator.py``, code 3230; the request
+types of mistralai 3.7.0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from attrs import evolve
 
-from streamkit.conversation.messages import Request, Thinking, Tool, ToolChoice
-from streamkit.dialects.bodies.request_writer import asked_effort, given
+from streamkit.conversation.messages import (
+    CacheMark,
+    Media,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Request,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Turn,
+)
+from streamkit.dialects.bodies.request_writer import asked_effort, data_uri, given
 from streamkit.dialects.bodies.tool_choice import chosen_of
-from streamkit.dialects.mistral.messages_out import MistralMessageWriter
-from streamkit.dialects.mistral.wire import OPTIONS, SERVICE_TIERS
+from streamkit.dialects.mistral.encode import Chunks
+from streamkit.dialects.mistral.wire import DETAILS, OPTIONS, SERVICE_TIERS, VENDOR
 from streamkit.dialects.openai_chat.request_out import BESIDE, ChatRequestWriter
 from streamkit.dialects.profiles import Target
+from streamkit.dialects.streams.event_encoder import wrapped_input
+from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
+from streamkit.text.identifiers import NINE
 
+#: What the assistant says between results and the words of the user: something is demanded.
+BRIDGE: Final = "OK."
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 
@@ -30,23 +57,41 @@ def encode_request(request: Request, target: Target, report: StreamReport) -> di
     return MistralRequestWriter(request, target, report).request_body()
 
 
-class MistralRequestWriter(MistralMessageWriter, ChatRequestWriter):
+class MistralRequestWriter(ChatRequestWriter):
+    """Writes one request."""
+
+    dialect = "mistral"
+    vendor = VENDOR
+    ids = NINE
+    users = None  # there is no such member
+    text_files: ClassVar[bool] = True
+    relatives: ClassVar[frozenset[str]] = frozenset({"mistral"})
+    media_in_results: ClassVar[bool] = True
     option_names: ClassVar[Mapping[str, str]] = OPTIONS
     beside: ClassVar[frozenset[str]] = BESIDE | {"service_tier"}
     search_options: ClassVar[frozenset[str] | None] = None
 
+    def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
+        super().__init__(request, target, report)
+        calls = (part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall))
+        self._names = {call.id: call.name for call in calls}
+
     def request_body(self) -> dict[str, Any]:
+        """The body. Raises BadRequest."""
         return {**super().request_body(), **self._service_tier()}
 
     def stream_usage(self) -> dict[str, Any]:
+        """Nothing: no member asks for token counts."""
         return {}
 
     # -- options ---------------------------------------------------------------------------------------------------
 
     def max_tokens(self) -> dict[str, Any]:
+        """The bound of the answer."""
         return given(max_tokens=self.request.options.max_tokens)
 
     def top_k(self, top_k: int) -> dict[str, Any]:
+        """``top_k``, which the server takes."""
         return {"top_k": top_k}
 
     def _service_tier(self) -> dict[str, Any]:
@@ -57,7 +102,7 @@ class MistralRequestWriter(MistralMessageWriter, ChatRequestWriter):
         return {}
 
     def thinking(self, thinking: Thinking | None) -> dict[str, Any]:
-        """How much to think; whether to think at all is ``high`` or ``none``."""
+        """How much to think, as an effort: ``high`` or ``none`` where only whether to think was asked."""
         if thinking is None:
             return {}
         self.lose_thinking(thinking, "budget_tokens", "summary")
@@ -76,6 +121,7 @@ class MistralRequestWriter(MistralMessageWriter, ChatRequestWriter):
         return chosen_of(tools, choice)
 
     def tool(self, tool: Tool) -> dict[str, Any] | None:
+        """A definition; None for a tool that another dialect's provider runs itself."""
         if tool.kind == "custom":
             self.extras(tool.extras)
             tool = self.as_function(tool)
@@ -84,13 +130,179 @@ class MistralRequestWriter(MistralMessageWriter, ChatRequestWriter):
         return super().tool(tool)
 
     def tool_choice(self, choice: ToolChoice | None) -> dict[str, Any]:
+        """Which tools may or must be called: one by its name, or ``any`` of those that are offered."""
         if choice is not None and not _is_named(choice):
             choice = evolve(choice, names=())
         body = super().tool_choice(choice)
         return {**body, "tool_choice": "any"} if body.get("tool_choice") == "required" else body
 
     def named_tool(self, name: str) -> dict[str, Any]:
+        """A tool that is chosen by its name."""
         return {"type": "function", "function": {"name": self.tool_name(name)}}
+
+    # -- the order of messages -------------------------------------------------------------------------------------
+
+    def messages(self) -> Iterable[dict[str, Any]]:
+        """The messages, those of a request of another dialect in the order that the server wants."""
+        messages = super().messages()
+        return messages if self.own else self._in_order(messages)
+
+    def _in_order(self, messages: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+        front: list[dict[str, Any]] = []  # what the system says
+        placed: list[dict[str, Any]] = []
+        for message in messages:
+            before = placed[-1]["role"] if placed else ""
+            match message["role"]:
+                case "system" if not placed:
+                    front.append(message)
+                    continue
+                case "system" if before in {"assistant", "tool"}:
+                    self.lose("system_place")
+                    front.append(message)
+                    continue
+                case "assistant" if not message["content"] and "tool_calls" not in message:
+                    self.report.repair("turn_empty")
+                    continue
+                case "user" if before == "tool":
+                    self.report.repair("turn_added")
+                    placed.append({"role": "assistant", "content": BRIDGE})
+            placed.append(message)
+        if placed and placed[-1]["role"] == "assistant" and "tool_calls" not in placed[-1]:
+            placed[-1]["prefix"] = True
+        yield from front
+        yield from placed
+
+    def said(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
+        """A message of the system or the user."""
+        if turn.role == "system" and not self.own:
+            for part in parts:
+                if isinstance(part, Media):
+                    self.lose("media", part.kind)
+            parts = [part for part in parts if not isinstance(part, Media)]
+        return {**super().said(turn, parts), "role": turn.role}
+
+    def named(self, message: dict[str, Any], turn: Turn) -> dict[str, Any]:
+        """A message with the name and the extras of its turn; names of another dialect's turns have no place."""
+        if turn.name is not None and not self.own:
+            self.lose("turn_name", turn.name)
+            turn = evolve(turn, name=None)
+        return super().named(message, turn)
+
+    # -- content ---------------------------------------------------------------------------------------------------
+
+    def part(self, part: Part) -> dict[str, Any] | None:
+        """One part of a content; None for what can't be."""
+        if isinstance(part, Refusal):
+            self.lose("refusal_as_text")
+            part = Text(part.text, extras=part.extras)
+        if isinstance(part, Text) and part.signature is not None:
+            self.lose("reasoning_signature", part.signature.vendor)
+        if isinstance(part, Text) and not part.text and not self.own:
+            return None
+        return super().part(part)
+
+    def media(self, media: Media) -> dict[str, Any] | None:
+        """Media as a part of a content; None for what has no form here."""
+        url = data_uri(media) if media.data is not None else media.url
+        if not self.own and url is not None and not url.startswith(("data:", "http:", "https:")):
+            return None
+        match media.kind:
+            case "image" if url is not None:
+                return {"type": "image_url", "image_url": given(url=url, detail=self._closeness(media.detail))}
+            case "audio" if url is not None:
+                bare = media.data is not None and (media.media_type is None or not self.own)
+                return {"type": "input_audio", "input_audio": media.data if bare else url}
+            case "file" if url is not None:
+                return given(type="document_url", document_url=url, document_name=media.name)
+            case "file" if media.file_id is not None and self.own:
+                return {"type": "file", "file_id": media.file_id}
+        return None
+
+    def _closeness(self, detail: str | None) -> str | None:
+        if detail is None or self.own or detail in DETAILS:
+            return detail
+        self.lose("metadata", "detail")
+        return None
+
+    def cache_mark(self, cache: CacheMark) -> dict[str, Any]:
+        """Nothing: a mark has no place."""
+        self.lose("cache_mark", cache)
+        return {}
+
+    # -- the assistant's messages ----------------------------------------------------------------------------------
+
+    def assistant(self, turn: Turn) -> dict[str, Any]:
+        """A message of the assistant."""
+        chunks = Chunks()
+        calls: list[dict[str, Any]] = []
+        beside: dict[str, Any] = {}
+        for part in turn.parts:
+            match part:
+                case ToolCall():
+                    calls.append(self.call(part, None))
+                    continue
+                case Aside():
+                    self._aside(part, chunks, beside)
+                    continue
+                case RedactedReasoning():
+                    self.lose("reasoning_opaque", part.opaque.vendor)
+                    continue
+                case Reasoning():
+                    is_written = self._think(part, chunks)
+                case Media() if not self.own:
+                    self.lose("media", part.kind)
+                    continue
+                case _:
+                    written = self.part(part)
+                    is_written = written is not None
+                    if written is not None:
+                        chunks.add(written)
+            if is_written and calls:
+                self.lose("block_order")
+        message = {"role": "assistant", "content": chunks.content or (None if calls else ""), **beside}
+        if calls:
+            message["tool_calls"] = calls
+        return self.named(message, turn)
+
+    def _think(self, part: Reasoning, chunks: Chunks) -> bool:
+        """Write reasoning; False where nothing is left of it."""
+        signature = part.signature
+        if signature is not None and signature.vendor != VENDOR:
+            self.lose("reasoning_signature", signature.vendor)
+            signature = None
+        members = self.extras(part.extras)
+        if not part.text and signature is None and not self.own:
+            return False
+        chunks.think(part.text, None if signature is None else signature.blob, members)
+        return True
+
+    def _aside(self, part: Aside, chunks: Chunks, beside: dict[str, Any]) -> None:
+        """Write what only this dialect knows: a part of the content or of a thinking, or a member of the message."""
+        if not self.own or part.vendor != VENDOR:
+            self.lose(part.kind, part.type)
+        elif part.type.startswith("delta."):
+            beside[part.type.removeprefix("delta.")] = part.raw
+        elif not chunks.aside(part):
+            self.lose(part.kind, part.type)
+
+    def goes_back(self, _signature: Opaque) -> bool:
+        """Whether the signature of a call or a text is written: never."""
+        return False
+
+    # -- calls and results -----------------------------------------------------------------------------------------
+
+    def call(self, call: ToolCall, details: list[dict[str, Any]] | None) -> dict[str, Any]:
+        """One call, as a function."""
+        if call.kind == "custom":
+            self.lose("custom_tool_wrapped", call.name)
+            call = evolve(call, kind="function", arguments=wrapped_input(call.arguments))
+        return super().call(call, details)
+
+    def result(self, result: ToolResult, moved: list[Media]) -> dict[str, Any]:
+        """A ``tool`` message, with the name of the tool."""
+        message = super().result(result, moved)
+        name = result.name if self.own else self._names.get(result.call_id, result.name)
+        return message if name is None else {**message, "name": self.tool_name(name)}
 
 
 def _is_named(choice: ToolChoice) -> bool:

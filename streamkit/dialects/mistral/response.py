@@ -13,9 +13,8 @@ from typing import Any, ClassVar
 
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.dialects.bodies.request_writer import merged
-from streamkit.dialects.mistral.chunks import PLAIN, Chunks
-from streamkit.dialects.mistral.decode import MistralDecoder
-from streamkit.dialects.mistral.encode import whole_arguments
+from streamkit.dialects.mistral.decode import MistralBodyDecoder
+from streamkit.dialects.mistral.encode import PLAIN, Chunks, whole_arguments
 from streamkit.dialects.mistral.wire import (
     CONTENT,
     THINKING,
@@ -25,7 +24,7 @@ from streamkit.dialects.mistral.wire import (
     encode_usage,
     finish_reason,
 )
-from streamkit.dialects.openai_chat.response import ChatBodyDecoder, ChatResponseWriter
+from streamkit.dialects.openai_chat.response import ChatResponseWriter
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.frame_decoder import read_body
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
@@ -46,17 +45,13 @@ def encode_response(response: Response, encoding: Encoding, report: StreamReport
     return MistralResponseWriter(response, encoding, report).body()
 
 
-class MistralBodyDecoder(ChatBodyDecoder, MistralDecoder):
-    def delta(self, delta: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
-        if delta.get("prefix") is False:  # in every message
-            delta = {name: value for name, value in delta.items() if name != "prefix"}
-        super().delta(delta, choice, where)
-
-
 class MistralResponseWriter(ChatResponseWriter):
+    """Writes one response."""
+
     vendor: ClassVar[str] = VENDOR
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        """The body of an error, flat."""
         body, is_less = encode_error(failure)
         if is_less:
             self.report.lose("error_detail")
@@ -70,6 +65,7 @@ class MistralResponseWriter(ChatResponseWriter):
         return {"usage": {} if usage is None else encode_usage(usage)}
 
     def finish_reason(self, choice: Choice, *, called: bool) -> tuple[str, bool]:
+        """The word to write, and whether it says less than the stop reason."""
         return finish_reason(choice.stop_reason or "other", called=called)
 
     def complete(self, written: dict[str, Any], choice: Choice) -> None:
@@ -78,6 +74,7 @@ class MistralResponseWriter(ChatResponseWriter):
     # -- the message -----------------------------------------------------------------------------------------------
 
     def message(self, choice: Choice) -> dict[str, Any]:
+        """The message of a choice, whose content has its text and its thinking."""
         chunks = Chunks()
         called = False
         for part in choice.parts:
@@ -86,11 +83,11 @@ class MistralResponseWriter(ChatResponseWriter):
                 self.report.lose("block_order")
             match part:
                 case Text():
-                    self._say(part.text, chunks)
+                    self._add_text(part.text, chunks)
                     if part.signature is not None:
                         _seal(chunks, "text" if part.text else "part", part.signature)
                 case Refusal():
-                    self._say(part.text, chunks)
+                    self._add_text(part.text, chunks)
                 case Reasoning():
                     self._think(part, chunks)
                 case RedactedReasoning():
@@ -104,8 +101,8 @@ class MistralResponseWriter(ChatResponseWriter):
         message: dict[str, Any] = {"role": "assistant", "content": chunks.content}
         return {**message, "tool_calls": calls} if calls else message
 
-    def _say(self, text: str, chunks: Chunks) -> None:
-        """Text, joined to text in front of it: readers make one of both."""
+    def _add_text(self, text: str, chunks: Chunks) -> None:
+        """Add text, joined to text in front of it: readers make one of both."""
         last = chunks.written[-1] if chunks.written else None
         if not text:
             return
@@ -142,6 +139,7 @@ class MistralResponseWriter(ChatResponseWriter):
         return calls
 
     def call(self, call: ToolCall) -> dict[str, Any] | None:
+        """One call; None for one that was cut, or has no name."""
         arguments = whole_arguments(call, self.encoding.limits, self.report)
         if arguments is None or not call.name:
             self.withheld(call)
@@ -160,6 +158,7 @@ class MistralResponseWriter(ChatResponseWriter):
     # -- beside the text -------------------------------------------------------------------------------------------
 
     def aside(self, aside: Aside, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> None:
+        """Write what only this dialect knows where it belongs, unless it is in the content."""
         if not self._is_content(aside):
             super().aside(aside, body, choice, message)
 
@@ -169,5 +168,5 @@ class MistralResponseWriter(ChatResponseWriter):
 
 
 def _seal(chunks: Chunks, kind: Kind, opaque: Opaque) -> None:
-    """What only another vendor can read, in a thinking of its own."""
+    """Add what only another vendor can read, in a thinking of its own."""
     chunks.add({"type": "thinking", "thinking": [], "signature": seal(kind, opaque.vendor, opaque.blob)})

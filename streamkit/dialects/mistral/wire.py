@@ -1,16 +1,18 @@
-"""The words of Mistral, where they are not those of OpenAI Chat. Source: dialects.md §1.6, §6.3, §7.1, §7.5."""
+"""The words and tables of Mistral, where they are not those of OpenAI Chat. Source: dialects.md §1.6, §6.3, §7.1, §7.5."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
+from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.openai_chat import wire as chat
 from streamkit.events import AsideKind, ErrorType, ProviderFailed, StopReason, UsageReported
 
 VENDOR = "mistral"
 
-#: What came to a clean end is never ``error``, whatever its reason: readers would take the answer for failed.
+#: An answer that ended is never ``error``, whatever its reason: readers would take it for failed.
 FINISH_REASONS: Mapping[StopReason, str] = {
     "stop": "stop",
     "stop_sequence": "stop",
@@ -84,6 +86,8 @@ OPTIONS: Mapping[str, str] = {
     "logprobs": "logprobs",
     "top_logprobs": "top_logprobs",
 }
+#: The names of tools that the server takes: those of its own refusal.
+TOOLS = ToolRules(names=re.compile(r"[A-Za-z0-9_-]{1,64}"))
 SERVICE_TIERS = frozenset({"auto", "standard_only"})
 #: How closely an image can be looked at.
 DETAILS = frozenset({"low", "auto", "high"})

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 from attrs import define, field
 
-from streamkit.dialects.linting.explain import COMMON_LOOKS, CUT, KNOWN, READS, TORN, UNFINISHED, Look, Looks, like
+from streamkit.dialects.linting.chunk_checker import CHUNK_LOOKS, CHUNK_RULES, DONE, ChunkChecker
+from streamkit.dialects.linting.explain import KNOWN, READS, Look, Looks, like
 from streamkit.dialects.linting.grammar import COMMON_RULES, Severity, is_filled, is_index, is_text, shown
-from streamkit.dialects.openai_chat.lint_chunks import DONE, ChunkChecker
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
@@ -28,7 +28,6 @@ RULES: dict[str, str] = {
     "text": "`content` and `refusal` are strings or null (§1.2).",
     "role": "The first delta of a choice names the role, and no later one does: the helper joins the names (§0.4).",
     "finish_reason": "`finish_reason` is a string or null, and not null once a choice at most (§1.1).",
-    "after_finish": "A choice says nothing more once it has its finish reason (§1.1).",
     "tool_calls": "`tool_calls` is a list of objects, and so is each `function` an object (§1.2).",
     "call_index": "A fragment has an `index`; new calls have 0, 1, 2 … in order of appearance (§0.4).",
     "call_start": "A call's first fragment has an `id`, the type `function` and a name, none of them blank (§1.8).",
@@ -38,22 +37,11 @@ RULES: dict[str, str] = {
     "usage": "`usage` is an object in a chunk of its own with `choices: []`, and null or absent elsewhere (§1.1).",
     "after_usage": "No chunk without usage follows the usage chunk: the helper then forgets the usage (§0.4).",
     "error": "An error frame has an object `error` with a string `message` (§1.4).",
-    "after_error": "Nothing but `[DONE]` follows an error frame (§1.1).",
-    "done": "`[DONE]` ends a stream that no error frame ended (§1.1).",
-    "after_done": "Nothing follows `[DONE]` (§1.1).",
+    **CHUNK_RULES,
 }
 LOOKS: Looks = {
-    **COMMON_LOOKS,
-    "truncated": (
-        like("finish_derived"),
-        Look(UNFINISHED, 61),
-        Look(CUT, 114, "the stream has no choice"),
-        Look(CUT, 65),
-    ),
-    "unterminated": (like("last_event_unterminated"), Look(TORN, 106), Look(CUT, 106)),
-    "empty_data": (Look(READS, 100),),
+    **CHUNK_LOOKS,
     "object": (Look(KNOWN, 70), like("error_shape")),
-    "identity": (like("field_invalid"),),
     "choices": (
         like("error_shape"),
         like("choice_index_missing"),
@@ -61,15 +49,8 @@ LOOKS: Looks = {
         like("field_invalid"),
         Look(READS, 71, "choices is None"),
     ),
-    "delta": (like("delta_missing"), like("field_invalid")),
     "text": (like("content_as_list"), like("field_invalid")),
     "role": (),
-    "finish_reason": (
-        like("field_invalid"),
-        Look(READS, 57, "finish_reason is"),
-        Look(READS, 58, "a second finish reason"),
-    ),
-    "after_finish": (Look(READS, 59), like("after_error")),
     "tool_calls": (like("field_invalid"), like("arguments_not_text")),
     "call_index": (
         like("index_missing", says="index is"),
@@ -110,10 +91,6 @@ LOOKS: Looks = {
     "arguments": (like("arguments_not_text"), like("arguments_replaced"), Look(KNOWN, 43)),
     "usage": (like("field_invalid"), Look(KNOWN, 73)),
     "after_usage": (),
-    "error": (like("error_shape"),),
-    "after_error": (like("after_error"),),
-    "done": (),
-    "after_done": (like("after_end"), like("after_error")),
 }
 
 
@@ -133,19 +110,21 @@ class _Choice:
     call_ids: set[str] = field(factory=set)
 
 
-class ChatLinter(ChunkChecker):
+class ChatLinter(ChunkChecker[_Choice]):
+    """Judges the chunks of one stream."""
+
     rules: ClassVar = RULES
     looks: ClassVar = LOOKS
 
     def __init__(self) -> None:
         super().__init__()
-        self._choices: dict[int, _Choice] = {}
         self._usage_seen = False
 
     # -- the stream ------------------------------------------------------------------------------------------------
 
-    def choices(self) -> dict[int, _Choice]:
-        return self._choices
+    def make_choice(self) -> _Choice:
+        """A choice of which nothing came."""
+        return _Choice()
 
     def unterminated(self, frame: Frame) -> Severity:
         """The client drops the event; that of ``[DONE]`` it does without."""
@@ -185,15 +164,11 @@ class ChatLinter(ChunkChecker):
 
     # -- a choice --------------------------------------------------------------------------------------------------
 
-    def _choice(self, entry: object) -> None:
-        if not isinstance(entry, dict) or not is_index(entry.get("index")):
-            self.broken("choices", f"a choice without an index: {shown(entry)}")
+    def _choice(self, value: object) -> None:
+        found = self.entry(value)
+        if found is None:
             return
-        choice = self._choices.setdefault(entry["index"], _Choice())
-        delta = entry.get("delta")
-        if not isinstance(delta, dict):
-            self.broken("delta", f"delta is {shown(delta)}")
-            delta = {}
+        choice, entry, delta = found
         if choice.finished:
             says = any(value for name, value in delta.items() if name != "role")
             self.broken("after_finish", f"after the finish reason: {shown(delta)}", "error" if says else "note")
@@ -201,7 +176,11 @@ class ChatLinter(ChunkChecker):
         for name in ("content", "refusal"):
             if not isinstance(delta.get(name), str | None):
                 self.broken("text", f"{name} is {shown(delta[name])}")
-        self._tool_calls(choice, delta.get("tool_calls"))
+        for call, function in self.tool_calls(delta.get("tool_calls"), bare=True):
+            if is_index(call.get("index")):
+                self._fragment(choice, call, function)
+            else:
+                self.broken("call_index", f"index is {shown(call.get('index'))}")
         self.finish_reason(choice, entry.get("finish_reason"))
 
     def _role(self, choice: _Choice, delta: dict[str, Any]) -> None:
@@ -214,20 +193,6 @@ class ChatLinter(ChunkChecker):
             choice.role = True
 
     # -- tool calls ------------------------------------------------------------------------------------------------
-
-    def _tool_calls(self, choice: _Choice, entries: object) -> None:
-        if entries is None:
-            return
-        if not isinstance(entries, list):
-            self.broken("tool_calls", f"tool_calls is {shown(entries)}")
-            return
-        for entry in entries:
-            if not isinstance(entry, dict) or not isinstance(entry.get("function", {}), dict):
-                self.broken("tool_calls", f"an entry is {shown(entry)}")
-            elif not is_index(entry.get("index")):
-                self.broken("call_index", f"index is {shown(entry.get('index'))}")
-            else:
-                self._fragment(choice, entry, entry.get("function", {}))
 
     def _fragment(self, choice: _Choice, entry: dict[str, Any], function: dict[str, Any]) -> None:
         index = entry["index"]

@@ -1,0 +1,153 @@
+"""What the checkers of Chat and of Mistral, whose chunks are shaped alike, have in common: choices, and how a stream runs.
+
+Source: dialects.md §0.3, §1.1, §6.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+from streamkit.dialects.linting.explain import COMMON_LOOKS, CUT, READS, TORN, UNFINISHED, Look, Looks, like
+from streamkit.dialects.linting.grammar import GrammarChecker, Severity, is_filled, is_index, shown
+from streamkit.framing.frame import Frame
+
+DONE = b"[DONE]"
+#: Rules of both dialects, behind their own in each table.
+CHUNK_RULES: Mapping[str, str] = {
+    "after_finish": "A choice says nothing more once it has its finish reason (§1.1).",
+    "after_error": "Nothing but `[DONE]` follows an error frame (§1.1).",
+    "done": "`[DONE]` ends a stream that no error frame ended (§1.1).",
+    "after_done": "Nothing follows `[DONE]` (§1.1).",
+}
+CHUNK_LOOKS: Looks = {
+    **COMMON_LOOKS,
+    "truncated": (
+        like("finish_derived"),
+        Look(UNFINISHED, 61),
+        Look(CUT, 114, "the stream has no choice"),
+        Look(CUT, 65),
+    ),
+    "unterminated": (like("last_event_unterminated"), Look(TORN, 106), Look(CUT, 106)),
+    "empty_data": (Look(READS, 100),),
+    "identity": (like("field_invalid"),),
+    "delta": (like("delta_missing"), like("field_invalid")),
+    "finish_reason": (
+        like("field_invalid"),
+        Look(READS, 57, "finish_reason is"),
+        Look(READS, 58, "a second finish reason"),
+    ),
+    "after_finish": (Look(READS, 59), like("after_error")),
+    "error": (like("error_shape"),),
+    "after_error": (like("after_error"),),
+    "done": (),
+    "after_done": (like("after_end"), like("after_error")),
+}
+
+
+class Finishing(Protocol):
+    """A choice, as far as its end goes."""
+
+    finished: object
+
+
+C = TypeVar("C", bound=Finishing)
+
+
+class ChunkChecker(GrammarChecker, Generic[C]):
+    """Judges the chunks of one stream; what a chunk has in it is for the dialect's own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.failed = False  # an error frame came
+        self.choices: dict[int, C] = {}  #: those of the stream so far, by index
+        self._identity: dict[str, str] = {}
+        self._done = False
+
+    def make_choice(self) -> C:
+        """A choice of which nothing came."""
+        raise NotImplementedError
+
+    def unterminated(self, frame: Frame) -> Severity:
+        """How bad it is that the last event lacks its blank line."""
+        raise NotImplementedError
+
+    def take(self, frame: Frame) -> None:
+        """One frame: a chunk, or ``[DONE]``."""
+        if not frame.terminated:
+            self.broken("unterminated", "no blank line after the last event", self.unterminated(frame))
+        if self._done:
+            self.broken("after_done", f"after [DONE]: {shown(frame.text)}")
+        elif frame.data == DONE:
+            self._done = True
+        elif self.failed:
+            self.broken("after_error", f"after an error frame: {shown(frame.text)}")
+        elif not frame.data or frame.data.isspace():
+            self.broken("empty_data", "the payload is blank")
+        else:
+            super().take(frame)
+
+    def close(self) -> None:
+        """Note what the stream has not got when it ends."""
+        if self.failed:
+            return
+        open_ones = [number for number, choice in self.choices.items() if not choice.finished]
+        if open_ones:
+            self.broken("truncated", f"choice {open_ones[0]} has no finish reason")
+        elif not self.choices:
+            self.broken("truncated", "the stream has no choice")
+        elif not self._done:
+            self.broken("done", "the stream ends without [DONE]", "note")
+
+    def same(self, document: dict[str, Any]) -> list[Any]:
+        """What is alike in all chunks; returns their choices."""
+        for name in ("id", "model"):
+            value = document.get(name)
+            if not isinstance(value, str):
+                self.broken("identity", f"{name} is {shown(value)}")
+            elif self._identity.setdefault(name, value) != value:
+                self.broken("identity", f"{name} changes from {shown(self._identity[name])} to {shown(value)}", "note")
+                self._identity[name] = value
+        choices = document.get("choices")
+        if isinstance(choices, list):
+            return choices
+        self.broken("choices", f"choices is {shown(choices)}")
+        return []
+
+    def entry(self, entry: object) -> tuple[C, dict[str, Any], dict[str, Any]] | None:
+        """The choice of an entry of ``choices``, the entry and its delta; None for one that is not known by an index."""
+        if not isinstance(entry, dict) or not is_index(entry.get("index")):
+            self.broken("choices", f"a choice without an index: {shown(entry)}")
+            return None
+        choice = self.choices.get(entry["index"])
+        if choice is None:
+            choice = self.choices[entry["index"]] = self.make_choice()
+        delta = entry.get("delta")
+        if isinstance(delta, dict):
+            return choice, entry, delta
+        self.broken("delta", f"delta is {shown(delta)}")
+        return choice, entry, {}
+
+    def tool_calls(self, entries: object, *, bare: bool) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Each entry of ``tool_calls`` and its function; ``bare``: an entry may have none."""
+        if not isinstance(entries, list | None):
+            self.broken("tool_calls", f"tool_calls is {shown(entries)}")
+            return
+        for entry in entries or ():
+            function = entry.get("function", {} if bare else None) if isinstance(entry, dict) else None
+            if isinstance(function, dict):
+                yield entry, function
+            else:
+                self.broken("tool_calls", f"an entry is {shown(entry)}")
+
+    def finish_reason(self, choice: C, reason: object) -> None:
+        """Note the reason of a choice, which comes once."""
+        if reason is None:
+            return
+        if not is_filled(reason):
+            self.broken("finish_reason", f"finish_reason is {shown(reason)}")
+            return
+        if choice.finished is not None:
+            same = reason == choice.finished  # OpenRouter repeats it beside the usage
+            self.broken("finish_reason", f"a second finish reason: {shown(reason)}", "note" if same else "error")
+        choice.finished = reason
