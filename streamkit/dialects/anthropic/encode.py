@@ -27,18 +27,13 @@ from streamkit.dialects.anthropic.wire import (
     VENDOR,
     count_usage_losses,
     encode_error,
+    encode_message,
     encode_usage,
 )
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.block_encoder import BlockEncoder
 from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
-from streamkit.events import (
-    Aside,
-    ProviderFailed,
-    ResponseStarted,
-    TextDelta,
-    ToolCallStarted,
-)
+from streamkit.events import Aside, ProviderFailed, ResponseStarted, TextDelta, ToolCallStarted
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
@@ -126,6 +121,7 @@ class AnthropicEncoder(BlockEncoder):
 
     vendor = native = VENDOR
     signer = VENDOR
+    inexact_stops = INEXACT_STOPS
     text_delta = b'{"type":"text_delta","text":%b}'
     thinking_delta = b'{"type":"thinking_delta","thinking":%b}'
 
@@ -148,23 +144,7 @@ class AnthropicEncoder(BlockEncoder):
 
     def response_started(self, event: ResponseStarted) -> None:
         self._started = True
-        self._vendor = event.vendor
-        message: dict[str, Any] = {
-            "id": event.id or self.encoding.make_id("msg_"),
-            "type": "message",
-            "role": "assistant",
-            "model": event.model or self.encoding.profile.model,
-            "content": [],
-            "stop_reason": None,
-            "stop_sequence": None,
-            **MESSAGE_DEFAULTS,
-            "usage": encode_usage(event.usage),
-        }
-        if event.extras:
-            if event.vendor == VENDOR:
-                message.update(event.extras)
-            else:
-                self.lose("response_fields")
+        message = {**encode_message(event, self.encoding, []), **self.response_extras(event)}
         self._event(b"message_start", b'{"type":"message_start","message":%b}' % dumps(message))
 
     # -- blocks ----------------------------------------------------------------------------------------------------
@@ -239,8 +219,6 @@ class AnthropicEncoder(BlockEncoder):
             self.report.lose("citation", len(citations))
         count_usage_losses(self._usage, self.report)
         stop = self.stop()
-        if stop.reason in INEXACT_STOPS:
-            self.lose("stop_reason")
         delta = {
             "stop_reason": STOP_NAMES[stop.reason],
             "stop_sequence": stop.stop_sequence,

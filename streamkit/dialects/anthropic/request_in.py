@@ -39,18 +39,11 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.anthropic.asides import aside_of, frames_of, is_foreign, is_made
-from streamkit.dialects.anthropic.wire import (
-    CACHE_SPANS,
-    EDIT,
-    SUMMARIZE,
-    VENDOR,
-    WEB_SEARCH,
-    without_defaults,
-)
-from streamkit.dialects.bodies.block_parts import BlockParts
+from streamkit.dialects.anthropic.wire import CACHE_SPANS, EDIT, SUMMARIZE, VENDOR, WEB_SEARCH, without_defaults
+from streamkit.dialects.bodies.block_parts import BlockParts, call_of, role_of
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.claude_requests import read_thinking
-from streamkit.dialects.members.fields import Fields, kind_of
+from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.streams.client_calls import RESPONSES
 from streamkit.dialects.streams.compactions import INSTEAD, OPENAIS, openais_in
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
@@ -114,14 +107,11 @@ class RequestReader:
             self.turns.append(Turn("system", parts))
 
     def _message(self, message: Fields) -> None:
-        role = message.needed("role")
-        if role not in {"system", "user", "assistant"}:
-            raise message.wrong(f"there is no role {quoted(role)}", "role")
+        role = role_of(message)
         if "content" not in message:
             raise message.wrong("text or a list of blocks is needed", "content")
-        place = cast("Literal['system', 'user', 'assistant']", role)
-        reader = BlockReader(place)
-        turn = Turn(place, reader.read(message.text_or_each("content")))
+        reader = BlockReader(role)
+        turn = Turn(role, reader.read(message.text_or_each("content")))
         self.unreadable += reader.unreadable
         turn.extras = message.rest() or None
         self.turns.append(turn)
@@ -279,10 +269,8 @@ class BlockReader(BlockParts):
         self.parts.append(part)
 
     def _call(self, block: Fields) -> ToolCall:
-        call_id, name = block.needed("id"), block.needed("name")
-        if not isinstance(block.peek("input"), dict):
-            raise block.wrong(f"an object is needed, not {kind_of(block.peek('input'))}", "input")
-        call = ToolCall(0, call_id, name, block.text_of("input"), cache=cache_mark(block), place=block.place)
+        call = call_of(block, "id")
+        call.cache = cache_mark(block)
         call.extras = without_defaults(block.rest()) or None
         return call
 

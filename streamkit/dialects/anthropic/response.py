@@ -22,13 +22,12 @@ from streamkit.dialects.anthropic.wire import (
     BESIDE_DELTA,
     CALL_DEFAULTS,
     INEXACT_STOPS,
-    MESSAGE_DEFAULTS,
     MESSAGE_DELTA,
     STOP_NAMES,
     VENDOR,
     count_usage_losses,
     encode_error,
-    encode_usage,
+    encode_message,
     with_defaults,
 )
 from streamkit.dialects.bodies.block_list import Block
@@ -105,17 +104,7 @@ class AnthropicResponseWriter(BlockResponseWriter):
             return encode_error(failure, self.report)
         choice = self.choice()
         content = self.content(choice)
-        body = {
-            "id": response.id or self.encoding.make_id("msg_"),
-            "type": "message",
-            "role": "assistant",
-            "model": response.model or self.encoding.profile.model,
-            "content": content,
-            "stop_reason": STOP_NAMES[self.stop(choice)],
-            "stop_sequence": choice.stop_sequence,
-            **MESSAGE_DEFAULTS,
-            "usage": encode_usage(response.usage),
-        }
+        body = encode_message(response, self.encoding, content, STOP_NAMES[self.stop(choice)], choice.stop_sequence)
         count_usage_losses(response.usage, self.report)
         return merged(merged(body, self._beside), response.extras if self.own else {})
 

@@ -10,13 +10,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from streamkit.conversation.messages import CacheMark
+from streamkit.conversation.messages import CacheMark, Response
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of, details_of
+from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.vocabulary.context_overflow import in_claudes_words, is_overflow, says_it_as_anthropic
 from streamkit.dialects.vocabulary.stop_reasons import CLAUDES
 from streamkit.dialects.vocabulary.usage_counts import has_more, total_of, with_cache, without_cache
-from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
+from streamkit.events import ErrorType, ProviderFailed, ResponseStarted, StopReason, UsageReported
 from streamkit.report import StreamReport
 
 VENDOR = "anthropic"
@@ -101,6 +102,27 @@ def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
         return {"type": "error", "error": {"type": "invalid_request_error", "message": in_claudes_words(event.message)}}
     kind = event.native_type if own and event.native_type else ERROR_NAMES[event.type]
     return {"type": "error", "error": {"type": kind, "message": event.message}}
+
+
+def encode_message(
+    response: ResponseStarted | Response,
+    encoding: Encoding,
+    content: list[Any],
+    stop_reason: str | None = None,
+    stop_sequence: str | None = None,
+) -> dict[str, Any]:
+    """A ``message``: whole, or as the first event of a stream has it."""
+    return {
+        "id": response.id or encoding.make_id("msg_"),
+        "type": "message",
+        "role": "assistant",
+        "model": response.model or encoding.profile.model,
+        "content": content,
+        "stop_reason": stop_reason,
+        "stop_sequence": stop_sequence,
+        **MESSAGE_DEFAULTS,
+        "usage": encode_usage(response.usage),
+    }
 
 
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:

@@ -36,19 +36,13 @@ from streamkit.dialects.bedrock.wire import (
     encode_usage,
     is_base64,
     stop_name,
+    with_stop_sequence,
 )
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.block_encoder import BlockEncoder
 from streamkit.dialects.streams.block_queue import Block, BlockQueue
-from streamkit.events import (
-    Aside,
-    ProviderFailed,
-    ResponseFinished,
-    ResponseStarted,
-    ToolCallStarted,
-    UsageReported,
-)
+from streamkit.events import Aside, ProviderFailed, ResponseFinished, ResponseStarted, ToolCallStarted, UsageReported
 from streamkit.framing.eventstream import serialize_headers, serialize_message
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
@@ -109,6 +103,7 @@ class BedrockEncoder(BlockEncoder):
 
     vendor = VENDOR
     signer = SIGNER
+    inexact_stops = INEXACT_STOPS
     text_delta = b'{"text":%b}'
     thinking_delta = b'{"reasoningContent":{"text":%b}}'
 
@@ -132,14 +127,8 @@ class BedrockEncoder(BlockEncoder):
 
     def response_started(self, event: ResponseStarted) -> None:
         self._started = True
-        self._vendor = event.vendor
         self._begun = self.encoding.clock()
-        start: dict[str, Any] = {"role": "assistant"}
-        if event.extras and event.vendor == VENDOR:
-            start.update(event.extras)
-        elif event.extras:
-            self.lose("response_fields")
-        self._event(HEADERS["messageStart"], dumps(start))
+        self._event(HEADERS["messageStart"], dumps({"role": "assistant", **self.response_extras(event)}))
 
     # -- blocks ----------------------------------------------------------------------------------------------------
 
@@ -191,8 +180,6 @@ class BedrockEncoder(BlockEncoder):
     def terminate(self) -> None:
         self._blocks.finish()
         stop = self.stop()
-        if stop.reason in INEXACT_STOPS:
-            self.lose("stop_reason")
         self._event(HEADERS["messageStop"], dumps(self._message_stop(stop)))
         if self._usage is not None or self._metadata:
             self._event(HEADERS["metadata"], dumps(self._counts()))
@@ -200,10 +187,7 @@ class BedrockEncoder(BlockEncoder):
     def _message_stop(self, stop: ResponseFinished) -> dict[str, Any]:
         """The sequence that was met stands where Anthropic's models put it, for those who ask for that field."""
         name = stop_name(stop.reason, stop.native)
-        fields = dict(self._fields)
-        if stop.stop_sequence is not None:
-            delta = fields.get("delta")
-            fields["delta"] = {**(delta if isinstance(delta, dict) else {}), "stop_sequence": stop.stop_sequence}
+        fields = with_stop_sequence(self._fields, stop.stop_sequence)
         return {"stopReason": name, "additionalModelResponseFields": fields} if fields else {"stopReason": name}
 
     def _counts(self) -> dict[str, Any]:

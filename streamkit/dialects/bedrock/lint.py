@@ -19,18 +19,7 @@ from attrs import define, evolve, field
 
 from streamkit.dialects.anthropic.lint import LOOKS as NATIVE_LOOKS
 from streamkit.dialects.anthropic.lint import AnthropicLinter
-from streamkit.dialects.linting.explain import (
-    COMMON_LOOKS,
-    CUT,
-    KNOWN,
-    NO_RULE,
-    READS,
-    STOPS,
-    TORN,
-    Look,
-    Looks,
-    like,
-)
+from streamkit.dialects.linting.explain import COMMON_LOOKS, CUT, KNOWN, NO_RULE, READS, STOPS, TORN, Look, Looks, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
     CallInput,

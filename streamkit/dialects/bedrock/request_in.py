@@ -40,7 +40,7 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.anthropic.request_in import decode_request as decode_native_request
 from streamkit.dialects.bedrock.asides import STREAMED, asides_of, is_server
 from streamkit.dialects.bedrock.wire import CACHE_SPANS, MEDIA_TYPES, SIGNER, VENDOR
-from streamkit.dialects.bodies.block_parts import BlockParts
+from streamkit.dialects.bodies.block_parts import BlockParts, call_of, role_of
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.claude_requests import read_thinking
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
@@ -109,11 +109,8 @@ class RequestReader:
             self.turns.append(Turn("system", parts))
 
     def _message(self, message: Fields) -> None:
-        role = message.needed("role")
-        if role not in {"system", "user", "assistant"}:
-            raise message.wrong(f"there is no role {quoted(role)}", "role")
-        place = cast("Literal['system', 'user', 'assistant']", role)
-        turn = Turn(place, BlockReader(place).read(message.needed_each("content")))
+        role = role_of(message)
+        turn = Turn(role, BlockReader(role).read(message.needed_each("content")))
         turn.extras = message.rest() or None
         self.turns.append(turn)
 
@@ -263,10 +260,7 @@ class BlockReader(BlockParts):
     # -- the assistant's blocks -----------------------------------------------------------------------------------
 
     def _call(self, use: Fields) -> ToolCall:
-        call_id, name = use.needed("toolUseId"), use.needed("name")
-        if not isinstance(use.peek("input"), dict):
-            raise use.wrong(f"an object is needed, not {kind_of(use.peek('input'))}", "input")
-        call = ToolCall(0, call_id, name, use.text_of("input"), place=use.place)
+        call = call_of(use, "toolUseId")
         call.extras = use.rest() or None
         return call
 

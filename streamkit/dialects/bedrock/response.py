@@ -35,6 +35,7 @@ from streamkit.dialects.bedrock.wire import (
     encode_usage,
     is_base64,
     stop_name,
+    with_stop_sequence,
 )
 from streamkit.dialects.bodies.block_list import Block
 from streamkit.dialects.bodies.block_responses import BlockResponseWriter
@@ -184,14 +185,8 @@ class BedrockResponseWriter(BlockResponseWriter):
             "usage": self._usage(),
             "metrics": self._metrics(),
         }
-        if choice.stop_sequence is not None:
-            delta = self._fields.get("delta")
-            self._fields["delta"] = {
-                **(delta if isinstance(delta, dict) else {}),
-                "stop_sequence": choice.stop_sequence,
-            }
-        if self._fields:
-            body["additionalModelResponseFields"] = self._fields
+        if fields := with_stop_sequence(self._fields, choice.stop_sequence):
+            body["additionalModelResponseFields"] = fields
         return merged(body, self._metadata)
 
     def _usage(self) -> dict[str, Any]:

@@ -123,6 +123,14 @@ def stop_name(reason: StopReason, native: str | None) -> str:
     return native if native is not None and STOP_REASONS.get(native) == reason else STOP_NAMES[reason]
 
 
+def with_stop_sequence(fields: Mapping[str, Any], sequence: str | None) -> dict[str, Any]:
+    """The model's own fields, with the sequence that was met where Anthropic's models put it."""
+    if sequence is None:
+        return dict(fields)
+    delta = fields.get("delta")
+    return {**fields, "delta": {**(delta if isinstance(delta, dict) else {}), "stop_sequence": sequence}}
+
+
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
     """Token counts: ``inputTokens`` leaves the cache out, ``input_total`` does not."""
     fresh, output = count_of(raw, "inputTokens"), count_of(raw, "outputTokens")

@@ -8,9 +8,29 @@ Source: dialects.md §3.3, §6.1; quirks.md R14.
 
 from __future__ import annotations
 
+from typing import Literal, cast
+
 from streamkit.conversation.messages import Extras, Part, Reasoning, RedactedReasoning, Text, ToolCall
-from streamkit.dialects.vocabulary.sealed_reasoning import unseal
+from streamkit.dialects.members.fields import Fields, kind_of
+from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
 from streamkit.events import Opaque
+from streamkit.text.quoting import quoted
+
+
+def role_of(message: Fields) -> Literal["system", "user", "assistant"]:
+    """The role of a message. Raises BadRequest for an unknown one."""
+    role = message.needed("role")
+    if role not in {"system", "user", "assistant"}:
+        raise message.wrong(f"there is no role {quoted(role)}", "role")
+    return cast("Literal['system', 'user', 'assistant']", role)
+
+
+def call_of(use: Fields, id_member: str) -> ToolCall:
+    """A call, whose input must be an object. Raises BadRequest."""
+    call_id, name = use.needed(id_member), use.needed("name")
+    if not isinstance(use.peek("input"), dict):
+        raise use.wrong(f"an object is needed, not {kind_of(use.peek('input'))}", "input")
+    return ToolCall(0, call_id, name, use.text_of("input"), place=use.place)
 
 
 class BlockParts:
@@ -25,10 +45,7 @@ class BlockParts:
 
     def signature(self, blob: str | None) -> Opaque | None:
         """The signature of a block of reasoning: the signer's, or another's that was sealed."""
-        if not blob:
-            return None
-        sealed = unseal(blob)
-        return Opaque(self._signer, blob) if sealed is None else Opaque(sealed.vendor, sealed.blob)
+        return unsealed(blob, self._signer) if blob else None
 
     def redacted(self, data: str, number: int, extras: Extras | None = None) -> None:
         """A block that only its vendor can read: the signer, or another whose text was sealed."""
@@ -36,7 +53,7 @@ class BlockParts:
         if sealed is None:
             self.parts.append(RedactedReasoning(Opaque(self._signer, data), extras, block=number))
             return
-        opaque = Opaque(sealed.vendor, sealed.blob)
+        opaque = sealed.opaque
         if sealed.kind == "call":
             self._signature = opaque
         elif sealed.kind == "opaque":
@@ -56,6 +73,7 @@ class BlockParts:
         self.parts.append(call)
 
     def finish(self) -> list[Part]:
+        """All parts of the message."""
         if self._signature is not None:  # the call that it signed is gone
             self.parts.append(RedactedReasoning(self._signature))
         return self.parts

@@ -35,7 +35,7 @@ from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import decode_time, said, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
-from streamkit.dialects.vocabulary.sealed_reasoning import unseal
+from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
 from streamkit.errors import BrokenFrame, NotThisDialect, TooManyBlocks, TooManyChoices, TooManyToolCalls
 from streamkit.events import (
     Aside,
@@ -317,7 +317,7 @@ class GeminiDecoder(FrameDecoder):
                 else TextDelta(text, of.choice, of.block)
             )
         if sealed is not None:
-            self._unsealed(sealed.kind, Opaque(sealed.vendor, sealed.blob), of)
+            self._unsealed(sealed.kind, sealed.opaque, of)
         elif signed:
             self._signature(Opaque(VENDOR, signature), of, text=kind is TextDelta)
             of.kind = None
@@ -354,8 +354,7 @@ class GeminiDecoder(FrameDecoder):
         of.kind = None
         signature = None
         if blob := self.string(part.get("thoughtSignature")):
-            sealed = unseal(blob)
-            signature = Opaque(VENDOR, blob) if sealed is None else Opaque(sealed.vendor, sealed.blob)
+            signature = unsealed(blob, VENDOR)
         call_id, name = self.string(call.get("id")), self.string(call.get("name"))
         if of.open is not None and self._goes_on(of.open, call, call_id, name):
             self._continue(of.open, call, name, of)

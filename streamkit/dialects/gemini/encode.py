@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 from attrs import define, field
 
-from streamkit.dialects.gemini.wire import VENDOR, encode_error, encode_usage, finish_reason, is_base64, writes_all
+from streamkit.dialects.gemini.wire import VENDOR, encode_error, encode_usage, finish_reason, signature_blob, writes_all
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import EventEncoder, encode_time
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
@@ -282,7 +282,5 @@ class GeminiEncoder(EventEncoder):
 
 
 def _signed(kind: Kind, vendor: str, blob: str) -> bytes:
-    """The field of a part: Google's own as it is, if it is the base64 that the client decodes; anything else sealed."""
-    if vendor != VENDOR or not is_base64(blob):
-        blob = seal(kind, vendor, blob)
-    return b',"thoughtSignature":' + dumps(blob)
+    """The field of a part."""
+    return b',"thoughtSignature":' + dumps(signature_blob(kind, vendor, blob))

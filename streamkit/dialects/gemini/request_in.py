@@ -204,7 +204,7 @@ class RequestReader:
 
     def _foreign(self, sealed: Sealed, parts: list[Part]) -> None:
         """What another vendor signed or encrypted. A signature is of all the text of its kind in front of it."""
-        opaque = Opaque(sealed.vendor, sealed.blob)
+        opaque = sealed.opaque
         match sealed.kind:
             case "call":
                 self._signature = opaque
@@ -237,7 +237,7 @@ class RequestReader:
         read.extras = call.rest() or None
         if blob:
             sealed = _unsealed(blob)
-            read.signature = Opaque(VENDOR, blob) if sealed is None else Opaque(sealed.vendor, sealed.blob)
+            read.signature = Opaque(VENDOR, blob) if sealed is None else sealed.opaque
         else:
             read.signature, self._signature = self._signature, None
         parts.append(read)

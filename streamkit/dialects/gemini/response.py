@@ -33,6 +33,7 @@ from streamkit.dialects.gemini.wire import (
     encode_usage,
     finish_reason,
     is_base64,
+    signature_blob,
     writes_all,
 )
 from streamkit.dialects.members.growing import Growing
@@ -221,9 +222,7 @@ class _Parts:
             self._report.lose("metadata")
         part: dict[str, Any] = {"functionCall": body}
         if call.signature is not None:
-            opaque = call.signature
-            raw = opaque.vendor == VENDOR and is_base64(opaque.blob)
-            part["thoughtSignature"] = opaque.blob if raw else seal("call", opaque.vendor, opaque.blob)
+            part["thoughtSignature"] = signature_blob("call", call.signature.vendor, call.signature.blob)
         self.written.append(part)
         self.called, self._kind = True, None
 

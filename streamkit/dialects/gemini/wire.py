@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of
+from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
 
@@ -203,6 +204,11 @@ def encode_error(failure: ProviderFailed) -> tuple[Any, bool]:
 def camel_case(name: str) -> str:
     """A member's name as Google writes it; requests may have the protocol's own (``function_call``) as well."""
     return _UNDERSCORES.sub(lambda found: found[1].upper(), name)
+
+
+def signature_blob(kind: Kind, vendor: str, blob: str) -> str:
+    """A signature as it is written: Google's own as it is, if it is the base64 that clients decode; anything else sealed."""
+    return blob if vendor == VENDOR and is_base64(blob) else seal(kind, vendor, blob)
 
 
 def standard_base64(text: str) -> str:

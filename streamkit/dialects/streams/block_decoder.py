@@ -139,7 +139,7 @@ class BlockDecoder(FrameDecoder, Generic[B]):
             kind = ReasoningOpaque if redacted else ReasoningSignature
             self.out.append(kind(blob, self.signer, 0, block.number))
         elif sealed.kind == "call":
-            self._signature = Opaque(sealed.vendor, sealed.blob)
+            self._signature = sealed.opaque
         elif sealed.kind == "opaque":
             self.out.append(ReasoningOpaque(sealed.blob, sealed.vendor, 0, block.number))
         else:  # of reasoning, of the text in front, or of a part without any text

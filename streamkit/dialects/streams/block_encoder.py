@@ -24,6 +24,7 @@ from streamkit.events import (
     ReasoningSignature,
     RefusalDelta,
     ResponseFinished,
+    ResponseStarted,
     TextDelta,
     ToolCallArguments,
     ToolCallFinished,
@@ -52,6 +53,8 @@ class BlockEncoder(OneChoiceEncoder):
     #: Whose asides and extras are written as they are, and whose signatures.
     vendor: ClassVar[str]
     signer: ClassVar[str]
+    #: Stop reasons that the dialect has no word of its own for.
+    inexact_stops: ClassVar[frozenset[str]] = frozenset()
     #: Deltas as ``BlockQueue.delta`` takes them, with ``%b`` for the text.
     text_delta: ClassVar[bytes]
     thinking_delta: ClassVar[bytes]
@@ -215,6 +218,14 @@ class BlockEncoder(OneChoiceEncoder):
             call_id, name = (None, None) if call is None else (call.id, call.name)
             self.withhold("late_arguments", call_id, name, late)
 
+    def response_extras(self, event: ResponseStarted) -> Mapping[str, Any]:
+        """Members of a response that only its vendor knows: written for a client of that vendor, else lost."""
+        self._vendor = event.vendor
+        if event.extras and event.vendor != self.vendor:
+            self.lose("response_fields")
+            return {}
+        return event.extras or {}
+
     def call_extras(self, event: ToolCallStarted) -> Mapping[str, Any]:
         """Members of a call that only its vendor knows: written for a client of that vendor, else lost."""
         if event.extras and self._vendor != self.vendor:
@@ -236,6 +247,8 @@ class BlockEncoder(OneChoiceEncoder):
         if stop.reason == "tool_calls" and not self._calls:
             self.lose("stop_reason")
             return evolve(stop, reason="stop")
+        if stop.reason in self.inexact_stops:
+            self.lose("stop_reason")
         return stop
 
     def flush(self) -> None:

@@ -16,6 +16,8 @@ from typing import Literal, TypeAlias, cast, get_args
 
 from attrs import frozen
 
+from streamkit.events import Opaque
+
 #: What a sealed text belongs to: a block of reasoning, the block of text in front, a part without text, the next tool call;
 #: or it is a block of its own.
 Kind: TypeAlias = Literal["reasoning", "text", "part", "call", "opaque"]
@@ -32,9 +34,16 @@ BEDROCK, ANTHROPIC = "bedrock", "anthropic"
 
 @frozen
 class Sealed:
+    """What a sealed text holds."""
+
     kind: Kind
     vendor: str
     blob: str
+
+    @property
+    def opaque(self) -> Opaque:
+        """The text and the vendor that made it."""
+        return Opaque(self.vendor, self.blob)
 
 
 def seal(kind: Kind, vendor: str, blob: str) -> str:
@@ -53,3 +62,9 @@ def unseal(text: str) -> Sealed | None:
     if mark != MARK.decode() or kind not in KINDS:
         return None
     return Sealed(cast("Kind", kind), ANTHROPIC if vendor == BEDROCK else vendor, blob)
+
+
+def unsealed(text: str, vendor: str) -> Opaque:
+    """What a text of ``vendor``'s dialect means: another vendor's that was sealed, or the vendor's own."""
+    sealed = unseal(text)
+    return Opaque(vendor, text) if sealed is None else sealed.opaque
