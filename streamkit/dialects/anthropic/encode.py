@@ -161,7 +161,7 @@ class AnthropicEncoder(BlockEncoder):
 
     def call_start(self, event: ToolCallStarted) -> bytes:
         start = {"type": "tool_use", "id": event.id, "name": event.name, "input": {}, **CALL_DEFAULTS}
-        return dumps({**start, **self.call_extras(event)})
+        return dumps({**start, **self.own_extras(event.extras)})
 
     def aside(self, event: Aside) -> None:
         if event.vendor != VENDOR:

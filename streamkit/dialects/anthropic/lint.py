@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from attrs import define, field
 
-from streamkit.dialects.linting.explain import COMMON_LOOKS, CUT, KNOWN, NO_RULE, READS, TORN, Look, Looks, like
+from streamkit.dialects.linting.explain import KNOWN, MESSAGE_LOOKS, NO_RULE, READS, Look, Looks, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
     CallInput,
@@ -50,13 +50,7 @@ RULES: dict[str, str] = {
     "after_error": "Nothing follows an error event (§3.1).",
 }
 LOOKS: Looks = {
-    **COMMON_LOOKS,
-    "truncated": (Look(CUT, 66),),
-    "unterminated": (like("last_event_unterminated"), Look(TORN, 106), Look(CUT, 106)),
-    "event": (like("error_shape"), like("event_type_missing"), like("event_name_missing")),
-    "message_start": (like("response_restarted"),),
-    "message": (like("field_invalid"),),
-    "usage": (like("field_invalid"),),
+    **MESSAGE_LOOKS,
     "block_index": (like("block_reopened"), like("index_invalid"), like("index_missing"), Look(READS, 82)),
     "block_order": (
         like("block_unopened"),
@@ -77,7 +71,6 @@ LOOKS: Looks = {
     "stop_reason": (),
     "message_stop": (),
     "after_stop": (like("foreign_terminator"), like("after_end")),
-    "error": (like("error_shape"),),
     "after_error": (like("after_error"), like("after_end")),
     NO_RULE: (Look("stop_with_calls", 53), Look("finish_derived", None)),
 }

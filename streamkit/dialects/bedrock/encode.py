@@ -141,7 +141,7 @@ class BedrockEncoder(BlockEncoder):
         self._blocks.end(block)
 
     def call_start(self, event: ToolCallStarted) -> bytes:
-        return dumps({"toolUse": {"toolUseId": event.id, "name": event.name, **self.call_extras(event)}})
+        return dumps({"toolUse": {"toolUseId": event.id, "name": event.name, **self.own_extras(event.extras)}})
 
     def aside(self, event: Aside) -> None:
         if event.vendor != VENDOR:

@@ -378,16 +378,9 @@ class RequestWriter:
 
     def lose_marks(self, part: Part) -> None:
         """Count the signature and the cache mark of a part, for a dialect that has a place for neither."""
-        if (signature := getattr(part, "signature", None)) is not None:
-            self.lose("reasoning_signature", signature.vendor)
+        self.lose_signature(getattr(part, "signature", None))
         if (cache := getattr(part, "cache", None)) is not None:
             self.lose("cache_mark", cache)
-
-    def refuse_choices(self, title: str) -> None:
-        """Raise BadRequest where more than one choice is asked of a dialect, by its ``title``, that gives one."""
-        choices = self.request.options.choices
-        if choices is not None and choices > 1:
-            raise BadRequest("n", f"{title} gives one choice, and {choices} are asked for")
 
     # -- tools -----------------------------------------------------------------------------------------------------
 

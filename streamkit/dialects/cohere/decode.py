@@ -264,9 +264,7 @@ class CohereDecoder(FrameDecoder):
         if logprobs := document.get("logprobs"):
             self.out.append(Aside(VENDOR, "logprobs", "logprobs", logprobs, block=block.number))
         if not document.keys() <= DELTA_FIELDS:
-            for name, value in document.items():
-                if name not in DELTA_FIELDS and said(value):
-                    self.out.append(Aside(VENDOR, "metadata", f"content-delta.{name}", value, block=block.number))
+            self.keep_others(document, DELTA_FIELDS, "content-delta.", block=block.number)
 
     def content_end(self, document: dict[str, Any]) -> None:
         """The end of a block of content."""
@@ -313,9 +311,7 @@ class CohereDecoder(FrameDecoder):
             self._belongs(block, "thinking")
             self.out.append(ReasoningDelta(thinking, 0, block.number))
         if not content.keys() <= CONTENT_FIELDS:
-            for name, value in content.items():
-                if name not in CONTENT_FIELDS and said(value):
-                    self.out.append(Aside(VENDOR, "metadata", f"content.{name}", value, block=block.number))
+            self.keep_others(content, CONTENT_FIELDS, "content.", block=block.number)
 
     def _belongs(self, block: Block, kind: str) -> None:
         if not block.kind:
@@ -444,9 +440,7 @@ class CohereDecoder(FrameDecoder):
         delta = self.fields(document.get("delta"))
         if usage := self.fields(delta.get("usage")):
             self._usage(usage)
-        for name, value in delta.items():
-            if name not in END_FIELDS and said(value):
-                self.out.append(Aside(VENDOR, "metadata", f"message-end.{name}", value))
+        self.keep_others(delta, END_FIELDS, "message-end.")
         native = text_of(delta.get("finish_reason"))
         if delta.get("error") or native in FAILURES:
             self._failed(delta, native)

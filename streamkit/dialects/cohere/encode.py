@@ -20,6 +20,7 @@ from streamkit.dialects.cohere.wire import VENDOR, encode_usage, finish_reason
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.block_encoder import BlockEncoder
 from streamkit.dialects.streams.block_queue import Block, BlockQueue
+from streamkit.dialects.streams.event_encoder import stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import (
     Aside,
@@ -31,7 +32,6 @@ from streamkit.events import (
     ResponseStarted,
     TextDelta,
     ToolCallStarted,
-    UsageReported,
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
@@ -103,10 +103,8 @@ class CohereEncoder(BlockEncoder):
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._started = False
-        self._vendor = ""
         self._citations = 0
         self._behind_call = False  # the next text stands behind a call
-        self._usage: UsageReported | None = None
         self._message_end: dict[str, Any] = {}
 
     def make_blocks(self) -> BlockWriter:
@@ -124,7 +122,6 @@ class CohereEncoder(BlockEncoder):
 
     def response_started(self, event: ResponseStarted) -> None:
         self._started = True
-        self._vendor = event.vendor
         message: dict[str, Any] = {
             "role": "assistant",
             "content": [],
@@ -132,13 +129,8 @@ class CohereEncoder(BlockEncoder):
             "tool_calls": [],
             "citations": [],
         }
-        extras: dict[str, Any] = {}
-        if event.extras:
-            if event.vendor == VENDOR:
-                extras = dict(event.extras)
-                message.update(extras.pop("delta", {}))
-            else:
-                self.lose("response_fields")
+        extras = dict(self.response_extras(event))
+        message.update(extras.pop("delta", {}))
         start = {"id": event.id or self.encoding.make_id("msg_"), **extras, "delta": {"message": message}}
         self._event(b"message-start", dumps(start)[1:-1])
 
@@ -186,17 +178,9 @@ class CohereEncoder(BlockEncoder):
     def call_start(self, event: ToolCallStarted) -> bytes:
         self._behind_call = True
         function = {"name": event.name, "arguments": ""}
-        start: dict[str, Any] = {"id": event.id, "type": "function", "function": function}
-        if event.extras and self._vendor == VENDOR:
-            start.update(event.extras)
-        elif event.extras:
-            self.lose("metadata")
-        return dumps(start)
+        return dumps({"id": event.id, "type": "function", "function": function, **self.own_extras(event.extras)})
 
     # -- beside the text -------------------------------------------------------------------------------------------
-
-    def usage_reported(self, event: UsageReported) -> None:
-        self._usage = event
 
     def aside(self, event: Aside) -> None:
         if event.vendor != VENDOR or not self._is_written(event):
@@ -236,12 +220,8 @@ class CohereEncoder(BlockEncoder):
 
     def _finish_reason(self) -> str:
         stop = self.stop()
-        if stop.stop_sequence is not None:
-            self.lose("stop_sequence")
-        reason, is_less = finish_reason(stop.reason, called=True)  # or else it is another by now
-        if is_less:
-            self.lose("stop_reason")
-        return reason
+        found = finish_reason(stop.reason, called=True)  # where none was written, the reason is another by now
+        return stop_word(found, stop.stop_sequence, self.report)
 
     def _end(self, delta: dict[str, Any]) -> None:
         usage = self._usage

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from streamkit.dialects.cohere.wire import FAILURES, is_count
-from streamkit.dialects.linting.explain import COMMON_LOOKS, CUT, NO_RULE, READS, TORN, Look, Looks, like
+from streamkit.dialects.linting.explain import MESSAGE_LOOKS, NO_RULE, READS, Look, Looks, like
 from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
 from streamkit.framing.frame import Frame
 
@@ -40,12 +40,7 @@ RULES: dict[str, str] = {
     "after_end": "Nothing but `[DONE]` follows `message-end` (§0.3).",
 }
 LOOKS: Looks = {
-    **COMMON_LOOKS,
-    "truncated": (Look(CUT, 66),),
-    "unterminated": (like("last_event_unterminated"), Look(TORN, 106), Look(CUT, 106)),
-    "event": (like("error_shape"), like("event_type_missing"), like("event_name_missing")),
-    "message_start": (like("response_restarted"),),
-    "message": (like("field_invalid"),),
+    **MESSAGE_LOOKS,
     "block_index": (like("block_reopened"), like("index_reused"), like("index_invalid"), Look(READS, 82)),
     "call_index": (like("block_reopened"), like("index_reused"), like("index_missing"), like("index_invalid")),
     "block_order": (
@@ -63,8 +58,6 @@ LOOKS: Looks = {
     "arguments": (like("arguments_not_text"), like("field_invalid")),
     "citation": (like("field_invalid"),),
     "message_end": (like("field_invalid"),),
-    "usage": (like("field_invalid"),),
-    "error": (like("error_shape"),),
     "after_end": (like("after_end"), like("after_error")),
     NO_RULE: (Look("finish_derived", None),),
 }
@@ -157,11 +150,9 @@ class CohereLinter(GrammarChecker):
             self.broken("message_start", "message-end before message-start")
         self._none_open("message-end")
 
-    def _usage(self, usage: object) -> None:
+    def _usage(self, value: object) -> None:
+        usage = self.counts(value)
         if usage is None:
-            return
-        if not isinstance(usage, dict):
-            self.broken("usage", f"usage is {shown(usage)}")
             return
         groups = [usage.get(name) for name in ("tokens", "billed_units")]
         counts = [count for group in groups if isinstance(group, dict) for count in group.values()]

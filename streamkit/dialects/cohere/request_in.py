@@ -26,8 +26,9 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.bodies.options import read_options
 from streamkit.dialects.bodies.turn_reader import TurnReader
-from streamkit.dialects.cohere.wire import CITATION, CONTENT, VENDOR
+from streamkit.dialects.cohere.wire import CITATION, CONTENT, OPTIONS, VENDOR
 from streamkit.dialects.members.fields import Fields, is_data_uri, kind_of, media_of
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
@@ -60,19 +61,7 @@ class CohereRequestReader(TurnReader):
         return request
 
     def _options(self, fields: Fields) -> Options:
-        return Options(
-            max_tokens=fields.integer("max_tokens"),
-            temperature=fields.number("temperature"),
-            top_p=fields.number("p"),
-            top_k=fields.integer("k"),
-            stop=fields.strings("stop_sequences"),
-            seed=fields.integer("seed"),
-            presence_penalty=fields.number("presence_penalty"),
-            frequency_penalty=fields.number("frequency_penalty"),
-            logprobs=fields.boolean("logprobs"),
-            thinking=self._thinking(fields),
-            output=self._output(fields),
-        )
+        return read_options(fields, OPTIONS, thinking=self._thinking(fields), output=self._output(fields))
 
     def _thinking(self, fields: Fields) -> Thinking | None:
         thinking = fields.fields_of_type("thinking", THINKING)

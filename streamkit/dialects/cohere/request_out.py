@@ -62,7 +62,7 @@ class CohereRequestWriter(RequestWriter):
     def request_body(self) -> dict[str, Any]:
         """The body. Raises BadRequest for more than one choice."""
         request, options = self.request, self.request.options
-        self.refuse_choices("Cohere")
+        self.one_choice("Cohere")
         body = given(model=request.model)
         body["messages"] = self.messages()
         offered = self._offered(request.tool_choice)

@@ -22,6 +22,7 @@ from streamkit.conversation.messages import (
     ToolCall,
 )
 from streamkit.dialects.bodies.request_writer import merged
+from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.cohere.decode import CohereBodyDecoder
 from streamkit.dialects.cohere.encode import MESSAGE_END
 from streamkit.dialects.cohere.wire import (
@@ -32,7 +33,7 @@ from streamkit.dialects.cohere.wire import (
 )
 from streamkit.dialects.members.values import said, text_of
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.event_encoder import failure_of, only_choice, wrapped_input
+from streamkit.dialects.streams.event_encoder import failure_of, only_choice, stop_word, wrapped_input
 from streamkit.dialects.streams.frame_decoder import read_body
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import Aside, ProviderFailed, WireEvent
@@ -50,13 +51,10 @@ def encode_response(response: Response, encoding: Encoding, report: StreamReport
     return CohereResponseWriter(response, encoding, report).body()
 
 
-class CohereResponseWriter:
+class CohereResponseWriter(ResponseWriter):
     """Writes one response. Its message has its content, tool plan, calls and citations in members of their own."""
 
-    def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
-        self.response = response
-        self.encoding = encoding
-        self.report = report
+    vendor = VENDOR
 
     def body(self) -> dict[str, Any]:
         """The body of an answer, or of the error that took its place."""
@@ -79,10 +77,7 @@ class CohereResponseWriter:
         return self._with_extras(body, message)
 
     def _with_extras(self, body: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
-        extras = dict(self.response.extras)
-        if extras and self.response.vendor != VENDOR:
-            self.report.lose("response_fields")
-            return body
+        extras = dict(self.own_extras(self.response.extras, "response_fields"))
         merged(message, extras.pop("delta", {}))
         return merged(body, extras)
 
@@ -95,12 +90,8 @@ class CohereResponseWriter:
         return {"message": failure.message}
 
     def _finish_reason(self, choice: Choice, *, called: bool) -> str:
-        reason, is_less = finish_reason(choice.stop_reason or "other", called=called)
-        if is_less:
-            self.report.lose("stop_reason")
-        if choice.stop_sequence is not None:
-            self.report.lose("stop_sequence")
-        return reason
+        found = finish_reason(choice.stop_reason or "other", called=called)
+        return stop_word(found, choice.stop_sequence, self.report)
 
     # -- the message -----------------------------------------------------------------------------------------------
 
@@ -121,24 +112,19 @@ class CohereResponseWriter:
 
     def _count(self, choice: Choice) -> None:
         """Count what the shape of a message loses."""
-        lose = self.report.lose
-        order = plans = 0
-        for part in choice.parts:
-            if isinstance(part, RedactedReasoning):
-                lose("reasoning_opaque")
-            elif isinstance(part, Text | Reasoning | ToolCall) and part.signature is not None:
-                lose("reasoning_signature")
-            plans += self._is_plan(part)
-            place = 0 if self._is_plan(part) else 2 if isinstance(part, ToolCall) else 1
-            if isinstance(part, Aside | RedactedReasoning):
-                continue
-            if place < order:
-                lose("block_order")
-            order = place
+        self.lose_order(choice, self._place)
+        self.lose_sealed(choice)
+        plans = sum(map(self._is_plan, choice.parts))
         if plans > 1:
-            lose("block_boundary", plans - 1)
+            self.report.lose("block_boundary", plans - 1)
         if choice.refusal:
-            lose("refusal_as_text")
+            self.report.lose("refusal_as_text")
+
+    def _place(self, part: Part) -> int | None:
+        """Where a part stands in a message: the plan, then the content, then the calls."""
+        if isinstance(part, Aside | RedactedReasoning):
+            return None
+        return 0 if self._is_plan(part) else 2 if isinstance(part, ToolCall) else 1
 
     def _is_plan(self, part: Part) -> TypeGuard[Reasoning]:
         """Whether a part is the tool plan: this vendor's summary. What others call one is thinking here."""
@@ -159,7 +145,7 @@ class CohereResponseWriter:
     def call(self, call: ToolCall) -> dict[str, Any] | None:
         """One call; None for one that no client may run. Readers parse the arguments, and "" is no JSON."""
         if not call.name or not call.ended:
-            self.report.withhold("call_withheld", call.id, call.name, call.arguments)
+            self.withhold(call)
             return None
         arguments = call.arguments if call.arguments.strip() else "{}"
         if call.kind == "custom":
@@ -167,11 +153,7 @@ class CohereResponseWriter:
             arguments = wrapped_input(call.arguments)
         function = {"name": call.name, "arguments": arguments}
         written: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
-        if call.extras and self.response.vendor == VENDOR:
-            return merged(written, call.extras)
-        if call.extras:
-            self.report.lose("metadata")
-        return written
+        return merged(written, self.own_extras(call.extras))
 
     # -- beside the text -------------------------------------------------------------------------------------------
 

@@ -34,7 +34,6 @@ from streamkit.events import (
     ToolCallArguments,
     ToolCallFinished,
     ToolCallStarted,
-    UsageReported,
 )
 from streamkit.report import StreamReport
 
@@ -59,14 +58,14 @@ class _Choice:
 class GeminiEncoder(EventEncoder):
     """Writes the chunks of a stream: one candidate for each choice."""
 
+    vendor = VENDOR
+
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._tail = b',"modelVersion":%b' % dumps(encoding.profile.model) if encoding.profile.model else b""
-        self._vendor = ""
         self._choices: dict[int, _Choice] = {}
         self._text: TextDelta | ReasoningDelta | None = None  #: to be written once it is known whether it is signed
         self._blocked: Any = None  #: the feedback to a prompt that was blocked
-        self._usage: UsageReported | None = None
         self._stops: list[ResponseFinished] = []
 
     def feed(self, events: list[Event], /) -> bytes:
@@ -79,7 +78,6 @@ class GeminiEncoder(EventEncoder):
     # -- chunks ----------------------------------------------------------------------------------------------------
 
     def response_started(self, event: ResponseStarted) -> None:
-        self._vendor = event.vendor
         tail: dict[str, Any] = {}
         if model := event.model or self.encoding.profile.model:
             tail["modelVersion"] = model
@@ -87,10 +85,7 @@ class GeminiEncoder(EventEncoder):
             tail["createTime"] = encode_time(event.created)
         if event.id is not None:
             tail["responseId"] = event.id
-        if event.extras and event.vendor == VENDOR:
-            tail.update(event.extras)
-        elif event.extras:
-            self.lose("response_fields")
+        tail.update(self.response_extras(event))
         self._tail = b"," + dumps(tail)[1:-1] if tail else b""
 
     def choice_started(self, event: ChoiceStarted) -> None:
@@ -214,9 +209,6 @@ class GeminiEncoder(EventEncoder):
         choice.called, choice.kind = True, None
 
     # -- beside the text -------------------------------------------------------------------------------------------
-
-    def usage_reported(self, event: UsageReported) -> None:
-        self._usage = event
 
     def aside(self, event: Aside) -> None:
         name, value = event.type, event.raw

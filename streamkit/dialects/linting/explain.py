@@ -241,3 +241,14 @@ COMMON_LOOKS: Final[Looks] = {
     "truncated": (),
     "unreadable": (Look(STOPS, 115, "no JSON"), Look(STOPS, 115, "a JSON value that is no object")),
 }  # fmt: skip
+#: What rules look like that dialects share whose events start and end one message.
+MESSAGE_LOOKS: Final[Looks] = {
+    **COMMON_LOOKS,
+    "truncated": (Look(CUT, 66),),
+    "unterminated": (like("last_event_unterminated"), Look(TORN, 106), Look(CUT, 106)),
+    "event": (like("error_shape"), like("event_type_missing"), like("event_name_missing")),
+    "message_start": (like("response_restarted"),),
+    "message": (like("field_invalid"),),
+    "usage": (like("field_invalid"),),
+    "error": (like("error_shape"),),
+}

@@ -84,6 +84,14 @@ class GrammarChecker:
             raise LookupError(f"{type(self).__name__} has no rule {rule!r}")
         self._found.append(Violation(rule, message, self.frame.offset, max(self._number, 0), severity))
 
+    def counts(self, usage: object) -> dict[str, Any] | None:
+        """The object of token counts; None where there is none, or what is no object, which breaks the rule ``usage``."""
+        if isinstance(usage, dict):
+            return usage
+        if usage is not None:
+            self.broken("usage", f"usage is {shown(usage)}")
+        return None
+
     def load(self, frame: Frame) -> dict[str, Any] | None:
         """The payload; None, and noted, where it is no JSON object."""
         try:

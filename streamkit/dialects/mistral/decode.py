@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import orjson
 from attrs import define, field
 
-from streamkit.dialects.members.values import said, text_of
+from streamkit.dialects.members.values import text_of
 from streamkit.dialects.mistral.wire import ASIDES, CONTENT, ERROR_TYPES, THINKING, THINKING_MEMBER, VENDOR
 from streamkit.dialects.openai_chat.decode import CHUNK_FIELDS, ChatDecoder
 from streamkit.dialects.openai_chat.delta import TEXT_PART
@@ -33,7 +33,6 @@ from streamkit.events import (
     ReasoningDelta,
     ReasoningOpaque,
     ReasoningSignature,
-    TextDelta,
     ToolCallDelta,
 )
 from streamkit.limits import Limits
@@ -62,6 +61,7 @@ class MistralDecoder(ChatDecoder):
     dialect = "mistral"
     vendor = VENDOR
     takes_objects: ClassVar = True
+    takes_parts: ClassVar = True
     has_flat_errors: ClassVar = True
     error_types: ClassVar = ERROR_TYPES
     chunk_fields: ClassVar = CHUNK_FIELDS | {"p"}
@@ -89,24 +89,15 @@ class MistralDecoder(ChatDecoder):
 
     # -- content ---------------------------------------------------------------------------------------------------
 
-    def parts(self, content: Any, choice: int) -> None:
-        """Content as a list of parts, which is no repair here."""
-        for each in self.items(content):
-            part = self.part_of(each)
-            kind = part.get("type")
-            if kind == "text":
-                if text := self.string(part.get("text")):
-                    self.out.append(TextDelta(text, choice))
-                self.keep_unread(part, TEXT_PART, choice, where="content.")
-            elif kind == "thinking":
-                self._thinking(part, choice)
-            elif kind is None:
-                if part:
-                    self.odd(part)
-            else:
-                self._part(f"{CONTENT}{kind}", str(kind), part, choice)
+    def other_part(self, part: dict[str, Any], kind: Any, choice: int) -> None:
+        """A part of another type than text and thinking."""
+        if kind is None:
+            self.odd(part)
+        else:
+            self._part(f"{CONTENT}{kind}", str(kind), part, choice)
 
-    def _thinking(self, part: dict[str, Any], choice: int) -> None:
+    def thinking(self, part: dict[str, Any], choice: int) -> None:
+        """A thinking, whose texts are reasoning."""
         block = self.next_block(choice)
         for each in self.contents(part.get("thinking")):
             thought = self.part_of(each)
@@ -122,9 +113,7 @@ class MistralDecoder(ChatDecoder):
                 self._part(f"{THINKING}{kind}", str(kind), thought, choice)
         if signature := self.string(part.get("signature")):
             self._signature(signature, choice, block)
-        for name, value in part.items():
-            if name not in THINKING_FIELDS and said(value):
-                self.out.append(Aside(VENDOR, "metadata", f"{THINKING_MEMBER}{name}", value, choice, block))
+        self.keep_others(part, THINKING_FIELDS, THINKING_MEMBER, choice, block)
 
     def _part(self, name: str, kind: str, part: dict[str, Any], choice: int) -> None:
         self.out.append(Aside(VENDOR, ASIDES.get(kind, "unknown_event"), name, part, choice))

@@ -29,7 +29,7 @@ from streamkit.dialects.mistral.wire import (
 from streamkit.dialects.openai_chat.encode import ChatEncoder
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.call_order import CallOrder
-from streamkit.dialects.streams.event_encoder import wrapped_input
+from streamkit.dialects.streams.event_encoder import stop_word, wrapped_input
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.errors import HeldTooLong
@@ -177,10 +177,7 @@ class MistralEncoder(ChatEncoder):
             self.lose("call_id")
         function = {"name": event.name, "arguments": arguments}
         entry: dict[str, Any] = {"index": calls.written, "id": call_id, "type": "function", "function": function}
-        if start.extras and self._vendor == VENDOR:
-            entry.update(start.extras)
-        elif start.extras:
-            self.lose("metadata")
+        entry.update(self.own_extras(start.extras))
         if start.signature is not None:
             self._write_signature(event.choice, seal("call", start.signature.vendor, start.signature.blob))
         calls.written += 1
@@ -235,12 +232,8 @@ class MistralEncoder(ChatEncoder):
 
     def _finish_reason(self, event: ResponseFinished) -> str:
         calls = self._calls.get(event.choice)
-        if event.stop_sequence is not None:
-            self.lose("stop_sequence")
-        reason, is_less = finish_reason(event.reason, called=calls is not None and calls.written > 0)
-        if is_less:
-            self.lose("stop_reason")
-        return reason
+        found = finish_reason(event.reason, called=calls is not None and calls.written > 0)
+        return stop_word(found, event.stop_sequence, self.report)
 
     def flush(self) -> None:
         """The stream failed: a signature that may be half of one proves nothing."""

@@ -29,11 +29,12 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.bodies.options import read_options
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import text_of
-from streamkit.dialects.mistral.wire import ASIDES, CONTENT, THINKING, VENDOR
+from streamkit.dialects.mistral.wire import ASIDES, CONTENT, OPTIONS, THINKING, VENDOR
 from streamkit.dialects.openai_chat.request_in import ChatRequestReader
-from streamkit.dialects.vocabulary.sealed_reasoning import unseal
+from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
@@ -59,21 +60,9 @@ class MistralRequestReader(ChatRequestReader):
 
     def options(self, fields: Fields) -> Options:
         """The settings of a request."""
-        return Options(
-            max_tokens=fields.integer("max_tokens"),
-            temperature=fields.number("temperature"),
-            top_p=fields.number("top_p"),
-            top_k=fields.integer("top_k"),
-            stop=self.stop(fields),
-            seed=fields.integer("random_seed"),
-            presence_penalty=fields.number("presence_penalty"),
-            frequency_penalty=fields.number("frequency_penalty"),
-            choices=fields.integer("n"),
-            logprobs=fields.boolean("logprobs"),
-            top_logprobs=fields.integer("top_logprobs"),
-            thinking=self.thinking(fields),
-            output=self.output(fields),
-            service_tier=fields.string("service_tier"),
+        names = {**OPTIONS, "max_tokens": "max_tokens", "top_k": "top_k", "service_tier": "service_tier"}
+        return read_options(
+            fields, names, stop=self.stop(fields), thinking=self.thinking(fields), output=self.output(fields)
         )
 
     def thinking(self, fields: Fields) -> Thinking | None:
@@ -194,14 +183,13 @@ class MistralRequestReader(ChatRequestReader):
         blob = chunk.string("signature")
         sealed = unseal(blob) if blob else None
         if blob and (sealed is None or sealed.kind == "reasoning"):
-            opaque = Opaque(VENDOR, blob) if sealed is None else Opaque(sealed.vendor, sealed.blob)
-            _last(thoughts).signature = opaque
+            _last(thoughts).signature = unsealed(blob, VENDOR)
         if members := chunk.rest():
             _last(thoughts).extras = members
         parts += thoughts
         if sealed is None:
             return
-        opaque = Opaque(sealed.vendor, sealed.blob)
+        opaque = sealed.opaque
         if sealed.kind == "call":
             signatures.append(opaque)
         elif sealed.kind == "opaque":

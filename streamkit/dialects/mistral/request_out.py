@@ -78,7 +78,9 @@ class MistralRequestWriter(ChatRequestWriter):
 
     def request_body(self) -> dict[str, Any]:
         """The body. Raises BadRequest."""
-        return {**super().request_body(), **self._service_tier()}
+        return super().request_body() | given(
+            service_tier=self.service_tier(self.request.options.service_tier, SERVICE_TIERS)
+        )
 
     def stream_usage(self) -> dict[str, Any]:
         """Nothing: no member asks for token counts."""
@@ -93,13 +95,6 @@ class MistralRequestWriter(ChatRequestWriter):
     def top_k(self, top_k: int) -> dict[str, Any]:
         """``top_k``, which the server takes."""
         return {"top_k": top_k}
-
-    def _service_tier(self) -> dict[str, Any]:
-        tier = self.request.options.service_tier
-        if tier is None or self.own or tier in SERVICE_TIERS:
-            return given(service_tier=tier)
-        self.lose("parameter", "service_tier")
-        return {}
 
     def thinking(self, thinking: Thinking | None) -> dict[str, Any]:
         """How much to think, as an effort: ``high`` or ``none`` where only whether to think was asked."""
@@ -195,10 +190,10 @@ class MistralRequestWriter(ChatRequestWriter):
         if isinstance(part, Refusal):
             self.lose("refusal_as_text")
             part = Text(part.text, extras=part.extras)
-        if isinstance(part, Text) and part.signature is not None:
-            self.lose("reasoning_signature", part.signature.vendor)
-        if isinstance(part, Text) and not part.text and not self.own:
-            return None
+        if isinstance(part, Text):
+            self.lose_signature(part.signature)
+            if not part.text and not self.own:
+                return None
         return super().part(part)
 
     def media(self, media: Media) -> dict[str, Any] | None:
@@ -268,7 +263,7 @@ class MistralRequestWriter(ChatRequestWriter):
         """Write reasoning; False where nothing is left of it."""
         signature = part.signature
         if signature is not None and signature.vendor != VENDOR:
-            self.lose("reasoning_signature", signature.vendor)
+            self.lose_signature(signature)
             signature = None
         members = self.extras(part.extras)
         if not part.text and signature is None and not self.own:

@@ -142,18 +142,14 @@ class MistralResponseWriter(ChatResponseWriter):
         """One call; None for one that was cut, or has no name."""
         arguments = whole_arguments(call, self.encoding.limits, self.report)
         if arguments is None or not call.name:
-            self.withheld(call)
+            self.withhold(call)
             return None
         call_id = nine_characters(call.id)
         if call_id != call.id:
             self.report.lose("call_id")
         function = {"name": call.name, "arguments": arguments}
         written: dict[str, Any] = {"id": call_id, "type": "function", "function": function}
-        if call.extras and self.response.vendor == VENDOR:
-            merged(written, call.extras)
-        elif call.extras:
-            self.report.lose("metadata")
-        return written
+        return merged(written, self.own_extras(call.extras))
 
     # -- beside the text -------------------------------------------------------------------------------------------
 

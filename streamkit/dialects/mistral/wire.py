@@ -14,18 +14,10 @@ VENDOR = "mistral"
 
 #: An answer that ended is never ``error``, whatever its reason: readers would take it for failed.
 FINISH_REASONS: Mapping[StopReason, str] = {
-    "stop": "stop",
-    "stop_sequence": "stop",
-    "length": "length",
+    **chat.FINISH_REASONS,
     "context_full": "model_length",
-    "tool_calls": "tool_calls",
     "content_filter": "stop",
     "refusal": "stop",
-    "pause": "length",
-    "compaction": "length",
-    "malformed_tool": "stop",
-    "error": "error",
-    "other": "stop",
 }
 #: Types of errors, beside those of Chat.
 ERROR_TYPES: Mapping[str, ErrorType] = {

@@ -125,13 +125,15 @@ class OllamaDecoder(FrameDecoder):
             message = self._mended_message(message)
         if message is not None:
             self._message(message, ("message",), ends=ends)
-            self._unknown(message, MESSAGE_FIELDS, "message.")
+            if not message.keys() <= MESSAGE_FIELDS:
+                self.keep_others(message, MESSAGE_FIELDS, "message.")
             self._beside(line, message, ends=ends)
         else:  # /api/generate says the same one level up
             self._message({**line, "content": line.get("response")}, (), ends=ends)
         if logprobs := line.get("logprobs"):
             self.out.append(Aside(VENDOR, "logprobs", "logprobs", logprobs))
-        self._unknown(line, LINE_FIELDS, "")
+        if not line.keys() <= LINE_FIELDS:
+            self.keep_others(line, LINE_FIELDS, "")
         if usage := decode_usage(line):
             self.tell_counts(usage)
         for name in COUNTS:
@@ -151,12 +153,6 @@ class OllamaDecoder(FrameDecoder):
         self._started = True
         self.out.append(ResponseStarted(None, text_of(line.get("model")), decode_time(line.get("created_at")), VENDOR))
         self.out.append(ChoiceStarted())
-
-    def _unknown(self, fields: dict[str, Any], known: frozenset[str], prefix: str) -> None:
-        if not fields.keys() <= known:
-            for name, value in fields.items():
-                if name not in known and said(value):
-                    self.out.append(Aside(VENDOR, "metadata", prefix + name, value))
 
     def _beside(self, line: dict[str, Any], message: dict[str, Any], *, ends: bool) -> None:
         """Read members of ``/api/generate`` that stand beside a message, where the message does not say the same."""

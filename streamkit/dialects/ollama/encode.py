@@ -16,7 +16,7 @@ import orjson
 from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.call_order import CallOrder
-from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, encode_time
+from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, encode_time, stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import (
     Aside,
@@ -31,7 +31,6 @@ from streamkit.events import (
     ToolCallArguments,
     ToolCallFinished,
     ToolCallStarted,
-    UsageReported,
 )
 from streamkit.framing.ndjson import serialize_ndjson
 from streamkit.report import StreamReport
@@ -45,19 +44,16 @@ class OllamaEncoder(OneChoiceEncoder):
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._head: bytes = b""
-        self._vendor = ""
         self._blocks: dict[type, int] = {}
         self._refused = False
         self._calls = CallOrder()
         self._behind_call = False  # the next text stands behind a call
-        self._usage: UsageReported | None = None
         self._stop: ResponseFinished | None = None
 
     # -- lines -----------------------------------------------------------------------------------------------------
 
     def response_started(self, event: ResponseStarted) -> None:
         seconds = event.created if event.created is not None else self.encoding.clock()
-        self._vendor = event.vendor
         head = {"model": event.model or self.encoding.profile.model, "created_at": encode_time(seconds)}
         self._head = dumps(head)[:-1]
         if event.extras:
@@ -133,9 +129,6 @@ class OllamaEncoder(OneChoiceEncoder):
 
     # -- beside the text -------------------------------------------------------------------------------------------
 
-    def usage_reported(self, event: UsageReported) -> None:
-        self._usage = event
-
     def aside(self, event: Aside) -> None:
         if event.vendor == VENDOR and event.kind == "logprobs":
             self._line(b'"content":""', b'"logprobs":%b,"done":false' % dumps(event.raw))
@@ -153,11 +146,7 @@ class OllamaEncoder(OneChoiceEncoder):
 
     def terminate(self) -> None:
         stop = self._stop or ResponseFinished("stop")
-        reason, is_less = done_reason(stop.reason, stop.native)
-        if is_less:
-            self.lose("stop_reason")
-        if stop.stop_sequence is not None:
-            self.lose("stop_sequence")
+        reason = stop_word(done_reason(stop.reason, stop.native), stop.stop_sequence, self.report)
         last = {"done": True, "done_reason": reason, **self._counts()}
         self._line(b'"content":""', dumps(last)[1:-1])
 

@@ -9,6 +9,8 @@ Source: dialects.md §4.1, §7.3, §7.4; quirks.md 35.
 
 from __future__ import annotations
 
+from typing import Any
+
 from streamkit.conversation.messages import (
     Media,
     Options,
@@ -23,10 +25,11 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
+from streamkit.dialects.bodies.options import read_options
 from streamkit.dialects.bodies.tool_results import Waiting
 from streamkit.dialects.bodies.turn_reader import TurnReader
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
-from streamkit.dialects.ollama.wire import THINK_LEVELS
+from streamkit.dialects.ollama.wire import OPTIONS, THINK_LEVELS
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
@@ -60,25 +63,19 @@ class OllamaRequestReader(TurnReader):
     # -- options ---------------------------------------------------------------------------------------------------
 
     def _options(self, fields: Fields) -> Options:
-        options = Options(
-            logprobs=fields.boolean("logprobs"),
-            top_logprobs=fields.integer("top_logprobs"),
-            thinking=self._thinking(fields),
-            output=self._output(fields),
-        )
+        beside: dict[str, Any] = {
+            "logprobs": fields.boolean("logprobs"),
+            "top_logprobs": fields.integer("top_logprobs"),
+            "thinking": self._thinking(fields),
+            "output": self._output(fields),
+        }
         model = fields.fields("options")
-        if model is not None:
-            options.temperature = model.number("temperature")
-            options.top_p = model.number("top_p")
-            options.top_k = model.integer("top_k")
-            options.stop = model.strings("stop")
-            options.seed = model.integer("seed")
-            options.presence_penalty = model.number("presence_penalty")
-            options.frequency_penalty = model.number("frequency_penalty")
-            bound = model.peek("num_predict")
-            if not (isinstance(bound, int | float) and bound < 0):  # no bound, or the rest of the context: Ollama's own
-                options.max_tokens = model.integer("num_predict")
-        return options
+        if model is None:
+            return Options(**beside)
+        bound = model.peek("num_predict")
+        if isinstance(bound, int | float) and bound < 0:  # no bound, or the rest of the context: Ollama's own
+            beside["max_tokens"] = None
+        return read_options(model, OPTIONS, **beside)
 
     def _thinking(self, fields: Fields) -> Thinking | None:
         match fields.take("think"):

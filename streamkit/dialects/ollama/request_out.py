@@ -76,7 +76,7 @@ class OllamaRequestWriter(RequestWriter):
     def request_body(self) -> dict[str, Any]:
         """The body. Raises BadRequest for more than one choice, and for a tool that must be called."""
         request, options = self.request, self.request.options
-        self.refuse_choices("Ollama")
+        self.one_choice("Ollama")
         body = given(model=request.model)
         body["messages"] = list(self.messages())
         if tools := self.tools():

@@ -9,24 +9,22 @@ Source: dialects.md §4.1, §4.4; seeds.md S4.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
-from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.conversation.messages import Choice, Reasoning, Refusal, Response, Text, ToolCall
+from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.ollama.decode import OllamaDecoder
 from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.event_encoder import encode_time, failure_of, object_arguments, only_choice
+from streamkit.dialects.streams.event_encoder import encode_time, failure_of, object_arguments, only_choice, stop_word
 from streamkit.dialects.streams.frame_decoder import read_body
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import Aside, WireEvent
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-
-#: Where a part stands in a message: going back is a loss.
-PLACES: Final = {Reasoning: 0, Text: 1, Refusal: 1, ToolCall: 2}
 
 
 def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
@@ -39,13 +37,13 @@ def encode_response(response: Response, encoding: Encoding, report: StreamReport
     return OllamaResponseWriter(response, encoding, report).body()
 
 
-class OllamaResponseWriter:
+class OllamaResponseWriter(ResponseWriter):
     """Writes one response, whose message has one text, one reasoning and its calls."""
 
+    vendor = VENDOR
+
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
-        self.response = response
-        self.encoding = encoding
-        self.report = report
+        super().__init__(response, encoding, report)
         self._growing = Growing()
 
     def body(self) -> dict[str, Any]:
@@ -84,23 +82,14 @@ class OllamaResponseWriter:
 
     def _count(self, choice: Choice) -> None:
         """Count what the flat shape of a message loses."""
-        lose = self.report.lose
-        order = 0
-        for part in choice.parts:
-            place = PLACES.get(type(part), order)
-            if place < order:
-                lose("block_order")
-            order = place
-            if isinstance(part, RedactedReasoning):
-                lose("reasoning_opaque")
-            elif isinstance(part, Text | Reasoning | ToolCall) and part.signature is not None:
-                lose("reasoning_signature")
+        self.lose_order(choice)
+        self.lose_sealed(choice)
         for kind in Text, Reasoning:
             blocks = sum(isinstance(part, kind) and part.text != "" for part in choice.parts)
             if blocks > 1:
-                lose("block_boundary", blocks - 1)
+                self.report.lose("block_boundary", blocks - 1)
         if choice.refusal:
-            lose("refusal_as_text")
+            self.report.lose("refusal_as_text")
 
     def call(self, call: ToolCall) -> dict[str, Any] | None:
         """One call; None for one that no client may run."""
@@ -108,7 +97,7 @@ class OllamaResponseWriter:
             self.report.lose("metadata")
         arguments = object_arguments(call, self.encoding.limits, self.report)
         if arguments is None or not call.name:
-            self.report.withhold("call_withheld", call.id, call.name, call.arguments)
+            self.withhold(call)
             return None
         written: dict[str, Any] = {"function": {"name": call.name, "arguments": orjson.Fragment(arguments)}}
         if self.encoding.profile.call_ids:
@@ -131,12 +120,8 @@ class OllamaResponseWriter:
 
     def done_reason(self, choice: Choice) -> str:
         """Why the answer ended, in Ollama's words."""
-        reason, is_less = done_reason(choice.stop_reason or "other", choice.native_stop_reason)
-        if is_less:
-            self.report.lose("stop_reason")
-        if choice.stop_sequence is not None:
-            self.report.lose("stop_sequence")
-        return reason
+        found = done_reason(choice.stop_reason or "other", choice.native_stop_reason)
+        return stop_word(found, choice.stop_sequence, self.report)
 
     def counts(self) -> dict[str, Any]:
         """The token counts and durations, which are members of the body."""

@@ -208,9 +208,7 @@ class ChatDecoder(MessageReader):
         if logprobs and (not isinstance(logprobs, dict) or logprobs.get("content") or logprobs.get("refusal")):
             self.out.append(Aside(self.vendor, "logprobs", "logprobs", logprobs, index))
         if not choice.keys() <= CHOICE_FIELDS:
-            for name, value in choice.items():
-                if name not in CHOICE_FIELDS and said(value):
-                    self.out.append(Aside(self.vendor, "metadata", f"choices.{name}", value, index))
+            self.keep_others(choice, CHOICE_FIELDS, "choices.", index)
         if native := choice.get("finish_reason"):
             self._finish_reason(native, choice, index)
         if usage := details_of(choice, "usage"):

@@ -80,6 +80,8 @@ class DeltaReader(FrameDecoder):
     vendor = VENDOR
     #: Whether arguments may be an object as well as text.
     takes_objects: ClassVar[bool] = False
+    #: Whether a content may be a list of parts as well as text.
+    takes_parts: ClassVar[bool] = False
     #: Whether each entry of ``tool_calls`` is a call, and none a fragment of one.
     whole_calls: ClassVar[bool] = False
     holes = HOLES
@@ -206,7 +208,8 @@ class DeltaReader(FrameDecoder):
 
     def parts(self, content: Any, choice: int) -> None:
         """Content as a list of parts, as Mistral has it."""
-        self.report.repair("content_as_list")
+        if not self.takes_parts:
+            self.report.repair("content_as_list")
         for each in self.items(content):
             part = self.part_of(each)
             kind = part.get("type")
@@ -215,11 +218,15 @@ class DeltaReader(FrameDecoder):
                     self.out.append(TextDelta(text, choice))
                 self.keep_unread(part, TEXT_PART, choice, where="content.")
             elif kind == "thinking":
-                self._thinking(part, choice)
+                self.thinking(part, choice)
             elif part:
-                self.out.append(Aside(self.vendor, "unknown_event", f"content.{kind}", part, choice))
+                self.other_part(part, kind, choice)
 
-    def _thinking(self, part: dict[str, Any], choice: int) -> None:
+    def other_part(self, part: dict[str, Any], kind: Any, choice: int) -> None:
+        """A part of another type than text and thinking."""
+        self.out.append(Aside(self.vendor, "unknown_event", f"content.{kind}", part, choice))
+
+    def thinking(self, part: dict[str, Any], choice: int) -> None:
         """Thinking of Mistral's behind this dialect; a signature closes its block."""
         block = self.next_block(choice)
         for thought in self.contents(part.get("thinking")):

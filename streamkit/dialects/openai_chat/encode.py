@@ -22,7 +22,7 @@ from streamkit.dialects.openai_chat.wire import (
     format_of,
 )
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.event_encoder import EventEncoder, wrapped_input
+from streamkit.dialects.streams.event_encoder import EventEncoder, stop_word, wrapped_input
 from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import (
     Aside,
@@ -40,7 +40,6 @@ from streamkit.events import (
     ToolCallFinished,
     ToolCallStarted,
     ToolKind,
-    UsageReported,
 )
 from streamkit.report import StreamReport
 
@@ -74,15 +73,12 @@ class ChatEncoder(EventEncoder):
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._head = b""
-        self._vendor = ""
         self._choices: dict[int, _Choice] = {}
-        self._usage: UsageReported | None = None
         self._stop = b""  #: the last chunk with a stop reason, where the usage is to stand in it
 
     # -- the response ----------------------------------------------------------------------------------------------
 
     def response_started(self, event: ResponseStarted) -> None:
-        self._vendor = event.vendor
         created = event.created if event.created is not None else int(self.encoding.clock())
         head: dict[str, Any] = {
             "id": event.id or self.encoding.make_id("chatcmpl-"),
@@ -90,11 +86,7 @@ class ChatEncoder(EventEncoder):
             "created": created,
             "model": event.model or self.encoding.profile.model,
         }
-        if event.extras:
-            if event.vendor == self.vendor:
-                head.update(event.extras)
-            else:
-                self.lose("response_fields")
+        head.update(self.response_extras(event))
         self._head = b"data: " + dumps(head)[:-1] + b","
 
     def _chunk(self, fields: bytes) -> None:
@@ -208,10 +200,7 @@ class ChatEncoder(EventEncoder):
             "type": "function",
             "function": {"name": event.name, "arguments": ""},
         }
-        if event.extras and self._vendor == self.vendor:
-            start.update(event.extras)
-        elif event.extras:
-            self.lose("metadata")
+        start.update(self.own_extras(event.extras))
         if event.signature is not None:
             start["extra_content"] = extra_content(event.signature)
         self._delta(event.choice, b'{"tool_calls":[%b]}' % dumps(start))
@@ -242,9 +231,6 @@ class ChatEncoder(EventEncoder):
 
     # -- beside the text -------------------------------------------------------------------------------------------
 
-    def usage_reported(self, event: UsageReported) -> None:
-        self._usage = event
-
     def aside(self, event: Aside) -> None:
         if event.vendor != self.vendor:
             self.lose(event.kind)
@@ -274,11 +260,8 @@ class ChatEncoder(EventEncoder):
 
     def finished(self, event: ResponseFinished) -> None:
         choice = self._choice(event.choice)
-        reason, is_less = finish_reason(event.reason, refused=choice.refused, called=bool(choice.calls))
-        if is_less:
-            self.lose("stop_reason")
-        if event.stop_sequence is not None:
-            self.lose("stop_sequence")
+        found = finish_reason(event.reason, refused=choice.refused, called=bool(choice.calls))
+        reason = stop_word(found, event.stop_sequence, self.report)
         if not choice.role_written:
             choice.role_written = True
             self._choice_chunk(event.choice, b'{"role":"assistant","content":""}')

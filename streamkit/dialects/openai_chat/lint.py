@@ -155,11 +155,9 @@ class ChatLinter(ChunkChecker[_Choice]):
             if self._usage_seen:
                 self.broken("after_usage", "a chunk without usage follows the usage chunk")
             return
-        if not isinstance(usage, dict):
-            self.broken("usage", f"usage is {shown(usage)}")
-        elif alone:
+        if self.counts(usage) is not None and alone:
             self._usage_seen = True
-        else:
+        elif isinstance(usage, dict):
             self.broken("usage", "usage beside a choice", "note")
 
     # -- a choice --------------------------------------------------------------------------------------------------

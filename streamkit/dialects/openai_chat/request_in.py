@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 from streamkit.conversation.messages import Options, OutputFormat, Request, Thinking, Tool, ToolChoice
+from streamkit.dialects.bodies.options import read_options
 from streamkit.dialects.members.fields import Fields, kind_of
 from streamkit.dialects.openai_chat.messages_in import MessageReader
+from streamkit.dialects.openai_chat.wire import OPTIONS
 from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
@@ -60,25 +62,16 @@ class ChatRequestReader(MessageReader):
     # -- options ---------------------------------------------------------------------------------------------------
 
     def options(self, fields: Fields) -> Options:
-        options = Options(
-            temperature=fields.number("temperature"),
-            top_p=fields.number("top_p"),
-            top_k=fields.integer("top_k"),
+        options = read_options(
+            fields,
+            {**OPTIONS, "top_k": "top_k"},
             stop=self.stop(fields),
-            seed=fields.integer("seed"),
-            presence_penalty=fields.number("presence_penalty"),
-            frequency_penalty=fields.number("frequency_penalty"),
-            choices=fields.integer("n"),
-            logprobs=fields.boolean("logprobs"),
-            top_logprobs=fields.integer("top_logprobs"),
             thinking=self.thinking(fields),
             output=self.output(fields),
-            service_tier=fields.string("service_tier"),
-            user=fields.string("user"),
         )
-        given = next((name for name in MAX_TOKENS if name in fields), None)
-        if given is not None:
-            options.max_tokens, options.native_max_tokens = fields.integer(given), given
+        bound = next((name for name in MAX_TOKENS if name in fields), None)
+        if bound is not None:
+            options.max_tokens, options.native_max_tokens = fields.integer(bound), bound
         return options
 
     def stop(self, fields: Fields) -> tuple[str, ...]:

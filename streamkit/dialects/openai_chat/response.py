@@ -12,26 +12,24 @@ Source: dialects.md §1.2, §1.4, §1.6, §1.8; seeds.md S1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Response, Text, ToolCall
 from streamkit.dialects.bodies.request_writer import merged
+from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.members.values import number_in
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.parts import reasoning_detail, tool_call
 from streamkit.dialects.openai_chat.wire import VENDOR, encode_error, encode_usage, extra_content, finish_reason
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.event_encoder import failure_of
+from streamkit.dialects.streams.event_encoder import failure_of, stop_word
 from streamkit.dialects.streams.frame_decoder import read_body
 from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import Aside, ProviderFailed, TerminatorSeen, WireEvent
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
-#: Where a part stands in a message: going back is a loss.
-PLACES: Mapping[type, int] = {Reasoning: 0, Text: 1, Refusal: 1, ToolCall: 2}
 #: Members of audio whose pieces are joined as text.
 AUDIO_TEXTS = frozenset({"data", "transcript"})
 
@@ -73,14 +71,14 @@ class ChatBodyDecoder(ChatDecoder):
         super().tool_call({**call, "index": number} if isinstance(call, dict) else call, choice, path)
 
 
-class ChatResponseWriter:
+class ChatResponseWriter(ResponseWriter):
+    """Writes one response."""
+
     #: Whose extras, asides, counts and errors are written as they came.
     vendor: ClassVar[str] = VENDOR
 
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
-        self.response = response
-        self.encoding = encoding
-        self.report = report
+        super().__init__(response, encoding, report)
         self.growing = Growing()
 
     def body(self) -> dict[str, Any]:
@@ -97,11 +95,7 @@ class ChatResponseWriter:
         }
         body["choices"] = [self.choice(choice, body) for choice in response.choices]
         body |= self.usage()
-        if response.extras and response.vendor == self.vendor:
-            merged(body, response.extras)
-        elif response.extras:
-            self.report.lose("response_fields")
-        return body
+        return merged(body, self.own_extras(response.extras, "response_fields"))
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
         return {"error": encode_error(failure, self.vendor)}
@@ -114,11 +108,8 @@ class ChatResponseWriter:
 
     def choice(self, choice: Choice, body: dict[str, Any]) -> dict[str, Any]:
         message = self.message(choice)
-        reason, is_less = self.finish_reason(choice, called="tool_calls" in message)
-        if is_less:
-            self.report.lose("stop_reason")
-        if choice.stop_sequence is not None:
-            self.report.lose("stop_sequence")
+        found = self.finish_reason(choice, called="tool_calls" in message)
+        reason = stop_word(found, choice.stop_sequence, self.report)
         written: dict[str, Any] = {"index": choice.index, "message": message, "finish_reason": reason}
         for aside in choice.asides:
             self.aside(aside, body, written, message)
@@ -141,8 +132,10 @@ class ChatResponseWriter:
         return finish_reason(choice.stop_reason or "other", refused=choice.refusal != "", called=called)
 
     def message(self, choice: Choice) -> dict[str, Any]:
-        self._count_order(choice)
+        self.lose_order(choice)
         texts = [part for part in choice.parts if isinstance(part, Text)]
+        if len(texts) > 1:
+            self.report.lose("block_boundary", len(texts) - 1)
         calls = [written for call in choice.tool_calls if (written := self.call(call)) is not None]
         message: dict[str, Any] = {
             "role": "assistant",
@@ -154,20 +147,6 @@ class ChatResponseWriter:
             message["tool_calls"] = calls
         self._sign(message, texts)
         return message
-
-    def _count_order(self, choice: Choice) -> None:
-        """Count what the flat shape of a message loses: texts that become one, and what was said out of its order."""
-        texts, order = 0, 0
-        for part in choice.parts:
-            place = PLACES.get(type(part))
-            if place is None:
-                continue
-            texts += isinstance(part, Text)
-            if place < order:
-                self.report.lose("block_order")
-            order = place
-        if texts > 1:
-            self.report.lose("block_boundary", texts - 1)
 
     def _sign(self, message: dict[str, Any], texts: list[Text]) -> None:
         """The signature of the text, of which there is one."""
@@ -199,20 +178,12 @@ class ChatResponseWriter:
     def call(self, call: ToolCall) -> dict[str, Any] | None:
         """One call; None for one that a client could do nothing with."""
         if not call.name or not call.ended:
-            self.withheld(call)
+            self.withhold(call)
             return None
         written = tool_call(call, call.id, call.name)
         if call.signature is not None:
             written["extra_content"] = extra_content(call.signature)
-        if call.extras and self.response.vendor == self.vendor:
-            merged(written, call.extras)
-        elif call.extras:
-            self.report.lose("metadata")
-        return written
-
-    def withheld(self, call: ToolCall) -> None:
-        """Count a call that is not written."""
-        self.report.withhold("call_withheld", call.id, call.name, call.arguments)
+        return merged(written, self.own_extras(call.extras))
 
     def aside(self, aside: Aside, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> None:
         """What only this dialect knows, in its place; what came in pieces becomes one."""

@@ -45,7 +45,6 @@ from streamkit.events import (
     ResponseStarted,
     ToolCallFinished,
     ToolCallStarted,
-    UsageReported,
 )
 from streamkit.framing.frame import Frame
 from streamkit.report import StreamReport
@@ -124,10 +123,8 @@ class ResponsesEncoder(BlockEncoder):
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._started = False
-        self._vendor = ""
         self._sequence = 0
         self._head: dict[str, Any] = {}
-        self._usage: UsageReported | None = None
         self._passed: tuple[ResponseStarted | None, Frame | None] = None, None
         self._waits = False  # for what the client runs in a form of this dialect
         self._compacted = False
@@ -237,9 +234,6 @@ class ResponsesEncoder(BlockEncoder):
         super().call_finished(event)
 
     # -- beside the text -------------------------------------------------------------------------------------------
-
-    def usage_reported(self, event: UsageReported) -> None:
-        self._usage = event
 
     def aside(self, event: Aside) -> None:
         if event.vendor != VENDOR:

@@ -202,11 +202,9 @@ class ResponsesLinter(ItemChecker):
                 self.broken("incomplete", f"incomplete_details is {shown(details)}", severity)
         self.check_output(response.get("output"), completed=kind == "response.completed")
 
-    def _usage(self, usage: object) -> None:
+    def _usage(self, value: object) -> None:
+        usage = self.counts(value)
         if usage is None:
-            return
-        if not isinstance(usage, dict):
-            self.broken("usage", f"usage is {shown(usage)}")
             return
         for name in ("input_tokens", "output_tokens", "total_tokens"):
             if not is_index(usage.get(name)):

@@ -8,8 +8,7 @@ Source: design.md §5, quirks.md R9, R14.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import orjson
 from attrs import define, evolve
@@ -24,12 +23,10 @@ from streamkit.events import (
     ReasoningSignature,
     RefusalDelta,
     ResponseFinished,
-    ResponseStarted,
     TextDelta,
     ToolCallArguments,
     ToolCallFinished,
     ToolCallStarted,
-    UsageReported,
 )
 from streamkit.report import StreamReport
 from streamkit.tool_calls.delta_run import DeltaRun, delta_like
@@ -50,8 +47,7 @@ class _Written:
 class BlockEncoder(OneChoiceEncoder):
     """An encoder whose dialect has content blocks, one open at a time."""
 
-    #: Whose asides and extras are written as they are, and whose signatures.
-    vendor: ClassVar[str]
+    #: Whose signatures are written as they are.
     signer: ClassVar[str]
     #: Stop reasons that the dialect has no word of its own for.
     inexact_stops: ClassVar[frozenset[str]] = frozenset()
@@ -69,8 +65,6 @@ class BlockEncoder(OneChoiceEncoder):
         self._refused = False
         self._written: _Written | None = None
         self._stop: ResponseFinished | None = None
-        self._vendor = ""  # of the response
-        self._usage: UsageReported | None = None
 
     # What a dialect defines.
 
@@ -218,25 +212,7 @@ class BlockEncoder(OneChoiceEncoder):
             call_id, name = (None, None) if call is None else (call.id, call.name)
             self.withhold("late_arguments", call_id, name, late)
 
-    def response_extras(self, event: ResponseStarted) -> Mapping[str, Any]:
-        """Members of a response that only its vendor knows: written for a client of that vendor, else lost."""
-        self._vendor = event.vendor
-        if event.extras and event.vendor != self.vendor:
-            self.lose("response_fields")
-            return {}
-        return event.extras or {}
-
-    def call_extras(self, event: ToolCallStarted) -> Mapping[str, Any]:
-        """Members of a call that only its vendor knows: written for a client of that vendor, else lost."""
-        if event.extras and self._vendor != self.vendor:
-            self.lose("metadata")
-            return {}
-        return event.extras or {}
-
     # -- the end ---------------------------------------------------------------------------------------------------
-
-    def usage_reported(self, event: UsageReported) -> None:
-        self._usage = event
 
     def finished(self, event: ResponseFinished) -> None:
         self._stop = event

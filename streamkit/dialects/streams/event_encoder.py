@@ -70,6 +70,8 @@ class EventEncoder:
     _handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]]
     #: Whose asides are written as they came; those of others may be carried into the dialect's own forms.
     native: ClassVar[str] = ""
+    #: Whose extras are written as they came.
+    vendor: ClassVar[str] = ""
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         self.encoding = encoding
@@ -78,6 +80,8 @@ class EventEncoder:
         self.ended = False  # StreamEnded, or an error frame, was written
         self._parts: list[bytes] = []
         self._carrier: Carrier | None = None
+        self._vendor = ""  # of the response
+        self._usage: UsageReported | None = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -113,9 +117,6 @@ class EventEncoder:
         raise NotImplementedError
 
     def call_finished(self, event: ToolCallFinished, /) -> None:
-        raise NotImplementedError
-
-    def usage_reported(self, event: UsageReported, /) -> None:
         raise NotImplementedError
 
     def aside(self, event: Aside, /) -> None:
@@ -164,6 +165,22 @@ class EventEncoder:
             self._handlers[type(event)](self, event)
 
     # What they share.
+
+    def usage_reported(self, event: UsageReported) -> None:
+        """Keep the token counts, which stand at the end."""
+        self._usage = event
+
+    def response_extras(self, event: ResponseStarted) -> Mapping[str, Any]:
+        """Members of a response that only its vendor knows: all for a client of that vendor, else none and a loss."""
+        self._vendor = event.vendor
+        return self.own_extras(event.extras, "response_fields")
+
+    def own_extras(self, extras: Mapping[str, Any] | None, loss: str = "metadata") -> Mapping[str, Any]:
+        """Members that only the vendor of the response knows: all for a client of that vendor, else none and a loss."""
+        if extras and self._vendor != self.vendor:
+            self.lose(loss)
+            return {}
+        return extras or {}
 
     def feed(self, events: list[Event], /) -> bytes:
         for event in events:
@@ -265,6 +282,19 @@ class EventEncoder:
     def object_arguments(self, event: ToolCallFinished) -> bytes | None:
         """The arguments of a call for a dialect that carries an object; None for text that must not be written as one."""
         return object_arguments(event, self.encoding.limits, self.report)
+
+
+def stop_word(found: tuple[str, bool], stop_sequence: str | None, report: StreamReport) -> str:
+    """A dialect's word for a stop reason; ``found`` has the word, and whether it says less than the reason.
+
+    That it does is a counted loss, and so is the stop sequence, for which such a dialect has no place.
+    """
+    word, is_less = found
+    if is_less:
+        report.lose("stop_reason")
+    if stop_sequence is not None:
+        report.lose("stop_sequence")
+    return word
 
 
 def object_arguments(call: ToolCallFinished | ToolCall, limits: Limits, report: StreamReport) -> bytes | None:

@@ -493,6 +493,14 @@ class FrameDecoder:
         for path, value in members.unread(document):
             self.out.append(Aside(self.vendor, "unknown_event", f"{UNREAD}{where}{path}", value, choice, block))
 
+    def keep_others(
+        self, fields: Mapping[str, Any], known: Collection[str], where: str, choice: int = 0, block: int = 0
+    ) -> None:
+        """Keep the members that are not ``known``, as asides that the dialect's encoder writes again ``where`` they were."""
+        for name, value in fields.items():
+            if name not in known and said(value):
+                self.out.append(Aside(self.vendor, "metadata", f"{where}{name}", value, choice, block))
+
     def odd(self, value: Any) -> None:
         """Keep what has a type that the dialect does not know."""
         self.report.repair("field_invalid")

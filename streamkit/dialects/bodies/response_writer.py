@@ -1,0 +1,75 @@
+"""Writing whole responses: what the writers of dialects with one message a choice do alike.
+
+Such a message has one place for each kind of part, so that the order among kinds is lost. What is lost is counted as the
+encoder of streams does (``streams/event_encoder.py``).
+
+Source: dialects.md §7.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final
+
+from streamkit.conversation.messages import (
+    Choice,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Response,
+    Text,
+    ToolCall,
+)
+from streamkit.dialects.profiles import Encoding
+from streamkit.report import StreamReport
+
+#: Where kinds of parts stand in most messages: reasoning, then text, then calls.
+PLACES: Final[Mapping[type, int]] = {Reasoning: 0, Text: 1, Refusal: 1, ToolCall: 2}
+
+
+def usual_place(part: Part) -> int | None:
+    """The place of a part in most messages; None for one that has no place among them."""
+    return PLACES.get(type(part))
+
+
+class ResponseWriter:
+    """Writes one response. A dialect's own says what its body is."""
+
+    #: Whose extras and asides are written as they came.
+    vendor: ClassVar[str]
+
+    def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
+        self.response = response
+        self.encoding = encoding
+        self.report = report
+
+    def own_extras(self, extras: Mapping[str, Any] | None, loss: str = "metadata") -> Mapping[str, Any]:
+        """Members that only the vendor of the response knows: all for a client of that vendor, else none and a loss."""
+        if extras and self.response.vendor != self.vendor:
+            self.report.lose(loss)
+            return {}
+        return extras or {}
+
+    def withhold(self, call: ToolCall) -> None:
+        """Count a call that no client may run, and keep its text in the report."""
+        self.report.withhold("call_withheld", call.id, call.name, call.arguments)
+
+    def lose_order(self, choice: Choice, place_of: Callable[[Part], int | None] = usual_place) -> None:
+        """Count the parts that are written in front of one that came before them."""
+        order = 0
+        for part in choice.parts:
+            place = place_of(part)
+            if place is None:
+                continue
+            if place < order:
+                self.report.lose("block_order")
+            order = place
+
+    def lose_sealed(self, choice: Choice) -> None:
+        """Count what only its vendor can read, for a dialect that has a place neither for it nor for signatures."""
+        for part in choice.parts:
+            if isinstance(part, RedactedReasoning):
+                self.report.lose("reasoning_opaque")
+            elif isinstance(part, Text | Reasoning | ToolCall) and part.signature is not None:
+                self.report.lose("reasoning_signature")
