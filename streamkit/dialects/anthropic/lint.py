@@ -142,12 +142,9 @@ class AnthropicLinter(GrammarChecker):
             super().take(frame)
 
     def check(self, document: dict[str, Any]) -> None:
-        kind = document.get("type")
-        if not is_filled(kind):
-            self.broken("event", f"type is {shown(kind)}")
+        kind = self.event_type(document, "error")
+        if kind is None:
             return
-        if self.frame.event != kind:
-            self.broken("event", f"the event line says {shown(self.frame.event)}, the data {shown(kind)}")
         if not self._started and kind not in {"message_start", "ping", "error"}:
             self.broken("message_start", f"{shown(kind)} before message_start")
             self._started = True

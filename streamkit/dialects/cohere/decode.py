@@ -100,9 +100,9 @@ def recognises(event: str, document: Any) -> bool:
 class Block:
     """A block of content that was started and has not ended."""
 
-    kind: str  #: blank until its start or its first delta says it
+    kind: str  #: text or thinking, or another type; blank until its start or its first delta shows it
     number: int  #: its place among all blocks of the response: the label of its events
-    #: The text that came with the start, until a delta or the end settles whether it is said again.
+    #: The text that came with the start, until a delta or the end shows whether it is repeated.
     start: StartText | None = None
 
 
@@ -488,10 +488,10 @@ class CohereBodyDecoder(CohereDecoder):
             self.other(document, "body")
 
     def _begin_message(self, document: dict[str, Any], message: dict[str, Any]) -> None:
-        beside = {name: value for name, value in document.items() if name not in BODY_FIELDS}
+        others = {name: value for name, value in document.items() if name not in BODY_FIELDS}
         inner = {name: value for name, value in message.items() if name not in MESSAGE_FIELDS}
         start = {"role": message.get("role"), **inner}
-        self.message_start({**beside, "id": document.get("id"), "delta": {"message": start}})
+        self.message_start({**others, "id": document.get("id"), "delta": {"message": start}})
         self.tool_plan(_in_delta("tool_plan", message.get("tool_plan")))
 
     def _contents(self, message: dict[str, Any]) -> None:

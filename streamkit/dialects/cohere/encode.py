@@ -180,7 +180,7 @@ class CohereEncoder(BlockEncoder):
         function = {"name": event.name, "arguments": ""}
         return dumps({"id": event.id, "type": "function", "function": function, **self.own_extras(event.extras)})
 
-    # -- beside the text -------------------------------------------------------------------------------------------
+    # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
         if event.vendor != VENDOR or not self._is_written(event):

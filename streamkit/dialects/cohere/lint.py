@@ -108,12 +108,9 @@ class CohereLinter(GrammarChecker):
             super().take(frame)
 
     def check(self, document: dict[str, Any]) -> None:
-        kind = document.get("type")
-        if not is_filled(kind):
-            self.broken("event", f"type is {shown(kind)}")
+        kind = self.event_type(document, "note")
+        if kind is None:
             return
-        if self.frame.event != kind:
-            self.broken("event", f"the event line says {shown(self.frame.event)}, the data {shown(kind)}", "note")
         if not self._started and kind not in {"message-start", "message-end"}:
             self.broken("message_start", f"{shown(kind)} before message-start")
             self._started = True

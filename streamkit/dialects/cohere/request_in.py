@@ -139,7 +139,7 @@ class CohereRequestReader(TurnReader):
         return media
 
     def assistant(self, message: Fields) -> Turn:
-        """What the assistant planned and said, its calls and its citations."""
+        """A message of the assistant: the tool plan, its content, its calls and its citations."""
         parts: list[Part] = []
         if plan := message.string("tool_plan"):
             parts.append(Reasoning(plan, "summary"))

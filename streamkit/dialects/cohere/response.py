@@ -155,7 +155,7 @@ class CohereResponseWriter(ResponseWriter):
         written: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
         return merged(written, self.own_extras(call.extras))
 
-    # -- beside the text -------------------------------------------------------------------------------------------
+    # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, aside: Aside, body: dict[str, Any], message: dict[str, Any]) -> None:
         """Write what only this dialect knows where it belongs."""

@@ -29,7 +29,7 @@ DIALECT = Dialect(
     },
     model_place=ModelPlace("choices"),
     terminates=lambda frame: b'"choices"' not in frame.data,
-    #: The chunks of a text are the same as Chat's, which stands first in the table: ``auto`` says openai-chat.
+    #: Chunks of text look the same as Chat's, which stands first in the table: ``auto`` takes them for openai-chat.
     recognises=recognises,
     bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
     errors=ERRORS,

@@ -3,7 +3,7 @@
 An absent index is 0 here, and each of several whole calls may have it: an entry with a new id and a name begins another call.
 Entries that lack either are left to the vote of the next stage, which counts what it did.
 
-A ``signature`` closes its thinking; ``closed`` says nothing in a stream. Another vendor's signature comes sealed
+A ``signature`` closes its thinking; ``closed`` means nothing in a stream. Another vendor's signature comes sealed
 (``vocabulary/sealed_reasoning.py``). ``p`` is padding.
 
 Source: dialects.md §1.6, §1.7, §6.3.
@@ -100,17 +100,17 @@ class MistralDecoder(ChatDecoder):
         """A thinking, whose texts are reasoning."""
         block = self.next_block(choice)
         for each in self.contents(part.get("thinking")):
-            thought = self.part_of(each)
-            kind = thought.get("type")
+            inner = self.part_of(each)
+            kind = inner.get("type")
             if kind == "text":
-                if text := self.string(thought.get("text")):
+                if text := self.string(inner.get("text")):
                     self.out.append(ReasoningDelta(text, choice, block))
-                self.keep_unread(thought, TEXT_PART, choice, block, where="content.thinking.")
+                self.keep_unread(inner, TEXT_PART, choice, block, where="content.thinking.")
             elif kind is None:
-                if thought:
-                    self.odd(thought)
+                if inner:
+                    self.odd(inner)
             else:
-                self._part(f"{THINKING}{kind}", str(kind), thought, choice)
+                self._part(f"{THINKING}{kind}", str(kind), inner, choice)
         if signature := self.string(part.get("signature")):
             self._signature(signature, choice, block)
         self.keep_others(part, THINKING_FIELDS, THINKING_MEMBER, choice, block)

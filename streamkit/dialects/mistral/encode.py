@@ -183,7 +183,7 @@ class MistralEncoder(ChatEncoder):
         calls.written += 1
         self._delta(event.choice, b'{"tool_calls":[%b]}' % dumps(entry))
 
-    # -- beside the text -------------------------------------------------------------------------------------------
+    # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
         if event.vendor == VENDOR and event.type.startswith((CONTENT, THINKING, THINKING_MEMBER)):

@@ -151,13 +151,13 @@ class MistralLinter(ChunkChecker[_Choice]):
                 self._thinking(part)
 
     def _thinking(self, part: dict[str, Any]) -> None:
-        thoughts, signature = part.get("thinking"), part.get("signature")
-        if not isinstance(thoughts, list) or not (signature is None or is_text(signature)):
+        parts, signature = part.get("thinking"), part.get("signature")
+        if not isinstance(parts, list) or not (signature is None or is_text(signature)):
             self.broken("part", f"the thinking is {shown(part)}")
             return
-        for thought in thoughts:
-            if not isinstance(thought, dict) or thought.get("type", "text") == "text":
-                self._text(thought)
+        for inner in parts:
+            if not isinstance(inner, dict) or inner.get("type", "text") == "text":
+                self._text(inner)
 
     def _text(self, part: object) -> None:
         if not isinstance(part, dict) or not is_text(part.get("text")):

@@ -47,7 +47,7 @@ from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import NINE
 
-#: What the assistant says between results and the words of the user: something is demanded.
+#: The assistant's text between results and a text of the user, where the server demands one.
 BRIDGE: Final = "OK."
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
@@ -230,14 +230,14 @@ class MistralRequestWriter(ChatRequestWriter):
         """A message of the assistant."""
         chunks = Chunks()
         calls: list[dict[str, Any]] = []
-        beside: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for part in turn.parts:
             match part:
                 case ToolCall():
                     calls.append(self.call(part, None))
                     continue
                 case Aside():
-                    self._aside(part, chunks, beside)
+                    self._aside(part, chunks, members)
                     continue
                 case RedactedReasoning():
                     self.lose("reasoning_opaque", part.opaque.vendor)
@@ -254,7 +254,7 @@ class MistralRequestWriter(ChatRequestWriter):
                         chunks.add(written)
             if is_written and calls:
                 self.lose("block_order")
-        message = {"role": "assistant", "content": chunks.content or (None if calls else ""), **beside}
+        message = {"role": "assistant", "content": chunks.content or (None if calls else ""), **members}
         if calls:
             message["tool_calls"] = calls
         return self.named(message, turn)
@@ -271,12 +271,12 @@ class MistralRequestWriter(ChatRequestWriter):
         chunks.think(part.text, None if signature is None else signature.blob, members)
         return True
 
-    def _aside(self, part: Aside, chunks: Chunks, beside: dict[str, Any]) -> None:
+    def _aside(self, part: Aside, chunks: Chunks, members: dict[str, Any]) -> None:
         """Write what only this dialect knows: a part of the content or of a thinking, or a member of the message."""
         if not self.own or part.vendor != VENDOR:
             self.lose(part.kind, part.type)
         elif part.type.startswith("delta."):
-            beside[part.type.removeprefix("delta.")] = part.raw
+            members[part.type.removeprefix("delta.")] = part.raw
         elif not chunks.aside(part):
             self.lose(part.kind, part.type)
 

@@ -2,7 +2,7 @@
 
 Writing. Text and thinking are parts of the content, in order; content of text only is a string. A signature stands as in a
 stream (``encode.py``): behind its thinking, or sealed in a thinking of its own, that of a call among the text. Calls have no
-place there, so their signatures are told apart by order alone: one behind an unsigned call is lost.
+place there, so only their order says which signature is whose: one behind an unsigned call is lost.
 
 Source: dialects.md §0.4, §6.3.
 """
@@ -151,7 +151,7 @@ class MistralResponseWriter(ChatResponseWriter):
         written: dict[str, Any] = {"id": call_id, "type": "function", "function": function}
         return merged(written, self.own_extras(call.extras))
 
-    # -- beside the text -------------------------------------------------------------------------------------------
+    # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, aside: Aside, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> None:
         """Write what only this dialect knows where it belongs, unless it is in the content."""

@@ -16,7 +16,7 @@ from streamkit.dialects.ollama.wire import TOOLS
 from streamkit.dialects.profiles import Profile
 from streamkit.framing.ndjson import NDJSONParser
 
-#: A line that says it is the last, also in a word or a number.
+#: A line whose ``done`` is true, also as a text or a number.
 DONE = re.compile(rb'"done" ?: ?(?:true|"(?i:true)"|"?1)')
 
 DIALECT = Dialect(

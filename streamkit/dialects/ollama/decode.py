@@ -1,4 +1,4 @@
-"""Ollama lines to wire events. Each call comes whole in one line, so its end is said at once.
+"""Ollama lines to wire events. Each call comes whole in one line, so it starts and ends with one event after the other.
 
 ``index`` inside ``function`` is not trustworthy and an id is optional: calls are numbered as they come, and none is ever
 joined to another. ``arguments`` is an object whose own text is taken from the line's bytes.
@@ -45,9 +45,9 @@ LINE_FIELDS = frozenset(
 MESSAGE_FIELDS = frozenset({"role", "content", "thinking", "tool_calls"})
 CALL_FIELDS = frozenset({"id", "type", "function"})
 FUNCTION_FIELDS = frozenset({"index", "name", "arguments"})
-#: What a line with an error may say beside it: nothing that a client has not got.
+#: Members of a line with an error that tell a client nothing more.
 ERROR_LINE = Members("error", "model", "created_at", "done", "status")
-#: Where lines differ (``fast_path/template.py``). The time of a line says nothing once the response has started.
+#: Where lines differ (``fast_path/template.py``). The time of a line means nothing once the response has started.
 HOLES = re.compile(
     rb'"(?:content|thinking|response)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"created_at"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
 )
@@ -64,7 +64,7 @@ def recognises(_event: str, document: Any) -> bool:
 
 
 class OllamaDecoder(FrameDecoder):
-    """Lines of ``/api/chat``, and those of ``/api/generate``, which say the same one level up."""
+    """Reads lines of ``/api/chat``, and of ``/api/generate``, which has the same members one level up."""
 
     dialect = "ollama"
     vendor = VENDOR
@@ -128,7 +128,7 @@ class OllamaDecoder(FrameDecoder):
             if not message.keys() <= MESSAGE_FIELDS:
                 self.keep_others(message, MESSAGE_FIELDS, "message.")
             self._beside(line, message, ends=ends)
-        else:  # /api/generate says the same one level up
+        else:  # /api/generate has the same members one level up
             self._message({**line, "content": line.get("response")}, (), ends=ends)
         if logprobs := line.get("logprobs"):
             self.out.append(Aside(VENDOR, "logprobs", "logprobs", logprobs))

@@ -22,8 +22,6 @@ from streamkit.events import (
     Aside,
     ProviderFailed,
     ReasoningDelta,
-    ReasoningOpaque,
-    ReasoningSignature,
     RefusalDelta,
     ResponseFinished,
     ResponseStarted,
@@ -39,7 +37,7 @@ dumps = orjson.dumps
 
 
 class OllamaEncoder(OneChoiceEncoder):
-    """Lines of ``/api/chat``."""
+    """Writes one choice of a response as lines of ``/api/chat``."""
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
@@ -90,12 +88,6 @@ class OllamaEncoder(OneChoiceEncoder):
             self._behind_call = False
             self.lose("block_order")
 
-    def signature(self, _event: ReasoningSignature) -> None:
-        self.lose("reasoning_signature")
-
-    def opaque(self, _event: ReasoningOpaque) -> None:
-        self.lose("reasoning_opaque")
-
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
@@ -127,7 +119,7 @@ class OllamaEncoder(OneChoiceEncoder):
             % (call_id, dumps(event.name), arguments)
         )
 
-    # -- beside the text -------------------------------------------------------------------------------------------
+    # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
         if event.vendor == VENDOR and event.kind == "logprobs":

@@ -63,7 +63,7 @@ class OllamaRequestReader(TurnReader):
     # -- options ---------------------------------------------------------------------------------------------------
 
     def _options(self, fields: Fields) -> Options:
-        beside: dict[str, Any] = {
+        others: dict[str, Any] = {
             "logprobs": fields.boolean("logprobs"),
             "top_logprobs": fields.integer("top_logprobs"),
             "thinking": self._thinking(fields),
@@ -71,11 +71,11 @@ class OllamaRequestReader(TurnReader):
         }
         model = fields.fields("options")
         if model is None:
-            return Options(**beside)
+            return Options(**others)
         bound = model.peek("num_predict")
         if isinstance(bound, int | float) and bound < 0:  # no bound, or the rest of the context: Ollama's own
-            beside["max_tokens"] = None
-        return read_options(model, OPTIONS, **beside)
+            others["max_tokens"] = None
+        return read_options(model, OPTIONS, **others)
 
     def _thinking(self, fields: Fields) -> Thinking | None:
         match fields.take("think"):
@@ -131,7 +131,7 @@ class OllamaRequestReader(TurnReader):
         return [*images, Text(content)] if content else images
 
     def assistant(self, message: Fields) -> Turn:
-        """What the assistant thought and said, and its calls."""
+        """A message of the assistant: its reasoning, its content and its calls."""
         parts: list[Part] = []
         if thinking := message.string("thinking"):
             parts.append(Reasoning(thinking))

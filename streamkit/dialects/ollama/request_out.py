@@ -276,7 +276,7 @@ class OllamaRequestWriter(RequestWriter):
         content: list[Part] = []
         thinking: list[str] = []
         calls: list[dict[str, Any]] = []
-        beside: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         late = False  # whether a part is written in front of one that came before it
         for part in turn.parts:
             match part:
@@ -290,7 +290,7 @@ class OllamaRequestWriter(RequestWriter):
                 case ToolCall():
                     calls.append(self._call(part))
                 case Aside() if self.own and part.vendor == VENDOR and part.type.startswith("message."):
-                    beside[part.type.removeprefix("message.")] = part.raw
+                    members[part.type.removeprefix("message.")] = part.raw
                 case Aside():
                     self.lose(part.kind, part.type)
                 case _:
@@ -298,7 +298,7 @@ class OllamaRequestWriter(RequestWriter):
                     content.append(part)
         if late:
             self.lose("block_order")
-        message = {**self._message(turn, content, ""), **beside}
+        message = {**self._message(turn, content, ""), **members}
         if text := self._joined(thinking, ""):
             message["thinking"] = text
         if calls:

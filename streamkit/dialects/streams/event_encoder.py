@@ -104,11 +104,13 @@ class EventEncoder:
     def reasoning(self, event: ReasoningDelta, /) -> None:
         raise NotImplementedError
 
-    def signature(self, event: ReasoningSignature, /) -> None:
-        raise NotImplementedError
+    def signature(self, event: ReasoningSignature, /) -> None:  # noqa: ARG002 - for those that override it
+        """A signature: a loss, unless the dialect has a place for it."""
+        self.lose("reasoning_signature")
 
-    def opaque(self, event: ReasoningOpaque, /) -> None:
-        raise NotImplementedError
+    def opaque(self, event: ReasoningOpaque, /) -> None:  # noqa: ARG002 - for those that override it
+        """Reasoning that only its vendor can read: a loss, unless the dialect has a place for it."""
+        self.lose("reasoning_opaque")
 
     def call_started(self, event: ToolCallStarted, /) -> None:
         raise NotImplementedError
