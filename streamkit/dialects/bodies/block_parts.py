@@ -1,7 +1,7 @@
-"""What the readers of requests share whose messages are content blocks: Anthropic and Bedrock.
+"""What the readers of requests to Claude share, whose messages are content blocks.
 
-Neither dialect signs calls or text. What another vendor made of them stands in a block of its own, sealed; here it goes back
-to the part that it belongs to.
+None of its dialects signs calls or text. What another vendor made of them stands in a block of its own, sealed; here it goes
+back to the part that it belongs to.
 
 Source: dialects.md §3.3, §6.1; quirks.md R14.
 """

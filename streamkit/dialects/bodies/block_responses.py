@@ -1,8 +1,8 @@
-"""The writer of whole responses that two dialects share, whose messages are content blocks: Anthropic and Bedrock.
+"""The writer of whole responses that the dialects of Claude share, whose messages are content blocks.
 
 Blocks stand in the order of the parts. An input is an object: a call whose text is cut off is withheld, since a client would
-run it. Neither dialect signs calls or text: what is another's, or belongs to a part, stands in a block of its own, sealed.
-What is lost is counted as the encoder of streams does (``streams/block_encoder.py``).
+run it. None of its dialects signs calls or text: what is another's, or belongs to a part, stands in a block of its own,
+sealed. What is lost is counted as the encoder of streams does (``streams/block_encoder.py``).
 
 Source: dialects.md §3.3, §6.1; quirks.md R14.
 """
@@ -22,6 +22,8 @@ from streamkit.report import StreamReport
 
 
 class BlockResponseWriter:
+    """Writes a response whose message is a list of content blocks."""
+
     vendor: ClassVar[str]
     #: Whose signatures are written as they are.
     signer: ClassVar[str]

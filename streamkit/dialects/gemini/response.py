@@ -159,7 +159,7 @@ class GeminiResponseWriter:
 
 
 class _Parts:
-    """The parts of one candidate."""
+    """Writes what stands in the content of one candidate."""
 
     def __init__(self, choice: Choice, writer: GeminiResponseWriter) -> None:
         self.written: list[dict[str, Any]] = []

@@ -44,6 +44,8 @@ def deltas_of(template: bytes, texts: list[str]) -> list[bytes]:
 
 @define(eq=False)
 class Block:
+    """A block that is to be written, and what of it waits."""
+
     key: Key
     start: bytes  #: what the start event says of it, as JSON
     index: int = -1  #: on the wire, once opened

@@ -1,45 +1,33 @@
-"""What the checkers of all dialects share."""
+"""The input of a call is nothing or one JSON object; of one that is longer than is kept nothing is claimed."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 import pytest
 
-from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_object
-from streamkit.framing.frame import Frame
-
-
-class Checker(GrammarChecker):
-    rules: ClassVar = {**COMMON_RULES, "usage": "", "event": ""}
-
-    def check(self, document: dict[str, Any]) -> None:
-        self.counts(document.get("usage"))
-        self.event_type(document, "note")
-
-
-def broken(payload: bytes, event: str = "message") -> list[tuple[str, str]]:
-    return [(found.rule, found.severity) for found in Checker().feed([Frame(payload, event=event)])]
+from streamkit.dialects.linting.grammar import INPUT_CHARS, CallInput
 
 
 @pytest.mark.parametrize(
-    ("payload", "event", "found"),
+    ("fragments", "found"),
     [
-        (b'{"type":"start","usage":{"tokens":1}}', "start", []),
-        (b'{"type":"start","usage":null}', "start", []),
-        (b'{"type":"start","usage":3}', "start", [("usage", "error")]),
-        (b'{"type":"start"}', "end", [("event", "note")]),
-        (b'{"type":" "}', "end", [("event", "error")]),
-        (b"{}", "end", [("event", "error")]),
-        (b"[]", "end", [("not_object", "error")]),
+        ([], None),
+        (["", ""], None),
+        (['{"a":', "1}"], None),
+        (['{"a":'], '{"a":'),
+        (["[1]"], "[1]"),
+        ([" "], " "),
     ],
 )
-def test_counts_are_an_object_and_events_have_their_type_twice(payload, event, found):
-    assert broken(payload, event) == found
+def test_an_input_is_nothing_or_one_object(fragments, found):
+    text = CallInput()
+    for fragment in fragments:
+        text.append(fragment)
+    assert text.unparsable() == found
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [("", True), ("{}", True), ('{"a":1}', True), ("[]", False), ("{", False), ("{}{}", False)]
-)
-def test_a_text_of_arguments_is_nothing_or_one_object(text, expected):
-    assert is_object(text) is expected
+def test_an_input_that_is_too_long_is_not_judged():
+    text = CallInput()
+    for _ in range(3):
+        text.append("x" * INPUT_CHARS)
+    assert len(text.fragments) == 2
+    assert text.unparsable() is None
