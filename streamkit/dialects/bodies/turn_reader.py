@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamkit.conversation.messages import Part, ToolResult, Turn
+from streamkit.conversation.messages import Part, Tool, ToolResult, Turn
 from streamkit.dialects.members.fields import Fields
 from streamkit.text.quoting import quoted
 
@@ -40,6 +40,19 @@ class TurnReader:
         return message.needed("role")
 
     # What they share.
+
+    def read_turns(self, fields: Fields) -> list[Turn]:
+        """The turns of a request. Raises BadRequest."""
+        for message in fields.needed_each("messages"):
+            self.message(message)
+        return self.turns
+
+    def function(self, tool: Fields) -> Tool:
+        """A tool that is a function. Raises BadRequest."""
+        function = tool.needed_fields("function")
+        read = Tool(function.needed("name"), function.string("description"), function.mapping("parameters"))
+        read.extras = tool.rest() or None
+        return read
 
     def message(self, message: Fields) -> None:
         """Add a message to the turns. Raises BadRequest."""

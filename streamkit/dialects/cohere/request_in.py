@@ -51,9 +51,7 @@ class CohereRequestReader(TurnReader):
         """The conversation of a body. Raises BadRequest."""
         stream = fields.boolean("stream")
         request = Request("cohere", fields.string("model"), stream=stream, stream_usage=stream or None)
-        for message in fields.needed_each("messages"):
-            self.message(message)
-        request.turns = self.turns
+        request.turns = self.read_turns(fields)
         request.tools = self._tools(fields)
         request.tool_choice = self._tool_choice(fields)
         request.options = self._options(fields)
@@ -92,10 +90,7 @@ class CohereRequestReader(TurnReader):
         kind = tool.string("type") or "function"
         if kind != "function":
             return Tool(kind, kind="server", raw={"type": kind, **tool.rest()})
-        function = tool.needed_fields("function")
-        read = Tool(function.needed("name"), function.string("description"), function.mapping("parameters"))
-        read.extras = tool.rest() or None
-        return read
+        return self.function(tool)
 
     def _tool_choice(self, fields: Fields) -> ToolChoice | None:
         match fields.string("tool_choice"):

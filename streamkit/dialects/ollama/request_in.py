@@ -52,9 +52,7 @@ class OllamaRequestReader(TurnReader):
             raise fields.wrong("requests to /api/generate are not read; those to /api/chat have messages", "prompt")
         stream = fields.boolean("stream") is not False
         request = Request("ollama", fields.needed("model"), stream=stream, stream_usage=stream or None)
-        for message in fields.needed_each("messages"):
-            self.message(message)
-        request.turns = self.turns
+        request.turns = self.read_turns(fields)
         request.tools = [self._tool(tool) for tool in fields.each("tools")]
         request.options = self._options(fields)
         request.extras = fields.rest()
@@ -110,10 +108,7 @@ class OllamaRequestReader(TurnReader):
         if kind != "function":
             raw = {"type": kind, **tool.rest()}
             return Tool(str(raw.get("name", kind)), kind="server", raw=raw)
-        function = tool.needed_fields("function")
-        read = Tool(function.needed("name"), function.string("description"), function.mapping("parameters"))
-        read.extras = tool.rest() or None
-        return read
+        return self.function(tool)
 
     # -- messages --------------------------------------------------------------------------------------------------
 

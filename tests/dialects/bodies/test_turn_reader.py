@@ -23,10 +23,7 @@ class Reader(TurnReader):
 
 
 def turns(*messages: dict[str, str]) -> list[Turn]:
-    reader = Reader()
-    for message in fields_of(orjson.dumps({"messages": messages})).each("messages"):
-        reader.message(message)
-    return reader.turns
+    return Reader().read_turns(fields_of(orjson.dumps({"messages": messages})))
 
 
 def test_results_that_stand_together_are_one_turn_of_the_user():
@@ -48,3 +45,15 @@ def test_what_nobody_reads_of_a_message_is_kept():
 def test_an_unknown_role_is_refused_with_its_place():
     with pytest.raises(BadRequest, match=r"messages\[0\]\.role"):
         turns({"role": "critic", "content": "no"})
+
+
+def test_a_request_without_messages_is_refused():
+    with pytest.raises(BadRequest, match="messages"):
+        Reader().read_turns(fields_of(b"{}"))
+
+
+def test_a_function_keeps_what_nobody_reads_of_it():
+    tool = {"type": "function", "function": {"name": "look", "description": "looks", "parameters": {}, "strict": True}}
+    read = Reader().function(fields_of(orjson.dumps(tool)))
+    assert (read.name, read.description, read.parameters) == ("look", "looks", {})
+    assert read.extras == {"type": "function", "function": {"strict": True}}
