@@ -1,42 +1,20 @@
-"""What is Gemini's alone: arguments in parts, signatures bound to parts, two framings, a prompt that is blocked."""
+"""Arguments in parts: the text grows in the order of the parts, and any order means the same value."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamkit.detect import Detector
-from streamkit.dialects.gemini import DIALECT
-from streamkit.dialects.gemini.framing import GeminiParser
 from streamkit.dialects.gemini.partial_args import PartialArgs, steps_of
-from streamkit.dialects.profiles import Encoding
 from streamkit.errors import ArgumentsTooLong, TooManyToolCalls
-from streamkit.events import (
-    ChoiceStarted,
-    Opaque,
-    ProviderFailed,
-    ReasoningDelta,
-    ReasoningOpaque,
-    ReasoningSignature,
-    ResponseFinished,
-    ResponseStarted,
-    StreamEnded,
-    TextDelta,
-    ToolCallFinished,
-    ToolCallStarted,
-)
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.report import StreamReport
-from tests.framing.cuts import same_at_every_cut
-from tests.laws.running import read, translate
-from tests.vectors.gemini import BUSY, ERROR, STOP, array, call, chunk, events, text, thought
-
-# -- arguments in parts ------------------------------------------------------------------------------------------------
+from tests.laws.running import read
+from tests.vectors.gemini import call, chunk, events
 
 NAMES = {str: "stringValue", bool: "boolValue", int: "numberValue", float: "numberValue", type(None): "nullValue"}
 keys = st.text(max_size=4)
@@ -189,133 +167,3 @@ def test_a_long_list_of_calls_is_refused_before_it_is_searched():
     body = events(chunk(*[call("f", {"x": 1})] * 20_000))
     found = read("gemini", [body])
     assert found.fault.startswith(TooManyToolCalls.__name__)
-
-
-# -- signatures --------------------------------------------------------------------------------------------------------
-
-
-def through(body: bytes) -> bytes:
-    return translate("gemini", "gemini", [body], passing=False)[0]
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        [text("a"), text("b", thoughtSignature="YQ=="), text("c")],
-        [thought("a", thoughtSignature="YQ=="), thought("b", thoughtSignature="Yg==")],
-        [thought("a"), thought("", thoughtSignature="YQ=="), text("b")],
-        [call("f", {"x": 1}, id="a", signature="YQ=="), call("g", {}, id="b"), text("", thoughtSignature="Yg==")],
-    ],
-    ids=["texts", "thoughts", "an empty thought", "calls"],
-)
-def test_each_signature_goes_back_on_the_part_that_it_came_with(parts):
-    body = events(*(chunk(part) for part in parts), STOP)
-    written_parts = [
-        part
-        for line in through(body).split(b"\r\n\r\n")[:-1]
-        for part in json.loads(line[6:])["candidates"][0]["content"]["parts"]
-        if part != {"text": ""}
-    ]
-    assert written_parts == parts
-
-
-def encoded(*batches: list[Any]) -> tuple[bytes, StreamReport]:
-    report = StreamReport()
-    encoder = DIALECT.encoder(Encoding(), report)
-    return b"".join([*(encoder.feed(batch) for batch in batches), encoder.finish()]), report
-
-
-END = [ResponseFinished("stop"), StreamEnded(clean=True)]
-
-
-def test_a_signature_that_comes_with_a_later_read_stands_on_an_empty_part():
-    signature = ReasoningSignature("YQ==", "google", on="text")
-    together, _ = encoded([ChoiceStarted(), TextDelta("a"), signature, *END])
-    apart, _ = encoded([ChoiceStarted(), TextDelta("a")], [signature, *END])
-    assert b'"text":"a","thoughtSignature":"YQ=="' in together
-    assert b'"text":"a"}' in apart
-    assert b'"text":"","thoughtSignature":"YQ=="' in apart
-
-
-def test_what_the_client_could_not_decode_is_sealed():
-    output, report = encoded(
-        [
-            ChoiceStarted(),
-            ReasoningDelta("a"),
-            ReasoningSignature("no base64", "google"),
-            ReasoningOpaque("eA==", "google"),
-            *END,
-        ]
-    )
-    assert b"no base64" not in output
-    assert report.losses == {}
-    again = read("gemini", [output]).events
-    assert ReasoningSignature("no base64", "google", 0, 0) in again
-    assert ReasoningOpaque("eA==", "google", 0, 1) in again
-
-
-def test_a_signature_sealed_apart_goes_to_the_next_call():
-    found = read(
-        "gemini",
-        [events(chunk(text("", thoughtSignature="c3RyZWFta2l0OmNhbGw6YWNtZTpi")), chunk(call("f"), call("g")), STOP)],
-    )
-    assert [e.signature for e in found.events if type(e) is ToolCallStarted] == [Opaque("acme", "b"), None]
-
-
-# -- the rest ----------------------------------------------------------------------------------------------------------
-
-
-def test_calls_are_written_in_the_order_of_mention():
-    started = [ToolCallStarted(n, f"i{n}", f"f{n}") for n in range(2)]
-    finished = [ToolCallFinished(n, f"i{n}", f"f{n}", "{}") for n in range(2)]
-    output, report = encoded(
-        [
-            ChoiceStarted(),
-            *started,
-            finished[1],
-            TextDelta("a"),
-            finished[0],
-            ResponseFinished("tool_calls"),
-            StreamEnded(clean=True),
-        ]
-    )
-    assert output.index(b'"f0"') < output.index(b'"f1"')
-    assert report.losses == {"block_order": 1}
-
-
-def test_a_blocked_prompt_is_written_as_one():
-    body = events({"promptFeedback": {"blockReason": "JAILBREAK"}, "usageMetadata": {"promptTokenCount": 9}})
-    assert through(body) == body
-    torn = translate("gemini", "gemini", [events({"promptFeedback": {"blockReason": "SAFETY"}}, BUSY)], passing=False)
-    assert b"promptFeedback" not in torn[0]
-    assert torn[1].losses == {"metadata": 1}
-
-
-def test_an_error_is_the_first_key_and_keeps_what_google_said_of_it():
-    said = {"error": {"code": 429, "message": "no", "status": "RESOURCE_EXHAUSTED", "details": [{"retryDelay": "1s"}]}}
-    assert through(events(chunk(text("a")), said)).endswith(events(said))
-    output, report = encoded(
-        [ResponseStarted(model="m"), ProviderFailed("auth", "no", "authentication_error", vendor="anthropic")]
-    )
-    assert output == events({"error": {"code": 401, "message": "no", "status": "UNAUTHENTICATED"}})
-    assert report.losses == {"error_detail": 1}
-
-
-@pytest.mark.parametrize(
-    ("body", "frames"),
-    [
-        (b" \r\n[{}]", [b"{}"]), (b"\xef\xbb\xbf[{}]", [b"{}"]), (b"data: {}\n\n", [b"{}"]), (b": [\n\ndata: {}\n\n", [b"{}"]),
-        (ERROR, [ERROR]), (b"\n" * 300 + b"data: {}\n\n", [b"{}"]), (b" ", []), (b"", []), (b"\xef\xbb\xbf", []),
-    ],
-)  # fmt: skip
-def test_the_first_byte_tells_the_framing(body, frames):
-    found = same_at_every_cut(GeminiParser, body) if len(body) < 300 else None
-    parser = GeminiParser()
-    assert [frame.data for frame in parser.feed(body) + parser.finish()] == frames
-    assert found is None or [frame.data for frame in found.frames] == frames
-
-
-@pytest.mark.parametrize("body", [events(chunk(text("a"))), array(chunk(text("a"))), ERROR, orjson.dumps([BUSY])])
-def test_it_is_detected(body):
-    detector = Detector()
-    assert (detector.feed(body) or detector.finish()) == "gemini"
