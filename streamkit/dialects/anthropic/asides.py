@@ -157,6 +157,7 @@ class SearchReader:
         self._results: set[int] = set()
 
     def take(self, aside: Aside) -> tuple[list[WebSearched], Aside | None]:
+        """The search that an aside completes, and the aside if it is of none."""
         raw = aside.raw if isinstance(aside.raw, dict) else {}
         if aside.type == "content_block_start":
             block = raw.get("content_block")

@@ -41,6 +41,7 @@ class BlockResponseWriter:
     # What a dialect's writer defines.
 
     def block_list(self) -> BlockList:
+        """The dialect's list of blocks."""
         raise NotImplementedError
 
     def text(self, text: str, label: int) -> None:
@@ -48,12 +49,15 @@ class BlockResponseWriter:
         raise NotImplementedError
 
     def thinking(self, text: str, signature: str | None) -> Block:
+        """A block of reasoning."""
         raise NotImplementedError
 
     def redacted(self, data: str) -> Block:
+        """A block of reasoning that only its vendor can read."""
         raise NotImplementedError
 
     def use(self, call: ToolCall, arguments: bytes, extras: Mapping[str, Any]) -> Block:
+        """A block that is a call."""
         raise NotImplementedError
 
     def beside(self, part: Aside) -> bool:
@@ -77,6 +81,7 @@ class BlockResponseWriter:
         return "stop" if unfounded else reason
 
     def content(self, choice: Choice) -> list[Block]:
+        """The blocks of a choice, and what of it is lost."""
         if choice.refusal:
             self.report.lose("refusal_as_text")
         for part in choice.parts:

@@ -100,6 +100,7 @@ class SearchReader:
         self._room = limits.held_chars
 
     def take(self, aside: Aside) -> tuple[list[WebSearched], Aside | None]:
+        """The search that an aside holds, and what of it stays."""
         raw = aside.raw if aside.type == TYPE and isinstance(aside.raw, dict) else {}
         queries = raw.get(QUERIES)
         words = [query for query in queries if isinstance(query, str)] if isinstance(queries, list) else []

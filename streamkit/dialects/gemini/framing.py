@@ -41,13 +41,16 @@ class GeminiParser:
 
     @property
     def boundary(self) -> int:
+        """The offset behind the last whole frame."""
         return 0 if self._parser is None else self._parser.boundary
 
     @property
     def fault(self) -> StreamkitError | None:
+        """What broke the reading."""
         return None if self._parser is None else self._parser.fault
 
     def feed(self, chunk: bytes) -> list[Frame]:
+        """The frames that a chunk completes."""
         if self._parser is not None:
             return self._parser.feed(chunk)
         self._held += chunk
@@ -57,23 +60,29 @@ class GeminiParser:
         return self._begin(start)
 
     def finish(self) -> list[Frame]:
+        """The frames at the end of the input."""
         return [*self._begin(b""), *self._chosen().finish()]
 
     def abandon(self) -> list[Frame]:
+        """The frames at the end of an input that failed."""
         return [*self._begin(b""), *self._chosen().abandon()]
 
     # As in ``SSEParser``, for a reader of whole events that are alike. The elements of an array are read one by one.
 
     def end_of_event(self, text: bytes, start: int) -> int:
+        """Where the event that begins at ``start`` ends; -1 in an array."""
         return -1 if self.is_array else SSEParser.end_of_event(text, start)
 
     def may_pass(self, size: int) -> bool:
+        """Whether an event of so many bytes may begin here that somebody else reads."""
         return isinstance(self._parser, SSEParser) and self._parser.may_pass(size)
 
     def pass_over(self, size: int, frames: int) -> bool:
+        """Count whole events that somebody else read. False, and nothing is done, if they may not be passed over."""
         return isinstance(self._parser, SSEParser) and self._parser.pass_over(size, frames)
 
     def is_event(self, raw: bytes) -> bool:
+        """Whether bytes are one event of a name and data only."""
         return isinstance(self._parser, SSEParser) and self._parser.is_event(raw)
 
     def _chosen(self, start: bytes = b"") -> SSEParser | JSONArrayParser:

@@ -68,6 +68,7 @@ class Block:
 
     @property
     def may_close(self) -> bool:
+        """Whether the block may be closed because another waits."""
         if self.ended or not self.needs_end:
             return True
         if self.scanner is None or not self.scanner.complete_object:

@@ -90,18 +90,23 @@ class EventEncoder:
     # What a dialect's encoder defines: one method an event.
 
     def response_started(self, event: ResponseStarted, /) -> None:
+        """Write the start of the response."""
         raise NotImplementedError
 
     def choice_started(self, event: ChoiceStarted, /) -> None:
+        """Write the start of a choice."""
         raise NotImplementedError
 
     def text(self, event: TextDelta, /) -> None:
+        """Write a piece of text."""
         raise NotImplementedError
 
     def refusal(self, event: RefusalDelta, /) -> None:
+        """Write a piece of a refusal."""
         raise NotImplementedError
 
     def reasoning(self, event: ReasoningDelta, /) -> None:
+        """Write a piece of reasoning."""
         raise NotImplementedError
 
     def signature(self, event: ReasoningSignature, /) -> None:  # noqa: ARG002 - for those that override it
@@ -113,18 +118,23 @@ class EventEncoder:
         self.lose("reasoning_opaque")
 
     def call_started(self, event: ToolCallStarted, /) -> None:
+        """Write the start of a call."""
         raise NotImplementedError
 
     def call_arguments(self, event: ToolCallArguments, /) -> None:
+        """Write a fragment of a call's arguments."""
         raise NotImplementedError
 
     def call_finished(self, event: ToolCallFinished, /) -> None:
+        """Write the end of a call, or the whole call."""
         raise NotImplementedError
 
     def aside(self, event: Aside, /) -> None:
+        """Write what only one vendor knows, or count it as lost."""
         raise NotImplementedError
 
     def finished(self, event: ResponseFinished, /) -> None:
+        """Take note that a choice finished."""
         raise NotImplementedError
 
     def flush(self) -> None:
