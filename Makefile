@@ -18,13 +18,13 @@ demo: $(VENV)/.run  ## a bundled recording with two interleaved calls, inspected
 	@$(BIN)/streamkit convert --from openai-chat --to anthropic $(DEMO)
 
 check: $(VENV)/.test lint  ## lint, types, layers, and the tests of what changed since BASE (main where none is named): a minute
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not exhaustive" -q $$($(BIN)/python tools/changed.py $(BASE))
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not exhaustive" -q $$($(BIN)/python tools/changed.py $(BASE))
 
 test: $(VENV)/.test lint  ## every check, the laws in a seeded sample
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not exhaustive" -q
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not exhaustive" -q
 
 test-all: $(VENV)/.test lint  ## the laws in full: every cut of every recording
-	$(BIN)/python -m pytest -n $(WORKERS) --timeout 3600 -q
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --timeout 3600 -q
 
 test-versions: $(VENV)/.test  ## a fast part of the tests under the other versions of Python that the classifiers name, where they are here
 	WORKERS=$(WORKERS) $(BIN)/python tools/versions.py

@@ -195,4 +195,4 @@ def valued(call):
 
 
 def test_no_habit_of_a_server_crosses_calls_or_breaks_a_grammar():
-    run_state_machine_as_test(Server, settings=settings(max_examples=200, stateful_step_count=25))
+    run_state_machine_as_test(Server, settings=settings(stateful_step_count=25))

@@ -56,7 +56,7 @@ def test_a_find_says_what_broke_and_how_to_run_it_again(tmp_path, monkeypatch, c
 def test_a_short_run_ends_in_time_and_tells_what_it_ran(engine, tmp_path):
     if engine == "atheris":
         pytest.importorskip("atheris", reason="the extra fuzz is not installed")
-    command = [sys.executable, "-m", "tests.fuzz", "--minutes", "0.05", "--seed", "1", "--target", "schema", "--engine", engine,
+    command = [sys.executable, "-m", "tests.fuzz", "--minutes", "0.01", "--seed", "1", "--target", "schema", "--engine", engine,
                "--finds", str(tmp_path)]  # fmt: skip
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=os.environ)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -10,6 +10,7 @@ from streamkit.http_errors import encode_error
 from streamkit.recipes import collect
 from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_response, encode_response
+from streamkit.web import source
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream, Script, Send
 from tests.web.faults import CALL, END_OF_CHUNKS, TEXT, as_asked, chunk, failure, head, said, speech, whole
@@ -205,7 +206,8 @@ async def test_a_whole_answer_to_who_asked_for_a_stream_is_streamed(upstream, me
 @pytest.mark.parametrize("end", [True, False], ids=["", "left open"])
 @pytest.mark.parametrize("media_type", ["application/json", "text/event-stream", "application/octet-stream"])
 @pytest.mark.parametrize("upstream", DIALECTS)
-async def test_a_stream_to_who_asked_for_a_whole_answer_is_put_together(upstream, media_type, end):
+async def test_a_stream_to_who_asked_for_a_whole_answer_is_put_together(upstream, media_type, end, monkeypatch):
+    monkeypatch.setattr(source, "DRAIN_S", 0.1)  # how long that is in life, the next test says
     if not end and upstream in {"gemini", "bedrock"}:
         pytest.skip("nothing but its end ends it")
     body = b"".join(speech(upstream))
