@@ -39,10 +39,19 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.anthropic.asides import aside_of, frames_of, is_foreign, is_made
-from streamkit.dialects.anthropic.wire import CACHE_SPANS, EDIT, SUMMARIZE, VENDOR, WEB_SEARCH, without_defaults
+from streamkit.dialects.anthropic.wire import (
+    CACHE_SPANS,
+    EDIT,
+    OPTIONS,
+    SUMMARIZE,
+    VENDOR,
+    WEB_SEARCH,
+    without_defaults,
+)
 from streamkit.dialects.bodies.block_parts import BlockParts, call_of, role_of
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.claude_requests import read_thinking
+from streamkit.dialects.bodies.options import read_options
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.streams.client_calls import RESPONSES
 from streamkit.dialects.streams.compactions import INSTEAD, OPENAIS, openais_in
@@ -121,12 +130,9 @@ class RequestReader:
     def _options(self, fields: Fields) -> Options:
         config = fields.fields("output_config")
         metadata = fields.fields("metadata")
-        return Options(
-            max_tokens=fields.integer("max_tokens"),
-            temperature=fields.number("temperature"),
-            top_p=fields.number("top_p"),
-            top_k=fields.integer("top_k"),
-            stop=fields.strings("stop_sequences"),
+        return read_options(
+            fields,
+            OPTIONS,
             thinking=read_thinking(fields, config.string("effort") if config else None),
             compaction=read_compaction(fields),
             output=self._output(config, "format") or self._output(fields, "output_format"),
@@ -328,14 +334,16 @@ def read_compaction(fields: Fields) -> Compaction | None:
     summary = fields.fields_of_type("compaction", {SUMMARIZE})
     if summary is not None:
         summary.needed("type")
-        return Compaction(now=True, instructions=_words(summary.string("instructions")), native={"compaction": raw})
+        return Compaction(
+            now=True, instructions=_instructions(summary.string("instructions")), native={"compaction": raw}
+        )
     management = fields.peek("context_management")
     listed = management.get("edits") if isinstance(management, dict) else None
     edits: list[Any] = listed if isinstance(listed, list) else []
     edit = next(filter(_is_edit, edits), None)
     if edit is None:
         return None
-    compaction = _of_edit(edit)
+    compaction = _compaction_of(edit)
     left = _unread(edit)
     others = [other for other in edits if other is not edit] + ([{"type": EDIT, **left}] if left else [])
     rest = {name: value for name, value in management.items() if name != "edits"}
@@ -347,12 +355,12 @@ def _is_edit(edit: Any) -> bool:
     return isinstance(edit, dict) and edit.get("type") == EDIT
 
 
-def _of_edit(edit: Mapping[str, Any]) -> Compaction:
+def _compaction_of(edit: Mapping[str, Any]) -> Compaction:
     pause, words = edit.get("pause_after_compaction"), edit.get("instructions")
     return Compaction(
         threshold=_tokens(edit.get("trigger")),
         pause=pause if isinstance(pause, bool) else None,
-        instructions=_words(words) if isinstance(words, str) else None,
+        instructions=_instructions(words) if isinstance(words, str) else None,
     )
 
 
@@ -370,6 +378,6 @@ def _tokens(trigger: Any) -> int | None:
     return value if type(value) is int else None
 
 
-def _words(text: str | None) -> str | None:
+def _instructions(text: str | None) -> str | None:
     """Instructions; blank ones count as none."""
     return text if text is not None and text.strip() else None

@@ -58,6 +58,7 @@ from streamkit.dialects.anthropic.wire import (
     CACHE_CONTROLS,
     EDIT,
     IMAGE_TYPES,
+    SAMPLING,
     SERVICE_TIERS,
     SUMMARIZE,
     VENDOR,
@@ -75,7 +76,6 @@ Block: TypeAlias = dict[str, Any]
 #: The search of the web that every version of the server has.
 SEARCH_TYPE: Final = f"{WEB_SEARCH}20250305"
 SEARCH_NAME: Final = "web_search"
-SAMPLING: Final = ("temperature", "top_p", "top_k")
 #: Options that are written by methods of their own.
 BESIDE: Final = frozenset({"choices", "compaction", "max_tokens", "output", "service_tier", "stop", "thinking", "user"})
 _NEWEST: Final = Provider(name="", title="")

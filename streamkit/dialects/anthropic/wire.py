@@ -190,6 +190,13 @@ def count_usage_losses(usage: UsageReported | None, report: StreamReport) -> Non
 
 #: The first version of the API that takes no ``temperature``, ``top_p`` and ``top_k`` (dialects.md §3.0).
 WITHOUT_SAMPLING = "2026-10-21"
+SAMPLING: Final = ("temperature", "top_p", "top_k")
+#: The options that are a member each, by our names.
+OPTIONS: Final[Mapping[str, str]] = {
+    "max_tokens": "max_tokens",
+    "stop": "stop_sequences",
+    **{name: name for name in SAMPLING},
+}
 #: ``ttl`` of a ``cache_control``, which without one is the shorter.
 CACHE_SPANS: Mapping[str | None, CacheMark] = {None: "short", "5m": "short", "1h": "long"}
 CACHE_CONTROLS: Mapping[CacheMark, Mapping[str, str]] = {

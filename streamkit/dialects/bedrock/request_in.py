@@ -39,10 +39,11 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.anthropic.request_in import decode_request as decode_native_request
 from streamkit.dialects.bedrock.asides import STREAMED, asides_of, is_server
-from streamkit.dialects.bedrock.wire import CACHE_SPANS, MEDIA_TYPES, SIGNER, VENDOR
+from streamkit.dialects.bedrock.wire import CACHE_SPANS, INFERENCE, MEDIA_TYPES, SIGNER, VENDOR
 from streamkit.dialects.bodies.block_parts import BlockParts, call_of, role_of
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.claude_requests import read_thinking
+from streamkit.dialects.bodies.options import read_options
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
 from streamkit.events import Aside
 from streamkit.report import StreamReport
@@ -117,12 +118,9 @@ class RequestReader:
     # -- options ---------------------------------------------------------------------------------------------------
 
     def _options(self, fields: Fields, model: Fields | None) -> Options:
-        options = Options(top_k=model.integer("top_k") if model else None)
-        if inference := fields.fields("inferenceConfig"):
-            options.max_tokens = inference.integer("maxTokens")
-            options.temperature = inference.number("temperature")
-            options.top_p = inference.number("topP")
-            options.stop = inference.strings("stopSequences")
+        inference = fields.fields("inferenceConfig")
+        options = read_options(inference, INFERENCE) if inference else Options()
+        options.top_k = model.integer("top_k") if model else None
         output = fields.fields("outputConfig")
         options.thinking = read_thinking(model, output.string("effort") if output else None)
         options.output = self._output(output) if output else None

@@ -48,7 +48,16 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.bedrock.asides import BedrockBlocks, text_block
-from streamkit.dialects.bedrock.wire import CACHE_POINTS, FORMATS, SAME_TYPES, SERVICE_TIERS, SIGNER, VENDOR, is_base64
+from streamkit.dialects.bedrock.wire import (
+    CACHE_POINTS,
+    FORMATS,
+    INFERENCE,
+    SAME_TYPES,
+    SERVICE_TIERS,
+    SIGNER,
+    VENDOR,
+    is_base64,
+)
 from streamkit.dialects.bodies.claude_requests import EFFORTS, NO_PARAMETERS, ClaudeRequestWriter
 from streamkit.dialects.bodies.request_writer import asked_effort, given, media_type_of, merged
 from streamkit.dialects.profiles import Target
@@ -72,13 +81,6 @@ NAMELESS: Final = re.compile(
     r":(?:application-inference-profile|provisioned-model|default-prompt-router|prompt-router)/"
 )
 EXTENSION: Final = re.compile(r"\.[A-Za-z0-9]{1,5}$")
-#: Members of ``inferenceConfig``, by our names.
-INFERENCE: Final[Mapping[str, str]] = {
-    "max_tokens": "maxTokens",
-    "temperature": "temperature",
-    "top_p": "topP",
-    "stop": "stopSequences",
-}
 #: Options that are written by methods of their own.
 BESIDE: Final = frozenset({"choices", "output", "service_tier", "thinking", "top_k"})
 

@@ -225,6 +225,13 @@ SAME_TYPES: Mapping[str, str] = {
 FORMATS: Mapping[str, Mapping[str, str]] = {
     kind: {media_type: name for name, media_type in types.items()} for kind, types in MEDIA_TYPES.items()
 }
+#: Members of ``inferenceConfig``, by our names.
+INFERENCE: Mapping[str, str] = {
+    "max_tokens": "maxTokens",
+    "temperature": "temperature",
+    "top_p": "topP",
+    "stop": "stopSequences",
+}
 SERVICE_TIERS = frozenset({"priority", "default", "flex", "reserved"})
 #: What is taken of a tool's definition (botocore's model of ``ToolSpecification``); what the models refuse is not known here.
 TOOLS: ToolRules = ToolRules(names=re.compile(r"[a-zA-Z0-9_-]{1,64}"))

@@ -41,6 +41,7 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
+from streamkit.dialects.bodies.options import read_options
 from streamkit.dialects.bodies.request_writer import given
 from streamkit.dialects.bodies.tool_results import Waiting
 from streamkit.dialects.gemini.decode import ASIDE_PARTS, TEXT_FIELDS
@@ -50,6 +51,7 @@ from streamkit.dialects.gemini.wire import (
     JSON,
     LEVELS,
     MODES,
+    OPTIONS,
     PLAIN,
     VALIDATED,
     VENDOR,
@@ -278,21 +280,7 @@ class RequestReader:
     # -- options ---------------------------------------------------------------------------------------------------
 
     def _options(self, config: Fields) -> Options:
-        return Options(
-            max_tokens=config.integer("maxOutputTokens"),
-            temperature=config.number("temperature"),
-            top_p=config.number("topP"),
-            top_k=config.integer("topK"),
-            stop=config.strings("stopSequences"),
-            seed=config.integer("seed"),
-            presence_penalty=config.number("presencePenalty"),
-            frequency_penalty=config.number("frequencyPenalty"),
-            choices=config.integer("candidateCount"),
-            logprobs=config.boolean("responseLogprobs"),
-            top_logprobs=config.integer("logprobs"),
-            thinking=self._thinking(config),
-            output=self._output(config),
-        )
+        return read_options(config, OPTIONS, thinking=self._thinking(config), output=self._output(config))
 
     def _thinking(self, config: Fields) -> Thinking | None:
         thinking = config.fields("thinkingConfig")
