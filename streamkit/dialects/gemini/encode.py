@@ -17,6 +17,7 @@ from attrs import define, field
 
 from streamkit.dialects.gemini.wire import VENDOR, encode_error, encode_usage, finish_reason, signature_blob, writes_all
 from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.call_order import CallOrder
 from streamkit.dialects.streams.event_encoder import EventEncoder, encode_time
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import (
@@ -47,9 +48,7 @@ class _Choice:
 
     kind: type | None = None  #: of the block that the next unsigned part would go on with
     block: int = 0
-    order: list[int] = field(factory=list)  #: calls that were started and are not written, in the order of mention
-    started: dict[int, ToolCallStarted] = field(factory=dict)
-    finished: dict[int, ToolCallFinished] = field(factory=dict)
+    calls: CallOrder = field(factory=CallOrder)
     behind_call: bool = False  #: the next part stands behind a call
     called: bool = False  #: a call was written
     refused: bool = False
@@ -128,7 +127,7 @@ class GeminiEncoder(EventEncoder):
 
     def _keep_order(self, number: int) -> None:
         choice = self._choice(number)
-        if choice.order and choice.behind_call:  # a call began before this, and is written behind it
+        if choice.calls and choice.behind_call:  # a call began before this, and is written behind it
             choice.behind_call = False
             self.lose("block_order")
 
@@ -173,9 +172,8 @@ class GeminiEncoder(EventEncoder):
 
     def call_started(self, event: ToolCallStarted) -> None:
         choice = self._choice(event.choice)
-        choice.order.append(event.call)
+        choice.calls.start(event)
         choice.behind_call = True
-        choice.started[event.call] = event
         if event.extras and self._vendor != VENDOR:
             self.lose("metadata")
 
@@ -185,10 +183,8 @@ class GeminiEncoder(EventEncoder):
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write it once the calls mentioned before it are written."""
         choice = self._choice(event.choice)
-        choice.finished[event.call] = event
-        while choice.order and choice.order[0] in choice.finished:
-            number = choice.order.pop(0)
-            self._write_call(choice, choice.started.pop(number), choice.finished.pop(number))
+        for start, finished in choice.calls.finish(event):
+            self._write_call(choice, start, finished)
 
     def _write_call(self, choice: _Choice, started: ToolCallStarted, event: ToolCallFinished) -> None:
         arguments = self.object_arguments(event)
