@@ -6,6 +6,8 @@ import random
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from hypothesis import settings
+
 from streamkit.report import StreamReport
 
 if TYPE_CHECKING:
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from streamkit.framing.sse import SSEParser
 
 PAIRS_UP_TO = 600
+#: In `make test`; the profile of hypothesis that tests/conftest.py chooses says whether it is that.
+ALL_PAIRS_UP_TO = 60
+SEEDED_PAIRS = 400
+MANY_EXAMPLES = 1000
 RANDOM_CUTS = 30
 
 
@@ -42,15 +48,22 @@ def cut_at(data: bytes, places: list[int]) -> list[bytes]:
 
 
 def cuts(data: bytes, *, seed: int = 1) -> Iterator[list[bytes]]:
-    """Per byte, at every place, at every pair of places (up to 600 bytes), at seeded random places, with empty reads."""
+    """Per byte, at every place, at pairs of places, at seeded random places, with empty reads.
+
+    `make test` takes every pair of up to 60 bytes and 400 seeded pairs of longer data, `make test-all` every pair of up to 600.
+    """
     places = range(1, len(data))
     yield cut_at(data, list(places))
     for place in places:
         yield cut_at(data, [place])
-    if len(data) <= PAIRS_UP_TO:
+    rng = random.Random(seed)
+    is_long = settings.default.max_examples < MANY_EXAMPLES and len(data) > ALL_PAIRS_UP_TO
+    if is_long and len(data) <= PAIRS_UP_TO:
+        for _ in range(SEEDED_PAIRS):
+            yield cut_at(data, sorted(rng.sample(places, 2)))
+    elif len(data) <= PAIRS_UP_TO:
         for pair in combinations(places, 2):
             yield cut_at(data, list(pair))
-    rng = random.Random(seed)
     for _ in range(RANDOM_CUTS):
         yield cut_at(data, sorted(rng.choices(range(len(data) + 1), k=rng.randint(1, 40))))
 
