@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 MUTATION := $(VENV)-mutation
+SITE := $(VENV)-site
 DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 2
 PORT ?= 8080
 MINUTES ?= 10
-.PHONY: run demo check test test-all test-versions test-agents fuzz mutants coverage lint docs house conformance bench bench-gateway bench-attacks bench-peers bench-check soak clean
+.PHONY: run demo check test test-all test-versions test-agents fuzz mutants coverage lint docs docs-site house conformance bench bench-gateway bench-attacks bench-peers bench-check soak clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -55,6 +56,9 @@ docs: $(VENV)/.test  ## write the generated reference pages again
 	$(BIN)/python tools/http_surface.py
 	$(BIN)/python tools/gateway_config.py
 
+docs-site: $(SITE)/.ready  ## the pages and an API reference as a site in build/site; a link that leads nowhere fails
+	NO_MKDOCS_2_WARNING=1 $(SITE)/bin/mkdocs build --strict --quiet
+
 house: $(VENV)/.test  ## count files, lines, parts of classes, names of dialects and imports by package into docs/explanation/house.md
 	$(BIN)/python tools/house.py --write
 
@@ -100,10 +104,16 @@ $(MUTATION)/.ready: pyproject.toml
 	$(MUTATION)/bin/python -m pip install --quiet --editable '.[mutation]'
 	@touch $@
 
+# an environment of its own: nothing of the site is needed to run or to test
+$(SITE)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --editable '.[docs]'
+	@touch $@
+
 # atheris has wheels for Linux on x86-64 only; without it hypothesis mutates, and no coverage guides it
 $(VENV)/.fuzz: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet --editable '.[fuzz]' || echo 'atheris does not install here: hypothesis is used'
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-3.* $(MUTATION) mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info
+	rm -rf $(VENV) $(VENV)-3.* $(MUTATION) $(SITE) mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info

@@ -1,0 +1,50 @@
+"""The documentation site: every page can be reached, and the API reference names packages that there are."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
+MODULES = re.findall(r"^::: (\S+)$", (DOCS / "reference" / "api.md").read_text("utf-8"), re.MULTILINE)
+
+
+def pages_of(part: Any) -> list[str]:
+    """The pages of a part of the navigation: a page, a section with pages, or a list of those."""
+    if isinstance(part, str):
+        return [part]
+    return [page for each in (part if isinstance(part, list) else part.values()) for page in pages_of(each)]
+
+
+def test_the_navigation_has_every_page_once():
+    assert sorted(pages_of(SITE["nav"])) == sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+
+
+def test_the_index_has_every_page_too():
+    index = (DOCS / "README.md").read_text("utf-8") + (DOCS / "spec" / "README.md").read_text("utf-8")
+    missing = [page for page in pages_of(SITE["nav"]) if page != "README.md" and Path(page).name not in index]
+    assert not missing
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_the_reference_names_modules_that_have_public_names(module):
+    found = importlib.import_module(module)
+    assert [name for name in dir(found) if not name.startswith("_")]
+
+
+def test_a_broken_link_stops_the_build():
+    assert "--strict" in (ROOT / "Makefile").read_text("utf-8")
+    assert set(SITE["validation"]["links"].values()) == {"warn"}
+    assert "make docs-site" in (ROOT / ".ci" / "run").read_text("utf-8")
+
+
+def test_the_site_loads_nothing_from_elsewhere():
+    assert SITE["theme"]["font"] is False
+    assert not SITE.keys() & {"extra_javascript", "extra_css"}
