@@ -11,16 +11,9 @@ from benchmarks import goals, growth, inputs, memory, oracle, pairs, stages, tab
 from benchmarks.reads import KIB
 
 
-class NoCollector:
-    """What timing does with the garbage collector; over all that a run of the tests holds, it would take most of the time."""
-
-    collect = freeze = unfreeze = staticmethod(lambda: None)
-
-
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch):
     monkeypatch.setattr(timing, "LEAST_SECONDS", 0.0)
-    monkeypatch.setattr(timing, "gc", NoCollector)
 
 
 def test_the_recipe_and_its_parts():
