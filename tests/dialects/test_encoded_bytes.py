@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.base import Encoding, Profile
+from streamkit.dialects.profiles import Encoding, Profile
 from streamkit.events import (
     Aside,
     Event,
