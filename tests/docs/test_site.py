@@ -13,7 +13,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
-MODULES = re.findall(r"^::: (\S+)$", (DOCS / "reference" / "api.md").read_text("utf-8"), re.MULTILINE)
+MODULES = re.findall(r"^::: (\S+)$", (DOCS / "api.md").read_text("utf-8"), re.MULTILINE)
 
 
 def pages_of(part: Any) -> list[str]:
