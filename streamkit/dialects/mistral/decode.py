@@ -20,8 +20,7 @@ from attrs import define, field
 
 from streamkit.dialects.members.values import text_of
 from streamkit.dialects.mistral.wire import ASIDES, CONTENT, ERROR_TYPES, THINKING, THINKING_MEMBER, VENDOR
-from streamkit.dialects.openai_chat.decode import CHUNK_FIELDS, ChatDecoder
-from streamkit.dialects.openai_chat.delta import TEXT_PART
+from streamkit.dialects.openai_chat.decode import CHUNK_FIELDS, TEXT_PART, ChatDecoder
 from streamkit.dialects.openai_chat.response import ChatBodyDecoder
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
-from streamkit.dialects.openai_chat.citations import CITATIONS
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.encode import ChatEncoder
 from streamkit.dialects.openai_chat.errors import ERRORS
@@ -12,8 +11,9 @@ from streamkit.dialects.openai_chat.providers import PROVIDERS
 from streamkit.dialects.openai_chat.request_in import decode_request
 from streamkit.dialects.openai_chat.request_out import encode_request
 from streamkit.dialects.openai_chat.response import decode_response, encode_response
-from streamkit.dialects.openai_chat.tools import TOOLS
+from streamkit.dialects.openai_chat.wire import CITATIONS
 from streamkit.dialects.profiles import Profile
+from streamkit.dialects.vocabulary.openai import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
 DIALECT = Dialect(

@@ -8,7 +8,7 @@ from typing import Any, Final
 from streamkit.dialects.base import STATUSES, Errors
 from streamkit.dialects.openai_chat.wire import ERROR_NAMES, ERROR_TYPES, VENDOR, encode_error
 from streamkit.dialects.vocabulary.context_overflow import CODE, is_overflow
-from streamkit.dialects.vocabulary.error_bodies import provider_failed
+from streamkit.dialects.vocabulary.openai import NO_RETRY, decode_error
 from streamkit.events import ErrorType, ProviderFailed
 from streamkit.report import StreamReport
 
@@ -20,16 +20,11 @@ CODES: Final[Mapping[ErrorType, str]] = {
     "rate_limit": "rate_limit_exceeded",
     "truncated": "stream_truncated",
 }
-#: Nothing is paid by waiting, but the official client repeats a request at each 429 that does not say this.
-NO_RETRY: Final = {"x-should-retry": "false"}
 
 
 def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
     """An ``error`` object that is neither Anthropic's (a ``type`` beside it) nor Google's (a ``status`` in it)."""
-    error = document.get("error")
-    if not isinstance(error, dict) or document.get("type") == "error" or isinstance(error.get("status"), str):
-        return None
-    return provider_failed(error, VENDOR, ERROR_TYPES)
+    return decode_error(document, VENDOR, ERROR_TYPES)
 
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:

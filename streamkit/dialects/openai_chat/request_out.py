@@ -1,26 +1,62 @@
-"""The neutral conversation to Chat requests: options, tools, the choice among them; ``messages_out.py`` writes the messages.
+"""The neutral conversation to Chat requests: turns to messages, options, tools and the choice among them.
 
-What the dialect has two fields for is written in the one that the provider takes, or in the one it came in if the request was
-Chat's and no provider is named. Custom tools stay custom: a client of this dialect can declare them.
+A turn is one message, and each result in it a ``tool`` message of its own in front, right behind the calls: what the user or
+the system said between them stands behind the results, but for requests of Chat. Chat takes text only as a tool's answer:
+what else a tool gave goes into a message of the user behind all of them. Content of one plain text is a string, anything
+else a list of parts.
 
-Source: dialects.md §1.3, §1.6, §7.3, §7.4.
+Reasoning goes back where the provider takes it, or where it came from if the request was Chat's and no provider is named. A
+signature goes to the vendor who made it and to no other. What the dialect has two fields for is written by the same rule.
+Custom tools stay custom: a client of this dialect can declare them.
+
+Source: dialects.md §1.3, §1.6, §7.3, §7.4; seeds.md S2, S3.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final, TypeAlias
 
 from attrs import evolve
 
-from streamkit.conversation.messages import OutputFormat, Request, Thinking, Tool, ToolChoice, WebSearch
+from streamkit.conversation.messages import (
+    CacheMark,
+    Media,
+    OutputFormat,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Refusal,
+    Request,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Turn,
+    WebSearch,
+)
 from streamkit.dialects.bodies.option_limits import least_effort
-from streamkit.dialects.bodies.request_writer import asked_effort, given, merged
-from streamkit.dialects.openai_chat.messages_out import MessageWriter
-from streamkit.dialects.openai_chat.wire import OPTIONS
+from streamkit.dialects.bodies.request_writer import RequestWriter, as_error, asked_effort, data_uri, given, merged
+from streamkit.dialects.openai_chat.wire import (
+    AUDIO_FORMATS,
+    CACHE_CONTROLS,
+    FORMATS,
+    OPTIONS,
+    VENDOR,
+    encrypted,
+    extra_content,
+    reasoning_detail,
+    tool_call,
+)
 from streamkit.dialects.profiles import Target
+from streamkit.dialects.streams.event_encoder import wrapped_input
+from streamkit.dialects.vocabulary.openai import SCHEMA_NAME, write_cache_mark
+from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE, wants_signatures
+from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 
 #: Options that are written by methods of their own.
@@ -28,8 +64,13 @@ BESIDE = frozenset({"max_tokens", "thinking", "output", "top_k"})
 #: The member that lets a model search the web, and the models that take it.
 SEARCH = "web_search_options"
 SEARCH_MODELS = re.compile(r"-search-(?:preview|api)")
-#: A schema must have a name, and other dialects give it none.
-SCHEMA_NAME = "response"
+#: A part of reasoning, or one of OpenRouter's details that says something else.
+Thought: TypeAlias = Reasoning | RedactedReasoning | Aside
+DETAILS: Final = "reasoning_details"
+#: What stands between texts that become one, unless they are pieces of what a model wrote.
+BLANK_LINE: Final = "\n\n"
+#: Dialects whose marks on a prompt are for Anthropic's two spans.
+ANTHROPIC_SPANS: Final = frozenset({"anthropic", "bedrock"})
 
 
 def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
@@ -37,13 +78,25 @@ def encode_request(request: Request, target: Target, report: StreamReport) -> di
     return ChatRequestWriter(request, target, report).request_body()
 
 
-class ChatRequestWriter(MessageWriter):
+class ChatRequestWriter(RequestWriter):
+    """Writes one request."""
+
     #: Options that are one field each, by our names, and those that are not.
     option_names: ClassVar[Mapping[str, str]] = OPTIONS
     beside: ClassVar[frozenset[str]] = BESIDE
     search_options: ClassVar[frozenset[str] | None] = frozenset({"location", "context"})
     #: A tool that is a member of the request: the search of the web.
     _beside_tools: Mapping[str, Any] = MappingProxyType({})
+    dialect = "openai-chat"
+    vendor = VENDOR
+    ids = re.compile(r"(?s).{1,64}")
+    names = re.compile(r"[A-Za-z0-9_-]{1,64}")
+    users: ClassVar[re.Pattern[str] | None] = re.compile(r"[ -~]{1,64}")
+    text_files: ClassVar[bool] = False
+    #: Dialects of the same vendor, whose ids of files mean the same.
+    relatives: ClassVar[frozenset[str]] = frozenset({"openai-chat", "openai-responses"})
+    #: Whether a ``tool`` message may have media.
+    media_in_results: ClassVar[bool] = False
 
     def request_body(self) -> dict[str, Any]:
         request = self.request
@@ -202,6 +255,322 @@ class ChatRequestWriter(MessageWriter):
         kind = "custom" if name in self.custom and not self.functions_only else "function"
         return {"type": kind, kind: {"name": self.tool_name(name)}}
 
+    @property
+    def as_it_came(self) -> bool:
+        """Whether what only a provider understands goes back to wherever it came from."""
+        return self.own and self.target.provider is None
+
+    @property
+    def functions_only(self) -> bool:
+        """Whether the provider is one of those that know no custom tools, which OpenAI alone has in Chat."""
+        provider = self.target.provider
+        return not self.own and provider is not None and provider.cache_marks != "openai"
+
+    def messages(self) -> Iterable[dict[str, Any]]:
+        """The messages; the server refuses anything between calls and their results, so requests of others are put right."""
+        messages = self._messages()
+        return messages if self.own else self.answered(messages)
+
+    def _messages(self) -> Iterator[dict[str, Any]]:
+        for turn in self.request.turns:
+            if turn.role == "assistant":
+                yield self.assistant(turn)
+                continue
+            results = [part for part in turn.parts if isinstance(part, ToolResult)]
+            if any(not isinstance(part, ToolResult) for part in turn.parts[: len(results)]):
+                self.report.repair("result_moved")
+            moved: list[Media] = []
+            for result in results:
+                yield self.result(result, moved)
+            said = [part for part in turn.parts if not isinstance(part, ToolResult)]
+            if said or moved or not results:
+                yield self.said(turn, [*moved, *said])
+
+    def said(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
+        """A message of the system or the user."""
+        role = "developer" if turn.native_role == "developer" else turn.role
+        return self.named({"role": role, "content": self.content(parts)}, turn)
+
+    def named(self, message: dict[str, Any], turn: Turn) -> dict[str, Any]:
+        if turn.name is not None:
+            message["name"] = turn.name
+        return merged(message, self.extras(turn.extras))
+
+    # -- content ---------------------------------------------------------------------------------------------------
+
+    def content(self, parts: Sequence[Part], joint: str = BLANK_LINE) -> str | list[dict[str, Any]]:
+        """A string for one plain text, else a list of parts; for a provider that takes none, texts with ``joint`` between."""
+        written = [content for part in parts if (content := self.part(part)) is not None]
+        if not written:
+            return ""
+        if self.target.provider is not None and self.target.provider.text_only:
+            return self._one_text(written, joint)
+        if len(written) == 1 and written[0].keys() == {"type", "text"}:
+            return str(written[0]["text"])
+        return written
+
+    def _one_text(self, parts: Sequence[dict[str, Any]], joint: str) -> str:
+        """The texts of parts as one; what is no text is a loss."""
+        texts: list[str] = []
+        for part in parts:
+            kind = part["type"]
+            if kind in {"text", "refusal"}:
+                texts.append(part[kind])
+            else:
+                self.lose("media", f"{kind}, which this provider does not take")
+            for name in part.keys() - {"type", kind}:
+                self.lose("metadata", name)
+        if len(texts) > 1:
+            self.report.lose("block_boundary", len(texts) - 1)
+        return joint.join(texts)
+
+    def part(self, part: Part) -> dict[str, Any] | None:
+        """One part as content; None for what can't be."""
+        match part:
+            case Text():
+                written = {"type": "text", "text": part.text}
+            case Refusal():
+                return merged({"type": "refusal", "refusal": part.text}, self.extras(part.extras))
+            case Media():
+                media = self.media(part)
+                if media is None:
+                    self.lose("media", part.kind)
+                    return None
+                written = media
+            case Aside():
+                return part.raw if self.aside(part) else None
+            case _:
+                raise TypeError(f"content has no {type(part).__name__}")
+        if part.cache is not None:
+            written |= self.cache_mark(part.cache)
+        return merged(written, self.extras(part.extras))
+
+    def media(self, media: Media) -> dict[str, Any] | None:
+        """Media as content; None for what has no form in Chat."""
+        match media.kind:
+            case "image":
+                url = data_uri(media) if media.data is not None else media.url
+                if url is not None and (self.own or url.startswith(("data:", "http:", "https:"))):
+                    return {"type": "image_url", "image_url": given(url=url, detail=media.detail)}
+            case "audio" if media.data is not None:
+                form = AUDIO_FORMATS.get(media.media_type or "")
+                if form is None and self.own and media.media_type is not None:
+                    form = media.media_type.removeprefix("audio/")
+                audio = {"data": media.data, "format": form}
+                return None if form is None else {"type": "input_audio", "input_audio": audio}
+            case "file" if media.data is not None:
+                bare = self.own and media.media_type is None
+                data = media.data if bare else data_uri(media)
+                return {"type": "file", "file": given(file_data=data, file_id=media.file_id, filename=media.name)}
+            case "file" if media.file_id is not None and self.request.dialect in self.relatives:
+                return {"type": "file", "file": given(file_id=media.file_id, filename=media.name)}
+        return None
+
+    def cache_mark(self, cache: CacheMark) -> dict[str, Any]:
+        """The mark of a part, in the provider's words. The spans of OpenAI are not those of Anthropic."""
+        provider = self.target.provider
+        words = "openai" if provider is None else provider.cache_marks
+        if words == "anthropic":
+            if self.request.dialect not in ANTHROPIC_SPANS:
+                self.lose("cache_mark", cache)
+            return {"cache_control": dict(CACHE_CONTROLS[cache])}
+        if not (self.own and words):
+            self.lose("cache_mark", cache)
+        return write_cache_mark(cache) if words else {}
+
+    # -- what the assistant said -----------------------------------------------------------------------------------
+
+    def assistant(self, turn: Turn) -> dict[str, Any]:
+        said: list[Part] = []
+        thought: list[Thought] = []
+        calls: list[ToolCall] = []
+        beside: dict[str, Any] = {}
+        refused: list[str] = []
+        late = False  # whether reasoning came behind anything else
+        for part in turn.parts:
+            match part:
+                case Reasoning() | RedactedReasoning():
+                    late = late or bool(said or calls)
+                    thought.append(part)
+                case ToolCall():
+                    calls.append(part)
+                case Aside():
+                    self._beside(part, said, thought, beside)
+                case Media():
+                    self.lose("media", part.kind)
+                case Text() | Refusal():
+                    if calls:
+                        self.lose("block_order")
+                    if isinstance(part, Text) or part.extras is not None:
+                        said.append(part)
+                    else:
+                        beside.setdefault("refusal", "")
+                        refused.append(part.text)
+                case _:
+                    raise TypeError(f"an assistant's turn has no {type(part).__name__}")
+        if refused:
+            beside["refusal"] = "".join(refused)
+        empty = None if calls or beside else ""
+        message = {"role": "assistant", "content": self.content(said, "") if said else empty, **beside}
+        reasoning = self.reasoning(turn, thought, calls)
+        if late and reasoning:
+            self.lose("block_order")
+        written = [self.call(call, reasoning.get(DETAILS)) for call in calls]
+        message |= reasoning
+        self._sign(message, said)
+        if written:
+            self._vouch(written[0])
+            message["tool_calls"] = written
+        return self.named(message, turn)
+
+    def _vouch(self, first: dict[str, Any]) -> None:
+        """Say of the first call of a turn that it has no signature, where Google demands one behind this dialect."""
+        provider = self.target.provider
+        google = provider is not None and provider.signatures == "google" and wants_signatures(self.request.model)
+        if google and not self.own and "extra_content" not in first:
+            first["extra_content"] = extra_content(Opaque("google", NO_SIGNATURE))
+            self.report.repair("signature_excused")
+
+    def _beside(self, part: Aside, said: list[Part], thought: list[Thought], beside: dict[str, Any]) -> None:
+        """What only this dialect knows: a part of the content, of the reasoning, or a member of the message."""
+        if part.type.startswith("content."):
+            said.append(part)
+        elif part.type.startswith(f"{DETAILS}."):
+            thought.append(part)
+        elif not self.own or part.vendor != self.vendor or part.kind == "logprobs":
+            self.lose(part.kind, part.type)
+        elif part.kind == "citation":
+            beside.setdefault("annotations", []).append(part.raw)
+        elif part.kind == "audio" and isinstance(part.raw, dict) and "id" in part.raw:
+            beside["audio"] = {"id": part.raw["id"]}  # what was heard is not sent back (dialects.md §1.3)
+        elif part.type.startswith("delta."):
+            beside[part.type.removeprefix("delta.")] = part.raw
+        else:
+            self.lose(part.kind, part.type)
+
+    def _sign(self, message: dict[str, Any], said: list[Part]) -> None:
+        """The signature of the text, which a message can have one of."""
+        signed = [part.signature for part in said if isinstance(part, Text) and part.signature is not None]
+        for signature in signed:
+            if self.goes_back(signature) and signature is signed[-1]:
+                message["extra_content"] = extra_content(signature)
+            else:
+                self.lose("reasoning_signature", signature.vendor)
+
+    def goes_back(self, signature: Opaque) -> bool:
+        """Whether ``extra_content`` takes a signature."""
+        provider = self.target.provider
+        return self.as_it_came or (provider is not None and provider.signatures == signature.vendor)
+
+    # -- reasoning -------------------------------------------------------------------------------------------------
+
+    def reasoning(self, turn: Turn, parts: list[Thought], calls: list[ToolCall]) -> dict[str, Any]:
+        """The reasoning of a turn, in the field that takes it back."""
+        provider = self.target.provider
+        field = "" if provider is None else provider.reasoning_history
+        if self.as_it_came:
+            field = turn.native_reasoning or (
+                DETAILS if any(_is_opaque(part) for part in parts) else "reasoning_content"
+            )
+        if field == DETAILS:
+            return self._details(parts, calls)
+        for part in parts:
+            self._flattened(part, field)
+        texts = [part.text for part in parts if isinstance(part, Reasoning) and part.text]
+        needed = provider is not None and provider.reasoning_history_needed and bool(calls)
+        if not field or not (texts or needed):
+            return {}
+        if len(texts) > 1:
+            self.report.lose("block_boundary", len(texts) - 1)
+        return {field: "".join(texts)}
+
+    def _flattened(self, part: Thought, field: str) -> None:
+        """Count what plain text, or no field at all, does not carry of reasoning."""
+        match part:
+            case RedactedReasoning():
+                self.lose("reasoning_opaque", part.opaque.vendor)
+            case Reasoning():
+                if part.signature is not None:
+                    self.lose("reasoning_signature", part.signature.vendor)
+                if part.text and not field:
+                    self.lose("reasoning_history")
+            case Aside():
+                self.lose(part.kind, part.type)
+
+    def _details(self, parts: list[Thought], calls: list[ToolCall]) -> dict[str, Any]:
+        """OpenRouter's details; empty ones where only calls are signed, whose signatures join them."""
+        details = [written for part in parts if (written := self._detail(part)) is not None]
+        for number, detail in enumerate(details):
+            detail.setdefault("index", number)
+        signed = any(call.signature is not None and self._is_known(call.signature) for call in calls)
+        return {DETAILS: details} if details or signed else {}
+
+    def _detail(self, part: Thought) -> dict[str, Any] | None:
+        """One detail; None for what only a vendor can read whom OpenRouter does not know."""
+        match part:
+            case Aside():
+                return dict(part.raw) if self.aside(part) else None
+            case RedactedReasoning() if not self._is_known(part.opaque):
+                self.lose("reasoning_opaque", part.opaque.vendor)
+                return None
+            case Reasoning() if part.signature is not None and not self._is_known(part.signature):
+                self.lose("reasoning_signature", part.signature.vendor)
+                part = evolve(part, signature=None)
+        detail = reasoning_detail(part)
+        return {**detail, **self.extras(part.extras)} if detail else None
+
+    def _is_known(self, opaque: Opaque) -> bool:
+        return self.own or opaque.vendor in FORMATS
+
+    # -- calls and results -----------------------------------------------------------------------------------------
+
+    def call(self, call: ToolCall, details: list[dict[str, Any]] | None) -> dict[str, Any]:
+        """One call. Its signature stands in it, or among the ``details`` of the message's reasoning if it has any."""
+        name, call_id = self.tool_name(call.name), self.call_id(call.id)
+        if call.kind == "custom" and self.functions_only:
+            self.lose("custom_tool_wrapped", call.name)
+            call = evolve(call, kind="function", arguments=wrapped_input(call.arguments))
+        written = tool_call(call, call_id, name)
+        if call.cache is not None:
+            self.lose("cache_mark", call.cache)
+        signature = call.signature
+        if signature is not None and details is not None and self._is_known(signature):
+            details.append({**encrypted(signature), "id": call_id, "index": len(details)})
+        elif signature is not None and self.goes_back(signature):
+            written["extra_content"] = extra_content(signature)
+        elif signature is not None:
+            self.lose("reasoning_signature", signature.vendor)
+        return merged(written, self.extras(call.extras))
+
+    def result(self, result: ToolResult, moved: list[Media]) -> dict[str, Any]:
+        """A ``tool`` message: text. Media go to ``moved``, for a message behind all results."""
+        stay = self.as_it_came or self.media_in_results
+        parts: list[Part] = []
+        for part in result.parts:
+            if isinstance(part, Media) and not stay and self.media(part) is not None:
+                self.lose("media", f"{part.kind}, moved behind the result {result.call_id}")
+                moved.append(part)
+            else:
+                parts.append(part)
+        if result.is_error:
+            self.lose("result_error", result.call_id)
+            parts = as_error(parts)
+        if result.cache is not None:
+            parts = self._marked(parts, result.cache)
+        message = {"role": "tool", "tool_call_id": self.call_id(result.call_id), "content": self.content(parts)}
+        if result.name is not None and self.own and result.place:  # as it came; of other results the call says it
+            message["name"] = result.name
+        return merged(message, self.extras(result.extras))
+
+    def _marked(self, parts: list[Part], cache: CacheMark) -> list[Part]:
+        """What a tool said, with the result's mark on the text at its end for a provider who takes one there."""
+        provider = self.target.provider
+        last = parts[-1] if parts else None
+        if provider is None or provider.cache_marks != "anthropic" or not isinstance(last, Text):
+            self.lose("cache_mark", cache)
+            return parts
+        return [*parts[:-1], evolve(last, cache=cache)]
+
 
 def _format(form: Mapping[str, Any] | None) -> dict[str, Any] | None:
     """The format of a custom tool's input, with the object around the grammar."""
@@ -209,3 +578,8 @@ def _format(form: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return None if form is None else dict(form)
     grammar = {name: value for name, value in form.items() if name != "type"}
     return {"type": "grammar", "grammar": grammar}
+
+
+def _is_opaque(part: Thought) -> bool:
+    """Whether reasoning has what only its vendor can read."""
+    return isinstance(part, RedactedReasoning) or (isinstance(part, Reasoning) and part.signature is not None)

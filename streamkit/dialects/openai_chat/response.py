@@ -20,8 +20,15 @@ from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.members.values import number_in
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
-from streamkit.dialects.openai_chat.parts import reasoning_detail, tool_call
-from streamkit.dialects.openai_chat.wire import VENDOR, encode_error, encode_usage, extra_content, finish_reason
+from streamkit.dialects.openai_chat.wire import (
+    VENDOR,
+    encode_error,
+    encode_usage,
+    extra_content,
+    finish_reason,
+    reasoning_detail,
+    tool_call,
+)
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import failure_of, stop_word
 from streamkit.dialects.streams.frame_decoder import read_body

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from attrs import evolve
 
-from streamkit.conversation.messages import CacheMark
+from streamkit.conversation.messages import CacheMark, Citation, Reasoning, RedactedReasoning, ToolCall
+from streamkit.dialects.base import CitationForm
 from streamkit.dialects.members.values import count_of, details_of, text_of
+from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.context_overflow import CODE, is_overflow, with_code
-from streamkit.events import ErrorType, Opaque, ProviderFailed, StopReason, UsageReported
+from streamkit.dialects.vocabulary.openai import WEB, read_url_citation, write_url_citation
+from streamkit.events import Aside, ErrorType, Opaque, ProviderFailed, StopReason, UsageReported
 
 VENDOR = "openai"
 
@@ -44,28 +47,7 @@ FINISH_REASONS: Mapping[StopReason, str] = {
     "error": "error",
     "other": "stop",
 }
-ERROR_TYPES: Mapping[str, ErrorType] = {
-    "invalid_request_error": "invalid_request",
-    "authentication_error": "auth",
-    "invalid_api_key": "auth",
-    "insufficient_quota": "billing",
-    "billing_error": "billing",
-    "permission_error": "permission",
-    "not_found_error": "not_found",
-    "model_not_found": "not_found",
-    "rate_limit_exceeded": "rate_limit",
-    "rate_limit_error": "rate_limit",
-    "requests": "rate_limit",
-    "tokens": "rate_limit",
-    "server_error": "server",
-    "api_error": "server",
-    "overloaded": "unavailable",
-    "overloaded_error": "unavailable",
-    "service_unavailable": "unavailable",
-    "timeout": "timeout",
-    "timeout_error": "timeout",
-    "stream_truncated": "truncated",
-}
+ERROR_TYPES: Mapping[str, ErrorType] = {**openai.ERROR_TYPES, "api_error": "server", "timeout_error": "timeout"}
 ERROR_NAMES: Mapping[ErrorType, str] = {
     "invalid_request": "invalid_request_error",
     "auth": "authentication_error",
@@ -165,6 +147,32 @@ def extra_content(signature: Opaque) -> dict[str, Any]:
     return {signature.vendor: {"thought_signature": signature.blob}}
 
 
+def tool_call(call: ToolCall, call_id: str, name: str) -> dict[str, Any]:
+    """One of ``tool_calls``. Readers parse the arguments of a function, and "" is no JSON (quirks.md 42)."""
+    if call.kind == "custom":
+        return {"id": call_id, "type": "custom", "custom": {"name": name, "input": call.arguments}}
+    arguments = call.arguments if call.arguments.strip() else "{}"
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def reasoning_detail(part: Reasoning | RedactedReasoning) -> dict[str, Any]:
+    """One of OpenRouter's ``reasoning_details``, without its index; empty for reasoning that says nothing."""
+    if isinstance(part, RedactedReasoning):
+        return encrypted(part.opaque)
+    if not part.text and part.signature is None:
+        return {}
+    name = "summary" if part.kind == "summary" else "text"
+    detail = {"type": f"reasoning.{name}", name: part.text}
+    if part.signature is not None:
+        detail |= {"signature": part.signature.blob, "format": format_of(part.signature.vendor)}
+    return detail
+
+
+def encrypted(opaque: Opaque) -> dict[str, Any]:
+    """What only its vendor can read, as a detail."""
+    return {"type": "reasoning.encrypted", "data": opaque.blob, "format": format_of(opaque.vendor)}
+
+
 # -- requests ----------------------------------------------------------------------------------------------------------
 
 #: Options that are one field each, by our names (dialects.md §1.3).
@@ -181,20 +189,37 @@ OPTIONS: Mapping[str, str] = {
     "service_tier": "service_tier",
     "user": "user",
 }
-#: ``ttl`` of a ``prompt_cache_breakpoint``; without one it is that of the request, whose only value is the shorter.
-CACHE_SPANS: Mapping[str | None, CacheMark] = {None: "short", "30m": "short", "12h": "long"}
-CACHE_TTLS: Mapping[CacheMark, str] = {"short": "30m", "long": "12h"}
 #: Anthropic's marks, which OpenRouter takes in Chat.
 CACHE_CONTROLS: Mapping[CacheMark, Mapping[str, str]] = {
     "short": {"type": "ephemeral"},
     "long": {"type": "ephemeral", "ttl": "1h"},
 }
-#: ``format`` of ``input_audio``.
-AUDIO_TYPES: Mapping[str, str] = {"wav": "audio/wav", "mp3": "audio/mpeg"}
+#: ``format`` of ``input_audio``, by its media types.
 AUDIO_FORMATS: Mapping[str, str] = {
-    "audio/wav": "wav",
+    **openai.AUDIO_FORMATS,
     "audio/x-wav": "wav",
     "audio/wave": "wav",
-    "audio/mpeg": "mp3",
     "audio/mp3": "mp3",
 }
+
+# -- citations ---------------------------------------------------------------------------------------------------------
+
+
+def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
+    """The citation of a web page that an aside says. The quote is OpenRouter's."""
+    raw = details_of(aside.raw, WEB) if isinstance(aside.raw, dict) and aside.raw.get("type") == WEB else {}
+    return read_url_citation(raw, raw.get("content")), ()
+
+
+def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
+    """Asides that say citations of web pages."""
+    return [
+        Aside(
+            VENDOR, "citation", "annotation", {"type": WEB, WEB: write_url_citation(citation)}, choice, citation.block
+        )
+        for citation in citations
+    ]
+
+
+#: Citations of web pages: at characters of all the text (dialects.md §1.2).
+CITATIONS: Final = CitationForm(vendor=VENDOR, unit="choice", read=read_citation, write=write_citations)
