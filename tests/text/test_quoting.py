@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[2] / "streamkit"
 OWN_WORDS = {
     "conversation/collector.py",  # a size
     "dialects/linting/grammar.py",  # the name of a rule
-    "dialects/openai_responses/lint_items.py",  # a key to sort by
+    "dialects/openai_responses/lint.py",  # a key to sort by
     "dialects/registry.py",  # the name of an installed plug-in
     "gateway/log.py",  # the fields of a line, each of which is bounded
     "http_errors.py",  # an excerpt

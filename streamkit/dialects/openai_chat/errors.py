@@ -28,6 +28,7 @@ def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFai
 
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """An error body, and the headers that go with it."""
     headers = NO_RETRY if failed.type == "billing" else {}
     if failed.vendor == VENDOR:
         return {"error": encode_error(failed)}, headers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
-from streamkit.dialects.openai_responses.citations import CITATIONS
+from streamkit.dialects.openai_responses.asides import CITATIONS, SEARCHES
 from streamkit.dialects.openai_responses.decode import ResponsesDecoder, recognises
 from streamkit.dialects.openai_responses.encode import ResponsesEncoder, settings_of
 from streamkit.dialects.openai_responses.errors import ERRORS
@@ -11,9 +11,8 @@ from streamkit.dialects.openai_responses.lint import ResponsesLinter
 from streamkit.dialects.openai_responses.request_in import decode_request
 from streamkit.dialects.openai_responses.request_out import encode_request
 from streamkit.dialects.openai_responses.response import decode_response, encode_response
-from streamkit.dialects.openai_responses.searches import SEARCHES
-from streamkit.dialects.openai_responses.tools import TOOLS
 from streamkit.dialects.profiles import Profile
+from streamkit.dialects.vocabulary.openai import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
 DIALECT = Dialect(

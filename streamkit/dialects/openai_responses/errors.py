@@ -10,25 +10,21 @@ from attrs import evolve
 from streamkit.dialects.base import STATUSES, Errors
 from streamkit.dialects.openai_responses.wire import ERROR_TYPES, OPAQUE_VENDOR, VENDOR, encode_error
 from streamkit.dialects.vocabulary.context_overflow import is_overflow, with_code
-from streamkit.dialects.vocabulary.error_bodies import provider_failed
+from streamkit.dialects.vocabulary.openai import NO_RETRY, decode_error
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 
 #: Chat's errors are the same company's, in the same envelope.
 VENDORS: Final = frozenset({VENDOR, OPAQUE_VENDOR})
-#: Nothing is paid by waiting, but the official client repeats a request at each 429 that does not say this.
-NO_RETRY: Final = {"x-should-retry": "false"}
 
 
 def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
     """An ``error`` object that is neither Anthropic's (a ``type`` beside it) nor Google's (a ``status`` in it)."""
-    error = document.get("error")
-    if not isinstance(error, dict) or document.get("type") == "error" or isinstance(error.get("status"), str):
-        return None
-    return provider_failed(error, VENDOR, ERROR_TYPES)
+    return decode_error(document, VENDOR, ERROR_TYPES)
 
 
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """An error body, and the headers that go with it."""
     headers = NO_RETRY if failed.type == "billing" else {}
     own = failed.vendor in VENDORS and isinstance(failed.raw, dict) and isinstance(failed.raw.get("message"), str)
     if own and (failed.vendor == VENDOR or not is_overflow(failed)):

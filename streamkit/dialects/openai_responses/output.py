@@ -132,7 +132,7 @@ def _is_item(value: Any) -> bool:
 
 
 def of_item(part: Part) -> Mapping[str, Any] | None:
-    """What the first part of an item says of it, and further ones its id (see ``messages_in.py``)."""
+    """What the first part of an item says of it, and further ones its id (see ``request_in.py``)."""
     extras = None if isinstance(part, Aside) else part.extras
     return extras.get("item") if extras else None
 

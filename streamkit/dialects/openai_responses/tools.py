@@ -1,14 +1,158 @@
-"""What Responses takes of a tool's definition: the same as Chat. Source: dialects.md §2.3, §7.3."""
+"""Definitions of tools: those of the request, those in namespaces, and those that an item of the input brings.
+
+A namespace is a group, as Codex sends the tools of its MCP servers and sub-agents. Its tools stand side by side here,
+each by a name that no other tool of the request has: ``read`` in ``mcp__files`` is ``mcp__files__read``
+(``flat_name``). Where another tool has that name already, a hash of both stands behind it, so that a call of the
+history and a later request get the same name without a table being kept.
+
+Tools that were loaded while the conversation went on (``additional_tools``, the output of a tool search) are tools of the
+request, too: the model may call them, and elsewhere they can't be defined in any other place.
+
+Source: dialects.md §2.2, §2.3; the types of openai 2.x; what Codex 0.169 was seen to send.
+"""
 
 from __future__ import annotations
 
-import re
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
-from streamkit.conversation.tool_definitions import ToolRules
+from attrs import define, evolve, field
 
-TOOLS: Final = ToolRules(
-    names=re.compile(r"[A-Za-z0-9_-]{1,64}"),
-    properties=True,
-    not_at_root=frozenset({"oneOf", "anyOf", "allOf", "enum", "not"}),
+from streamkit.conversation.messages import Namespace, Tool, WebSearch
+from streamkit.dialects.members.fields import Fields
+from streamkit.dialects.vocabulary.web_search import read_search
+from streamkit.events import QualifiedName
+from streamkit.text.identifiers import flat_name, hashed
+
+#: Types of the search of the web.
+SEARCHES: Final = frozenset(
+    {"web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11"}
 )
+#: Items that bring tools which the request does not define elsewhere.
+LOADING: Final = frozenset({"additional_tools", "tool_search_output"})
+_HASH = 8
+
+
+@define
+class ToolNames:
+    """The names of the tools of one request. Those outside of namespaces must be told first."""
+
+    _flat: dict[QualifiedName, str] = field(factory=dict)
+    _taken: set[str] = field(factory=set)
+    _called: dict[str, list[str]] = field(
+        factory=dict
+    )  #: the flat names of the tools that are called so in a namespace
+    _within: dict[str, list[str]] = field(factory=dict)  #: the flat names of the tools of a namespace
+
+    def take(self, name: str) -> None:
+        """A tool outside of namespaces is called so."""
+        self._taken.add(name)
+
+    def flat(self, qualified: QualifiedName) -> str:
+        """The name of a tool in a namespace, defined or only called."""
+        known = self._flat.get(qualified)
+        if known is None:
+            known = flat_name(qualified.namespace, qualified.name)
+            if known in self._taken:
+                known = f"{known}_{hashed(f'{qualified.namespace} {qualified.name}', _HASH)}"
+            self._taken.add(known)
+            self._flat[qualified] = known
+            self._called.setdefault(qualified.name, []).append(known)
+            self._within.setdefault(qualified.namespace, []).append(known)
+        return known
+
+    def chosen(self, namespace: str | None, name: str) -> str:
+        """The tool that a choice names: without a namespace one outside of them, else the only one that is called so."""
+        if namespace is not None:
+            return self.flat(QualifiedName(namespace, name))
+        found = self._called.get(name, ())
+        return found[0] if len(found) == 1 and name not in self._taken else name
+
+    def within(self, namespace: str) -> Sequence[str]:
+        """All that a namespace holds; its own name, which is no tool's, where it holds nothing."""
+        return self._within.get(namespace) or (namespace,)
+
+
+class ToolReader:
+    """Reads the tools of one request."""
+
+    def __init__(self, names: ToolNames) -> None:
+        self.names = names
+        self.loaded: list[Tool] = []  #: that items of the input brought
+        self._defined: set[str] = set()  # the names of all tools so far
+
+    def tools(self, fields: Fields) -> list[Tool]:
+        """The tools of the request; ``fields`` still has the input, whose items may bring more."""
+        for name in _names_outside(fields.peek("tools"), fields.peek("input")):
+            self.names.take(name)
+        tools = [read for tool in fields.each("tools") for read in self._read(tool)]
+        self._defined |= {tool.name for tool in tools}
+        return tools
+
+    def load(self, item: Fields) -> None:
+        """Add the tools of an item, unless they are there already."""
+        for tool in item.each("tools"):
+            for read in self._read(tool):
+                if read.name not in self._defined:
+                    self._defined.add(read.name)
+                    self.loaded.append(evolve(read, loaded=True))
+
+    def _read(self, tool: Fields) -> Iterator[Tool]:
+        if not _is_group(tool.peek_all()):
+            yield self._tool(tool)
+            return
+        tool.take("type")
+        namespace = Namespace(tool.needed("name"), tool.string("description"))
+        members = [self._member(member, namespace) for member in tool.each("tools")]
+        namespace.extras = tool.rest() or None
+        yield from members
+
+    def _member(self, tool: Fields, namespace: Namespace) -> Tool:
+        read = self._tool(tool)
+        qualified = QualifiedName(namespace.name, read.name)
+        return evolve(read, name=self.names.flat(qualified), namespace=namespace, qualified=qualified)
+
+    def _tool(self, tool: Fields) -> Tool:
+        kind = tool.needed("type")
+        match kind:
+            case "function":
+                read = Tool(tool.needed("name"), tool.string("description"))
+                read.parameters, read.strict = tool.mapping("parameters"), tool.boolean("strict")
+            case "custom":
+                read = Tool(tool.needed("name"), tool.string("description"), kind="custom")
+                read.format = tool.mapping("format")
+            case _:
+                raw = {"type": kind, **tool.rest()}
+                name = raw.get("name")
+                read = Tool(name if isinstance(name, str) else kind, kind="server", raw=raw)
+                if kind in SEARCHES:
+                    read.search = _search(raw)
+                return read
+        read.extras = tool.rest() or None
+        return read
+
+
+def _search(raw: Mapping[str, Any]) -> WebSearch:
+    """A search of the web; its filters stand in an object of their own."""
+    options = {name: value for name, value in raw.items() if name != "type"}
+    if isinstance(raw.get("filters"), dict):
+        options |= options.pop("filters")
+    return read_search(options)
+
+
+def _is_group(tool: Mapping[str, Any]) -> bool:
+    """Whether this is a namespace with tools in it; one without any is for its own server only."""
+    return tool.get("type") == "namespace" and bool(tool.get("tools"))
+
+
+def _names_outside(tools: Any, items: Any) -> Iterator[str]:
+    """The names of the tools outside of namespaces: of the request's ``tools``, and of those that items of the input bring."""
+    brought = [item.get("tools") for item in _objects(items) if str(item.get("type")) in LOADING]
+    for tool in (tool for group in (tools, *brought) for tool in _objects(group) if not _is_group(tool)):
+        name = tool.get("name") or tool.get("type")
+        if isinstance(name, str):
+            yield name
+
+
+def _objects(values: Any) -> list[dict[str, Any]]:
+    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []

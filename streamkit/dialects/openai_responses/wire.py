@@ -7,8 +7,8 @@ from typing import Any
 
 from attrs import frozen
 
-from streamkit.conversation.messages import CacheMark
 from streamkit.dialects.members.values import count_of, details_of
+from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.context_overflow import is_overflow, with_code
 from streamkit.events import AsideKind, ErrorType, ProviderFailed, StopReason, UsageReported
 from streamkit.report import StreamReport
@@ -28,39 +28,26 @@ ITEM, CONTENT = "item.", "content."
 
 #: Events that are carried for this dialect alone.
 ASIDES: Mapping[str, AsideKind] = {
-    "response.audio.delta": "audio",
-    "response.audio.done": "audio",
-    "response.audio.transcript.delta": "audio",
-    "response.audio.transcript.done": "audio",
-    "response.code_interpreter_call.in_progress": "server_tool",
-    "response.code_interpreter_call.interpreting": "server_tool",
-    "response.code_interpreter_call.completed": "server_tool",
-    "response.code_interpreter_call_code.delta": "server_tool",
-    "response.code_interpreter_call_code.done": "server_tool",
-    "response.compaction.compacting": "server_tool",
-    "response.file_search_call.in_progress": "server_tool",
-    "response.file_search_call.searching": "server_tool",
-    "response.file_search_call.completed": "server_tool",
-    "response.image_generation_call.in_progress": "server_tool",
-    "response.image_generation_call.generating": "server_tool",
-    "response.image_generation_call.partial_image": "server_tool",
-    "response.image_generation_call.completed": "server_tool",
-    "response.mcp_call.in_progress": "server_tool",
-    "response.mcp_call.completed": "server_tool",
-    "response.mcp_call.failed": "server_tool",
-    "response.mcp_call_arguments.delta": "server_tool",
-    "response.mcp_call_arguments.done": "server_tool",
-    "response.mcp_list_tools.in_progress": "server_tool",
-    "response.mcp_list_tools.completed": "server_tool",
-    "response.mcp_list_tools.failed": "server_tool",
-    "response.shell_call_command.added": "server_tool",
-    "response.shell_call_command.delta": "server_tool",
-    "response.shell_call_command.done": "server_tool",
-    "response.shell_call_output_content.delta": "server_tool",
-    "response.shell_call_output_content.done": "server_tool",
-    "response.web_search_call.in_progress": "server_tool",
-    "response.web_search_call.searching": "server_tool",
-    "response.web_search_call.completed": "server_tool",
+    **dict.fromkeys(
+        [f"response.audio{name}.{ending}" for name in ("", ".transcript") for ending in ("delta", "done")], "audio"
+    ),
+    **{
+        f"response.{name}.{ending}": "server_tool"
+        for name, endings in {
+            "code_interpreter_call": ("in_progress", "interpreting", "completed"),
+            "code_interpreter_call_code": ("delta", "done"),
+            "compaction": ("compacting",),
+            "file_search_call": ("in_progress", "searching", "completed"),
+            "image_generation_call": ("in_progress", "generating", "partial_image", "completed"),
+            "mcp_call": ("in_progress", "completed", "failed"),
+            "mcp_call_arguments": ("delta", "done"),
+            "mcp_list_tools": ("in_progress", "completed", "failed"),
+            "shell_call_command": ("added", "delta", "done"),
+            "shell_call_output_content": ("delta", "done"),
+            "web_search_call": ("in_progress", "searching", "completed"),
+        }.items()
+        for ending in endings
+    },
 }
 
 #: ``incomplete_details.reason``. A completed response gives none: what it holds tells (§2.2). A reason that is not known,
@@ -105,28 +92,11 @@ def encode_end(stop: StopReason, native: str | None) -> End:
 
 
 ERROR_TYPES: Mapping[str, ErrorType] = {
-    "invalid_request_error": "invalid_request",
+    **openai.ERROR_TYPES,
     "invalid_prompt": "invalid_request",
     "context_length_exceeded": "too_large",
-    "authentication_error": "auth",
-    "invalid_api_key": "auth",
-    "insufficient_quota": "billing",
-    "billing_error": "billing",
-    "permission_error": "permission",
-    "not_found_error": "not_found",
-    "model_not_found": "not_found",
-    "rate_limit_exceeded": "rate_limit",
-    "rate_limit_error": "rate_limit",
-    "requests": "rate_limit",
-    "tokens": "rate_limit",
-    "server_error": "server",
-    "overloaded": "unavailable",
-    "overloaded_error": "unavailable",
     "server_is_overloaded": "unavailable",
-    "service_unavailable": "unavailable",
-    "timeout": "timeout",
     "vector_store_timeout": "timeout",
-    "stream_truncated": "truncated",
 }
 #: For each kind of error its ``type`` and its ``code``; clients decide by the code.
 ERROR_NAMES: Mapping[ErrorType, tuple[str, str]] = {
@@ -218,9 +188,3 @@ SERVICE_TIERS = frozenset({"auto", "default", "flex", "scale", "priority", "fast
 LOGPROBS = "message.output_text.logprobs"
 #: ``max_output_tokens`` may not be less; other dialects ask for one token to see whether a model answers.
 LEAST_TOKENS = 16
-#: ``ttl`` of a ``prompt_cache_breakpoint``; without one it is that of the request, whose default is the shorter.
-CACHE_SPANS: Mapping[str | None, CacheMark] = {None: "short", "30m": "short", "12h": "long"}
-CACHE_TTLS: Mapping[CacheMark, str] = {"short": "30m", "long": "12h"}
-#: ``format`` of ``input_audio``.
-AUDIO_TYPES: Mapping[str, str] = {"wav": "audio/wav", "mp3": "audio/mpeg"}
-AUDIO_FORMATS: Mapping[str, str] = {kind: form for form, kind in AUDIO_TYPES.items()}

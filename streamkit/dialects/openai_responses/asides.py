@@ -1,18 +1,20 @@
-"""Searches of the web as Responses tells them: an item, which says what was looked for when it is done.
+"""Citations of web pages, at characters of a part of the text, and searches of the web.
 
-The id of one that another provider ran says that it was made here, so that the reader of requests tells it apart.
+A search is an item, which says what was looked for when it is done. The id of one that another provider ran says that it was
+made here, so that the reader of requests tells it apart.
 
 Source: dialects.md §2.1, §2.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from streamkit.conversation.messages import WebSearched
-from streamkit.dialects.base import SearchForm
+from streamkit.conversation.messages import Citation, WebSearched
+from streamkit.dialects.base import CitationForm, SearchForm
 from streamkit.dialects.openai_responses.wire import VENDOR
+from streamkit.dialects.vocabulary.openai import WEB, read_url_citation, write_url_citation
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.events import Aside
 from streamkit.limits import Limits
@@ -24,6 +26,23 @@ PREFIX: Final = f"ws_{MADE}"
 ADDED, DONE = "response.output_item.added", "response.output_item.done"
 
 
+def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
+    """The citation of a web page that an aside says."""
+    is_web = isinstance(aside.raw, dict) and aside.raw.get("type") == WEB
+    return read_url_citation(aside.raw) if is_web else [], ()
+
+
+def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
+    """Asides that say citations of web pages."""
+    return [
+        Aside(VENDOR, "citation", "annotation", {"type": WEB, **write_url_citation(citation)}, choice, citation.block)
+        for citation in citations
+    ]
+
+
+CITATIONS: Final = CitationForm(vendor=VENDOR, unit="block", read=read_citation, write=write_citations)
+
+
 class SearchReader:
     """The items of searches, event by event."""
 
@@ -32,6 +51,7 @@ class SearchReader:
         self._open = 0
 
     def take(self, aside: Aside) -> tuple[list[WebSearched], Aside | None]:
+        """The searches that an aside ends, and what is left of it for clients of this dialect."""
         raw = aside.raw if isinstance(aside.raw, dict) else {}
         if aside.type.startswith(f"response.{ITEM}."):
             return [], None  # its progress
@@ -74,6 +94,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]:
+    """A search that another provider ran, as the asides of an item that begins and ends."""
     item = {
         "id": f"{PREFIX}_{hashed(f'{number} {searched.query}', 17)}",
         "type": ITEM,
