@@ -149,15 +149,18 @@ class ChatDecoder(FrameDecoder):
         self._in_thought: set[int] = set()  # choices whose content is marked as a thought
 
     def take(self, frame: Frame) -> None:
+        """Read one frame. Behind the end only counts and errors still tell anything."""
         if self._done and frame.data:
             self.behind_end(super().take, frame, counted=frame is self._unheld)
         else:
             super().take(frame)
 
     def usage(self, raw: dict[str, Any]) -> WireEvent:
+        """Token counts of a ``usage`` object."""
         return decode_usage(raw, self.vendor)
 
     def done(self) -> None:
+        """End the stream, at ``[DONE]``."""
         self.recognised = self._done = True
         if not self.frame.terminated:
             self.unterminated()
@@ -165,10 +168,12 @@ class ChatDecoder(FrameDecoder):
         self.out.append(TerminatorSeen(derives_calls=True))
 
     def close(self) -> None:
+        """End the input: a response without a choice starts at least."""
         if self.recognised:
             self._start()
 
     def decode(self, document: dict[str, Any]) -> None:
+        """Read one chunk. Raises TooManyChoices, TooManyBlocks, TooManyToolCalls, StreamArgumentsTooLong."""
         chunk = document
         error = chunk.get("error")
         choices = self.items(chunk.get("choices"))
@@ -546,6 +551,7 @@ class ChatDecoder(FrameDecoder):
         self.report.keep(Withheld("said_twice", None, text_of(function.get("name")), text))
 
     def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
+        """Read one entry of ``tool_calls``; ``path`` is its place below ``choices``."""
         call = self.alone(call)
         if type(call) is not dict:
             self.odd(call)

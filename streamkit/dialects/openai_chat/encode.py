@@ -67,6 +67,8 @@ class _Choice:
 
 
 class ChatEncoder(EventEncoder):
+    """Writes the chunks of a stream."""
+
     #: Whose extras, asides, counts and errors are written as they came.
     vendor: ClassVar[str] = VENDOR
 
@@ -79,6 +81,7 @@ class ChatEncoder(EventEncoder):
     # -- the response ----------------------------------------------------------------------------------------------
 
     def response_started(self, event: ResponseStarted) -> None:
+        """Keep the members that each chunk begins with."""
         created = event.created if event.created is not None else int(self.encoding.clock())
         head: dict[str, Any] = {
             "id": event.id or self.encoding.make_id("chatcmpl-"),
@@ -95,6 +98,7 @@ class ChatEncoder(EventEncoder):
         self.write(b"%b%b}\n\n" % (self._head, fields))
 
     def choice_started(self, event: ChoiceStarted) -> None:
+        """Open a choice, whose role comes with its first delta."""
         self._choices[event.choice] = _Choice()
 
     def _choice(self, number: int) -> _Choice:
@@ -116,15 +120,18 @@ class ChatEncoder(EventEncoder):
     # -- what the model says ---------------------------------------------------------------------------------------
 
     def text(self, event: TextDelta) -> None:
+        """Write a piece of text."""
         self._place(event, 1)
         self._delta(event.choice, b'{"content":%b}' % dumps(event.text), content=b'""')
 
     def refusal(self, event: RefusalDelta) -> None:
+        """Write a piece of a refusal."""
         self._place(event, 1)
         self._choice(event.choice).refused = True
         self._delta(event.choice, b'{"refusal":%b}' % dumps(event.text))
 
     def reasoning(self, event: ReasoningDelta) -> None:
+        """Write a piece of reasoning, in all fields that the client reads."""
         self._place(event, 0)
         text = dumps(event.text)
         names = self.encoding.profile.reasoning_fields
@@ -147,6 +154,7 @@ class ChatEncoder(EventEncoder):
         choice.order = order
 
     def signature(self, event: ReasoningSignature) -> None:
+        """Write a signature: of a text as ``extra_content``, of reasoning as a detail."""
         choice = self._choice(event.choice)
         if not self.encoding.profile.reasoning_details:
             self.lose("reasoning_signature")
@@ -168,6 +176,7 @@ class ChatEncoder(EventEncoder):
         self._detail(choice, event, "reasoning.text", "signature")
 
     def opaque(self, event: ReasoningOpaque) -> None:
+        """Write reasoning that only its vendor can read, as a detail."""
         if self.encoding.profile.reasoning_details:
             choice = self._choice(event.choice)
             choice.parted = choice.parted or choice.unsigned > 0
@@ -189,6 +198,7 @@ class ChatEncoder(EventEncoder):
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
+        """Write the identity of a call."""
         choice = self._choice(event.choice)
         choice.order = 2
         if not event.name or event.cut:
@@ -206,6 +216,7 @@ class ChatEncoder(EventEncoder):
         self._delta(event.choice, b'{"tool_calls":[%b]}' % dumps(start))
 
     def call_arguments(self, event: ToolCallArguments) -> None:
+        """Write a fragment of a function's arguments."""
         call = self._choice(event.choice).calls.get(event.call)
         if call is not None and call.kind == "function":
             self._arguments(event.choice, call, event.fragment)
@@ -217,6 +228,7 @@ class ChatEncoder(EventEncoder):
         )
 
     def call_finished(self, event: ToolCallFinished) -> None:
+        """Write what is missing of a call that has ended, or withhold it."""
         call = self._choice(event.choice).calls.get(event.call)
         if call is None:
             self.withhold("call_withheld", event.id, event.name or None, event.arguments)
@@ -232,6 +244,7 @@ class ChatEncoder(EventEncoder):
     # -- beside the text -------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
+        """Write what only this dialect knows, in its place, or count its loss."""
         if event.vendor != self.vendor:
             self.lose(event.kind)
             return
@@ -259,6 +272,7 @@ class ChatEncoder(EventEncoder):
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def finished(self, event: ResponseFinished) -> None:
+        """Write the stop reason of a choice."""
         choice = self._choice(event.choice)
         found = finish_reason(event.reason, refused=choice.refused, called=bool(choice.calls))
         reason = stop_word(found, event.stop_sequence, self.report)
@@ -279,6 +293,7 @@ class ChatEncoder(EventEncoder):
             self._stop = b""
 
     def terminate(self) -> None:
+        """Write token counts, where the client asked for them, and ``[DONE]``."""
         usage = b""
         if self._usage is not None and self.encoding.profile.include_usage:
             usage = b'"usage":' + dumps(encode_usage(self._usage, self.vendor))
@@ -291,4 +306,5 @@ class ChatEncoder(EventEncoder):
         self.write(b"data: [DONE]\n\n")
 
     def error(self, event: ProviderFailed) -> None:
+        """Write an error, behind which nothing comes."""
         self.write(b'data: {"error":%b}\n\n' % dumps(encode_error(event, self.vendor)))

@@ -131,6 +131,7 @@ class ChatLinter(ChunkChecker[_Choice]):
         return "note" if frame.data == DONE else "error"
 
     def check(self, document: dict[str, Any]) -> None:
+        """Check one chunk."""
         if document.get("error") or frame_names_error(self.frame, document):
             self._error(document)
             if "choices" not in document:

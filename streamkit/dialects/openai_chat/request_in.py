@@ -76,6 +76,7 @@ class ChatRequestReader:
         self._twins: set[str] = set()  #: ids of calls that were said in both members
 
     def request(self, fields: Fields) -> Request:
+        """Read a body. Raises BadRequest."""
         request = Request(self.dialect, fields.string("model"), stream=fields.boolean("stream"))
         for message in fields.needed_each("messages"):
             self.message(message)
@@ -95,6 +96,7 @@ class ChatRequestReader:
     # -- options ---------------------------------------------------------------------------------------------------
 
     def options(self, fields: Fields) -> Options:
+        """The settings of a request."""
         options = read_options(
             fields,
             {**OPTIONS, "top_k": "top_k"},
@@ -108,6 +110,7 @@ class ChatRequestReader:
         return options
 
     def stop(self, fields: Fields) -> tuple[str, ...]:
+        """The texts that end an answer: one, or a list."""
         if isinstance(fields.peek("stop"), str):
             return (fields.needed("stop"),)
         stops = fields.listed("stop")
@@ -127,6 +130,7 @@ class ChatRequestReader:
         return None if effort is None else Thinking(effort, native="reasoning_effort")
 
     def output(self, fields: Fields) -> OutputFormat | None:
+        """The form of the answer that is asked for."""
         read = fields.fields_of_type("response_format", OUTPUT_KINDS)
         if read is None:
             return None
@@ -140,6 +144,7 @@ class ChatRequestReader:
     # -- tools -----------------------------------------------------------------------------------------------------
 
     def tools(self, fields: Fields) -> list[Tool]:
+        """The definitions of tools, the older ``functions`` and the search of the web among them."""
         tools = [self.tool(tool) for tool in fields.each("tools")]
         tools += [self.function(function, function) for function in fields.each("functions")]
         if (options := fields.mapping("web_search_options")) is not None:
@@ -148,6 +153,7 @@ class ChatRequestReader:
         return tools
 
     def tool(self, tool: Fields) -> Tool:
+        """One definition. What is no function and no custom tool is run by the provider."""
         match tool.needed("type"):
             case "function":
                 return self.function(tool.needed_fields("function"), tool)
@@ -184,13 +190,15 @@ class ChatRequestReader:
         return {"type": kind, "syntax": grammar.needed("syntax"), "definition": grammar.needed("definition")}
 
     def tool_choice(self, fields: Fields) -> ToolChoice | None:
+        """The choice among tools, and whether several calls may come at once."""
         parallel = fields.boolean("parallel_tool_calls")
         return with_parallel(self.choice(fields, "tool_choice") or self.choice(fields, "function_call"), parallel)
 
     def choice(self, fields: Fields, name: str) -> ToolChoice | None:
+        """The choice that the member ``name`` makes."""
         if isinstance(fields.peek(name), str):
             return self.mode(fields.needed(name), fields.at(name))
-        given = fields.peek(name)
+        raw = fields.peek(name)
         choice = fields.fields_of_type(name, CHOICES)
         if choice is None:
             return self.choice_of_hosted(fields, name)
@@ -204,15 +212,16 @@ class ChatRequestReader:
         tools = list(allowed.needed_each("tools"))
         kinds = [tool.peek("type") for tool in tools]
         found.names = tuple(self._allowed(tool) for tool in tools)
-        found.native = None if all(kind in CHOICES for kind in kinds) else given
+        found.native = None if all(kind in CHOICES for kind in kinds) else raw
         return found
 
     def choice_of_hosted(self, fields: Fields, name: str) -> ToolChoice | None:
         """A choice of a tool that the provider runs itself: it is called what its type is."""
-        given = fields.mapping(name)
-        return None if given is None else ToolChoice("required", (given["type"],), native=given)
+        raw = fields.mapping(name)
+        return None if raw is None else ToolChoice("required", (raw["type"],), native=raw)
 
     def mode(self, mode: str, path: str) -> ToolChoice:
+        """A choice in one word, which stands at ``path``. Raises BadRequest."""
         return mode_of_choice(mode, path)
 
     def _allowed(self, tool: Fields) -> str:
@@ -222,6 +231,7 @@ class ChatRequestReader:
         )
 
     def message(self, message: Fields) -> None:
+        """Add a message to the turns. Raises BadRequest."""
         role = message.needed("role")
         if role in {"tool", "function"}:
             self._answer(self.result(message) if role == "tool" else self._function_result(message))
@@ -255,12 +265,14 @@ class ChatRequestReader:
     # -- content ---------------------------------------------------------------------------------------------------
 
     def content(self, message: Fields) -> list[Part]:
+        """The parts of a message's content."""
         content = message.text_or_each("content")
         if isinstance(content, str):
             return [Text(content)] if content else []
         return [self.part(part) for part in content]
 
     def part(self, part: Fields) -> Part:
+        """A part of a content."""
         match part.needed("type"):
             case "text":
                 return Text(part.needed("text"), cache=read_cache_mark(part), extras=part.rest() or None)
@@ -309,18 +321,19 @@ class ChatRequestReader:
     # -- what the assistant said -----------------------------------------------------------------------------------
 
     def assistant(self, message: Fields) -> Turn:
+        """A message of the assistant as a turn."""
         turn = Turn("assistant")
         reasoning = self._reasoning(message, turn)
-        said = self.content(message)
+        content = self.content(message)
         if refusal := message.string("refusal"):
-            said.append(Refusal(refusal))
+            content.append(Refusal(refusal))
         calls = self.calls(message)
         beside = [Aside(self.vendor, "citation", "annotation", raw) for raw in message.listed("annotations")]
         if (audio := message.take("audio")) is not None:
             beside.append(Aside(self.vendor, "audio", "audio", audio))
-        turn.parts = [*_signing(reasoning, calls), *said, *calls, *beside]
+        turn.parts = [*_signing(reasoning, calls), *content, *calls, *beside]
         signature = signature_in(message.peek("extra_content"))
-        last = next((part for part in reversed(said) if isinstance(part, Text)), None)
+        last = next((part for part in reversed(content) if isinstance(part, Text)), None)
         if signature is not None and last is not None:
             message.take("extra_content")
             last.signature = signature
@@ -389,6 +402,7 @@ class ChatRequestReader:
         return calls
 
     def call(self, call: Fields, number: int) -> ToolCall:
+        """One of ``tool_calls``; ``number`` is its place in the list."""
         kind = call.string("type") or "function"
         if kind not in INPUTS:
             raise call.wrong(f"there is no call of type {quoted(kind)}", "type")
@@ -411,6 +425,7 @@ class ChatRequestReader:
         return ToolCall(number, call_id, name, function.string("arguments") or "", place=function.place)
 
     def result(self, message: Fields) -> ToolResult:
+        """A ``tool`` message as a result."""
         call_id = message.string("tool_call_id") or ""
         result = ToolResult(call_id, self._said(message), message.string("name"), place=message.place)
         result.kind = "custom" if call_id in self._custom else "function"

@@ -99,6 +99,7 @@ class ChatRequestWriter(RequestWriter):
     media_in_results: ClassVar[bool] = False
 
     def request_body(self) -> dict[str, Any]:
+        """The body as JSON values."""
         request = self.request
         body = given(model=request.model)
         body["messages"] = list(self.messages())
@@ -118,12 +119,14 @@ class ChatRequestWriter(RequestWriter):
         return merged(body, self.request_extras())
 
     def stream_usage(self) -> dict[str, Any]:
+        """The member that asks for token counts at the end of a stream."""
         usage = self.request.stream_usage
         return {} if usage is None else {"stream_options": {"include_usage": usage}}
 
     # -- options ---------------------------------------------------------------------------------------------------
 
     def max_tokens(self) -> dict[str, Any]:
+        """The bound of the answer, in the field that the provider takes."""
         provider, options = self.target.provider, self.request.options
         name = provider.max_tokens_field if provider is not None else "max_completion_tokens"
         if self.as_it_came and options.native_max_tokens is not None:
@@ -138,6 +141,7 @@ class ChatRequestWriter(RequestWriter):
         return {}
 
     def thinking(self, thinking: Thinking | None) -> dict[str, Any]:
+        """How much to think, in the field that the provider takes."""
         if thinking is None:
             return {}
         provider = self.target.provider
@@ -167,6 +171,7 @@ class ChatRequestWriter(RequestWriter):
         }
 
     def output(self, output: OutputFormat | None) -> dict[str, Any] | None:
+        """The form of the answer; None where none is asked for."""
         if output is None:
             return None
         if output.kind != "schema":
@@ -248,10 +253,12 @@ class ChatRequestWriter(RequestWriter):
         return super().can_search(tool) and searches and (choice is None or choice.mode != "none")
 
     def search_tool(self, search: WebSearch) -> dict[str, Any]:
+        """The member that lets a model search the web."""
         location = None if search.location is None else {"type": "approximate", "approximate": dict(search.location)}
         return {SEARCH: given(user_location=location, search_context_size=search.context)}
 
     def named_tool(self, name: str) -> dict[str, Any]:
+        """A tool of the program as a choice names it."""
         kind = "custom" if name in self.custom and not self.functions_only else "function"
         return {"type": kind, kind: {"name": self.tool_name(name)}}
 
@@ -282,9 +289,9 @@ class ChatRequestWriter(RequestWriter):
             moved: list[Media] = []
             for result in results:
                 yield self.result(result, moved)
-            said = [part for part in turn.parts if not isinstance(part, ToolResult)]
-            if said or moved or not results:
-                yield self.said(turn, [*moved, *said])
+            parts = [part for part in turn.parts if not isinstance(part, ToolResult)]
+            if parts or moved or not results:
+                yield self.said(turn, [*moved, *parts])
 
     def said(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
         """A message of the system or the user."""
@@ -292,6 +299,7 @@ class ChatRequestWriter(RequestWriter):
         return self.named({"role": role, "content": self.content(parts)}, turn)
 
     def named(self, message: dict[str, Any], turn: Turn) -> dict[str, Any]:
+        """The message with what the turn says of itself."""
         if turn.name is not None:
             message["name"] = turn.name
         return merged(message, self.extras(turn.extras))
@@ -381,7 +389,8 @@ class ChatRequestWriter(RequestWriter):
     # -- what the assistant said -----------------------------------------------------------------------------------
 
     def assistant(self, turn: Turn) -> dict[str, Any]:
-        said: list[Part] = []
+        """A turn of the assistant as one message."""
+        content: list[Part] = []
         thought: list[Thought] = []
         calls: list[ToolCall] = []
         beside: dict[str, Any] = {}
@@ -390,19 +399,19 @@ class ChatRequestWriter(RequestWriter):
         for part in turn.parts:
             match part:
                 case Reasoning() | RedactedReasoning():
-                    late = late or bool(said or calls)
+                    late = late or bool(content or calls)
                     thought.append(part)
                 case ToolCall():
                     calls.append(part)
                 case Aside():
-                    self._beside(part, said, thought, beside)
+                    self._beside(part, content, thought, beside)
                 case Media():
                     self.lose("media", part.kind)
                 case Text() | Refusal():
                     if calls:
                         self.lose("block_order")
                     if isinstance(part, Text) or part.extras is not None:
-                        said.append(part)
+                        content.append(part)
                     else:
                         beside.setdefault("refusal", "")
                         refused.append(part.text)
@@ -411,13 +420,13 @@ class ChatRequestWriter(RequestWriter):
         if refused:
             beside["refusal"] = "".join(refused)
         empty = None if calls or beside else ""
-        message = {"role": "assistant", "content": self.content(said, "") if said else empty, **beside}
+        message = {"role": "assistant", "content": self.content(content, "") if content else empty, **beside}
         reasoning = self.reasoning(turn, thought, calls)
         if late and reasoning:
             self.lose("block_order")
         written = [self.call(call, reasoning.get(DETAILS)) for call in calls]
         message |= reasoning
-        self._sign(message, said)
+        self._sign(message, content)
         if written:
             self._vouch(written[0])
             message["tool_calls"] = written
@@ -431,10 +440,10 @@ class ChatRequestWriter(RequestWriter):
             first["extra_content"] = extra_content(Opaque("google", NO_SIGNATURE))
             self.report.repair("signature_excused")
 
-    def _beside(self, part: Aside, said: list[Part], thought: list[Thought], beside: dict[str, Any]) -> None:
+    def _beside(self, part: Aside, content: list[Part], thought: list[Thought], beside: dict[str, Any]) -> None:
         """What only this dialect knows: a part of the content, of the reasoning, or a member of the message."""
         if part.type.startswith("content."):
-            said.append(part)
+            content.append(part)
         elif part.type.startswith(f"{DETAILS}."):
             thought.append(part)
         elif not self.own or part.vendor != self.vendor or part.kind == "logprobs":
@@ -448,9 +457,9 @@ class ChatRequestWriter(RequestWriter):
         else:
             self.lose(part.kind, part.type)
 
-    def _sign(self, message: dict[str, Any], said: list[Part]) -> None:
+    def _sign(self, message: dict[str, Any], content: list[Part]) -> None:
         """The signature of the text, which a message can have one of."""
-        signed = [part.signature for part in said if isinstance(part, Text) and part.signature is not None]
+        signed = [part.signature for part in content if isinstance(part, Text) and part.signature is not None]
         for signature in signed:
             if self.goes_back(signature) and signature is signed[-1]:
                 message["extra_content"] = extra_content(signature)

@@ -52,9 +52,12 @@ def encode_response(response: Response, encoding: Encoding, report: StreamReport
 
 
 class ChatBodyDecoder(ChatDecoder):
+    """Reads one whole body."""
+
     whole_calls: ClassVar[bool] = True
 
     def decode(self, document: dict[str, Any]) -> None:
+        """Read the body."""
         if document.get("choices") and not recognises("", document):  # of the older Completions
             self.strange()
             return
@@ -73,6 +76,7 @@ class ChatBodyDecoder(ChatDecoder):
         super()._choice(choice, position)
 
     def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
+        """Read one call, which is whole and numbered as it stands."""
         # one that stands in the place of the list, or its number
         number = 0 if path[-1] == "tool_calls" else number_in(path[-1])
         super().tool_call({**call, "index": number} if isinstance(call, dict) else call, choice, path)
@@ -89,6 +93,7 @@ class ChatResponseWriter(ResponseWriter):
         self.growing = Growing()
 
     def body(self) -> dict[str, Any]:
+        """The body as JSON values; an error's where the response failed."""
         response = self.response
         failure = failure_of(response, self.report)
         if failure is not None:
@@ -105,15 +110,18 @@ class ChatResponseWriter(ResponseWriter):
         return merged(body, self.own_extras(response.extras, "response_fields"))
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        """The body of an error."""
         return {"error": encode_error(failure, self.vendor)}
 
     def usage(self) -> dict[str, Any]:
+        """The member with the token counts, if there are any."""
         usage = self.response.usage
         if has_more(usage, self.vendor):
             self.report.lose("usage_detail")
         return {} if usage is None else {"usage": encode_usage(usage, self.vendor)}
 
     def choice(self, choice: Choice, body: dict[str, Any]) -> dict[str, Any]:
+        """One choice; what belongs to the whole body is added to it."""
         message = self.message(choice)
         found = self.finish_reason(choice, called="tool_calls" in message)
         reason = stop_word(found, choice.stop_sequence, self.report)
@@ -139,6 +147,7 @@ class ChatResponseWriter(ResponseWriter):
         return finish_reason(choice.stop_reason or "other", refused=choice.refusal != "", called=called)
 
     def message(self, choice: Choice) -> dict[str, Any]:
+        """The message of a choice."""
         self.lose_order(choice)
         texts = [part for part in choice.parts if isinstance(part, Text)]
         if len(texts) > 1:
@@ -164,6 +173,7 @@ class ChatResponseWriter(ResponseWriter):
             self.report.lose("reasoning_signature", len(signatures))
 
     def reasoning(self, parts: list[Reasoning | RedactedReasoning]) -> dict[str, Any]:
+        """The members of a message that say its reasoning."""
         profile = self.encoding.profile
         visible = [part for part in parts if isinstance(part, Reasoning)]
         signed = sum(part.signature is not None for part in visible)

@@ -85,14 +85,14 @@ def encode_error(event: ProviderFailed, vendor: str = VENDOR) -> dict[str, Any]:
 def decode_usage(raw: Mapping[str, Any], vendor: str = VENDOR) -> UsageReported:
     """Token counts of a ``usage`` object, DeepSeek's and xAI's ways included."""
     prompt = details_of(raw, "prompt_tokens_details")
-    given, output = count_of(raw, "prompt_tokens"), count_of(raw, "completion_tokens")
+    prompt_tokens, output = count_of(raw, "prompt_tokens"), count_of(raw, "completion_tokens")
     total = count_of(raw, "total_tokens")
     reasoning = count_of(details_of(raw, "completion_tokens_details"), "reasoning_tokens")
     cached = count_of(prompt, "cached_tokens")
-    if reasoning and given is not None and output is not None and total == given + output + reasoning:
+    if reasoning and prompt_tokens is not None and output is not None and total == prompt_tokens + output + reasoning:
         output += reasoning  # xAI counts reasoning beside the completion, not in it (dialects.md §1.6)
     return UsageReported(
-        given,
+        prompt_tokens,
         cached if cached is not None else count_of(raw, "prompt_cache_hit_tokens"),
         count_of(prompt, "cache_write_tokens"),
         output,
@@ -108,10 +108,10 @@ def encode_usage(usage: UsageReported, vendor: str = VENDOR) -> dict[str, Any]:
     if usage.vendor == vendor and usage.raw is not None:
         counts = {name: count_of(usage.raw, name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
         return {**usage.raw, **counts}
-    given, output, total = usage.input_total, usage.output_total, usage.total
-    if total is None and given is not None and output is not None:
-        total = given + output
-    raw: dict[str, Any] = {"prompt_tokens": given, "completion_tokens": output, "total_tokens": total}
+    prompt_tokens, output, total = usage.input_total, usage.output_total, usage.total
+    if total is None and prompt_tokens is not None and output is not None:
+        total = prompt_tokens + output
+    raw: dict[str, Any] = {"prompt_tokens": prompt_tokens, "completion_tokens": output, "total_tokens": total}
     prompt = {"cached_tokens": usage.input_cached, "cache_write_tokens": usage.input_cache_write}
     if known := {name: count for name, count in prompt.items() if count is not None}:
         raw["prompt_tokens_details"] = known
@@ -130,6 +130,7 @@ FORMATS: Mapping[str, str] = {
 
 
 def format_of(vendor: str) -> str:
+    """The ``format`` of details that only this vendor can read."""
     return FORMATS.get(vendor, f"{vendor}-v1")
 
 
@@ -144,6 +145,7 @@ def signature_in(extra_content: Any) -> Opaque | None:
 
 
 def extra_content(signature: Opaque) -> dict[str, Any]:
+    """The member that carries a signature (Gemini behind this dialect)."""
     return {signature.vendor: {"thought_signature": signature.blob}}
 
 

@@ -62,8 +62,8 @@ class SearchReader:
             self._open += 1
             return [], None
         self._open = max(self._open - 1, 0)
-        given = item.get("action")
-        action: dict[str, Any] = given if isinstance(given, dict) else {}
+        raw_action = item.get("action")
+        action: dict[str, Any] = raw_action if isinstance(raw_action, dict) else {}
         if action.get("type", "search") != "search":  # it opened a page, or looked for something in it
             self._report.lose("server_tool", what=f"{ITEM}.{action.get('type')}")
             return [], None

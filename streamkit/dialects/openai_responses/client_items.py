@@ -73,8 +73,8 @@ def result_of(item: Fields, kind: str) -> ToolResult:
             shown.place = item.place
             result.parts = [shown]
         case _:
-            said = output if isinstance(output, str) else orjson.dumps(output).decode() if output is not None else ""
-            result.parts = [Text(said)] if said else []
+            text = output if isinstance(output, str) else orjson.dumps(output).decode() if output is not None else ""
+            result.parts = [Text(text)] if text else []
     result.is_error = raw.get("status") == "failed"
     return result
 
@@ -100,16 +100,16 @@ def items_again(turns: Iterable[Turn]) -> dict[str, tuple[Item, Item | None]]:
 def _item_of(call: ToolCall) -> Item | None:
     """The item that a call was; None if it was none, or says what no item could."""
     known = kind_of_id(call.id)
-    given = _object(call.arguments)
-    if known is None or given is None or call.name != NAMES[known[0]]:
+    arguments = _object(call.arguments)
+    if known is None or arguments is None or call.name != NAMES[known[0]]:
         return None
     kind, item_id = known
     if kind == "mcp_approval_request":
-        if not isinstance(given.get("arguments", ""), str):  # its own text, or 1.0 would be another
-            given = {**given, "arguments": value_text(call.arguments.encode(), "arguments")}
-        return {"type": kind, "id": item_id, **given} if given.keys() == set(SAYING[kind]) else None
+        if not isinstance(arguments.get("arguments", ""), str):  # its own text, or 1.0 would be another
+            arguments = {**arguments, "arguments": value_text(call.arguments.encode(), "arguments")}
+        return {"type": kind, "id": item_id, **arguments} if arguments.keys() == set(SAYING[kind]) else None
     first = SAYING[kind][0]
-    members = given if given and given.keys() <= set(SAYING[kind]) else {first: given}
+    members = arguments if arguments and arguments.keys() <= set(SAYING[kind]) else {first: arguments}
     item = {"type": kind, "call_id": item_id, **members, "status": "completed"}
     if kind in {"computer_call", "local_shell_call"}:  # which must have an id of their own
         item["id"] = f"{'cu' if kind == 'computer_call' else 'lsh'}_{MADE}{hashed(item_id, 22)}"
@@ -144,9 +144,9 @@ def _output_of(result: ToolResult, item: Item) -> Item | None:
 
 def _approval(request: str, text: str, *, failed: bool) -> Item:
     """An answer to a request for approval. Nothing but the plain word for it approves: any other says why not."""
-    given = _object(text) or {}
-    approve = not failed and (given.get("approve") is True or text.strip().lower() in {"approved", "true"})
-    reason = given.get("reason") if given else "" if approve else text.strip().removeprefix("not approved").lstrip(": ")
+    value = _object(text) or {}
+    approve = not failed and (value.get("approve") is True or text.strip().lower() in {"approved", "true"})
+    reason = value.get("reason") if value else "" if approve else text.strip().removeprefix("not approved").lstrip(": ")
     answer = {"type": "mcp_approval_response", "approval_request_id": request, "approve": approve}
     return {**answer, "reason": reason} if reason and isinstance(reason, str) else answer
 

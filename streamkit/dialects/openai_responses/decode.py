@@ -99,6 +99,8 @@ def tells_error(error: object) -> bool:
 
 
 class ResponsesDecoder(ItemReader):
+    """Reads the events of a stream."""
+
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._started = False
@@ -139,6 +141,7 @@ class ResponsesDecoder(ItemReader):
         }
 
     def decode(self, document: dict[str, Any]) -> None:
+        """Read one event."""
         kind = document.get("type")
         handler = self._by_type.get(kind) if isinstance(kind, str) else None
         if handler is None:
@@ -227,6 +230,7 @@ class ResponsesDecoder(ItemReader):
                 self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
 
     def ensure_started(self) -> None:
+        """Pass on that the response started, if it was not done yet."""
         if not self._started:
             self._start({})
 

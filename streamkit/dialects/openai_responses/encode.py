@@ -116,6 +116,8 @@ def settings_of(request: Request) -> dict[str, Any]:
 
 
 class ResponsesEncoder(BlockEncoder):
+    """Writes the events of a stream."""
+
     native = VENDOR
     signer = OPAQUE_VENDOR
     text_delta = thinking_delta = b"%b"
@@ -130,6 +132,7 @@ class ResponsesEncoder(BlockEncoder):
         self._compacted = False
 
     def make_blocks(self) -> ItemWriter:
+        """The writer of output items."""
         self._items = ItemWriter(self._event, self._more, self.encoding.make_id, self.encoding.limits)
         return self._items
 
@@ -151,6 +154,7 @@ class ResponsesEncoder(BlockEncoder):
         self._sequence += 1
 
     def response_started(self, event: ResponseStarted) -> None:
+        """Write ``response.created``."""
         self._begin(event)
         for name in (b"response.created", b"response.in_progress"):
             self._event(name, b'"response":%b' % self._response("in_progress", b"[]"))
@@ -185,15 +189,18 @@ class ResponsesEncoder(BlockEncoder):
         return b'%b,"output":%b}' % (dumps(response)[:-1], output)
 
     def follow(self, start: ResponseStarted | None, last: Frame) -> None:
+        """Go on behind the events of another encoder, of which ``last`` was the last."""
         self._passed = start, last
 
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
     def refusal(self, event: RefusalDelta) -> None:
+        """Write a piece of a refusal."""
         self._refused = True
         self._blocks.text(("refusal", event.block), dumps(event.text))
 
     def reasoning(self, event: ReasoningDelta) -> None:
+        """Write a piece of reasoning."""
         self._thought.add(event.block)
         key, last = ("thinking", event.block), self._blocks.last
         if last is None or last.key != key or last.start != event.kind.encode():
@@ -201,6 +208,7 @@ class ResponsesEncoder(BlockEncoder):
         self._blocks.delta(last, dumps(event.text))
 
     def redacted(self, data: str, number: int) -> None:
+        """Write reasoning that only its vendor can read."""
         self._blocks.hold(len(data))
         block = self._blocks.add(("thinking", number), b"")
         block.signature.append(data)
@@ -209,6 +217,7 @@ class ResponsesEncoder(BlockEncoder):
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
+        """Open the item of a call."""
         if not event.name:
             return
         identity: dict[str, Any] = {"call_id": event.id, **called(event.name, event.qualified)}
@@ -224,6 +233,7 @@ class ResponsesEncoder(BlockEncoder):
             block.scanner = FreeText()
 
     def call_finished(self, event: ToolCallFinished) -> None:
+        """End the item of a call, or withhold it."""
         block = self._calls.get(event.call)
         if block is not None and not block.closed:
             if event.ended and event.kind == "function" and not event.arguments.strip():
@@ -236,6 +246,7 @@ class ResponsesEncoder(BlockEncoder):
     # -- beside the text -------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
+        """Write what only this dialect knows, in its place, or count its loss."""
         if event.vendor != VENDOR:
             self.lose(event.kind)
         elif event.kind in {"citation", "logprobs"}:
@@ -278,6 +289,7 @@ class ResponsesEncoder(BlockEncoder):
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def stop(self) -> ResponseFinished:
+        """Close the items that are open."""
         ended = self._stop
         if ended is not None and ended.reason == "tool_calls" and self._waits:
             return ended
@@ -287,6 +299,7 @@ class ResponsesEncoder(BlockEncoder):
         return super().stop()
 
     def terminate(self) -> None:
+        """Write the event that ends the response."""
         self._blocks.finish()
         self._items.close_item()
         for fields in self._items.fields.values():
@@ -303,11 +316,12 @@ class ResponsesEncoder(BlockEncoder):
             self.lose("stop_sequence")
         self._end_response(end.status, self._items.output, reason=end.reason)
 
-    def _end_response(self, status: str, output: list[bytes], **told: Any) -> None:
-        response = self._response(status, b"[%b]" % b",".join(output), **told)
+    def _end_response(self, status: str, output: list[bytes], **members: Any) -> None:
+        response = self._response(status, b"[%b]" % b",".join(output), **members)
         self._event(b"response." + status.encode(), b'"response":%b' % response)
 
     def error(self, event: ProviderFailed) -> None:
+        """Write an error, and that the response failed."""
         error = encode_error(event, self.report)
         code = error["code"]
         if not self._started:

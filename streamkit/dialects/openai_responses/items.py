@@ -58,6 +58,7 @@ class Copy:
 
     @property
     def key(self) -> tuple[str, int]:
+        """The list that the part stands in, and its place there."""
         return ("" if self.speech is None else self.speech.place), self.place
 
 
@@ -85,6 +86,7 @@ class ItemReader(TextReader):
         raise NotImplementedError
 
     def close(self) -> None:
+        """End the input: what an item's start alone brought is passed on."""
         for item in self._open:  # the input ended behind a start that brought all arguments, or text
             if item.start:
                 self.out.append(ToolCallWhole(item.call, item.start))
@@ -156,6 +158,7 @@ class ItemReader(TextReader):
         return item
 
     def located(self, document: dict[str, Any]) -> Item | None:
+        """The item that an event names by index or id; None where there is none."""
         index, item_id = self.index(document.get("output_index")), document.get("item_id")
         named = self._named(item_id) or self._named(document.get("call_id"))
         item = self._last if index is None else self.items_at.get(index)
@@ -168,6 +171,7 @@ class ItemReader(TextReader):
         return item
 
     def find(self, document: dict[str, Any], kind: str) -> Item:
+        """The item that an event names; one that was not begun, or is over, begins now."""
         item = self.located(document)
         if item is None or (item.kind != kind and not item.open):
             self.report.repair("block_unopened")
@@ -183,6 +187,7 @@ class ItemReader(TextReader):
     # -- where they end --------------------------------------------------------------------------------------------
 
     def item_done(self, document: dict[str, Any]) -> None:
+        """An item is done: it may repeat all of it."""
         found = self.fields(document.get("item"))
         if found is not document.get("item"):
             document = {**document, "item": found}
@@ -288,12 +293,14 @@ class ItemReader(TextReader):
         return self.text_at(*path, name)
 
     def call_delta(self, document: dict[str, Any], kind: str) -> None:
+        """A fragment of a call's input."""
         item = self._call(document, kind)
         if text := self.string(document.get("delta")):
             item.start = ""
             self.out.append(ToolCallDelta(item.call, arguments=text))
 
     def call_done(self, document: dict[str, Any], kind: str) -> None:
+        """The whole input of a call."""
         item = self._call(document, kind)
         if not item.name and (name := self.string(document.get("name"))):  # the start of the item had none
             item.name = name
@@ -327,6 +334,7 @@ class ItemReader(TextReader):
     # -- what is said again ----------------------------------------------------------------------------------------
 
     def open_items(self, kind: str, first: Item | None) -> Iterator[Item]:
+        """Open items of a kind, ``first`` before the oldest."""
         if first is not None and first.kind == kind:
             yield first
         for item in islice(self._open, OPEN_LOOKED_AT):
@@ -408,8 +416,8 @@ class ItemReader(TextReader):
         rest: str | None = "".join([copy.text for copy in copies])
         for part in parts:
             self.settle(part)
-            said = self.texts.begun(part.number)
-            rest = said.rest_of(rest) if said is not None and rest is not None else rest
+            text = self.texts.begun(part.number)
+            rest = text.rest_of(rest) if text is not None and rest is not None else rest
         return rest == ""
 
     # -- the terminal response -------------------------------------------------------------------------------------

@@ -373,6 +373,7 @@ class ResponsesLinter(GrammarChecker):
             self.broken("whole", f"the whole text is {shown(whole)}, the deltas say {shown(text.beginning)}")
 
     def take(self, frame: Frame) -> None:
+        """Check one frame."""
         if not frame.terminated:
             self.broken("unterminated", "no blank line after the last event")
         done = frame.data == b"[DONE]"  # of the other dialect: the client ends there
@@ -384,6 +385,7 @@ class ResponsesLinter(GrammarChecker):
             super().take(frame)
 
     def check(self, document: dict[str, Any]) -> None:
+        """Check one event."""
         kind = document.get("type")
         if not is_filled(kind):
             self.broken("event", f"type is {shown(kind)}")
@@ -407,6 +409,7 @@ class ResponsesLinter(GrammarChecker):
             handler(document)
 
     def close(self) -> None:
+        """Check that the stream came to its end."""
         if not self._ended and not self._failed:
             self.broken("truncated", "the stream ends before the last response")
 

@@ -129,6 +129,7 @@ class RequestReader:
         self._signature: Opaque | None = None  # of the next call
 
     def request(self, fields: Fields) -> Request:
+        """Read a body. Raises BadRequest."""
         request = Request(self.dialect, fields.string("model"), stream=fields.boolean("stream"))
         self.stored = any(name in fields for name in STORED)
         self.references += [(name, REMEDIES[name]) for name in REMEDIES if name in fields]
@@ -208,8 +209,8 @@ class RequestReader:
         return with_parallel(self._choice(fields), parallel)
 
     def _choice(self, fields: Fields) -> ToolChoice | None:
-        given = fields.peek("tool_choice")
-        if isinstance(given, str):
+        raw = fields.peek("tool_choice")
+        if isinstance(raw, str):
             return mode_of_choice(fields.needed("tool_choice"), "tool_choice")
         choice = fields.fields("tool_choice")
         if choice is None:
@@ -220,9 +221,9 @@ class RequestReader:
         else:
             found = mode_of_choice(choice.needed("mode"), choice.at("mode"))
             found.names = self._all_allowed(choice.needed_each("tools"))
-        if not _says(given, found.names):
+        if not _says(raw, found.names):
             choice.rest()
-            found.native = given
+            found.native = raw
         return found
 
     def _all_allowed(self, tools: Iterable[Fields]) -> tuple[str, ...]:
@@ -273,8 +274,8 @@ class RequestReader:
             case "compaction" if (block := anthropics_in(item.peek("encrypted_content"))) is not None:
                 self._assistants().append(Text(block["content"], item=block))
             case _ if kind in CALLS and call_id_of(item.peek_all()) in self._answered:
-                said = self._assistants()
-                self._add_call(call_of(item, kind, self._said_calls), said)
+                parts = self._assistants()
+                self._add_call(call_of(item, kind, self._said_calls), parts)
             case _ if kind in ANSWERS and call_id_of({"type": kind, **item.peek_all()}) in self._calls:
                 self._programs().append(result_of(item, kind))
             case _:
@@ -388,7 +389,7 @@ class RequestReader:
             self._assistants().append(Text("", opaque))
 
     def _call(self, item: Fields, kind: str) -> None:
-        said = self._assistants()
+        parts = self._assistants()
         call_id, name, namespace = item.string("call_id") or "", item.needed("name"), item.string("namespace")
         qualified = None if namespace is None else QualifiedName(namespace, name)
         name = name if qualified is None else self.names.flat(qualified)
@@ -397,13 +398,13 @@ class RequestReader:
         call.kind = "custom" if kind == "custom_tool_call" else "function"
         call.signature, self._signature = self._signature, None
         call.extras = members(item)
-        self._add_call(call, said)
+        self._add_call(call, parts)
 
-    def _add_call(self, call: ToolCall, said: list[Part]) -> None:
+    def _add_call(self, call: ToolCall, parts: list[Part]) -> None:
         """Add a call to what the assistant said."""
         self._said_calls += 1
         self._calls.add(call.id)
-        said.append(call)
+        parts.append(call)
 
     # -- outputs ---------------------------------------------------------------------------------------------------
 
@@ -424,6 +425,7 @@ class RequestReader:
         self._programs().append(result)
 
     def content(self, item: Fields, name: str = "content") -> list[Part]:
+        """The parts of the content of a message, or of an output, which stands at ``name``."""
         content = item.text_or_each(name)
         if isinstance(content, str):
             return [Text(content)] if content else []

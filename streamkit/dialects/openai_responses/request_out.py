@@ -103,6 +103,7 @@ class RequestBodyWriter(RequestWriter):
     relatives: ClassVar[frozenset[str]] = frozenset({"openai-chat", "openai-responses"})
 
     def request_body(self) -> dict[str, Any]:
+        """The body as JSON values. Raises BadRequest."""
         request, options = self.request, self.request.options
         if options.choices is not None and options.choices > 1:
             raise BadRequest("n", f"Responses gives one choice, and {options.choices} are asked for")
@@ -227,6 +228,7 @@ class RequestBodyWriter(RequestWriter):
         return merged(written, self.extras(tool.extras))
 
     def search_tool(self, search: WebSearch) -> dict[str, Any]:
+        """The tool that searches the web."""
         return given(
             type=SEARCH,
             filters={"allowed_domains": [*search.allowed_domains]} if search.allowed_domains else None,
@@ -400,8 +402,8 @@ class RequestBodyWriter(RequestWriter):
         signature = run[-1].signature
         encrypted = signature.blob if signature is not None and signature.vendor == OPAQUE_VENDOR else None
         item = of_item(run[0])
-        told = item is not None or any(part.kind == "raw" and part.text for part in run)
-        if encrypted is None and (signature is not None or not (self.own and told)):
+        is_readable = item is not None or any(part.kind == "raw" and part.text for part in run)
+        if encrypted is None and (signature is not None or not (self.own and is_readable)):
             if signature is not None:
                 self.lose("reasoning_signature", signature.vendor)
             for part in run:
@@ -440,6 +442,7 @@ class RequestBodyWriter(RequestWriter):
 
     @property
     def related(self) -> bool:
+        """Whether the request came in a dialect of the same vendor."""
         return self.request.dialect in self.relatives
 
     def content(self, parts: Sequence[Part]) -> str | list[Item]:
@@ -484,8 +487,8 @@ class RequestBodyWriter(RequestWriter):
             case "file" if media.data is not None or url is not None or file_id is not None:
                 bare = media.data is None or (self.own and media.media_type is None)
                 data = media.data if bare else data_uri(media)
-                told = given(file_data=data, file_url=url, file_id=file_id, filename=media.name, detail=media.detail)
-                return {"type": "input_file", **told}
+                members = given(file_data=data, file_url=url, file_id=file_id, filename=media.name, detail=media.detail)
+                return {"type": "input_file", **members}
             case "audio" if self.own and media.data is not None:  # the server takes none in a message (§7.4)
                 kind = media.media_type or ""
                 form = AUDIO_FORMATS.get(kind, kind.removeprefix("audio/"))

@@ -65,7 +65,10 @@ def encode_response(response: Response, encoding: Encoding, report: StreamReport
 
 
 class ResponsesBodyDecoder(ResponsesDecoder):
+    """Reads one whole body."""
+
     def decode(self, document: dict[str, Any]) -> None:
+        """Read the body."""
         error = document.get("error")
         if document.get("object") == "response" or isinstance(document.get("output"), list):
             self.recognised = True
@@ -110,6 +113,8 @@ class ResponsesBodyDecoder(ResponsesDecoder):
 
 
 class ResponsesBodyWriter:
+    """Writes one response."""
+
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
         self.response = response
         self.encoding = encoding
@@ -119,6 +124,7 @@ class ResponsesBodyWriter:
         self._calls = 0  # that were written
 
     def body(self) -> dict[str, Any]:
+        """The body as JSON values; an error's where the response failed."""
         response = self.response
         failure = failure_of(response, self.report)
         if failure is not None:

@@ -99,6 +99,8 @@ REPEATED_CHARS: Final = 64
 
 @define(eq=False)
 class Part:
+    """A part of an item that has a text."""
+
     speech: Speech
     block: int  #: the label of its events
     number: int  #: of its text among the decoder's ``texts``
@@ -114,6 +116,8 @@ class Part:
 
 @define(eq=False)
 class Item:
+    """An output item, as far as events have told of it."""
+
     kind: str
     id: str = ""
     block: int | None = None  #: the label of its events, and of its first part; None as long as it said nothing
@@ -151,6 +155,7 @@ class TextReader(FrameDecoder):
         self._latest: Part | None = None  # the latest part of text
 
     def text_of_run(self, model: Any) -> RunningText | None:
+        """The text that a run of like deltas goes on with."""
         if not isinstance(model, TextDelta | ReasoningDelta | RefusalDelta):
             return None
         return self.texts.of(self._number_at[model.block])
@@ -167,6 +172,7 @@ class TextReader(FrameDecoder):
         return self._labels - 1
 
     def block_of(self, item: Item) -> int:
+        """The label of an item's first part."""
         if item.block is None:
             item.block = self.label()
         return item.block
@@ -186,6 +192,7 @@ class TextReader(FrameDecoder):
         return self.part_at(item, speech, self.index(place) or 0)
 
     def part_at(self, item: Item, speech: Speech, place: int) -> Part:
+        """The part of an item at a place, opened if it was not. Raises TooManyBlocks."""
         part = item.parts.get((speech.place, place))
         if part is None:
             block = self.label() if item.parts else self.block_of(item)
@@ -208,6 +215,7 @@ class TextReader(FrameDecoder):
     # -- events ----------------------------------------------------------------------------------------------------
 
     def part_added(self, document: dict[str, Any]) -> None:
+        """A part begins."""
         found = self.fields(document.get("part"))
         if (speech := SPEECHES.get(self.string(found.get("type")))) is None:
             self._carry_part(document, found)
@@ -217,6 +225,7 @@ class TextReader(FrameDecoder):
                 self.start_part(part, speech, text)
 
     def delta(self, document: dict[str, Any], speech: Speech) -> None:
+        """A piece of a part's text."""
         part = self._part(document, speech)
         if logprobs := document.get("logprobs"):
             self._logprobs(part, logprobs)
@@ -228,12 +237,15 @@ class TextReader(FrameDecoder):
                     self.out.append(Aside(VENDOR, "metadata", f"delta.{name}", value, block=part.block))
 
     def annotation_added(self, document: dict[str, Any]) -> None:
+        """An annotation of a text."""
         self._annotation(self._part(document, TEXT), document.get("annotation"))
 
     def text_done(self, document: dict[str, Any], speech: Speech) -> None:
+        """The whole text of a part."""
         self._whole_event(document, speech, document, "text")
 
     def part_done(self, document: dict[str, Any]) -> None:
+        """The whole part."""
         found = self.fields(document.get("part"))
         if (speech := SPEECHES.get(self.string(found.get("type")))) is None:
             self._carry_part(document, found)
@@ -408,14 +420,15 @@ class TextReader(FrameDecoder):
         return rest is not None
 
     def has_said(self, part: Part) -> bool:
+        """Whether anything of a part came."""
         return bool(part.start or part.held or self._chars(part))
 
     def agrees(self, part: Part, text: str) -> bool:
         """Whether a whole text begins with what was said of a part."""
         if part.start or part.held:
             return bool(text) and text.startswith(part.start or "".join(part.held))
-        said = self.texts.begun(part.number)
-        return said is not None and said.rest_of(text) is not None
+        before = self.texts.begun(part.number)
+        return before is not None and before.rest_of(text) is not None
 
     def _differs(self, part: Part) -> None:
         if not part.differs:

@@ -131,11 +131,11 @@ def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
 
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
     """Token counts of a terminal response."""
-    given, output = details_of(raw, "input_tokens_details"), details_of(raw, "output_tokens_details")
+    input_details, output = details_of(raw, "input_tokens_details"), details_of(raw, "output_tokens_details")
     return UsageReported(
         count_of(raw, "input_tokens"),
-        count_of(given, "cached_tokens"),
-        count_of(given, "cache_write_tokens"),
+        count_of(input_details, "cached_tokens"),
+        count_of(input_details, "cache_write_tokens"),
         count_of(raw, "output_tokens"),
         count_of(output, "reasoning_tokens"),
         count_of(raw, "total_tokens"),
@@ -149,16 +149,16 @@ def encode_usage(usage: UsageReported) -> dict[str, Any]:
     if usage.vendor == VENDOR and usage.raw is not None:
         counts = {name: count_of(usage.raw, name) or 0 for name in ("input_tokens", "output_tokens", "total_tokens")}
         return {**usage.raw, **counts}
-    given, output = usage.input_total or 0, usage.output_total or 0
+    input_tokens, output = usage.input_total or 0, usage.output_total or 0
     details = {"cached_tokens": usage.input_cached or 0}
     if usage.input_cache_write is not None:
         details["cache_write_tokens"] = usage.input_cache_write
     return {
-        "input_tokens": given,
+        "input_tokens": input_tokens,
         "input_tokens_details": details,
         "output_tokens": output,
         "output_tokens_details": {"reasoning_tokens": usage.output_reasoning or 0},
-        "total_tokens": given + output if usage.total is None else usage.total,
+        "total_tokens": input_tokens + output if usage.total is None else usage.total,
     }
 
 

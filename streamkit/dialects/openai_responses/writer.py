@@ -77,11 +77,14 @@ class FreeText(LazyScanner):
         """Nothing to scan."""
 
     def append_to_end(self, text: str) -> int | None:  # noqa: ARG002 - any text
+        """The place behind the end of the value: none."""
         return None
 
 
 @define(eq=False)
 class Item:
+    """An output item, as far as it is written."""
+
     type: bytes
     index: int
     id: bytes = b""
@@ -125,15 +128,18 @@ class ItemWriter(BlockQueue):
         self._next_logprobs = b""
 
     def arguments_delta(self, fragment: str) -> bytes:
+        """A fragment of a call's input as JSON."""
         return dumps(fragment)
 
     def flush(self, *, drop: set[Key]) -> None:
+        """Write all that waits, but for the blocks of ``drop``."""
         self._held_chars = 0  # what waits was counted, and no more comes
         super().flush(drop=drop)
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def write_start(self, block: Block) -> None:
+        """Open a part, and its item where that is another one."""
         kind, number = block.key
         form = self._form = FORMS[block.start.decode() if kind == "thinking" and block.start else kind]
         item, label = self._item, (form.item, number)
@@ -152,6 +158,7 @@ class ItemWriter(BlockQueue):
         self._delta_head = b'event: %b\ndata: {"type":"%b",%b,"delta":' % (name, name, self._address)
 
     def write_delta(self, block: Block, delta: bytes) -> None:
+        """Write a delta, which its first byte tells apart."""
         first = delta[0]
         if first == ord('"'):
             self.hold(len(delta))  # until the end of the response
@@ -178,6 +185,7 @@ class ItemWriter(BlockQueue):
             self._annotations.append(delta)
 
     def write_stop(self, block: Block) -> None:
+        """Close a part or an item."""
         item, form = self._item, self._form
         if item is None:
             return
