@@ -83,6 +83,8 @@ class ChoiceStarted:
 
 @define
 class TextDelta:
+    """An increment of the answer's text, in the block with the label ``block``."""
+
     text: str
     choice: int = 0
     block: int = 0
@@ -90,6 +92,8 @@ class TextDelta:
 
 @define
 class RefusalDelta:
+    """An increment of the text with which the model refuses to answer."""
+
     text: str
     choice: int = 0
     block: int = 0
@@ -212,6 +216,8 @@ class ToolCallStarted:
 
 @define
 class ToolCallArguments:
+    """A fragment of the JSON text of a call's arguments; ``call`` is the label of its ``ToolCallStarted``."""
+
     call: int
     fragment: str
     choice: int = 0

@@ -22,14 +22,17 @@ def add_body(command: Any) -> None:
 
 
 async def body_of(path: str) -> bytes:
+    """Read the whole of a file, or of standard input where the path is ``-``."""
     return b"".join([chunk async for chunk in read(path)])
 
 
 def write_body(body: bytes, options: argparse.Namespace) -> None:
+    """Write a JSON body and a line end to standard output, indented where that is asked for."""
     write((indented(body) if options.indent else body) + b"\n")
 
 
 def title_of(options: argparse.Namespace) -> str:
+    """The heading of a report: the file, the dialect that came in and the one that goes out."""
     return f"{name_of(options.file)}: {options.source} -> {options.target}"
 
 

@@ -28,6 +28,7 @@ example:
 
 
 def add_to(commands: Any, statuses: str) -> None:
+    """Add ``streamkit convert`` and its options to the parser's commands."""
     command = commands.add_parser(
         "convert",
         help=HELP,
@@ -60,6 +61,7 @@ def add_to(commands: Any, statuses: str) -> None:
 
 
 async def run(options: argparse.Namespace) -> Status:
+    """Convert a stream; the status says how it ended."""
     profile = client_named(options.target)[1]
     if options.no_usage:
         profile = evolve(profile, include_usage=False)

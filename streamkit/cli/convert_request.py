@@ -31,6 +31,7 @@ example:
 
 
 def add_to(commands: Any, statuses: str) -> None:
+    """Add ``streamkit convert-request`` and its options to the parser's commands."""
     command = commands.add_parser(
         "convert-request",
         help=HELP,
@@ -85,6 +86,7 @@ def _positive(text: str) -> int:
 
 
 async def run(options: argparse.Namespace) -> Status:
+    """Convert a request body; the status says whether the target's dialect has one for it."""
     report = StreamReport()
     body = await body_of(options.file)
     try:

@@ -26,6 +26,7 @@ example:
 
 
 def add_to(commands: Any, statuses: str) -> None:
+    """Add ``streamkit convert-response`` and its options to the parser's commands."""
     command = commands.add_parser(
         "convert-response",
         help=HELP,
@@ -51,6 +52,7 @@ def add_to(commands: Any, statuses: str) -> None:
 
 
 async def run(options: argparse.Namespace) -> Status:
+    """Convert a whole response; the status says how the response ended."""
     body = await body_of(options.file)
     try:
         response = decode_response(body, options.source, policy=policy_of(options))

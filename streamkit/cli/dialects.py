@@ -36,6 +36,7 @@ DIRECTIONS = ("in", "out")
 
 
 def add_to(commands: Any, _statuses: str) -> None:
+    """Add ``streamkit dialects`` and its options to the parser's commands."""
     command = commands.add_parser(
         "dialects", help=HELP, description=DETAIL, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -44,6 +45,7 @@ def add_to(commands: Any, _statuses: str) -> None:
 
 
 async def run(options: argparse.Namespace) -> Status:
+    """List the dialects; the status is a failure where one of another package can't be used."""
     candidates = DIALECTS.candidates()
     entries = [_as_object(name, dialect) for name, dialect in DIALECTS.built_in.items()]
     entries += [_as_object(candidate.name, candidate.dialect, candidate) for candidate in candidates]

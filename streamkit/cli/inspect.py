@@ -41,6 +41,7 @@ example:
 
 
 def add_to(commands: Any, statuses: str) -> None:
+    """Add ``streamkit inspect`` and its options to the parser's commands."""
     command = commands.add_parser(
         "inspect",
         help=HELP,
@@ -68,6 +69,7 @@ def add_to(commands: Any, statuses: str) -> None:
 
 
 async def run(options: argparse.Namespace) -> Status:
+    """Show each file; the status is the worst of theirs."""
     palette = Palette.wanted(options.color, sys.stdout)
     policy = policy_of(options)
     tools = None if options.tools is None else tools_of(options.tools)

@@ -65,6 +65,7 @@ LINES = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
 def add_to(commands: Any, _statuses: str) -> None:
+    """Add ``streamkit lint`` and its options to the parser's commands."""
     command = commands.add_parser(
         "lint", help=HELP, description=DETAIL, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -77,6 +78,7 @@ def add_to(commands: Any, _statuses: str) -> None:
 
 
 async def run(options: argparse.Namespace) -> Status:
+    """Check each file; the status is the worst of theirs."""
     statuses = [await lint(path, options.dialect, as_json=options.json) for path in files_of(options.files)]
     return max(statuses)
 

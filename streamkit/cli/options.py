@@ -35,14 +35,17 @@ def client(name: str) -> str:
 
 
 def source_or_auto(name: str) -> str:
+    """The type of an option: ``auto``, or a dialect or provider by its name."""
     return name if name == AUTO else source(name)
 
 
 def dialect_or_auto(name: str) -> str:
+    """The type of an option: ``auto``, or a dialect by its name."""
     return name if name == AUTO else _checked(name, dialect_named)
 
 
 def add_policy(command: argparse.ArgumentParser) -> None:
+    """Add ``--policy`` to a command, by default ``tolerant``."""
     command.add_argument(
         "--policy",
         choices=POLICIES,

@@ -30,6 +30,7 @@ EXTRA = "streamkit serve needs more than the library: pip install 'streamkit-llm
 
 
 def add_to(commands: Any, statuses: str) -> None:
+    """Add ``streamkit serve`` and its options to the parser's commands."""
     command = commands.add_parser(
         "serve", help=HELP, description=DETAIL, epilog=statuses, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -48,6 +49,7 @@ def add_to(commands: Any, statuses: str) -> None:
 
 
 def run(options: argparse.Namespace) -> Status:
+    """Serve until a signal ends it, or check the configuration; ``UsageError`` where the extra ``gateway`` is missing."""
     try:  # here, since other commands do without the extra
         from streamkit.gateway.config import Server, describe  # noqa: PLC0415
         from streamkit.gateway.config_file import load_config  # noqa: PLC0415

@@ -98,6 +98,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def name_of(path: str) -> str:
+    """How a report names a file; ``-`` is standard input."""
     return "(standard input)" if path == STDIN else path
 
 

@@ -29,6 +29,8 @@ CacheMark: TypeAlias = Literal["short", "long"]
 
 @define
 class Text:
+    """Text of a turn, with what its provider bound to it."""
+
     text: str
     signature: Opaque | None = None  #: of this very part (Gemini)
     cache: CacheMark | None = None
@@ -228,6 +230,8 @@ class ToolChoice:
 
 @define
 class OutputFormat:
+    """The form that the answer must have: text, any JSON, or JSON of a schema."""
+
     kind: Literal["text", "json", "schema"]
     schema: Any = None
     name: str | None = None

@@ -163,5 +163,6 @@ def _cannot_listen(address: tuple[str, int], what: str, error: OSError) -> Usage
 
 
 def url_of(address: tuple[str, int]) -> str:
+    """The URL of a host and a port; an IPv6 address stands in brackets."""
     host, port = address
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"

@@ -119,6 +119,8 @@ def _beginning(parts: tuple[Part, ...]) -> str:
 
 @frozen
 class Grammar:
+    """How one family of models writes calls into its text: the heads that a call may begin with."""
+
     name: str
     heads: tuple[Head, ...]
     #: What stands behind calls and says nothing: the end of a section.

@@ -105,4 +105,5 @@ def _root(value: str, depth: int) -> str | None:
 
 
 def quoted(text: str) -> str:
+    """A text as a JSON string, with its letters as they are."""
     return json.dumps(text, ensure_ascii=False)

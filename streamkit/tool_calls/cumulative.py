@@ -49,12 +49,14 @@ def may_follow(fragment: str, said: str, depth: int) -> bool:
 
 
 def is_object(text: str, depth: int) -> bool:
+    """Whether a text is one complete JSON object, nested no deeper than ``depth``."""
     scanner = ObjectScanner(depth=depth)
     scanner.feed(text)
     return scanner.complete_object
 
 
 def is_object_or_part(text: str, depth: int) -> bool:
+    """Whether a text is a JSON object, or the beginning of one."""
     scanner = ObjectScanner(depth=depth)
     scanner.feed(text)
     return not scanner.malformed

@@ -22,6 +22,7 @@ _ONE: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore]] = W
 
 
 def is_heavy(size_bytes: int, values: int) -> bool:
+    """Whether a body has so many bytes or JSON values that translating it would hold the event loop."""
     return size_bytes > HEAVY_BYTES or values > HEAVY_VALUES
 
 

@@ -55,6 +55,7 @@ def bad_request(error: BadRequest) -> ProviderFailed:
 
 
 def no_such_model(model: str) -> ProviderFailed:
+    """The refusal (``not_found``, 404) of a model that is not in the inventory."""
     return ProviderFailed(
         "not_found", f"no model is called {shown(model)} here; the list of models says which there are"
     )

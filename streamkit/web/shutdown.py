@@ -18,6 +18,8 @@ LOOK_S: Final = 0.05
 
 
 class Interruptible(Protocol):
+    """What a server that stops can end early."""
+
     def interrupt(self, error: Exception, /) -> None: ...
 
 

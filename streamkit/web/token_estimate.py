@@ -50,6 +50,8 @@ _LOADING: Final = Lock()
 
 @frozen
 class Estimate:
+    """A count of tokens that no provider gave, and how it was made."""
+
     tokens: int
     method: str  #: the vocabulary, or ``bytes``
 
@@ -64,6 +66,7 @@ async def estimate(request: Request) -> Estimate:
 
 
 def estimated(request: Request) -> Estimate:
+    """Estimate the input tokens of a request: its texts, and what is around them."""
     texts = list(_texts(request))
     tokens, method = _of_texts(texts)
     return Estimate(tokens + _around(request), method)

@@ -483,6 +483,7 @@ class RequestWriter:
 
 
 def has_words(part: Part) -> bool:
+    """Whether a part is text or a refusal with more than white space."""
     return isinstance(part, Text | Refusal) and bool(part.text.strip())
 
 

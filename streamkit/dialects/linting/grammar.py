@@ -171,10 +171,12 @@ def shown(value: object) -> str:
 
 
 def is_index(value: object) -> bool:
+    """Whether a value is a whole number from 0 on; a boolean is none."""
     return type(value) is int and value >= 0
 
 
 def is_text(value: object) -> TypeGuard[str]:
+    """Whether a value is a string."""
     return isinstance(value, str)
 
 

@@ -257,6 +257,7 @@ def base64_of(text: str, path: str) -> str:
 
 
 def is_data_uri(text: str) -> bool:
+    """Whether a URL has its content in itself; the scheme may be in capitals (RFC 3986 §3.1)."""
     return text[:5].lower() == "data:"
 
 
@@ -309,5 +310,6 @@ def kind_of(value: Any) -> str:
 
 
 def shown(path: tuple[str | int, ...]) -> str:
+    """A path as an error message has it, ``messages[0].content``; long names are shortened."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{shortened(step, STEP_CHARS)}" for step in path)
     return text.removeprefix(".")
