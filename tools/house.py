@@ -302,8 +302,13 @@ def pair(
 
 
 def bare_names(house: list[Module]) -> list[str]:
-    """Public functions and classes of modules without a docstring."""
-    return [f"{module.path}:{node.lineno} {node.name}" for module, node in public(house) if not ast.get_docstring(node)]
+    """Public functions and classes of modules without a docstring; the one of an overloaded function speaks for all."""
+    return [
+        f"{module.path}:{node.lineno} {node.name}"
+        for module, node in public(house)
+        if not ast.get_docstring(node)
+        if not any(ast.unparse(decorator) == "overload" for decorator in node.decorator_list)
+    ]
 
 
 def public(house: list[Module]) -> Iterator[tuple[Module, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]]:
