@@ -15,7 +15,6 @@ import json
 import re
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import tomllib
@@ -37,6 +36,7 @@ from streamkit.gateway.keys import KeyFile
 from streamkit.gateway.metrics import Metrics
 from tests.docs.pages import DEMO, ROOT, blocks
 from tests.web.nginx import find_nginx
+from tests.web.ports import free_port
 from tests.web.serving import eventually
 
 PAGE = ROOT / "docs" / "how-to" / "deploy-the-gateway.md"
@@ -133,12 +133,6 @@ def nginx_program(tmp_path_factory) -> Path:
     return find_nginx(tmp_path_factory.mktemp("nginx"))
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
-
-
 @asynccontextmanager
 async def nginx(program: Path, folder: Path, upstream: int) -> AsyncIterator[str]:
     """nginx with the page's file, on ports and with a certificate of our own; gives its URL.
@@ -172,16 +166,22 @@ async def nginx(program: Path, folder: Path, upstream: int) -> AsyncIterator[str
     assert checking.returncode == 0, said.decode()
     process = await asyncio.create_subprocess_exec(*command, stderr=subprocess.DEVNULL)
     try:
-        await until_it_listens(port)
+        await until_it_listens(port, process)
         yield f"https://127.0.0.1:{port}"
     finally:
         process.terminate()
         await process.wait()
 
 
-async def until_it_listens(port: int) -> None:
+async def until_it_listens(port: int, process: asyncio.subprocess.Process) -> None:
+    """Wait for a server; where it ended instead, its own words are the error."""
     async with asyncio.timeout(WAIT_S):
         while True:
+            if process.returncode is not None:
+                _, words = await process.communicate()
+                raise RuntimeError(
+                    f"exit status {process.returncode}: {(words or b'').decode(errors='replace')[-2000:]}"
+                )
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)
             except OSError:
@@ -350,7 +350,7 @@ async def gateway(folder: Path, base_url: str, port: int, *options: str) -> Asyn
     ]
     process = await asyncio.create_subprocess_exec(*command, stderr=subprocess.PIPE)
     try:
-        await until_it_listens(port)
+        await until_it_listens(port, process)
         yield process
     finally:
         if process.returncode is None:

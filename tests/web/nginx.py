@@ -20,6 +20,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.web.ports import free_port
+
 #: How long nginx may take to listen, and apt to bring it.
 START_S, DOWNLOAD_S = 10.0, 60.0
 TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -91,9 +93,7 @@ def nginx(program: Path, upstream: int, folder: Path, *, directives: str = "") -
 
     Raises RuntimeError with nginx's own words if it does not start.
     """
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    port = free_port()
     temporary = "".join(f"{name}_temp_path {folder}/{name}; " for name in TEMPORARY)
     text = CONFIGURATION.format(folder=folder, temporary=temporary, port=port, upstream=upstream, directives=directives)
     (folder / "nginx.conf").write_text(text, "utf-8")
