@@ -83,7 +83,7 @@ class Detector:
         return NotThisDialect("a stream of a known dialect", describe_beginning(b"".join(self._seen)[:256]))
 
 
-async def detect(source: AsyncIterable[bytes]) -> tuple[str, Again]:
+async def detect(source: AsyncIterable[bytes]) -> tuple[str, RereadSource]:
     """The dialect of a stream, and a source that still has all of it. Raises NotThisDialect.
 
     Mistral's chunks are OpenAI's as far as a first one shows, so a stream of Mistral's is told as ``openai-chat``: name the
@@ -102,10 +102,10 @@ async def detect(source: AsyncIterable[bytes]) -> tuple[str, Again]:
     except BaseException:
         await close_each(reader, source)
         raise
-    return name, Again(chunks, reader, source)
+    return name, RereadSource(chunks, reader, source)
 
 
-class Again:
+class RereadSource:
     """A source that gives what was read of it once more, then the rest. Closing it closes the source, read or not."""
 
     def __init__(self, chunks: list[bytes], rest: AsyncIterator[bytes], source: AsyncIterable[bytes]) -> None:
@@ -113,7 +113,7 @@ class Again:
         self._rest = rest
         self._owned: tuple[object, ...] = (rest, source)
 
-    def __aiter__(self) -> Again:
+    def __aiter__(self) -> RereadSource:
         return self
 
     async def __anext__(self) -> bytes:

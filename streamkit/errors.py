@@ -116,8 +116,8 @@ class SourceFailed(StreamError):
     upstream: str = ""
 
     def __str__(self) -> str:
-        told = super().__str__()
-        return f"{self.upstream}: {told}" if self.upstream else told
+        message = super().__str__()
+        return f"{self.upstream}: {message}" if self.upstream else message
 
 
 class TimedOut(SourceFailed):

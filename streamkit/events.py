@@ -321,7 +321,7 @@ class LastFrameBroken:
     raw: bytes
 
 
-def _told(text: str) -> str:
+def _message(text: str) -> str:
     return shortened(text, TOLD_CHARS)
 
 
@@ -338,7 +338,7 @@ class ProviderFailed:
     """
 
     type: ErrorType
-    message: str = field(converter=_told)
+    message: str = field(converter=_message)
     native_type: str | None = field(default=None, converter=_word)
     code: str | None = field(default=None, converter=_word)
     http_status: int | None = None

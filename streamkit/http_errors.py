@@ -32,7 +32,7 @@ from attrs import evolve
 from streamkit.dialects import DIALECTS, client_named, source_named
 from streamkit.dialects.base import Dialect, Errors
 from streamkit.dialects.vocabulary.context_overflow import is_overflow
-from streamkit.dialects.vocabulary.error_bodies import ERROR_BY_STATUS, provider_failed, told
+from streamkit.dialects.vocabulary.error_bodies import ERROR_BY_STATUS, error_message, provider_failed
 from streamkit.errors import UsageError
 from streamkit.events import TOLD_CHARS, WORD_CHARS, ErrorType, ProviderFailed
 from streamkit.report import StreamReport
@@ -93,7 +93,7 @@ def decode_error(
         document = without_secrets(document)
         if named.errors is not None:
             failed = named.errors.decode(document, by_name)
-        if failed is None and told(document) is not None:
+        if failed is None and error_message(document) is not None:
             failed = evolve(provider_failed(document, "", words), raw=None)
     if failed is None:
         failed = ProviderFailed("server", f"the provider answered with status {status} and {_shown(body, document)}")
@@ -148,13 +148,13 @@ def is_retryable(failed: ProviderFailed) -> bool:
 
 def _kind(failed: ProviderFailed, status: int, words: Mapping[str, ErrorType]) -> ErrorType:
     by_status = ERROR_BY_STATUS.get(status) or ("invalid_request" if 400 <= status < 500 else "server")
-    said = failed.type
-    if said == "server":  # which the dialect also says of words that it does not know
+    kind = failed.type
+    if kind == "server":  # which the dialect also says of words that it does not know
         named = words.get(failed.code or "") or words.get(failed.native_type or "")
-        said = named or (by_status if failed.http_status is None else said)
-    if status == 413 or (said in _GENERAL and by_status not in _GENERAL):
+        kind = named or (by_status if failed.http_status is None else kind)
+    if status == 413 or (kind in _GENERAL and by_status not in _GENERAL):
         return by_status
-    return said
+    return kind
 
 
 def _words(named: Dialect) -> dict[str, ErrorType]:
@@ -176,12 +176,12 @@ def _status(failed: ProviderFailed, errors: Errors) -> int:
 
 def _wait(headers: Mapping[str, str], clock: Callable[[], float]) -> float | None:
     """Seconds, as the headers say them: the most exact first, as the official clients read them."""
-    exact, said = _number(headers.get("retry-after-ms")), headers.get("retry-after")
+    exact, value = _number(headers.get("retry-after-ms")), headers.get("retry-after")
     if exact is not None:
         return exact / 1000
-    if (seconds := _number(said)) is not None:
+    if (seconds := _number(value)) is not None:
         return seconds
-    until, now = _date(said), _date(headers.get("date"))  # the server's own clock, with which ours need not agree
+    until, now = _date(value), _date(headers.get("date"))  # the server's own clock, with which ours need not agree
     return None if until is None else until - (clock() if now is None else now)
 
 

@@ -23,7 +23,7 @@ from reference import comment, prose, source_of, table  # noqa: E402 - after the
 from streamkit.gateway.config import Server  # noqa: E402
 from streamkit.gateway.config_file import USUAL_AUTH  # noqa: E402
 from streamkit.gateway.keys import KeySource  # noqa: E402
-from streamkit.gateway.routing import Leg, Route  # noqa: E402
+from streamkit.gateway.routing import Route, Target  # noqa: E402
 from streamkit.gateway.structure import FILE_NAMES, NOT_KEYS  # noqa: E402
 from streamkit.web.source import Timeouts  # noqa: E402
 from streamkit.web.upstream import Secret, Upstream  # noqa: E402
@@ -39,7 +39,7 @@ TABLES: Final[Mapping[str, tuple[type, str]]] = {
     ),
     "[upstreams.NAME.timeouts]": (Timeouts, "Four timers; each has its own error, and its own outcome in the metrics."),
     "[[routes]]": (Route, "Which upstreams answer for which models, and how often they are asked."),
-    "An element of `to`": (Leg, 'A string is the upstream alone: `"a"` is `{ upstream = "a" }`.'),
+    "An element of `to`": (Target, 'A string is the upstream alone: `"a"` is `{ upstream = "a" }`.'),
     "A key": (KeySource, "Keys never stand in the file. Exactly one of the two:"),
 }
 #: Where the file takes something else than the class, what it takes; and what the class does not say.
@@ -48,8 +48,8 @@ TYPES: Final[Mapping[str, str]] = {
     "Upstream.key": "[key](#a-key)",
     "Upstream.timeouts": "[table](#upstreamsnametimeouts)",
     "Upstream.headers": "table of strings and [keys](#a-key)",
-    "Route.legs": "array of strings and [tables](#an-element-of-to)",
-    "Leg.upstream": "string",
+    "Route.targets": "array of strings and [tables](#an-element-of-to)",
+    "Target.upstream": "string",
 }
 DEFAULTS: Final[Mapping[str, str]] = {"Upstream.auth": "[by dialect](#auth)"}
 MEANINGS: Final[Mapping[str, str]] = {

@@ -83,10 +83,10 @@ async def run(options: argparse.Namespace) -> Status:
 def tools_of(path: str) -> ToolSchemas:
     """The tools in a JSON file. Raises UsageError for a file without any, or with a bad schema."""
     try:
-        given = json.loads(Path(path).read_text("utf-8"))
+        document = json.loads(Path(path).read_text("utf-8"))
     except ValueError as error:
         raise UsageError(f"{path}: no JSON: {error}") from error
-    tools = given.get("tools") if isinstance(given, dict) else given
+    tools = document.get("tools") if isinstance(document, dict) else document
     if not isinstance(tools, list):
         raise UsageError(f"{path}: neither a list of tools nor a request with one")
     schemas = ToolSchemas(tools)
@@ -169,8 +169,8 @@ def _choice(choice: Choice) -> dict[str, Any]:
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    said: dict[str, Any] = {"index": call.index, "id": call.id, "name": call.name, "arguments": call.arguments}
-    said["verdict"] = None if call.verdict is None else call.verdict.kind
+    members: dict[str, Any] = {"index": call.index, "id": call.id, "name": call.name, "arguments": call.arguments}
+    members["verdict"] = None if call.verdict is None else call.verdict.kind
     if call.verdict is not None and call.verdict.reason is not None:
-        said |= {"reason": call.verdict.reason, "position": call.verdict.position}
-    return said
+        members |= {"reason": call.verdict.reason, "position": call.verdict.position}
+    return members

@@ -16,7 +16,7 @@ from attrs import asdict, define, frozen
 
 from streamkit.cli.options import AUTO, dialect_or_auto
 from streamkit.cli.streams import files_of, name_of, read, say, visible, write, write_json
-from streamkit.detect import Again, detect
+from streamkit.detect import RereadSource, detect
 from streamkit.dialects import dialect_named
 from streamkit.dialects.linting.explain import (
     CASES,
@@ -45,7 +45,7 @@ HELP = "check a stream against its dialect's grammar"
 DETAIL = """\
 Says which rule of the dialect a stream breaks, at which byte and in which frame, which reported failure of other software
 it looks like, and what streamkit would do. An error breaks a client or the grammar; a note is common and read by every client,
-and leaves the stream clean. What is found again and again is told once. With several files the highest status wins.
+and leaves the stream clean. What is found again and again is printed once. With several files the highest status wins.
 
 exit status: 0 clean, 1 broken, 6 not clean but streamkit would read it to a clean end, 5 not this dialect.
 
@@ -86,7 +86,7 @@ async def run(options: argparse.Namespace) -> Status:
 async def lint(path: str, dialect: str, *, as_json: bool) -> Status:
     """Check one file and tell; returns its status."""
     try:
-        source: Again | AsyncGenerator[bytes, None] = read(path)
+        source: RereadSource | AsyncGenerator[bytes, None] = read(path)
         if dialect == AUTO:
             dialect, source = await detect(source)
         check = Check(dialect)
@@ -180,19 +180,19 @@ class Check:
         if self._reader.fault is not None:
             self._explain(violations, STOPPED)
             return
-        told = self.report.provider_error
+        earlier = self.report.provider_error
         self._reader.feed([frame])
         self.fault = self.fault or self._reader.fault
         violations += self._unreadable(self._reader.fault, self._frame)
-        self._explain(violations, self._answer(told))
+        self._explain(violations, self._answer(earlier))
 
-    def _answer(self, told: object) -> str:
-        """What a frame came to; ``told`` is the provider's error before it."""
+    def _answer(self, earlier: object) -> str:
+        """What a frame came to; ``earlier`` is the provider's error before it."""
         if self._reader.fault is not None:
             return STOPS
         if self.report.broken_frame is not None:
             return TORN
-        return READS if self.report.provider_error == told else TOLD
+        return READS if self.report.provider_error == earlier else TOLD
 
     def _end(self) -> str:
         """What the end of the input came to."""
@@ -225,7 +225,7 @@ class Check:
             self.found.append(Found(None, reason, self._offset, max(self._frame, 0)))
 
 
-# -- what is told ------------------------------------------------------------------------------------------------------
+# -- what is printed ------------------------------------------------------------------------------------------------------
 
 
 def _as_object(path: str, check: Check, status: Status) -> dict[str, Any]:

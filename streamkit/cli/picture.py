@@ -115,10 +115,10 @@ class Picture:
         labels = min(labels, 28)
         cells = max(20, width - labels - 4)
         elapsed = max(mark[1] for lane in self._lanes.values() for mark in lane.marks)
-        live = elapsed >= LIVE_SECONDS
-        span = elapsed if live else max(1, self._deltas - 1)
+        is_live = elapsed >= LIVE_SECONDS
+        span = elapsed if is_live else max(1, self._deltas - 1)
         heights = {
-            key: _heights(lane, cells, span or 1, position=1 if live else 0) for key, lane in self._lanes.items()
+            key: _heights(lane, cells, span or 1, position=1 if is_live else 0) for key, lane in self._lanes.items()
         }
         top = max(max(row) for row in heights.values()) or 1
         lines = [""]
@@ -126,7 +126,7 @@ class Picture:
             bar = "".join(self._cell(height, top) for height in heights[key]).rstrip()
             label = shorten(lane.name, labels).ljust(labels)
             lines.append(f"  {label}  {self.palette.paint(bar, COLOURS[lane.kind])}")
-        end = f"{elapsed:.1f} s" if live else f"{self._deltas} deltas"
+        end = f"{elapsed:.1f} s" if is_live else f"{self._deltas} deltas"
         lines.append(f"  {'':{labels}}  {self.palette.paint('0' + end.rjust(cells - 1), '2')}")
         return lines
 
@@ -144,10 +144,10 @@ class Picture:
     def _choice(self, choice: Choice, response: Response, width: int) -> list[str]:
         lines = [f"  choice {choice.index}"] if len(response.choices) > 1 else []
         for name in ("reasoning", "text", "refusal"):
-            said = getattr(choice, name)
-            if said:
-                shown = shorten(said, width - 32)
-                lines.append(f"  {self.palette.paint(name, COLOURS[name])} ({len(said):,} characters)  {shown}")
+            text = getattr(choice, name)
+            if text:
+                shown = shorten(text, width - 32)
+                lines.append(f"  {self.palette.paint(name, COLOURS[name])} ({len(text):,} characters)  {shown}")
         lines += [line for call in choice.tool_calls for line in self._call(call, width)]
         if choice.stop_reason:
             native = f" ({visible(choice.native_stop_reason)})" if choice.native_stop_reason else ""

@@ -23,11 +23,11 @@ from streamkit.gateway.front_page import front_page
 from streamkit.gateway.log import log, log_record
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.record import Record
-from streamkit.gateway.routing import Leg, Route, Routes
+from streamkit.gateway.routing import Route, Routes, Target
 from streamkit.gateway.token_counts import count
 from streamkit.text.identifiers import random_id
 from streamkit.web.budget import BUDGET, Budget
-from streamkit.web.client_dialect import Handler, asker, expect_anything, expected, refuse_in_dialect
+from streamkit.web.client_dialect import Handler, client_dialect, expect_anything, expected, refuse_in_dialect
 from streamkit.web.client_keys import KeyRing, admit
 from streamkit.web.cors import Origins
 from streamkit.web.exchange import Exchange
@@ -89,7 +89,9 @@ class Gateway:
 
     def _card(self, name: str, route: Route) -> ModelCard:
         mode = self.config.server.count_tokens
-        counts = mode == "estimate" or (mode == "upstream" and any(can_count(leg.upstream) for leg in route.legs))
+        counts = mode == "estimate" or (
+            mode == "upstream" and any(can_count(target.upstream) for target in route.targets)
+        )
         return ModelCard(id=name, tools=route.tools, counts=counts)
 
     @property
@@ -180,7 +182,7 @@ async def _recorded(request: web.Request, handler: Handler) -> web.StreamRespons
     loop = asyncio.get_running_loop()
     started = loop.time()
     await request.app[GATEWAY].turns.wait()
-    record = Record(random_id("req_"), request.method, request.path, client=asker(request), status=499)
+    record = Record(random_id("req_"), request.method, request.path, client=client_dialect(request), status=499)
     record.hide = request.app[GATEWAY].hide
     request[RECORD] = record
     metrics = request.app[GATEWAY].metrics
@@ -211,7 +213,7 @@ async def _answered(request: web.Request, handler: Handler, record: Record) -> w
     except Exception:  # noqa: BLE001 - whatever it is, the client gets its dialect's error, and the log the rest
         log.exception("a request failed", extra={"fields": {"request_id": record.id}})
         record.ending = "error"
-        return error_response(ProviderFailed("server", "the gateway failed; its log says why"), asker(request))
+        return error_response(ProviderFailed("server", "the gateway failed; its log says why"), client_dialect(request))
 
 
 @web.middleware
@@ -221,7 +223,7 @@ async def _addressed(request: web.Request, handler: Handler) -> web.StreamRespon
         try:
             refuse_other_hosts(request, request.app[GATEWAY].hosts)
         except Refused as refused:
-            return refused.response(asker(request))
+            return refused.response(client_dialect(request))
     return await handler(request)
 
 
@@ -290,13 +292,13 @@ async def _generate(request: web.Request, ask: Ask, route: Route) -> web.StreamR
         begins=ask.let_go,
     )
 
-    def begin(leg: Leg) -> Exchange:
+    def begin(target: Target) -> Exchange:
         return Exchange(
             ask,
-            leg.upstream,
+            target.upstream,
             gateway.session,
             reply,
-            model=leg.model,
+            model=target.model,
             client_headers=request.headers,
             policy=gateway.delivery.policy,
         )

@@ -30,8 +30,8 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_
 from streamkit.conversation.messages import Response
 from streamkit.events import ProviderFailed
 from streamkit.gateway.outcomes import outcome_of
-from streamkit.gateway.record import LegOutcome, Record
-from streamkit.gateway.routing import Leg, Route
+from streamkit.gateway.record import Attempt, Record
+from streamkit.gateway.routing import Route, Target
 from streamkit.http_errors import is_retryable
 from streamkit.web.exchange import Exchange
 from streamkit.web.reply import ClientLeftError, Reply
@@ -82,7 +82,7 @@ class Attempts:
     reply: Reply
     record: Record
     memory: Memory
-    begin: Callable[[Leg], Exchange]
+    begin: Callable[[Target], Exchange]
     stream: bool
     wants_tools: bool
     model: str  #: as the client calls it
@@ -90,7 +90,7 @@ class Attempts:
     _kept: tuple[Exchange, Response] | None = field(default=None, repr=False)
     #: Of this round, each with the headers that came with it.
     _failures: list[tuple[ProviderFailed, Mapping[str, str]]] = field(factory=list)
-    _told: Mapping[str, str] = NO_HEADERS  #: of the failure that a round returned
+    _upstream_headers: Mapping[str, str] = NO_HEADERS  #: of the failure that a round returned
 
     async def run(self) -> None:
         """Answer, or tell the client why not."""
@@ -104,7 +104,7 @@ class Attempts:
         )
         failed: ProviderFailed | None = await retrying(self._round)
         if failed is not None:
-            self.reply.told = self._told
+            self.reply.upstream_headers = self._upstream_headers
             await self.reply.fail(failed)
 
     def _is_passing(self, failed: ProviderFailed | None) -> bool:
@@ -116,28 +116,31 @@ class Attempts:
     async def _round(self) -> ProviderFailed | None:
         """Ask each upstream once. None: one answered."""
         self._failures.clear()
-        self._told = NO_HEADERS
-        legs = self._order()
-        if isinstance(legs, ProviderFailed):
-            return legs
-        waiting = deque(legs)
+        self._upstream_headers = NO_HEADERS
+        targets = self._order()
+        if isinstance(targets, ProviderFailed):
+            return targets
+        waiting = deque(targets)
         while waiting:
-            leg = waiting.popleft()
-            failed = await self._try(leg)
+            target = waiting.popleft()
+            failed = await self._try(target)
             if failed is None:
                 return None
-            told, self.reply.told = self.reply.told, NO_HEADERS  # whoever answers has its own
-            self._failures.append((failed, told))
+            headers, self.reply.upstream_headers = (
+                self.reply.upstream_headers,
+                NO_HEADERS,
+            )  # whoever answers has its own
+            self._failures.append((failed, headers))
             if self.reply.interrupted is not None:
                 break
             if not may_do_better(failed):
-                waiting = deque(self._resting_before(leg, legs))
-                legs = [*legs, *waiting]
+                waiting = deque(self._resting_before(target, targets))
+                targets = [*targets, *waiting]
         if self._kept is not None:
             exchange, answer = self._kept
             await exchange.deliver(answer)
             return None
-        failed, self._told = self._telling()
+        failed, self._upstream_headers = self._telling()
         return failed
 
     def _telling(self) -> tuple[ProviderFailed, Mapping[str, str]]:
@@ -153,36 +156,36 @@ class Attempts:
         default = (refusals or self._failures)[0]
         return min(passing, key=lambda failure: _wait_of(failure[0]), default=default)
 
-    def _order(self) -> list[Leg] | ProviderFailed:
+    def _order(self) -> list[Target] | ProviderFailed:
         """Whom to ask in this round; why nobody."""
-        able = [leg for leg in self.route.legs if leg.upstream.tools or not self.wants_tools]
+        able = [target for target in self.route.targets if target.upstream.tools or not self.wants_tools]
         if not able:
             return ProviderFailed("invalid_request", "no upstream of this model supports tools; leave `tools` out")
         now = asyncio.get_running_loop().time()
         if self.wants_tools:
-            able = [leg for leg in able if self.memory.without_tools.get(self._key(leg), 0.0) <= now] or able
-        awake = [leg for leg in able if self._rests_until(leg) <= now]
+            able = [target for target in able if self.memory.without_tools.get(self._key(target), 0.0) <= now] or able
+        awake = [target for target in able if self._rests_until(target) <= now]
         return awake or [min(able, key=self._rests_until)]
 
-    def _resting_before(self, refusing: Leg, asked: list[Leg]) -> list[Leg]:
+    def _resting_before(self, refusing: Target, asked: list[Target]) -> list[Target]:
         """The upstreams that the route prefers to one that refuses the request, and that were passed over to rest."""
         now = asyncio.get_running_loop().time()
-        preferred = self.route.legs[: self.route.legs.index(refusing)]
-        able = [leg for leg in preferred if leg.upstream.tools or not self.wants_tools]
-        return [leg for leg in able if leg not in asked and self._rests_until(leg) > now]
+        preferred = self.route.targets[: self.route.targets.index(refusing)]
+        able = [target for target in preferred if target.upstream.tools or not self.wants_tools]
+        return [target for target in able if target not in asked and self._rests_until(target) > now]
 
-    async def _try(self, leg: Leg) -> ProviderFailed | None:
+    async def _try(self, target: Target) -> ProviderFailed | None:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        exchange = self.begin(leg)
+        exchange = self.begin(target)
         outcome, detail = "failed", ""
         try:
-            failed = await (exchange.stream() if self.stream else self._whole(exchange, leg))
-            told = failed or self.reply.failure
+            failed = await (exchange.stream() if self.stream else self._whole(exchange, target))
+            failure = failed or self.reply.failure
             if failed is IGNORED:
-                told = None
-            outcome = outcome_of(exchange, told, exchange.report.verdicts.total())
-            detail = told.message if told is not None else ""
+                failure = None
+            outcome = outcome_of(exchange, failure, exchange.report.verdicts.total())
+            detail = failure.message if failure is not None else ""
         except (asyncio.CancelledError, ClientLeftError):
             outcome = self._cut_short(exchange)
             raise
@@ -191,22 +194,22 @@ class Attempts:
             raise
         finally:
             seconds = loop.time() - started
-            self.record.legs.append(
-                LegOutcome(leg.upstream.name, outcome, seconds, detail, exchange.report, exchange.asked, exchange.path)
+            self.record.attempts.append(
+                Attempt(target.upstream.name, outcome, seconds, detail, exchange.report, exchange.asked, exchange.path)
             )
         if failed is not None:
-            self._remember(leg, failed, loop.time())
+            self._remember(target, failed, loop.time())
         return failed
 
     def _cut_short(self, exchange: Exchange) -> str:
-        """Why a leg ended that nobody let end."""
+        """Why an attempt ended that nobody let end."""
         if self.reply.ending == "whole":  # the client had all of it
             return outcome_of(exchange, None, exchange.report.verdicts.total())
         if self.reply.interrupted is not None:
             return "shut_down"
         return "client_stalled" if self.reply.ending == "client stalled" else "client_left"
 
-    async def _whole(self, exchange: Exchange, leg: Leg) -> ProviderFailed | None:
+    async def _whole(self, exchange: Exchange, target: Target) -> ProviderFailed | None:
         answer = await exchange.fetch()
         if isinstance(answer, ProviderFailed):
             return answer
@@ -215,24 +218,24 @@ class Attempts:
             ignored
             and self.route.on_tool_choice_ignored == "next"
             and self._kept is None
-            and leg is not self.route.legs[-1]
+            and target is not self.route.targets[-1]
         ):
             self._kept = exchange, answer
             return IGNORED
         await exchange.deliver(answer)
         return None
 
-    def _remember(self, leg: Leg, failed: ProviderFailed, now: float) -> None:
+    def _remember(self, target: Target, failed: ProviderFailed, now: float) -> None:
         if lacks_tools(failed):
-            _note(self.memory.without_tools, self._key(leg), now, NO_TOOLS_S)
+            _note(self.memory.without_tools, self._key(target), now, NO_TOOLS_S)
         if failed.type in {"rate_limit", "unavailable"} and failed.retry_after_s:
-            _note(self.memory.resting, self._key(leg), now, failed.retry_after_s)
+            _note(self.memory.resting, self._key(target), now, failed.retry_after_s)
 
-    def _rests_until(self, leg: Leg) -> float:
-        return self.memory.resting.get(self._key(leg), 0.0)
+    def _rests_until(self, target: Target) -> float:
+        return self.memory.resting.get(self._key(target), 0.0)
 
-    def _key(self, leg: Leg) -> tuple[str, str]:
-        return leg.upstream.name, (leg.model or self.model)[:NAME_CHARS]
+    def _key(self, target: Target) -> tuple[str, str]:
+        return target.upstream.name, (target.model or self.model)[:NAME_CHARS]
 
 
 #: Not an error of anybody's: the next upstream is asked whether it heeds the choice of tools.

@@ -96,7 +96,7 @@ def _clear_text(upstreams: Mapping[str, Upstream]) -> Iterator[Remark]:
 
 
 def _unused(config: Config) -> Iterator[Remark]:
-    used = {leg.upstream.name for route in config.routes for leg in route.legs}
+    used = {target.upstream.name for route in config.routes for target in route.targets}
     for name in config.upstreams:
         if name not in used:
             yield ("upstreams", name), "no route leads to it"

@@ -17,7 +17,7 @@ from attrs.validators import ge, gt, le
 
 from streamkit.gateway.faults import Finding, Refusal
 from streamkit.gateway.listening import url_of
-from streamkit.gateway.routing import Route
+from streamkit.gateway.routing import Route, Target
 from streamkit.limits import MIB
 from streamkit.policy import POLICIES, KeepAliveForm, PolicyName
 from streamkit.web.budget import BODIES_BYTES
@@ -226,7 +226,7 @@ def _lines(config: Config) -> Iterator[str]:
         yield f"  {name:{width}}  {upstream.dialect}, {upstream.base_url}, {_access(upstream)}"
     yield "routes:"
     for route in config.routes:
-        yield f"  {', '.join(route.models)} -> {', then '.join(_leg(leg.upstream, leg.model) for leg in route.legs)}"
+        yield f"  {', '.join(route.models)} -> {', then '.join(map(_target, route.targets))}"
     if config.warnings:
         yield "warnings:"
         yield from (f"  {warning}" for warning in config.warnings)
@@ -241,5 +241,5 @@ def _access(upstream: Upstream) -> str:
     return access if upstream.tools else f"{access}, no tools"
 
 
-def _leg(upstream: Upstream, model: str | None) -> str:
-    return upstream.name if model is None else f"{upstream.name} as {model}"
+def _target(target: Target) -> str:
+    return target.upstream.name if target.model is None else f"{target.upstream.name} as {target.model}"

@@ -25,7 +25,7 @@ from streamkit.errors import BadRequest, UsageError
 from streamkit.events import ProviderFailed, WireEvent
 from streamkit.gateway.config import Config, Server
 from streamkit.gateway.demo_model import DELTAS, answer, recording
-from streamkit.gateway.routing import Leg, Route
+from streamkit.gateway.routing import Route, Target
 from streamkit.http_errors import encode_error
 from streamkit.pipeline import Pipe, pipe
 from streamkit.recipes import collect
@@ -92,7 +92,7 @@ def demo_config(base_url: str, server: Server | None = None) -> Config:
     Every model is its, whatever it is called. Nothing is tried again: its failures are there to be seen.
     """
     upstream = Upstream(name="demo", dialect=DIALECT, base_url=base_url, auth="none")
-    route = Route(models=(*MODELS, "*"), legs=(Leg(upstream=upstream),), retries=0)
+    route = Route(models=(*MODELS, "*"), targets=(Target(upstream=upstream),), retries=0)
     return Config(server=server or Server(), upstreams={upstream.name: upstream}, routes=(route,))
 
 
@@ -106,12 +106,12 @@ class _Demo:
     async def chat(self, request: web.Request) -> web.StreamResponse:
         try:
             asked = decode_request(await request.read(), DIALECT)
-            said = answer(asked, reasons=(asked.model or "").endswith(REASONS))
+            events = answer(asked, reasons=(asked.model or "").endswith(REASONS))
         except BadRequest as error:
             return _refusal(ProviderFailed("invalid_request", str(error)))
         if asked.model == "demo-error":
             return _refusal(ProviderFailed("server", "the model demo-error always fails, so that you can see an error"))
-        spoken = self.spoken(said, SILENCE_S if asked.model == "demo-slow" else FIRST_TOKEN_S)
+        spoken = self.spoken(events, SILENCE_S if asked.model == "demo-slow" else FIRST_TOKEN_S)
         counted = bool(asked.stream_usage) or not asked.stream
         stream = pipe(spoken, accumulate_tool_calls(), encode(DIALECT, profile=Profile(include_usage=counted)))
         write = _streamed if asked.stream else _whole

@@ -81,7 +81,7 @@ def recording(name: str) -> tuple[WireEvent, ...]:
 def answer(request: Request, *, reasons: bool) -> list[WireEvent]:
     """The wire events that answer ``request``, with or without the reasoning. Raises BadRequest for one that can't be."""
     _check(request)
-    events = _said(request)
+    events = _reply_events(request)
     if not reasons:
         events = [event for event in events if not isinstance(event, ReasoningDelta)]
     events = _bounded(events, request.options.max_tokens)
@@ -107,7 +107,7 @@ def _check(request: Request) -> None:
         raise BadRequest(request.options.native_max_tokens or "max_tokens", f"at least 1 is needed, not {most}")
 
 
-def _said(request: Request) -> list[WireEvent]:
+def _reply_events(request: Request) -> list[WireEvent]:
     choice = request.tool_choice or ToolChoice()
     offered, results, output = _offered(request, choice), _results(request), request.options.output
     if offered and (choice.mode == "required" or not results):
@@ -137,9 +137,9 @@ def _bounded(events: list[WireEvent], max_tokens: int | None) -> list[WireEvent]
 
 def _usage(request: Request, events: list[WireEvent]) -> UsageReported:
     tokens = Counter(type(event) for event in events if isinstance(event, DELTAS))
-    given, output = sum(len(text.split()) for text in _texts(request)), tokens.total()
+    read, output = sum(len(text.split()) for text in _texts(request)), tokens.total()
     return UsageReported(
-        input_total=given, output_total=output, output_reasoning=tokens[ReasoningDelta], total=given + output
+        input_total=read, output_total=output, output_reasoning=tokens[ReasoningDelta], total=read + output
     )
 
 

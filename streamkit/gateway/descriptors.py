@@ -55,8 +55,8 @@ class OncePerSecond:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._said_at: float | None = None
-        self._unsaid = 0
+        self._logged_at: float | None = None
+        self._unlogged = 0
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
@@ -64,9 +64,9 @@ class OncePerSecond:
             loop.default_exception_handler(context)
             return
         now = self._clock()
-        if self._said_at is not None and now - self._said_at < LOG_S:
-            self._unsaid += 1
+        if self._logged_at is not None and now - self._logged_at < LOG_S:
+            self._unlogged += 1
             return
-        fields = {"reason": error.strerror, "times": self._unsaid + 1}
+        fields = {"reason": error.strerror, "times": self._unlogged + 1}
         log.error("no connection can be accepted", extra={"fields": fields})
-        self._said_at, self._unsaid = now, 0
+        self._logged_at, self._unlogged = now, 0

@@ -45,8 +45,8 @@ class Text(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields = " ".join(f"{name}={value!r}" for name, value in getattr(record, "fields", {}).items())
-        told = excerpt(record.getMessage(), MESSAGE_CHARS)
-        line = f"{self.formatTime(record, '%H:%M:%S')} {record.levelname.lower()} {told} {fields}"
+        message = excerpt(record.getMessage(), MESSAGE_CHARS)
+        line = f"{self.formatTime(record, '%H:%M:%S')} {record.levelname.lower()} {message} {fields}"
         line = printable(line.rstrip())
         if not record.exc_info:
             return line
@@ -59,8 +59,8 @@ def _exception(formatter: logging.Formatter, record: logging.LogRecord) -> str:
     if isinstance(error, HttpProcessingError):
         return f"{type(error).__name__}: status {error.code}"
     lines = formatter.formatException(record.exc_info or (None, None, None)).splitlines()
-    told = "\n".join(excerpt(line, TRACED_CHARS) for line in lines[-TRACED_LINES:])
-    return redacted(told.encode("utf-8", "backslashreplace"))
+    traced = "\n".join(excerpt(line, TRACED_CHARS) for line in lines[-TRACED_LINES:])
+    return redacted(traced.encode("utf-8", "backslashreplace"))
 
 
 def configure(form: Literal["json", "text"], level: str) -> None:

@@ -89,7 +89,7 @@ class CountValue:
             file.read_value(self._key)  # type: ignore[no-untyped-call]  # the library has no types here
             self._file = file
         except OSError as error:
-            _tell(error)
+            _warn_once(error)
 
     def inc(self, amount: float) -> None:
         self.set(self._value + amount)
@@ -110,7 +110,7 @@ class CountValue:
 
 
 _files: dict[str, CountFile] = {}
-_told = False
+_warned = False
 
 
 def _file(kind: str) -> CountFile:
@@ -120,8 +120,8 @@ def _file(kind: str) -> CountFile:
     return _files[path]
 
 
-def _tell(error: OSError) -> None:
-    global _told  # noqa: PLW0603 - one line of a process, however many series find no room
-    if not _told:
-        _told = True
+def _warn_once(error: OSError) -> None:
+    global _warned  # noqa: PLW0603 - one line of a process, however many series find no room
+    if not _warned:
+        _warned = True
         log.error("counts find no place in their folder; /metrics lacks them", extra={"fields": {"reason": str(error)}})

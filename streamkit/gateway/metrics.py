@@ -1,4 +1,4 @@
-"""Counts for ``/metrics``, in Prometheus' form: how each leg went, calls by verdict, repairs and losses by kind, and time.
+"""Counts for ``/metrics``, in Prometheus' form: how each attempt went, calls by verdict, repairs and losses by kind, and time.
 
 Labels are bounded: dialects, the configuration's upstreams and routes, and words of fixed lists. A model's name is the
 client's own choice, and so no label (limits.md T13). With several workers each writes to files in
@@ -48,7 +48,7 @@ class Metrics:
             "status",
             "ending",
         )
-        self._legs = self._counter("legs", "Tries with an upstream, by how they went", "upstream", "outcome")
+        self._attempts = self._counter("attempts", "Tries with an upstream, by how they went", "upstream", "outcome")
         self._calls = self._counter("tool_calls", "Finished tool calls, by verdict", "upstream", "verdict")
         self._repairs = self._counter("repairs", "Tolerances used for an upstream's answers", "upstream", "kind")
         self._request_repairs = self._counter(
@@ -90,15 +90,15 @@ class Metrics:
             self._keep_alives.labels(client).inc(record.keep_alives)
         for kind, times in record.asked.repairs.items():
             self._request_repairs.labels(client, kind).inc(times)
-        for leg in record.legs:
-            self._legs.labels(leg.upstream, leg.outcome).inc()
-            for verdict, times in leg.report.verdicts.items():
-                self._calls.labels(leg.upstream, verdict).inc(times)
-            for kind, times in (leg.report.repairs + leg.asked.repairs).items():
-                self._repairs.labels(leg.upstream, kind).inc(times)
-            for way, losses in (("answer", leg.report.losses), ("request", leg.asked.losses)):
+        for attempt in record.attempts:
+            self._attempts.labels(attempt.upstream, attempt.outcome).inc()
+            for verdict, times in attempt.report.verdicts.items():
+                self._calls.labels(attempt.upstream, verdict).inc(times)
+            for kind, times in (attempt.report.repairs + attempt.asked.repairs).items():
+                self._repairs.labels(attempt.upstream, kind).inc(times)
+            for way, losses in (("answer", attempt.report.losses), ("request", attempt.asked.losses)):
                 for kind, times in losses.items():
-                    self._losses.labels(leg.upstream, client, kind, way).inc(times)
+                    self._losses.labels(attempt.upstream, client, kind, way).inc(times)
 
 
 def forget_live(pid: int | None) -> None:

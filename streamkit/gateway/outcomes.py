@@ -1,4 +1,4 @@
-"""How a leg went, in one word of a bounded set: for the log and for metrics. docs/how-to/run-the-gateway.md has them all."""
+"""How an attempt went, in one of a few words, for the log and for metrics; docs/how-to/run-the-gateway.md has them all."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def outcome_of(exchange: Exchange, failed: ProviderFailed | None, calls: int) ->
 
 
 def failed_outcome(failed: ProviderFailed, report: StreamReport, status: int | None) -> str:
-    """One word for how a leg failed: ``status`` is the upstream's, if it answered, and ``report`` has what broke."""
+    """One word for how an attempt failed: ``status`` is the upstream's, if it answered, and ``report`` has what broke."""
     error = report.error
     named = next((name for kind, name in OUTCOMES.items() if isinstance(error, kind)), None)
     if named is not None:

@@ -15,7 +15,7 @@ from streamkit.text.redact import excerpt
 from streamkit.web.upstream.hiding import KEY_CHARS, Cut
 
 #: Of what went wrong, as upstreams tell it, so much stands in a log: some repeat whole requests.
-TOLD_CHARS = 500
+DETAIL_CHARS = 500
 #: Of what a client wrote, so much: its path, its model. Of a method, which may be any word.
 ASKED_CHARS, METHOD_CHARS = 200, 20
 #: Behind a cut, so much is looked at for a key of the gateway's own that goes on there.
@@ -27,7 +27,7 @@ ANSWERS = frozenset({"success", "answered", "tool_choice_ignored", "counted", "c
 
 
 @define
-class LegOutcome:
+class Attempt:
     """One try with one upstream."""
 
     upstream: str
@@ -56,7 +56,7 @@ class Record:
     ending: str = ""  #: ``whole``, ``error``, ``broken``, ``client left``, ``client stalled``
     error: str = field(default="", repr=False)  #: what the client was told
     asked: StreamReport = field(factory=StreamReport, repr=False)  #: what was repaired of the request as it was read
-    legs: list[LegOutcome] = field(factory=list)
+    attempts: list[Attempt] = field(factory=list)
     seconds: float = 0.0
     first_byte_s: float | None = None  #: until the first byte of an answer, keep-alives aside
     keep_alives: int = 0
@@ -66,7 +66,7 @@ class Record:
 
     def document(self) -> dict[str, Any]:
         """The record as JSON values, for one line of a log. No body, no header, no key is in it."""
-        last = self.legs[-1] if self.legs else None
+        last = self.attempts[-1] if self.attempts else None
         line: dict[str, Any] = {
             "request_id": self.id,
             "method": self._logged(self.method, METHOD_CHARS),
@@ -81,8 +81,8 @@ class Record:
             "first_byte_s": None if self.first_byte_s is None else round(self.first_byte_s, 3),
             "keep_alives": self.keep_alives,
             "estimated": self.estimated,
-            "error": self._logged(self.error, TOLD_CHARS),  # of a client's body, the part that can't be
-            "legs": [self._leg(leg) for leg in self.legs],
+            "error": self._logged(self.error, DETAIL_CHARS),  # of a client's body, the part that can't be
+            "attempts": [self._attempt_line(attempt) for attempt in self.attempts],
         }
         line["request_repairs"] = dict(self.asked.repairs)
         if last is not None:
@@ -90,11 +90,15 @@ class Record:
             line["losses"] = dict(last.asked.losses + last.report.losses)
         return {name: value for name, value in line.items() if name in ALWAYS or value not in (None, "", 0, [], {})}
 
-    def _leg(self, leg: LegOutcome) -> dict[str, Any]:
-        line = {"upstream": leg.upstream, "outcome": leg.outcome, "seconds": round(leg.seconds, 3)}
-        if leg.path and leg.outcome not in ANSWERS:
-            line["path"] = self._logged(leg.path, ASKED_CHARS)
-        return {**line, "detail": self._logged(leg.detail, TOLD_CHARS)} if leg.detail not in {"", self.error} else line
+    def _attempt_line(self, attempt: Attempt) -> dict[str, Any]:
+        line = {"upstream": attempt.upstream, "outcome": attempt.outcome, "seconds": round(attempt.seconds, 3)}
+        if attempt.path and attempt.outcome not in ANSWERS:
+            line["path"] = self._logged(attempt.path, ASKED_CHARS)
+        return (
+            {**line, "detail": self._logged(attempt.detail, DETAIL_CHARS)}
+            if attempt.detail not in {"", self.error}
+            else line
+        )
 
     def _logged(self, text: str, chars: int) -> str:
         """The beginning of what somebody else wrote, without keys: those that the gateway has, and what looks like one."""

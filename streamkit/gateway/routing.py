@@ -4,7 +4,7 @@ A name that a route spells out wins over every pattern; otherwise the first patt
 routes. Patterns are those of shells (``*``, ``?``, ``[abc]``), case counts, and ``*`` matches a slash too: the names of models
 are no paths.
 
-A leg may rename the model. ``*`` in the new name stands for what the pattern's own ``*`` matched: ``or/*`` to ``*`` takes a
+A target may rename the model. ``*`` in the new name stands for what the pattern's own ``*`` matched: ``or/*`` to ``*`` takes a
 prefix off, ``gpt-*`` to ``openai/gpt-*`` puts one on.
 
 Source: seeds.md S3; limits.md §1 (openai-python's backoff, and its cap of ``Retry-After``).
@@ -27,7 +27,7 @@ _TOKEN: Final = re.compile(r"\[!?\]?[^\]]*\]|.", re.DOTALL)
 
 
 @frozen(kw_only=True)
-class Leg:
+class Target:
     """One upstream of a route."""
 
     #: The upstream's name.
@@ -62,7 +62,7 @@ class Route:
     #: names none.
     models: tuple[str, ...] = field(validator=[_some, _names])
     #: The upstreams, the first choice first: a name, or `{ upstream = "b", model = "renamed" }`.
-    legs: tuple[Leg, ...] = field(validator=_some)
+    targets: tuple[Target, ...] = field(validator=_some)
     #: Where a request demanded a tool call and a whole answer has none: let the client have it and count it, or ask the `next`
     #: upstream.
     on_tool_choice_ignored: Literal["report", "next"] = "report"
@@ -78,10 +78,10 @@ class Route:
     def __attrs_post_init__(self) -> None:
         if self.backoff_max_s < self.backoff_s:
             raise Refusal("less than backoff_s", at=("backoff_max_s",))
-        for index, leg in enumerate(self.legs):
-            if "*" in (leg.model or "") and not all(map(_has_one_star, self.models)):
+        for index, target in enumerate(self.targets):
+            if "*" in (target.model or "") and not all(map(_has_one_star, self.models)):
                 reason = "what its * stands for is clear only where each of the route's models has one *, and no ? or ["
-                raise Refusal(reason, at=("legs", index))
+                raise Refusal(reason, at=("targets", index))
 
     @property
     def name(self) -> str:
@@ -91,18 +91,18 @@ class Route:
     @property
     def tools(self) -> bool:
         """Whether any of its upstreams takes tools."""
-        return any(leg.upstream.tools for leg in self.legs)
+        return any(target.upstream.tools for target in self.targets)
 
     def renamed(self, pattern: str, model: str) -> Route | None:
-        """The route for a ``model`` that ``pattern`` matched: ``*`` in the legs' names is filled in. None: by no name."""
-        if not any("*" in (leg.model or "") for leg in self.legs):
+        """The route for a ``model`` that ``pattern`` matched: ``*`` in the targets' names is filled in. None: by no name."""
+        if not any("*" in (target.model or "") for target in self.targets):
             return self
         before, _, behind = pattern.partition("*")
         matched = model[len(before) : len(model) - len(behind)]
         if not matched.strip() or "*" in matched:  # the client's word: no model is called so
             return None
-        legs = (evolve(leg, model=leg.model and leg.model.replace("*", matched)) for leg in self.legs)
-        return evolve(self, legs=tuple(legs))
+        targets = (evolve(target, model=target.model and target.model.replace("*", matched)) for target in self.targets)
+        return evolve(self, targets=tuple(targets))
 
 
 class Routes:
@@ -124,7 +124,7 @@ class Routes:
         return self._named
 
     def find(self, model: str) -> Route | None:
-        """The route for a model, its legs' new names filled in. None: no route has it."""
+        """The route for a model, its targets' new names filled in. None: no route has it."""
         if model in self._named:
             return self._named[model]
         for pattern, expression, route in self._patterns:

@@ -128,14 +128,14 @@ async def _parent(config: Config, announce: Callable[[str], None]) -> int:
 @define(eq=False)
 class _Worker:
     process: BaseProcess
-    told: Connection  #: a word, once the worker listens; at its end once it is dead
+    readiness: Connection  #: gives a word once the worker listens; at its end once it is dead
     _listens: bool = False
 
     def listens(self) -> bool:
         """Whether it has said that it does."""
-        if not self._listens and self.told.poll():
+        if not self._listens and self.readiness.poll():
             with suppress(EOFError):  # it died first
-                self.told.recv()
+                self.readiness.recv()
                 self._listens = True
         return self._listens
 
@@ -199,7 +199,7 @@ def _stop_with_parent(stop: asyncio.Event) -> None:
 def _started(config: Config) -> _Worker:
     """A worker's process. Signals that come before it can listen to them wait in the system until it does."""
     spawn = multiprocessing.get_context("spawn")
-    told, listens = spawn.Pipe(duplex=False)
+    readiness, listens = spawn.Pipe(duplex=False)
     process = spawn.Process(target=work, args=(config, listens), daemon=True)
     resource_tracker.ensure_running()  # the first start does it else, and lets the signals through (CPython 3.11)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # the process has it from this one
@@ -208,7 +208,7 @@ def _started(config: Config) -> _Worker:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     listens.close()
-    return _Worker(process, told)
+    return _Worker(process, readiness)
 
 
 async def _kept(workers: list[_Worker], config: Config, stop: asyncio.Event) -> list[_Worker]:

@@ -19,7 +19,7 @@ from streamkit.dialects import DIALECTS, source_named
 from streamkit.errors import UsageError
 from streamkit.gateway.faults import KeyPath, Refusal, meant, quoted
 from streamkit.gateway.keys import WRITTEN, KeyReader, KeySource
-from streamkit.gateway.routing import Leg
+from streamkit.gateway.routing import Target
 from streamkit.text.redact import without_secrets
 from streamkit.web.upstream import Secret, Upstream
 
@@ -28,7 +28,7 @@ Hook: TypeAlias = Callable[[Any, Any], Any]
 HeaderText = NewType("HeaderText", str)
 
 #: Fields that the file calls otherwise, and those that are no keys of their table.
-FILE_NAMES: Final[Mapping[str, str]] = {"legs": "to"}
+FILE_NAMES: Final[Mapping[str, str]] = {"targets": "to"}
 NOT_KEYS: Final = frozenset({(Upstream, "name")})
 #: Numbers with fractions are seconds: a century is none that anybody waits.
 MOST: Final = 3.2e9
@@ -67,8 +67,8 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Conv
             raise ToldElsewhere
         return found
 
-    def leg(value: Any, kind: Any) -> Leg:
-        return Leg(upstream=upstream(value, Upstream)) if isinstance(value, str) else leg_table(value, kind)
+    def target(value: Any, kind: Any) -> Target:
+        return Target(upstream=upstream(value, Upstream)) if isinstance(value, str) else target_table(value, kind)
 
     def header(value: Any, _kind: Any) -> str:
         return secret(value, Secret).reveal() if isinstance(value, dict) else str(str_hook(value, str))
@@ -80,10 +80,10 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Conv
         return made.structure(value, dict[str, HeaderText])
 
     str_hook = made.get_structure_hook(str)
-    leg_table = _table_hook(Leg, made, {"upstream": upstream})
+    target_table = _table_hook(Target, made, {"upstream": upstream})
     made.register_structure_hook_func(lambda kind: kind is HeaderText, header)
     made.register_structure_hook(Secret, secret)
-    made.register_structure_hook(Leg, leg)
+    made.register_structure_hook(Target, target)
     made.register_structure_hook(Upstream, _table_hook(Upstream, made, {"dialect": _dialect, "headers": headers}))
     return made
 
@@ -132,7 +132,7 @@ def _key_of(error: Exception) -> KeyPath:
 # -- hooks -------------------------------------------------------------------------------------------------------------
 
 
-def said(value: Any) -> str:
+def described(value: Any) -> str:
     """What a value is, without saying it."""
     words = {**SCALARS, bool: "a boolean", float: "a fraction", list: "an array", dict: "a table"}
     return words.get(type(value), "a date or time")
@@ -141,7 +141,7 @@ def said(value: Any) -> str:
 def _exactly(kind: type, word: str) -> Hook:
     def hook(value: Any, _kind: Any) -> Any:
         if type(value) is not kind:
-            raise Refusal(f"{word} is needed, not {said(value)}")
+            raise Refusal(f"{word} is needed, not {described(value)}")
         return value
 
     return hook
@@ -149,7 +149,7 @@ def _exactly(kind: type, word: str) -> Hook:
 
 def _number(value: Any, _kind: Any) -> float:
     if type(value) not in {int, float}:
-        raise Refusal(f"a number is needed, not {said(value)}")
+        raise Refusal(f"a number is needed, not {described(value)}")
     if not -MOST < value < MOST:  # not of NaN either
         raise Refusal("a number of seconds is needed; leave the key out for its default")
     return float(value)
@@ -158,7 +158,7 @@ def _number(value: Any, _kind: Any) -> float:
 def _word(value: Any, kind: Any) -> Any:
     words = get_args(kind)
     if type(value) is not str:
-        raise Refusal(f"one of {', '.join(words)} is needed, not {said(value)}")
+        raise Refusal(f"one of {', '.join(words)} is needed, not {described(value)}")
     if value not in words:
         raise Refusal(f"{quoted(value)} is none of its words{meant(value, words)}")
     return value
@@ -223,11 +223,11 @@ def _validated(field: attrs.Attribute[Any], hook: Hook) -> Hook:
 
 def _only(shape: type, hook: Hook) -> Hook:
     """``hook`` for what has the shape: strings are sequences to cattrs as well."""
-    word = said(shape())
+    word = described(shape())
 
     def only(value: Any, kind: Any) -> Any:
         if not isinstance(value, shape):
-            raise Refusal(f"{word} is needed, not {said(value)}")
+            raise Refusal(f"{word} is needed, not {described(value)}")
         return hook(value, kind)
 
     return only

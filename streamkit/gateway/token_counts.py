@@ -12,8 +12,8 @@ from aiohttp import ClientSession, web
 
 from streamkit.events import ProviderFailed
 from streamkit.gateway.outcomes import failed_outcome
-from streamkit.gateway.record import LegOutcome, Record
-from streamkit.gateway.routing import Leg, Route
+from streamkit.gateway.record import Attempt, Record
+from streamkit.gateway.routing import Route, Target
 from streamkit.web.refusals import no_count
 from streamkit.web.surfaces import Ask
 from streamkit.web.token_counts import Count, count_response, estimate_instead
@@ -36,23 +36,23 @@ async def count(
     Raises Refused where there is to be none: not found where no upstream counts, else the last failure; and for a request
     that an upstream finds wrong.
 
-    Each that is asked is a leg of the ``record``. ``stopping`` says whether it is the gateway that ends what is cancelled.
+    Each that is asked is an attempt of ``record``. ``stopping`` says whether it is the gateway that ends what is cancelled.
     """
-    failed, told = no_count(ask.model), NO_HEADERS
-    for leg in route.legs:
-        if mode == "off" or not can_count(leg.upstream):
+    failed, upstream_headers = no_count(ask.model), NO_HEADERS
+    for target in route.targets:
+        if mode == "off" or not can_count(target.upstream):
             continue
-        counting = Count(ask, leg.upstream, session, leg.model, client_headers)
-        tokens = await _try(counting, leg, record, stopping)
+        counting = Count(ask, target.upstream, session, target.model, client_headers)
+        tokens = await _try(counting, target, record, stopping)
         if isinstance(tokens, int):
-            return count_response(ask.dialect, tokens, counting.told)
-        failed, told = tokens, counting.told
-    response = await estimate_instead(ask, failed, mode, told)
+            return count_response(ask.dialect, tokens, counting.upstream_headers)
+        failed, upstream_headers = tokens, counting.upstream_headers
+    response = await estimate_instead(ask, failed, mode, upstream_headers)
     record.estimated = True
     return response
 
 
-async def _try(counting: Count, leg: Leg, record: Record, stopping: Callable[[], bool]) -> int | ProviderFailed:
+async def _try(counting: Count, target: Target, record: Record, stopping: Callable[[], bool]) -> int | ProviderFailed:
     loop = asyncio.get_running_loop()
     started = loop.time()
     outcome, detail = "failed", ""
@@ -66,8 +66,8 @@ async def _try(counting: Count, leg: Leg, record: Record, stopping: Callable[[],
         raise
     finally:
         seconds = loop.time() - started
-        path = path_of(leg.upstream, leg.model or counting.ask.model, stream=False, operation="count")
-        record.legs.append(
-            LegOutcome(leg.upstream.name, outcome, seconds, detail, counting.report, counting.asked, path)
+        path = path_of(target.upstream, target.model or counting.ask.model, stream=False, operation="count")
+        record.attempts.append(
+            Attempt(target.upstream.name, outcome, seconds, detail, counting.report, counting.asked, path)
         )
     return tokens

@@ -22,13 +22,13 @@ def may_repeat(fragment: str, chars: int) -> bool:
     return len(fragment) >= chars > 0 and fragment.lstrip()[:1] == "{"
 
 
-def rest_of(fragment: str, said: str, depth: int) -> str | None:
+def rest_of(fragment: str, before: str, depth: int) -> str | None:
     """What ``fragment`` adds to ``said``, which it begins with; None where it does not. White space may differ in a whole."""
-    if fragment.startswith(said):
-        return fragment[len(said) :]
+    if fragment.startswith(before):
+        return fragment[len(before) :]
     if not is_object(fragment, depth):
         return None
-    compact = "".join(_PIECES.findall(said))
+    compact = "".join(_PIECES.findall(before))
     read = 0
     for piece in _PIECES.finditer(fragment):
         size = min(len(piece[0]), len(compact) - read)
@@ -40,10 +40,10 @@ def rest_of(fragment: str, said: str, depth: int) -> str | None:
     return None
 
 
-def may_follow(fragment: str, said: str, depth: int) -> bool:
+def may_follow(fragment: str, before: str, depth: int) -> bool:
     """Whether ``said`` and then ``fragment`` may be the beginning of one JSON value."""
     scanner = ObjectScanner(depth=depth)
-    scanner.feed(said)
+    scanner.feed(before)
     scanner.feed(fragment)
     return not scanner.malformed
 

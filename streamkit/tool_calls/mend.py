@@ -55,8 +55,10 @@ def is_bad(verdict: Verdict | None) -> bool:
 def error_text(call: JudgedCall) -> str:
     """What the model is told of a call that was not run. Raises UsageError for a call whose verdict is good or missing."""
     if call.verdict is None or call.verdict.kind in GOOD:
-        said = "no verdict (use check_json)" if call.verdict is None else f"the verdict {call.verdict.kind}"
-        raise UsageError(f"an error result needs a call with a bad verdict; {quoted(call.name, NAME_CHARS)} has {said}")
+        problem = "no verdict (use check_json)" if call.verdict is None else f"the verdict {call.verdict.kind}"
+        raise UsageError(
+            f"an error result needs a call with a bad verdict; {quoted(call.name, NAME_CHARS)} has {problem}"
+        )
     return _text(call.name, call.arguments, call.verdict)
 
 

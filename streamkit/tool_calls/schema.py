@@ -247,8 +247,8 @@ def definition(tool: Any) -> tuple[str, Any]:
             body = tool[key]
     if not isinstance(body, Mapping) or not isinstance(body.get("name"), str):
         raise UsageError(f"no tool definition: {repr(tool)[:VIOLATION_CHARS]}")
-    given = [body[key] for key in ("parameters", "input_schema") if body.get(key) is not None]
-    return body["name"], given[0] if given else {}
+    schemas = [body[key] for key in ("parameters", "input_schema") if body.get(key) is not None]
+    return body["name"], schemas[0] if schemas else {}
 
 
 def _patterns(node: Any) -> int:
@@ -322,9 +322,9 @@ def _no_number(constant: str) -> NoReturn:
 
 def _violations(validator: jsonschema_rs.Validator, value: Any) -> str:
     violations = validator.iter_errors(value)
-    said = [_violation(error) for error in islice(violations, MAX_VIOLATIONS)]
+    reasons = [_violation(error) for error in islice(violations, MAX_VIOLATIONS)]
     more = sum(1 for _ in violations)
-    return "; ".join(said) + (f"; and {more} more" if more else "")
+    return "; ".join(reasons) + (f"; and {more} more" if more else "")
 
 
 def _violation(error: jsonschema_rs.ValidationError) -> str:

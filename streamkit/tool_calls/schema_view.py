@@ -216,8 +216,8 @@ def _draft(root: Any) -> bool | None:
     for trail, node, _ in nodes(root):
         if trail and isinstance(node, dict) and any(isinstance(node.get(k), str) for k in ("$id", "id", "$schema")):
             return None
-    given = root.get("$schema", next(iter(DRAFTS)))
-    return DRAFTS.get(given.rstrip("#")) if isinstance(given, str) else None
+    declared = root.get("$schema", next(iter(DRAFTS)))
+    return DRAFTS.get(declared.rstrip("#")) if isinstance(declared, str) else None
 
 
 def _list(schema: dict[str, Any], keyword: str) -> list[Any]:

@@ -98,9 +98,11 @@ def linked_in(request: Request, dialect: Dialect) -> list[Media]:
         return []
     found: list[Media] = []
     for part in (part for turn in request.turns for part in turn.parts):
-        inner, given = (part.parts, True) if isinstance(part, ToolResult) else ([part], False)
+        inner, in_result = (part.parts, True) if isinstance(part, ToolResult) else ([part], False)
         found += [
-            each for each in inner if isinstance(each, Media) and _is_linked(each) and dialect.wants_bytes(each, given)
+            each
+            for each in inner
+            if isinstance(each, Media) and _is_linked(each) and dialect.wants_bytes(each, in_result)
         ]
     return found
 

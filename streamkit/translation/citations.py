@@ -110,8 +110,8 @@ class CitationCarrier:
         self._bytes = "bytes" in {source.unit, to.unit}
         self._choices: dict[int, _Choice] = {}
         self._room = limits.held_chars  #: for citations that wait, in characters
-        self._told: set[tuple[Any, ...]] = set()  #: citations so far
-        self._told_room = limits.held_chars
+        self._written: set[tuple[Any, ...]] = set()  #: citations so far
+        self._written_room = limits.held_chars
         self._text_room = limits.held_chars if self._bytes else 0  #: for the texts of all choices
         self._out: list[Any] = []
 
@@ -180,12 +180,12 @@ class CitationCarrier:
         """Whether it was not told of this place before: Gemini says with each chunk what it said so far."""
         block = event.block if self._from.unit == "block" else None
         key = (event.choice, block, citation.url, citation.title, citation.quote, citation.start, citation.end)
-        if key in self._told:
+        if key in self._written:
             return False
         needed = _size(citation)
-        if needed <= self._told_room:
-            self._told_room -= needed
-            self._told.add(key)
+        if needed <= self._written_room:
+            self._written_room -= needed
+            self._written.add(key)
         return True
 
     def _hold(self, waiting: list[Citation], citation: Citation) -> None:

@@ -105,7 +105,7 @@ class PassThrough:
         self._stop_at: int | None = None  # the byte from which on nothing passes, ever
         self._is_cut = False  # all up to there has passed
         self._error: ProviderFailed | None = None  # what is written there
-        self._told_end: int | None = None  # the byte behind the provider's own error, which passes
+        self._error_end: int | None = None  # the byte behind the provider's own error, which passes
         self._start: ResponseStarted | None = None
         self._good: Frame | None = None  # the last frame before a fault or the terminator
         self._reason: str | None = None  # why the stream was cut
@@ -152,7 +152,7 @@ class PassThrough:
         failure = self._note_end(self._watch.abandon())
         if self.fault is None or self._report.clean:
             return self._end(frames, failure, error)
-        return self._told(error)
+        return self._ended(error)
 
     # -- frames ----------------------------------------------------------------------------------------------------
 
@@ -166,8 +166,8 @@ class PassThrough:
                 self._take_back([frame, *left])
                 return
             if self._stop_at is None:
-                if self._told_end is not None:
-                    self._stop_at = self._told_end if self._is_array else offset
+                if self._error_end is not None:
+                    self._stop_at = self._error_end if self._is_array else offset
                 elif rule is not None and not frame.data.startswith(rule.known):
                     self._hold_against(frame, rule)
             begin = offset if self._half_at is None else self._half_at
@@ -226,7 +226,7 @@ class PassThrough:
         elif is_unseen or begin < frame.offset:
             self._stop_at, self._error = begin, failure
         else:
-            self._told_end = frame.offset + len(frame.data)
+            self._error_end = frame.offset + len(frame.data)
 
     def _unseen(self) -> int:
         """How many errors came in a form that only the decoder sees."""
@@ -355,7 +355,7 @@ class PassThrough:
         if is_shown and self._error is None:
             return output
         failure = self._error or failure
-        return output + (self._told(error) if failure is None else self._written(failure))
+        return output + (self._ended(error) if failure is None else self._written(failure))
 
     def _rest(self, *, is_whole: bool, has_payload: bool) -> bytes:
         """What is held behind the last whole frame, with the end that readers need; what can't pass is for the report.
@@ -367,7 +367,7 @@ class PassThrough:
         last = rest.rstrip()[-1:]
         end = self._dialect.continued(self._parser, last or self._last, b"")
         if end is not None:  # an array; a comma may be left of which no element came
-            if not is_whole and self._told_end is None:
+            if not is_whole and self._error_end is None:
                 return b""
             return end if end and last else rest + end
         end = self._dialect.frame_end if last else b""
@@ -378,9 +378,9 @@ class PassThrough:
             self._report.broken_frame = rest
         return b""
 
-    def _told(self, error: Exception | None) -> bytes:
+    def _ended(self, error: Exception | None) -> bytes:
         """The error frame of an answer that is not whole, unless there was one."""
-        if self._told_end is not None:
+        if self._error_end is not None:
             return self._closed() if self._stop_at is not None else b""
         self._follow()
         if error is not None:

@@ -62,17 +62,17 @@ def second_leg(
     ``report``). Raises UsageError for a response that is not clean, has no such choice or calls no tools, for a result whose
     id is that of no call or that comes twice, and for calls without one. ``request`` and ``response`` are not changed.
     """
-    said = _choice(response, choice)
-    calls = said.tool_calls
+    turn = _choice(response, choice)
+    calls = turn.tool_calls
     if not calls:
         raise UsageError("the response calls no tools: there is no second leg")
-    given = _by_call(results, calls)
-    missing = [call.id for call in calls if call.id not in given and not is_bad(call.verdict)]
+    by_call = _by_call(results, calls)
+    missing = [call.id for call in calls if call.id not in by_call and not is_bad(call.verdict)]
     if missing:
         raise UsageError(f"no result for the calls {quoted_all(missing)}")
     foreign = request.dialect != response.dialect
-    parts = [_kept(part, report) if foreign else part for part in said.parts if _is_said(part)]
-    answers: list[Part] = [_answer(call, given.get(call.id)) for call in calls]
+    parts = [_kept(part, report) if foreign else part for part in turn.parts if _is_said(part)]
+    answers: list[Part] = [_answer(call, by_call.get(call.id)) for call in calls]
     return evolve(request, turns=[*request.turns, Turn("assistant", parts), Turn("user", answers)])
 
 
@@ -120,14 +120,14 @@ def _by_call(results: Results, calls: list[ToolCall]) -> dict[str, ToolResult]:
     if isinstance(results, Mapping):
         results = [ToolResult(call_id, _parts(content)) for call_id, content in results.items()]
     known = {call.id for call in calls}
-    given: dict[str, ToolResult] = {}
+    by_call: dict[str, ToolResult] = {}
     for result in results:
         if result.call_id not in known:
             raise UsageError(f"a result for {quoted(result.call_id)}, and the calls are {quoted_all(sorted(known))}")
-        if result.call_id in given:
+        if result.call_id in by_call:
             raise UsageError(f"two results for the call {quoted(result.call_id)}")
-        given[result.call_id] = result
-    return given
+        by_call[result.call_id] = result
+    return by_call
 
 
 def _parts(content: ResultContent) -> list[Text | Media | Aside]:

@@ -34,8 +34,8 @@ class Budget:
     def refuse_beyond(self, size_bytes: int) -> None:
         """Raise Refused where so much more would not fit."""
         if self.held_bytes + size_bytes > self.limit_bytes:
-            told = "the gateway holds as many bytes of requests as it may; ask again"
-            failed = ProviderFailed("unavailable", told, retry_after_s=FULL_S)
+            message = "the gateway holds as many bytes of requests as it may; ask again"
+            failed = ProviderFailed("unavailable", message, retry_after_s=FULL_S)
             raise Refused(failed, {"Connection": "close"})
 
 

@@ -54,12 +54,12 @@ METHOD_CHARS: Final = 20
 _METHODS: Final = frozenset(path.rpartition(":")[2] for path in SURFACES["gemini"].paths)
 
 
-def asker(request: web.Request) -> str:
-    """The dialect of whoever asks; Chat where nothing tells."""
+def client_dialect(request: web.Request) -> str:
+    """The dialect of the client, by path, else by header; Chat where neither tells."""
     if _method_of_a_model(request.path) in _METHODS:
         return "gemini"
-    told = next((dialect for pattern, dialect in _BY_PATH if pattern.search(request.path)), None)
-    return told or next((dialect for header, dialect in _BY_HEADER if header in request.headers), "openai-chat")
+    by_path = next((dialect for pattern, dialect in _BY_PATH if pattern.search(request.path)), None)
+    return by_path or next((dialect for header, dialect in _BY_HEADER if header in request.headers), "openai-chat")
 
 
 def _method_of_a_model(path: str) -> str:
@@ -79,17 +79,17 @@ def no_socket(request: web.Request) -> Refused:
 
     RFC 9110 §15.5.22 wants the protocol that is spoken beside it, and its §7.8 names that header in ``Connection``.
     """
-    told = f"no WebSocket is served at {shown(request.path)}; POST the request there, and read its events over HTTP"
-    failed = with_status("invalid_request", told, 426, asker(request))
+    message = f"no WebSocket is served at {shown(request.path)}; POST the request there, and read its events over HTTP"
+    failed = with_status("invalid_request", message, 426, client_dialect(request))
     return Refused(evolve(failed, code="websocket_unsupported"), {"Upgrade": "HTTP/1.1", "Connection": "Upgrade"})
 
 
 def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
-    """The answer to a path that is not served (404), or not in this way (405), in the asker's dialect.
+    """The answer to a path that is not served (404), or not in this way (405), in the client's dialect.
 
     ``error`` is what the router says: ``request.match_info.http_exception``.
     """
-    dialect = asker(request)
+    dialect = client_dialect(request)
     asked = (
         f"{shortened(request.method, METHOD_CHARS)} {shown(request.path)}"  # without the query, in which keys are sent
     )
@@ -101,11 +101,11 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
         failed = with_status("invalid_request", f"{asked} is not served here, only {allowed}", 405, dialect)
         return Refused(failed, {"Allow": allowed}).response(dialect)
     known = ", ".join(path for surface in SURFACES.values() for path in surface.generate if "{" not in path)
-    told = f"{asked} is not served here; requests go to {known} or Gemini's paths, which end in {_GEMINI_ENDS}"
+    message = f"{asked} is not served here; requests go to {known} or Gemini's paths, which end in {_GEMINI_ENDS}"
     if _OF_A_RESPONSE.search(request.path):
-        told = f"{asked} is not served: {STATELESS}"
+        message = f"{asked} is not served: {STATELESS}"
     failed = evolve(
-        with_status("not_found", told, 404, dialect), code="not_found"
+        with_status("not_found", message, 404, dialect), code="not_found"
     )  # OpenAI's usual code says: no such model
     return Refused(failed).response(dialect)
 
@@ -140,15 +140,15 @@ def expect_anything(router: web.UrlDispatcher) -> None:
 
 
 def in_dialect(handler: Handler) -> Handler:
-    """The same handler, but what it refuses is said in the asker's dialect."""
+    """The same handler, but what it refuses is said in the client's dialect."""
 
-    async def told(request: web.Request) -> web.StreamResponse:
+    async def refusing(request: web.Request) -> web.StreamResponse:
         try:
             return await handler(request)
         except Refused as refused:
-            return refused.response(asker(request))
+            return refused.response(client_dialect(request))
 
-    return told
+    return refusing
 
 
 @web.middleware

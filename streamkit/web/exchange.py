@@ -202,7 +202,7 @@ class Exchange:
 
     async def deliver(self, answer: Response) -> ProviderFailed | None:
         """Write a whole answer to the client."""
-        self.reply.told = self._told  # another upstream may have been asked since
+        self.reply.upstream_headers = self._upstream_headers  # another upstream may have been asked since
         if self.raw is not None:
             await self.reply.whole(self.raw)
             return None
@@ -278,12 +278,12 @@ class Exchange:
             report=self.report,
         )
         self.status, self._started, self._cut = opened.status, opened.started, opened.cut
-        self._told = self.reply.told = opened.told
+        self._upstream_headers = self.reply.upstream_headers = opened.upstream_headers
         return opened.answer
 
     _heavy: bool = field(init=False, default=False)  #: a whole answer is so large that it is translated in a thread
     _started: float = field(init=False, default=0.0)
-    _told: Mapping[str, str] = field(init=False, factory=dict, repr=False)
+    _upstream_headers: Mapping[str, str] = field(init=False, factory=dict, repr=False)
     _cut: Cut = field(init=False, default=str, repr=False)  #: takes the keys that were sent out of what comes back
 
 

@@ -68,5 +68,5 @@ def refuse_other_hosts(request: web.Request, hosts: Hosts | None) -> None:
         return
     for host in request.headers.getall("Host", ()):
         if not hosts.allows(host):
-            told = f"this gateway is not served by the name {shown(host)}; its operator can add it to server.hosts"
-            raise Refused(ProviderFailed("permission", told))
+            message = f"this gateway is not served by the name {shown(host)}; its operator can add it to server.hosts"
+            raise Refused(ProviderFailed("permission", message))

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from streamkit.dialects.members.fields import fields_of
 from streamkit.errors import BadRequest
-from streamkit.web.client_dialect import asker, expected, in_dialect
+from streamkit.web.client_dialect import client_dialect, expected, in_dialect
 from streamkit.web.model_shapes import ModelCard, model_detail, models_list
 from streamkit.web.refusals import Refused, bad_request, no_such_model
 from streamkit.web.surfaces import misspelt, read_body
@@ -81,13 +81,13 @@ class Inventory:
     async def models(self, request: web.Request) -> web.Response:
         """All of them, or a page."""
         try:
-            return _json(models_list(asker(request), self._cards, request.query))
+            return _json(models_list(client_dialect(request), self._cards, request.query))
         except BadRequest as error:
             raise Refused(bad_request(error)) from error
 
     async def model(self, request: web.Request) -> web.Response:
         """The one that the path names."""
-        return self._detail(asker(request), request.match_info["model"])
+        return self._detail(client_dialect(request), request.match_info["model"])
 
     async def show(self, request: web.Request) -> web.Response:
         """Ollama's: the one that the body names."""

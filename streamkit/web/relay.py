@@ -41,7 +41,7 @@ async def relay(
     async def work() -> None:
         failed: ProviderFailed | None = None
         if isinstance(source, ClientResponse):
-            reply.told = response_headers(source.headers)
+            reply.upstream_headers = response_headers(source.headers)
             if source.status != 200:
                 failed = await error_of(source, provider or client_named(client)[0].name)
             else:

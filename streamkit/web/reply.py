@@ -98,7 +98,7 @@ class Reply:
     ) -> None:
         self.client = client
         self.headers: dict[str, str] = dict(headers or {})  #: go with the answer, whoever gives it
-        self.told: Mapping[str, str] = {}  #: and these, of the upstream that gives it
+        self.upstream_headers: Mapping[str, str] = {}  #: and these, of the upstream that gives it
         self.begun = False  #: something other than keep-alives was written, or an error: no other upstream after this
         self._begins = begins
         self.ending: Ending | None = None
@@ -159,7 +159,7 @@ class Reply:
             if live is not None:
                 live.discard(self)
             watch.stop()
-            if self._is_told:  # the upstream's last bytes are read, and its connection used again
+            if self._has_all:  # the upstream's last bytes are read, and its connection used again
                 await asyncio.wait({self._work}, timeout=DRAIN_S)
             self._work.cancel()
             await asyncio.wait({self._work})
@@ -217,17 +217,17 @@ class Reply:
             self.ending = "whole"
 
     @property
-    def _is_told(self) -> bool:
+    def _has_all(self) -> bool:
         """Whether the client has all of a whole answer. Some leave at its terminator, and do not wait for the body's end."""
         return self._watch is not None and self._watch.all_taken
 
     def _leave(self, ending: Ending) -> None:
         if self.ending is None or self.ending == "whole":
-            self.ending = "whole" if self._is_told else ending
+            self.ending = "whole" if self._has_all else ending
 
     def _gone(self, why: Gone) -> None:
         self._leave(why)
-        if self._work is not None and not self._is_told:
+        if self._work is not None and not self._has_all:
             self._work.cancel()
 
     # -- the work's side -------------------------------------------------------------------------------------------
@@ -299,7 +299,7 @@ class Reply:
         try:
             await self._write(chunk)
         except ClientLeftError:
-            if not self._is_told:
+            if not self._has_all:
                 raise
         else:
             self._written_last()
@@ -323,7 +323,9 @@ class Reply:
         async with self._preparing:
             if self._response is None:
                 response = web.Response(
-                    status=answer.status, body=answer.body, headers={**self.told, **self.headers, **answer.headers}
+                    status=answer.status,
+                    body=answer.body,
+                    headers={**self.upstream_headers, **self.headers, **answer.headers},
                 )
                 await self._prepare(response)
                 return
@@ -351,7 +353,9 @@ class Reply:
             if keep_alive and (self.ending is not None or self._has_end or (self.begun and not self._stream)):
                 return None  # the answer began while this waited
             if self._response is None:
-                response = web.StreamResponse(headers={**self.told, **self.headers, "Content-Type": self._media_type})
+                response = web.StreamResponse(
+                    headers={**self.upstream_headers, **self.headers, "Content-Type": self._media_type}
+                )
                 if self._stream:
                     response.headers.update(STREAM_HEADERS)
                 elif length is not None:

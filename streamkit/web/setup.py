@@ -98,8 +98,8 @@ class _Route:
         counting = Count(ask, self.upstream, request.config_dict[SESSION], self.model, request.headers)
         tokens = await counting.fetch()
         if isinstance(tokens, ProviderFailed):
-            return await estimate_instead(ask, tokens, self.count_tokens, counting.told)
-        return count_response(ask.dialect, tokens, counting.told)
+            return await estimate_instead(ask, tokens, self.count_tokens, counting.upstream_headers)
+        return count_response(ask.dialect, tokens, counting.upstream_headers)
 
 
 def setup(

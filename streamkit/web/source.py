@@ -319,8 +319,8 @@ class _Body:
         self._forget()
         if self._error is not None:
             words = "the connection to the upstream broke"
-            told = because(words, self._error)
-            raise SourceFailed(because(words, self._broken_by) if told == words else told) from self._error
+            message = because(words, self._error)
+            raise SourceFailed(because(words, self._broken_by) if message == words else message) from self._error
         raise StopAsyncIteration
 
     def unread(self, data: bytes) -> None:

@@ -195,8 +195,8 @@ async def _counted_body(request: web.Request, dialect: str, hold: Hold, body_s: 
     raw = await _whole_body(request, dialect, hold, body_s)
     values = await count_values(raw, REQUEST_VALUES)
     if values > REQUEST_VALUES:
-        told = f"the body has more than the {REQUEST_VALUES:,} JSON values that are read; send less at once"
-        raise Refused(ProviderFailed("too_large", told))
+        message = f"the body has more than the {REQUEST_VALUES:,} JSON values that are read; send less at once"
+        raise Refused(ProviderFailed("too_large", message))
     hold.add(values * VALUE_BYTES)
     return raw, values
 
@@ -204,25 +204,25 @@ async def _counted_body(request: web.Request, dialect: str, hold: Hold, body_s: 
 async def _whole_body(request: web.Request, dialect: str, hold: Hold, body_s: float) -> bytes:
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in ENCODINGS:
-        told = f"a body with the Content-Encoding {shown(encoding)} can't be read; send gzip, or none"
+        message = f"a body with the Content-Encoding {shown(encoding)} can't be read; send gzip, or none"
         raise Refused(
-            with_status("invalid_request", told, 415, dialect), {"Accept-Encoding": "gzip, deflate, identity"}
+            with_status("invalid_request", message, 415, dialect), {"Accept-Encoding": "gzip, deflate, identity"}
         )
     try:
         async with asyncio.timeout(body_s):
             return await _read(request, hold)
     except web.HTTPRequestEntityTooLarge as error:
-        told = f"the body is larger than the {request.client_max_size:,} bytes that are read; send less at once"
-        raise Refused(ProviderFailed("too_large", told)) from error
+        message = f"the body is larger than the {request.client_max_size:,} bytes that are read; send less at once"
+        raise Refused(ProviderFailed("too_large", message)) from error
     except SilentBodyError as error:
-        told = f"nothing came of the body for {BODY_SILENCE_S:g} s"
-        raise Refused(with_status("timeout", told, 408, dialect), {"Connection": "close"}) from error
+        message = f"nothing came of the body for {BODY_SILENCE_S:g} s"
+        raise Refused(with_status("timeout", message, 408, dialect), {"Connection": "close"}) from error
     except TimeoutError as error:
-        told = f"the body did not arrive within {body_s:g} s"
-        raise Refused(with_status("timeout", told, 408, dialect), {"Connection": "close"}) from error
+        message = f"the body did not arrive within {body_s:g} s"
+        raise Refused(with_status("timeout", message, 408, dialect), {"Connection": "close"}) from error
     except (web.RequestPayloadError, ConnectionError) as error:
-        told = "the body broke off, or is not what its Content-Encoding says"
-        raise Refused(ProviderFailed("invalid_request", told)) from error
+        message = "the body broke off, or is not what its Content-Encoding says"
+        raise Refused(ProviderFailed("invalid_request", message)) from error
 
 
 async def _read(request: web.Request, hold: Hold) -> bytes:

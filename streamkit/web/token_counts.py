@@ -53,7 +53,7 @@ class Count:
     asked: StreamReport = field(factory=StreamReport, repr=False)  #: what the request lost
     report: StreamReport = field(factory=StreamReport, repr=False)  #: what broke
     status: int | None = None  #: the upstream's HTTP status, if it answered
-    told: Mapping[str, str] = field(default=NO_HEADERS, repr=False)  #: its headers that are for the client
+    upstream_headers: Mapping[str, str] = field(default=NO_HEADERS, repr=False)  #: its headers that are for the client
 
     async def fetch(self) -> int | ProviderFailed:
         """The count. What fails is a value."""
@@ -70,7 +70,7 @@ class Count:
             asked=self.asked,
             report=self.report,
         )
-        self.status, self.told = opened.status, opened.told
+        self.status, self.upstream_headers = opened.status, opened.upstream_headers
         if isinstance(opened.answer, ProviderFailed):
             return opened.answer
         try:

@@ -43,7 +43,7 @@ class Opened:
     answer: ClientResponse | ProviderFailed
     started: float  #: the loop's time at which it was asked
     status: int | None = None  #: if it answered
-    told: Mapping[str, str] = field(default=NO_HEADERS, repr=False)  #: the headers that are for the client
+    upstream_headers: Mapping[str, str] = field(default=NO_HEADERS, repr=False)  #: the headers that are for the client
     cut: Cut = field(default=str, repr=False)  #: takes the keys that were sent out of what comes back
 
 
@@ -107,9 +107,9 @@ async def open_answer(
     finally:
         fetched.shrink(0)
     cut = redactor([upstream], response.request_info.headers)
-    told = {name: cut(value) for name, value in response_headers(response.headers).items()}
+    upstream_headers = {name: cut(value) for name, value in response_headers(response.headers).items()}
     answer = response if response.status == 200 else await error_of(response, upstream)
-    return Opened(answer, started, response.status, told, cut)
+    return Opened(answer, started, response.status, upstream_headers, cut)
 
 
 def _forget_frames(error: BaseException) -> None:

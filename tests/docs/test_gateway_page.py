@@ -14,5 +14,5 @@ def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing():
         block.text, name="gateway.toml", env=env, read_file=lambda _path: KeyFile(b"another-key", 0o600)
     )
     assert list(config.upstreams) == ["openai", "deepseek", "local"]
-    assert [leg.upstream.name for leg in config.routes[0].legs] == ["openai", "deepseek"]
+    assert [target.upstream.name for target in config.routes[0].targets] == ["openai", "deepseek"]
     assert config.warnings == ()

@@ -11,7 +11,7 @@ from attrs import define
 from streamkit.gateway.app import gateway_app
 from streamkit.gateway.config import Config, Server
 from streamkit.gateway.metrics import Metrics, exposition
-from streamkit.gateway.routing import Leg, Route
+from streamkit.gateway.routing import Route, Target
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Upstream
 from tests.web.evil import EvilUpstream
@@ -33,8 +33,8 @@ def upstream_at(evil: EvilUpstream, dialect: str, name: str = "one", **values: A
 def config_of(upstreams: Iterable[Upstream], *, server: Mapping[str, Any] | None = None, **route: Any) -> Config:
     """Every model goes to these upstreams, in this order."""
     upstreams = list(upstreams)
-    legs = tuple(Leg(upstream=upstream) for upstream in upstreams)
-    values = {"models": ("m", "*"), "legs": legs, "retries": 0, "backoff_s": 0.01, "backoff_max_s": 0.02, **route}
+    targets = tuple(Target(upstream=upstream) for upstream in upstreams)
+    values = {"models": ("m", "*"), "targets": targets, "retries": 0, "backoff_s": 0.01, "backoff_max_s": 0.02, **route}
     settings = Server(**{"port": 0, "grace_s": 1.0, **(server or {})})
     return Config(server=settings, upstreams={u.name: u for u in upstreams}, routes=(Route(**values),))
 
@@ -58,7 +58,7 @@ class Running:
         await eventually(lambda: self.counted("streams_active") == 0)
         outcomes = {}
         for line in exposition(self.metrics).decode().splitlines():
-            if line.startswith("streamkit_legs_total{"):
+            if line.startswith("streamkit_attempts_total{"):
                 labels = dict(part.split("=", 1) for part in line[line.index("{") + 1 : line.index("}")].split(","))
                 outcomes[labels["upstream"].strip('"'), labels["outcome"].strip('"')] = int(
                     float(line.rpartition(" ")[2])

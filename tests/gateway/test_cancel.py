@@ -130,7 +130,7 @@ async def test_a_client_that_leaves_at_the_terminator_had_a_whole_answer(client,
             assert await running.outcomes() == {("one", "success"): 1}
         assert running.counted("requests_total", ending="whole", status="200") == 1
     [line] = [record.fields for record in caplog.records if record.name == "streamkit.gateway"]
-    assert (line["ending"], line["status"], line["legs"][0]["outcome"]) == ("whole", 200, "success")
+    assert (line["ending"], line["status"], line["attempts"][0]["outcome"]) == ("whole", 200, "success")
 
 
 async def test_a_client_that_leaves_before_the_terminator_had_none():

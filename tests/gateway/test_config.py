@@ -8,7 +8,7 @@ import pytest
 
 from streamkit.gateway.config import Config, Server, address_in, describe
 from streamkit.gateway.faults import Finding, Refusal
-from streamkit.gateway.routing import Leg, Route
+from streamkit.gateway.routing import Route, Target
 from streamkit.policy import LENIENT, TOLERANT
 from streamkit.web.origins import is_loopback
 from streamkit.web.reply import DEFAULT_DELIVERY
@@ -31,8 +31,8 @@ def config():
         server=Server(keys=(Secret(CANARY),), workers=2),
         upstreams={"openai": openai, "local": local},
         routes=(
-            Route(models=("gpt-4o", "small"), legs=(Leg(upstream=openai), Leg(upstream=local, model="qwen3"))),
-            Route(models=("local/*",), legs=(Leg(upstream=local, model="*"),)),
+            Route(models=("gpt-4o", "small"), targets=(Target(upstream=openai), Target(upstream=local, model="qwen3"))),
+            Route(models=("local/*",), targets=(Target(upstream=local, model="*"),)),
         ),
         warnings=(Finding(file="g.toml", line=3, column=1, path="server.host", reason="is open"),),
     )

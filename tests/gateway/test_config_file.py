@@ -27,7 +27,7 @@ def test_the_least_configuration_is_all_defaults():
     assert (upstream.name, upstream.auth, upstream.key) == ("a", "bearer", Secret(ENV["KEY"]))
     assert upstream.timeouts == Timeouts()
     (route,) = config.routes
-    assert (route.models, route.legs[0].upstream, route.legs[0].model) == (("m",), upstream, None)
+    assert (route.models, route.targets[0].upstream, route.targets[0].model) == (("m",), upstream, None)
     assert (route.retries, route.backoff_s, route.backoff_max_s, route.retry_after_max_s) == (2, 0.5, 8.0, 120.0)
 
 
@@ -78,7 +78,7 @@ def test_everything_can_be_set():
     assert azure.timeouts == Timeouts(connect_s=1, first_byte_s=2, idle_s=3, total_s=4)
     assert (aws.auth, aws.region, aws.key) == ("sigv4", "eu-west-1", None)
     (route,) = config.routes
-    assert [(leg.upstream.name, leg.model) for leg in route.legs] == [("a.b", None), ("aws", "renamed")]
+    assert [(target.upstream.name, target.model) for target in route.targets] == [("a.b", None), ("aws", "renamed")]
     assert (route.on_tool_choice_ignored, route.retries, route.retry_after_max_s) == ("next", 0, 0)
     assert CANARY not in repr(config) + describe(config)
 

@@ -352,10 +352,10 @@ async def test_a_gateway_in_front_of_it_has_every_model():
     routes = Routes(config.routes)
     assert config.routes[0].models == (*MODELS, "*")  # names are listed to clients, patterns are not
     for model in (*MODELS, "gpt-6", "models/gemini-4"):
-        [leg] = routes.find(model).legs
-        assert leg.upstream.base_url == "http://127.0.0.1:1/v1"
-        assert leg.model is None
-        assert leg.upstream.auth == "none"
+        [target] = routes.find(model).targets
+        assert target.upstream.base_url == "http://127.0.0.1:1/v1"
+        assert target.model is None
+        assert target.upstream.auth == "none"
 
 
 # -- clients -----------------------------------------------------------------------------------------------------------

@@ -43,10 +43,10 @@ def raised(error):
 
 def test_a_line_is_json_with_time_level_event_and_fields():
     line = json.loads(
-        FORMS["json"].format(logged(logging.WARNING, "a %s", "thing", request_id="req_1", legs=[{"a": 1}]))
+        FORMS["json"].format(logged(logging.WARNING, "a %s", "thing", request_id="req_1", attempts=[{"a": 1}]))
     )
     assert line.pop("time").endswith("+00:00")
-    assert line == {"level": "warning", "event": "a thing", "request_id": "req_1", "legs": [{"a": 1}]}
+    assert line == {"level": "warning", "event": "a thing", "request_id": "req_1", "attempts": [{"a": 1}]}
 
 
 def test_a_line_for_people_says_the_same():
@@ -61,7 +61,7 @@ def test_no_letter_of_the_wires_ends_a_line_or_moves_a_terminal(form, place):
         "message": lambda: logged(20, NASTY),
         "argument": lambda: logged(20, "said %s", NASTY),
         "field": lambda: logged(model=NASTY),
-        "inside": lambda: logged(legs=[{"detail": NASTY}]),
+        "inside": lambda: logged(attempts=[{"detail": NASTY}]),
         "exception": lambda: logged(error=raised(RuntimeError(NASTY))),
     }[place]()
     text = FORMS[form].format(record)
@@ -139,7 +139,7 @@ async def test_the_line_of_a_stream(caplog):
     assert line.pop("time")
     assert line.pop("request_id").startswith("req_")
     assert 0 < line.pop("first_byte_s") <= line.pop("seconds") < 5
-    assert 0 <= line["legs"][0].pop("seconds") < 5
+    assert 0 <= line["attempts"][0].pop("seconds") < 5
     assert line == {
         "level": "info",
         "event": "request",
@@ -151,7 +151,7 @@ async def test_the_line_of_a_stream(caplog):
         "stream": True,
         "status": 200,
         "ending": "whole",
-        "legs": [{"upstream": "one", "outcome": "success"}],
+        "attempts": [{"upstream": "one", "outcome": "success"}],
         "verdicts": {"complete": 1},
     }
 
@@ -160,7 +160,7 @@ async def test_the_line_of_a_failure_has_its_reason_once_and_each_leg(caplog):
     line = await line_of(caplog, status(503, message="no room"), stream=False)
     assert (line["level"], line["status"], line["ending"]) == ("warning", 529, "error")
     assert line["error"] == "the evil upstream says: no room"
-    assert [(leg["outcome"], leg.get("detail")) for leg in line["legs"]] == [("http_503", None)]
+    assert [(attempt["outcome"], attempt.get("detail")) for attempt in line["attempts"]] == [("http_503", None)]
 
 
 async def test_a_leg_that_failed_says_where_it_was_asked_and_why_by_the_systems_word(caplog):
@@ -178,7 +178,7 @@ async def test_a_leg_that_failed_says_where_it_was_asked_and_why_by_the_systems_
     told = "one: no connection to the upstream could be made: Connection refused"
     assert answer.json()["error"]["message"] == told
     [record] = [record for record in caplog.records if record.name == "streamkit.gateway"]
-    first, second = json.loads(FORMS["json"].format(record))["legs"]
+    first, second = json.loads(FORMS["json"].format(record))["attempts"]
     assert (first["outcome"], first["path"], "detail" in first) == ("refused", "/v1/chat/completions", False)
     assert second["path"] == "/v1/[removed]/twice/v1beta/models/x/y%20z:streamGenerateContent"
     assert second["outcome"] == "http_404"
@@ -233,7 +233,7 @@ async def test_the_line_of_a_stream_that_broke(caplog):
     line = await line_of(caplog, FAULTS["truncated chunked body"]("openai-chat"))
     assert (line["level"], line["status"], line["ending"]) == ("warning", 200, "broken")
     assert line["error"] == "one: the connection to the upstream broke"
-    assert line["legs"][0]["outcome"] == "broken"
+    assert line["attempts"][0]["outcome"] == "broken"
 
 
 async def test_what_a_client_wrote_is_no_longer_in_a_line_than_a_line(caplog):

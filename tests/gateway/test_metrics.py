@@ -1,4 +1,4 @@
-"""What is counted at /metrics: how legs went, calls by verdict, repairs and losses by kind, and time."""
+"""What is counted at /metrics: how attempts went, calls by verdict, repairs and losses by kind, and time."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from streamkit.gateway.metric_files import MULTIPROCESS_DIR
 from streamkit.gateway.metrics import BUCKETS, Metrics, exposition
-from streamkit.gateway.record import LegOutcome, Record
+from streamkit.gateway.record import Attempt, Record
 from streamkit.report import StreamReport
 from streamkit.web.source import Timeouts
 from tests.gateway.running import asking, config_of, gateway, upstream_at
@@ -41,13 +41,13 @@ def of(metrics, name, *labels):
     return found
 
 
-def leg(upstream="one", outcome="success", *, asked_losses=(), asked_repairs=(), **counts):
+def attempt(upstream="one", outcome="success", *, asked_losses=(), asked_repairs=(), **counts):
     answer, asked = StreamReport(), StreamReport()
     for name, found in counts.items():
         getattr(answer, name).update(found)
     asked.losses.update(asked_losses)
     asked.repairs.update(asked_repairs)
-    return LegOutcome(upstream, outcome, 0.1, "", answer, asked)
+    return Attempt(upstream, outcome, 0.1, "", answer, asked)
 
 
 def observed(*records):
@@ -74,19 +74,20 @@ def test_requests_are_counted_by_client_route_status_and_ending():
     }
 
 
-def test_legs_are_counted_by_upstream_and_outcome_however_many_a_request_had():
+def test_attempts_are_counted_by_upstream_and_outcome_however_many_a_request_had():
     metrics = observed(
-        record(legs=[leg("one", "http_429"), leg("one", "http_429"), leg("two")]), record(legs=[leg("two")])
+        record(attempts=[attempt("one", "http_429"), attempt("one", "http_429"), attempt("two")]),
+        record(attempts=[attempt("two")]),
     )
-    assert of(metrics, "legs_total", "upstream", "outcome") == {
+    assert of(metrics, "attempts_total", "upstream", "outcome") == {
         ("one", "http_429"): 2,
         ("two", "success"): 2,
     }
 
 
 def test_verdicts_repairs_and_losses_are_counted_for_the_leg_that_had_them():
-    first = leg("one", "cut", verdicts={"truncated": 1}, repairs={"index_missing": 312})
-    second = leg(
+    first = attempt("one", "cut", verdicts={"truncated": 1}, repairs={"index_missing": 312})
+    second = attempt(
         "two",
         verdicts={"complete": 2, "empty": 1},
         repairs={"id_missing": 2},
@@ -94,7 +95,7 @@ def test_verdicts_repairs_and_losses_are_counted_for_the_leg_that_had_them():
         asked_losses={"parameter": 4},
         asked_repairs={"turns_joined": 5},
     )
-    metrics = observed(record(legs=[first, second]))
+    metrics = observed(record(attempts=[first, second]))
     assert of(metrics, "tool_calls_total", "upstream", "verdict") == {
         ("one", "truncated"): 1,
         ("two", "complete"): 2,
@@ -137,7 +138,7 @@ def test_nothing_else_is_counted_and_without_a_process_of_its_own_there_is_nothi
     names = {family.name for family in text_string_to_metric_families(exposition(Metrics()).decode())}
     assert names == {
         "streamkit_requests",
-        "streamkit_legs",
+        "streamkit_attempts",
         "streamkit_tool_calls",
         "streamkit_repairs",
         "streamkit_request_repairs",

@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from streamkit.events import ProviderFailed
-from streamkit.gateway.record import TOLD_CHARS, LegOutcome, Record
+from streamkit.gateway.record import DETAIL_CHARS, Attempt, Record
 from streamkit.report import StreamReport
 
 
@@ -15,13 +15,13 @@ def record(**values):
     return Record("req_1", "POST", "/v1/messages", **{"client": "anthropic", "model": "m", "status": 200, **values})
 
 
-def leg(outcome="success", *, detail="", asked=(), **counts):
+def attempt(outcome="success", *, detail="", asked=(), **counts):
     report = StreamReport()
     for name, found in counts.items():
         getattr(report, name).update(found)
     lost = StreamReport()
     lost.losses.update(asked)
-    return LegOutcome("one", outcome, 0.12345, detail, report, lost)
+    return Attempt("one", outcome, 0.12345, detail, report, lost)
 
 
 def test_a_line_says_what_was_asked_and_what_became_of_it():
@@ -44,44 +44,46 @@ def test_a_line_says_what_was_asked_and_what_became_of_it():
 
 def test_a_line_says_nothing_of_what_there_is_not():
     assert (
-        not {"legs", "error", "verdicts", "repairs", "losses", "first_byte_s", "model"}
+        not {"attempts", "error", "verdicts", "repairs", "losses", "first_byte_s", "model"}
         & record(model="").document().keys()
     )
 
 
 def test_each_leg_stands_in_its_order_with_what_its_upstream_said():
-    line = record(legs=[leg("http_429", detail="slow down"), leg()]).document()
-    assert line["legs"] == [
+    line = record(attempts=[attempt("http_429", detail="slow down"), attempt()]).document()
+    assert line["attempts"] == [
         {"upstream": "one", "outcome": "http_429", "seconds": 0.123, "detail": "slow down"},
         {"upstream": "one", "outcome": "success", "seconds": 0.123},
     ]
 
 
 def test_what_the_client_was_told_does_not_stand_twice():
-    line = record(error="no room", legs=[leg("http_429", detail="slow down"), leg("http_503", detail="no room")])
-    assert [leg.get("detail") for leg in line.document()["legs"]] == ["slow down", None]
+    line = record(
+        error="no room", attempts=[attempt("http_429", detail="slow down"), attempt("http_503", detail="no room")]
+    )
+    assert [attempt.get("detail") for attempt in line.document()["attempts"]] == ["slow down", None]
 
 
 def test_verdicts_repairs_and_losses_are_those_of_the_leg_that_answered():
-    first = leg("broken", verdicts={"truncated": 9}, repairs={"id_missing": 9})
-    last = leg(verdicts={"complete": 2}, repairs={"index_reused": 3}, losses={"call_id": 2}, asked={"parameter": 1})
-    line = record(legs=[first, last]).document()
+    first = attempt("broken", verdicts={"truncated": 9}, repairs={"id_missing": 9})
+    last = attempt(verdicts={"complete": 2}, repairs={"index_reused": 3}, losses={"call_id": 2}, asked={"parameter": 1})
+    line = record(attempts=[first, last]).document()
     assert line["verdicts"] == {"complete": 2}
     assert line["repairs"] == {"index_reused": 3}
     assert line["losses"] == {"call_id": 2, "parameter": 1}
 
 
 def test_what_an_upstream_says_at_length_is_cut():
-    line = record(error="e" * 100_000, legs=[leg("http_400", detail="d" * 100_000)]).document()
-    assert line["error"] == "e" * (TOLD_CHARS - 1) + "…"
-    assert line["legs"][0]["detail"] == "d" * (TOLD_CHARS - 1) + "…"
+    line = record(error="e" * 100_000, attempts=[attempt("http_400", detail="d" * 100_000)]).document()
+    assert line["error"] == "e" * (DETAIL_CHARS - 1) + "…"
+    assert line["attempts"][0]["detail"] == "d" * (DETAIL_CHARS - 1) + "…"
 
 
 def test_a_line_is_json_and_holds_none_of_the_reports_texts():
     report = StreamReport(broken_frame=b"torso", provider_error=("server", "their words"))
     report.failure = ProviderFailed("server", "their words")
     report.withhold("call_withheld", "call_1", "weather", '{"city":')
-    line = record(legs=[LegOutcome("one", "cut", 1.0, "", report, StreamReport())]).document()
+    line = record(attempts=[Attempt("one", "cut", 1.0, "", report, StreamReport())]).document()
     text = orjson.dumps(line).decode()
     assert json.loads(text) == line
     assert not any(word in text for word in ("torso", "their words", "weather", "city"))
@@ -89,6 +91,6 @@ def test_a_line_is_json_and_holds_none_of_the_reports_texts():
 
 @pytest.mark.parametrize("name", ["verdicts", "repairs", "losses"])
 def test_counts_are_copies(name):
-    found = leg(**{name: {"x": 1}})
-    record(legs=[found]).document()[name]["x"] = 2
+    found = attempt(**{name: {"x": 1}})
+    record(attempts=[found]).document()[name]["x"] = 2
     assert getattr(found.report, name) == Counter({"x": 1})

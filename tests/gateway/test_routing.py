@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkit.gateway.faults import Refusal
-from streamkit.gateway.routing import Leg, Route, Routes, covers
+from streamkit.gateway.routing import Route, Routes, Target, covers
 from streamkit.web.upstream import Upstream
 
 
@@ -21,7 +21,7 @@ A, B = upstream("a"), upstream("b", tools=False)
 
 
 def route(*models, to=A, model=None, **more):
-    return Route(models=models, legs=(Leg(upstream=to, model=model),), **more)
+    return Route(models=models, targets=(Target(upstream=to, model=model),), **more)
 
 
 def test_a_name_wins_over_patterns_and_of_patterns_the_first():
@@ -63,7 +63,7 @@ def test_only_names_are_listed_in_the_order_of_the_routes():
 )
 def test_a_star_in_the_new_name_is_what_the_patterns_star_matched(pattern, model, asked, called):
     found = Routes([route(pattern, model=model)]).find(asked)
-    assert found.legs == (Leg(upstream=A, model=called),)
+    assert found.targets == (Target(upstream=A, model=called),)
     assert found.name == pattern, "metrics know few routes"
 
 
@@ -73,16 +73,16 @@ def test_a_rest_that_is_no_name_finds_no_route(asked):
 
 
 def test_other_legs_keep_their_names():
-    legs = (Leg(upstream=A, model="*"), Leg(upstream=B), Leg(upstream=B, model="fixed"))
-    found = Routes([Route(models=("or/*",), legs=legs)]).find("or/x")
-    assert [leg.model for leg in found.legs] == ["x", None, "fixed"]
+    targets = (Target(upstream=A, model="*"), Target(upstream=B), Target(upstream=B, model="fixed"))
+    found = Routes([Route(models=("or/*",), targets=targets)]).find("or/x")
+    assert [target.model for target in found.targets] == ["x", None, "fixed"]
 
 
 @pytest.mark.parametrize("model", ["name", "a*b*", "m?*", "x[12]*"])
 def test_a_star_needs_one_star_in_each_of_the_models(model):
     with pytest.raises(Refusal, match="its \\* stands for") as refused:
         route("or/*", model, model="*")
-    assert refused.value.at == ("legs", 0)
+    assert refused.value.at == ("targets", 0)
 
 
 @pytest.mark.parametrize(
@@ -90,20 +90,20 @@ def test_a_star_needs_one_star_in_each_of_the_models(model):
     [
         ({"models": ()}, ()),
         ({"models": ("a", " ")}, (1,)),
-        ({"legs": ()}, ()),
+        ({"targets": ()}, ()),
         ({"backoff_s": 9.0}, ("backoff_max_s",)),
     ],
 )
 def test_a_route_refuses_what_can_t_be(more, at):
     with pytest.raises(Refusal) as refused:
-        Route(**{"models": ("a",), "legs": (Leg(upstream=A),), **more})
+        Route(**{"models": ("a",), "targets": (Target(upstream=A),), **more})
     assert refused.value.at == at
 
 
 def test_a_legs_name_is_not_blank_and_has_one_star_at_most():
     for model in ("", " ", "a*b*"):
         with pytest.raises(Refusal):
-            Leg(upstream=A, model=model)
+            Target(upstream=A, model=model)
 
 
 @pytest.mark.parametrize(

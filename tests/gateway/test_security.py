@@ -27,8 +27,8 @@ from streamkit.gateway.app import private_app
 from streamkit.gateway.attempts import REMEMBERED, Memory, _note
 from streamkit.gateway.config import Server
 from streamkit.gateway.metrics import Metrics, exposition
-from streamkit.gateway.record import LegOutcome, Record
-from streamkit.gateway.routing import Leg
+from streamkit.gateway.record import Attempt, Record
+from streamkit.gateway.routing import Target
 from streamkit.http_errors import decode_error
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
@@ -677,7 +677,7 @@ def test_t13_ten_thousand_models_are_as_many_series_as_one():
             status=200,
             ending="whole",
         )
-        record.legs.append(LegOutcome("one", "success", 0.1, f"detail {number}", StreamReport(), StreamReport()))
+        record.attempts.append(Attempt("one", "success", 0.1, f"detail {number}", StreamReport(), StreamReport()))
         metrics.observe(record)
         sizes.append(len(series_of(metrics)) if number % 3000 == 0 else 0)
     assert {size for size in sizes if size} == {sizes[0]}
@@ -692,7 +692,7 @@ async def test_t13_what_is_remembered_of_models_is_bounded():
     busy = faults.status(429, headers={"Retry-After": "60"})
     async with EvilUpstream(busy) as evil:
         upstream = upstream_at(evil, "openai-chat")
-        config = config_of([upstream], models=("m-*",), legs=(Leg(upstream=upstream, model="there-*"),))
+        config = config_of([upstream], models=("m-*",), targets=(Target(upstream=upstream, model="there-*"),))
         async with gateway(config) as running:
             for number in range(5):
                 assert (await asked(running, model=f"m-{number}")).status == 429

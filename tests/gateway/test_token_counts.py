@@ -7,7 +7,7 @@ import orjson
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.gateway.routing import Leg
+from streamkit.gateway.routing import Target
 from streamkit.http_errors import decode_error
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret
@@ -105,8 +105,8 @@ async def test_those_that_cant_count_are_passed_over_and_the_model_has_the_name_
         EvilUpstream(counts("anthropic")) as claude,
     ):
         config = config_of([upstream_at(chat, "openai-chat"), upstream_at(claude, "anthropic", "two")])
-        legs = (config.routes[0].legs[0], Leg(upstream=config.upstreams["two"], model="claude-there"))
-        config = config_of(config.upstreams.values(), legs=legs)
+        targets = (config.routes[0].targets[0], Target(upstream=config.upstreams["two"], model="claude-there"))
+        config = config_of(config.upstreams.values(), targets=targets)
         async with gateway(config) as running:
             assert (await counted(running, client)).status == 200
     assert not chat.requests
@@ -298,7 +298,7 @@ async def test_where_the_count_fails_it_is_estimated_too(script, caplog):
         assert ("one", "counted") not in await running.outcomes()
     [line] = [record.fields for record in caplog.records if record.name == "streamkit.gateway"]
     assert line["estimated"] is True
-    assert len(line["legs"]) == 1
+    assert len(line["attempts"]) == 1
 
 
 async def test_an_upstreams_count_is_no_estimate():

@@ -35,8 +35,8 @@ to = ["a"]
 [[routes]]
 [routes.sub]
 a = 1
-[[routes.legs]]
-[[routes.legs]]
+[[routes.targets]]
+[[routes.targets]]
 b = 2
 [up]
 late = true
@@ -64,8 +64,8 @@ late = true
         (("routes", 0, "to", 0), 20, 7),
         (("routes", 1), 21, 3),
         (("routes", 1, "sub", "a"), 23, 1),
-        (("routes", 1, "legs", 0), 24, 10),
-        (("routes", 1, "legs", 1, "b"), 26, 1),
+        (("routes", 1, "targets", 0), 24, 10),
+        (("routes", 1, "targets", 1, "b"), 26, 1),
         (("up",), 27, 2),  # its own header, though [up.a] stood first
         (("up", "late"), 28, 1),
     ],

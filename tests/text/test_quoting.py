@@ -19,7 +19,7 @@ import pytest
 from streamkit.dialects import DIALECTS
 from streamkit.errors import MESSAGE_CHARS, BadRequest, StreamkitError
 from streamkit.events import TOLD_CHARS, WORD_CHARS, ProviderFailed
-from streamkit.gateway.record import LegOutcome, Record
+from streamkit.gateway.record import Attempt, Record
 from streamkit.http_errors import decode_error, encode_error
 from streamkit.recipes import collect
 from streamkit.report import NAME_CHARS, StreamReport
@@ -288,6 +288,8 @@ def test_no_line_of_a_log_repeats_a_long_word_of_an_error(dialect):
         check_failure(failed)
         report = StreamReport()
         report.repair("error_shape")
-        leg = LegOutcome("one", "http_400", 1.0, failed.message, report, StreamReport(), WORD)
-        line = Record("req_1", WORD, WORD, model=WORD, error=f"{failed.message}, and more", legs=[leg]).document()
+        attempt = Attempt("one", "http_400", 1.0, failed.message, report, StreamReport(), WORD)
+        line = Record(
+            "req_1", WORD, WORD, model=WORD, error=f"{failed.message}, and more", attempts=[attempt]
+        ).document()
         assert len(json.dumps(line, ensure_ascii=False)) < LINE_CHARS

@@ -9,7 +9,7 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from streamkit.events import ProviderFailed
-from streamkit.web.client_dialect import asker, in_dialect, refuse_in_dialect
+from streamkit.web.client_dialect import client_dialect, in_dialect, refuse_in_dialect
 from streamkit.web.refusals import Refused
 from streamkit.web.surfaces import GEMINI_NAME, SURFACES
 from tests.web.asking import asking_app, message_of
@@ -48,12 +48,12 @@ NOBODY: dict[str, str] = {}
     ],
 )
 def test_the_path_tells_before_the_headers(path, headers, dialect):
-    assert asker(make_mocked_request("GET", path, headers=headers)) == dialect
+    assert client_dialect(make_mocked_request("GET", path, headers=headers)) == dialect
 
 
 def test_a_key_in_the_url_tells_nothing():
     """google-genai sends it as a header only."""
-    assert asker(make_mocked_request("GET", "/v1/models?key=AIza0000")) == "openai-chat"
+    assert client_dialect(make_mocked_request("GET", "/v1/models?key=AIza0000")) == "openai-chat"
 
 
 @pytest.fixture

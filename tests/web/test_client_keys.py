@@ -12,7 +12,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from streamkit.errors import UsageError
 from streamkit.web import client_keys
-from streamkit.web.client_dialect import asker
+from streamkit.web.client_dialect import client_dialect
 from streamkit.web.client_keys import KeyRing, admit, client_key
 from streamkit.web.refusals import Refused
 from tests.web import official
@@ -101,7 +101,7 @@ async def server(aiohttp_server) -> Any:
         try:
             admit(request, ring)
         except Refused as refused:
-            return refused.response(asker(request))
+            return refused.response(client_dialect(request))
         return await handler(request)
 
     async def models(_request: web.Request) -> web.Response:

@@ -56,7 +56,7 @@ def provider_failed(error: Any, vendor: str, types: Mapping[str, ErrorType]) -> 
         error = error["error"]
     if not isinstance(error, dict):
         error = {"message": error if isinstance(error, str) else orjson.dumps(error).decode()}
-    message = told(error)
+    message = error_message(error)
     if message is None:
         message = "an error without a message: " + orjson.dumps(error).decode()
     code, native = error.get("code"), text_of(error.get("type")) or text_of(error.get("status"))
@@ -76,17 +76,17 @@ def has_detail(error: ProviderFailed, vendor: str) -> bool:
     return error.vendor != vendor and bool(error.native_type or error.http_status)
 
 
-def told(error: Any, depth: int = 4) -> str | None:
+def error_message(error: Any, depth: int = 4) -> str | None:
     """What an error says, in any shape of the field: text, an object that has it, a list of these (FastAPI's ``detail``)."""
     if isinstance(error, str):
         return text_of(error)
     if not depth:
         return None
     if isinstance(error, list):
-        return "; ".join([text for item in error[:10] if (text := told(item, depth - 1))]) or None
+        return "; ".join([text for item in error[:10] if (text := error_message(item, depth - 1))]) or None
     if isinstance(error, dict):
         for name in TELLING:
-            if text := told(error.get(name), depth - 1):
+            if text := error_message(error.get(name), depth - 1):
                 path = error.get("loc")
                 return f"{'.'.join(map(str, path))}: {text}" if isinstance(path, list) and path else text
     return None

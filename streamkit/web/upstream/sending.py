@@ -138,8 +138,8 @@ async def _post(
 
 
 def _failed(error: Exception) -> SourceFailed:
-    told = (words for kind, words in _BROKE if isinstance(error, kind))
-    failed = SourceFailed(because(next(told, "the connection to the upstream broke"), error))
+    found = (words for kind, words in _BROKE if isinstance(error, kind))
+    failed = SourceFailed(because(next(found, "the connection to the upstream broke"), error))
     failed.__cause__ = error.__cause__ if isinstance(error, ClientResponseError) else error
     return failed
 

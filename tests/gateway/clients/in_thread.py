@@ -25,7 +25,7 @@ from streamkit.gateway.app import gateway_app
 from streamkit.gateway.config import Config, Server
 from streamkit.gateway.metrics import Metrics
 from streamkit.gateway.record import Record
-from streamkit.gateway.routing import Leg, Route
+from streamkit.gateway.routing import Route, Target
 from streamkit.web.source import Timeouts
 from streamkit.web.upstream import Secret
 from tests.gateway.running import upstream_at
@@ -137,7 +137,7 @@ class GatewayThread:
         upstreams = [upstream_at(evil, dialect, dialect, **how) for dialect in UPSTREAMS]
         upstreams.append(upstream_at(evil, "openai-chat", NO_TOOLS, tools=False, **how))
         routes = tuple(
-            Route(models=(listed(each.name), f"{each.name}.*"), legs=(Leg(upstream=each),), retries=0)
+            Route(models=(listed(each.name), f"{each.name}.*"), targets=(Target(upstream=each),), retries=0)
             for each in upstreams
         )
         server = Server(port=0, grace_s=1.0, keys=(Secret(CLIENT_KEY),))

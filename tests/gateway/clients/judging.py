@@ -69,7 +69,7 @@ class Judge:
 
 def expectation(response: Response, dialect: str, record: Record) -> Reading:
     """What a client of ``dialect`` is to see of a response, by the losses that the gateway counted for it."""
-    losses = {kind: times for kind, times in record.legs[-1].report.losses.items() if kind not in UNREAD}
+    losses = {kind: times for kind, times in record.attempts[-1].report.losses.items() if kind not in UNREAD}
     return expected(response, dialect, losses)
 
 
