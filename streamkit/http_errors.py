@@ -223,7 +223,7 @@ def _document(body: bytes) -> Any:
             if name in {"data", "error"} and value.strip().startswith(("{", "[")):
                 return _document(value.encode())
         return None
-    if isinstance(document, list):  # Gemini, to a request without `alt=sse`
+    if isinstance(document, list):  # of a stream that is one array
         objects = [item for item in document if isinstance(item, dict)]
         return next((item for item in objects if item.get("error")), objects[0] if objects else document)
     return document

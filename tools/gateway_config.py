@@ -20,14 +20,15 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tools")]
 
 from reference import comment, prose, source_of, table  # noqa: E402 - after the path is set
 
+from streamkit.dialects import DIALECTS  # noqa: E402
 from streamkit.gateway.config import Server  # noqa: E402
-from streamkit.gateway.config_file import USUAL_AUTH  # noqa: E402
+from streamkit.gateway.config_file import usual_auth  # noqa: E402
 from streamkit.gateway.keys import KeySource  # noqa: E402
 from streamkit.gateway.routing import Route, Target  # noqa: E402
 from streamkit.gateway.structure import FILE_NAMES, NOT_KEYS  # noqa: E402
 from streamkit.web.source import Timeouts  # noqa: E402
 from streamkit.web.upstream import Secret, Upstream  # noqa: E402
-from streamkit.web.upstream.value import KEY_HEADERS  # noqa: E402
+from streamkit.web.upstream.value import auths, key_headers  # noqa: E402
 
 PAGE = ROOT / "docs" / "reference" / "gateway-config.md"
 #: The tables of the file, what becomes of each, and what is to be said of it.
@@ -44,6 +45,7 @@ TABLES: Final[Mapping[str, tuple[type, str]]] = {
 }
 #: Where the file takes something else than the class, what it takes; and what the class does not say.
 TYPES: Final[Mapping[str, str]] = {
+    "Upstream.auth": ", ".join(f'`"{name}"`' for name in auths()),
     "Server.keys": "array of [keys](#a-key)",
     "Upstream.key": "[key](#a-key)",
     "Upstream.timeouts": "[table](#upstreamsnametimeouts)",
@@ -96,11 +98,17 @@ def _auth() -> Iterator[str]:
     yield ""
     yield "| value | the key is sent as | default of |"
     yield "|---|---|---|"
-    sent = {name: f"`{header}: {scheme}…`" for name, (header, scheme) in KEY_HEADERS.items()}
+    sent = {name: f"`{header}: {scheme}…`" for name, (header, scheme) in key_headers().items()}
     others = {"none": "not at all", "sigv4": "AWS Signature 4 (extra `aws`), with the credentials that botocore finds"}
-    for name in get_args(attrs.fields(Upstream).auth.type):
-        of = [f"`{dialect}`" for dialect, auth in USUAL_AUTH.items() if auth == name]
+    for name in auths():
+        of = [f"`{known}`" for known in _known() if usual_auth(known) == name and name != "bearer"]
         yield f"| `{name}` | {(others | sent)[name]} | {', '.join(of) or ('all others' if name == 'bearer' else '')} |"
+
+
+def _known() -> list[str]:
+    """What may be written as a dialect and says how it wants a key, by name."""
+    own = [provider.name for dialect in DIALECTS.values() for provider in dialect.providers if provider.auth]
+    return sorted([*DIALECTS.built_in, *own])
 
 
 def _choice() -> Iterator[str]:

@@ -7,6 +7,7 @@ python tools/http_surface.py --check    # fail if it lags behind the code
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,10 +19,11 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from streamkit.dialects import dialect_named  # noqa: E402 - after the path is set
+from streamkit.dialects.ollama.http import VERSION  # noqa: E402
 from streamkit.events import ErrorType, ProviderFailed  # noqa: E402
 from streamkit.http_errors import encode_error  # noqa: E402
-from streamkit.web.inventory import OLLAMA_VERSION, add_inventory  # noqa: E402
-from streamkit.web.surfaces import BODY_S, GEMINI_NAME, SURFACES  # noqa: E402
+from streamkit.web.inventory import add_inventory  # noqa: E402
+from streamkit.web.surfaces import BODY_S, surfaces  # noqa: E402
 from streamkit.web.token_estimate import (  # noqa: E402
     ESTIMATED,
     FILE_TOKENS,
@@ -79,9 +81,9 @@ LOOKED_UP = {
     "/api/tags": ("`ollama`", "the list"),
     "/api/show": ("`ollama`", "one model, named in the body as `model` or `name`; `:latest` may stand behind it"),
     "/api/ps": ("`ollama`", "the models that are loaded: none, since they are others'"),
-    "/api/version": ("`ollama`", f"`{OLLAMA_VERSION}`, since clients refuse what is no number or too low a one"),
+    "/api/version": ("`ollama`", f"`{VERSION}`, since clients refuse what is no number or too low a one"),
 }
-AFTER_LOOKING_UP = """With `server.keyless_ollama_listing` the gateway answers what is `ollama`'s here without a key.
+AFTER_LOOKING_UP = """With `server.keyless_listing` the gateway answers what is `ollama`'s here without a key.
 
 What is not known of a model (its size, its window, when it was made) is left out.
 Where a dialect's readers demand it, it is 0, empty text or the epoch.
@@ -166,19 +168,19 @@ def _sections() -> Iterator[str]:
         ("what was asked", "kind", "status"), ((asked, f"`{kind}`", status) for asked, kind, status in REFUSALS)
     )
     yield KINDS
-    yield _table(("kind", *(f"`{name}`" for name in SURFACES)), _statuses())
+    yield _table(("kind", *(f"`{name}`" for name in surfaces())), _statuses())
     yield ENVELOPES
     yield _table(("dialect", "body"), _envelopes())
     yield ARRAY
 
 
 def _asked() -> Iterator[tuple[str, ...]]:
-    for surface in SURFACES.values():
+    for dialect, surface in surfaces().items():
         for path, operation in surface.paths.items():
-            answers = COUNTS[surface.dialect] if operation == "count" else ANSWERS[surface.dialect]
+            answers = COUNTS[dialect] if operation == "count" else ANSWERS[dialect]
             if path.endswith(":streamGenerateContent"):
                 answers = STREAMED
-            yield f"`{path.replace(GEMINI_NAME, 'models/{model}')}`", f"`{surface.dialect}`", answers
+            yield f"`{re.sub(r'[{].*[}]', 'models/{model}', path)}`", f"`{dialect}`", answers
 
 
 def _looked_up() -> Iterator[tuple[str, ...]]:
@@ -193,11 +195,11 @@ def _looked_up() -> Iterator[tuple[str, ...]]:
 def _statuses() -> Iterator[tuple[str, ...]]:
     for kind in get_args(ErrorType):
         failed = ProviderFailed(kind, "")
-        yield f"`{kind}`", *(str(encode_error(failed, name).status) for name in SURFACES)
+        yield f"`{kind}`", *(str(encode_error(failed, name).status) for name in surfaces())
 
 
 def _envelopes() -> Iterator[tuple[str, ...]]:
-    for name in SURFACES:
+    for name in surfaces():
         body = encode_error(ProviderFailed("not_found", "…"), name).body.decode()
         yield dialect_named(name).title, f"`{body}`"
 

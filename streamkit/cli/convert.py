@@ -10,6 +10,7 @@ from attrs import evolve
 from streamkit.cli.options import add_in_text, add_policy, client, policy_of, source
 from streamkit.cli.streams import STDIN, name_of, read, say, write
 from streamkit.dialects import client_named
+from streamkit.dialects.ollama.wire import OllamaClient
 from streamkit.recipes import transcode
 from streamkit.report import LOSSES, REPAIRS, Status, StreamReport, describe
 
@@ -66,7 +67,7 @@ async def run(options: argparse.Namespace) -> Status:
     if options.no_usage:
         profile = evolve(profile, include_usage=False)
     if options.call_ids:
-        profile = evolve(profile, call_ids=True)
+        profile = OllamaClient(include_usage=profile.include_usage, call_ids=True)
     async with transcode(
         read(options.file),
         options.source,

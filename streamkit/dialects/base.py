@@ -13,6 +13,7 @@ from attrs import frozen
 
 from streamkit.conversation.messages import Citation, Media, Request, Response, WebSearched
 from streamkit.conversation.tool_definitions import PORTABLE_TOOLS, ToolRules
+from streamkit.dialects.http import HTTP, NO_HTTP
 from streamkit.dialects.linting.explain import Looks
 from streamkit.dialects.linting.violation import Violation
 from streamkit.dialects.members.fields import Fields
@@ -165,6 +166,8 @@ class Dialect:
     bodies: Bodies | None = None
     #: None for a dialect whose errors over HTTP nobody here writes.
     errors: Errors | None = None
+    #: How its servers are asked and its clients served. See ``http.py``.
+    http: HTTP = NO_HTTP
     #: None for a dialect that cites no pages of the web.
     citations: CitationForm | None = None
     #: Whether media, in what the user says (False) or a tool gave (True), must stand in a request itself: a URL is not taken.

@@ -1,10 +1,13 @@
-"""What is known of one client or provider of a dialect, as data, and what an encoder or a request is written for."""
+"""What is known of one client or provider, as data, and what an encoder or a request is written for.
+
+A dialect whose clients or providers differ in ways of its own has classes of its own for them, which add fields to these.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from attrs import field, fields, frozen
 
@@ -20,20 +23,15 @@ class Profile:
 
     name: str = "default"
     title: str = ""  #: who the client is, for the list
-    #: openai-chat: the delta's fields that carry reasoning; some clients read ``reasoning``, most ``reasoning_content``.
-    reasoning_fields: tuple[str, ...] = ("reasoning_content",)
-    #: openai-chat: whether signed and encrypted reasoning is written as OpenRouter's ``reasoning_details``.
-    reasoning_details: bool = True
-    #: openai-chat: whether the usage is written. Serve it to clients that asked for it (``stream_options.include_usage``): its
-    #: chunk has no choices, and programs that never asked for one read the first of them.
+    #: What only this client's ``User-Agent`` has, in lower case; empty: nothing tells it.
+    user_agent: str = ""
+    #: Whether the usage is written, in a dialect whose clients ask for it (``Dialect.usage_on_request``).
     include_usage: bool = True
-    #: openai-chat: whether the usage stands in the last chunk that has choices, as Mistral writes it, not in one of its own.
-    usage_with_stop: bool = False
-    #: ollama: whether an ``id`` stands beside ``function``; strict readers (Zed, late 2025) refuse it.
-    call_ids: bool = False
+    #: Whether it reads the usage though it has no way to ask for it.
+    usage_unasked: bool = False
     #: What this client asked for: said where the provider names no model, since clients' types demand one.
     model: str = ""
-    #: openai-responses: what this client's request set, which its answers say again (``Dialect.settings``).
+    #: What this client's request set, which its answers say again (``Dialect.settings``).
     settings: Mapping[str, Any] = field(factory=dict)
     #: What it is sent while the provider is silent, where a policy does not say otherwise.
     keep_alive: KeepAliveForm = "dialect"
@@ -41,7 +39,11 @@ class Profile:
     @property
     def changes(self) -> dict[str, Any]:
         """What differs from the defaults, whatever was asked for."""
-        names = [field.name for field in fields(Profile) if field.name not in {"name", "title", "model", "settings"}]
+        names = [
+            field.name
+            for field in fields(Profile)
+            if field.name not in {"name", "title", "user_agent", "model", "settings"}
+        ]
         return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(DEFAULT_PROFILE, name)}
 
 
@@ -59,25 +61,10 @@ class Provider:
     habits: Mapping[str, str] = field(factory=dict)
     #: What it sends beside the dialect's own fields: a field, and what it is. Carried within the dialect.
     adds: Mapping[str, str] = field(factory=dict)
-    #: openai-chat: the request's field for the most tokens of an answer.
-    max_tokens_field: str = "max_tokens"
-    #: openai-chat: the request's field for how much to think: ``reasoning_effort``, or OpenRouter's object ``reasoning``.
-    thinking_field: str = "reasoning_effort"
-    #: openai-chat: the field of a message in which it takes reasoning back; empty: it does not.
-    reasoning_history: str = ""
-    #: openai-chat: whether that field must stand, empty at least, in each message that calls tools.
-    reasoning_history_needed: bool = False
-    #: openai-chat: the vendor of the signatures that it takes back in ``extra_content``.
-    signatures: str = ""
-    #: openai-chat: how a part says that the prompt up to it is to be kept: OpenAI's ``prompt_cache_breakpoint``, Anthropic's
-    #: ``cache_control``; empty: not at all.
-    cache_marks: Literal["", "openai", "anthropic"] = ""
-    #: openai-chat: whether content is text alone, as one string: it refuses a list of parts.
-    text_only: bool = False
+    #: How it wants a key, if not as its dialect's other providers do (``Endpoint.auth``).
+    auth: str = ""
     #: Whether its models' thinking stands in the text between tags (``<think>…</think>``): see ``Policy.think_tags``.
     thinks_in_text: bool = False
-    #: anthropic: the version of the API, the newest by default; older ones take a temperature (dialects.md §3.0).
-    api_version: str = "2026-10-21"
 
 
 DEFAULT_PROFILE = Profile()

@@ -32,12 +32,11 @@ from streamkit.web.client_keys import KeyRing, admit
 from streamkit.web.cors import Origins
 from streamkit.web.exchange import Exchange
 from streamkit.web.hosts import Hosts, refuse_other_hosts
-from streamkit.web.inventory import LATEST, OLLAMA_PATHS, add_inventory, add_misspelt_inventory
-from streamkit.web.model_shapes import ModelCard
+from streamkit.web.inventory import ModelCard, add_inventory, add_misspelt_inventory, keyless_paths, untagged
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
 from streamkit.web.reply import Delivery, Reply
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
-from streamkit.web.surfaces import SURFACES, Ask, Surface, read_ask
+from streamkit.web.surfaces import Ask, aliases, read_ask, surfaces
 from streamkit.web.turns import Turns
 from streamkit.web.upstream import Operation, can_count, client_session, redactor
 from streamkit.web.upstream.hiding import Cut
@@ -76,8 +75,8 @@ class Gateway:
         return [self._card(name, route) for name, route in self.routes.named.items()]
 
     def find(self, model: str, dialect: str) -> tuple[str, Route] | None:
-        """The route of a model, and what the model is called there: to clients of Ollama ``m:latest`` is ``m``."""
-        plain = model.removesuffix(LATEST) if dialect == "ollama" else model
+        """The route of a model, and what the model is called there: clients may write a default tag behind it."""
+        plain = untagged(model, dialect)
         names = (plain, model) if plain in self.routes.named and model not in self.routes.named else (model, plain)
         found = ((name, self.routes.find(name)) for name in names)
         return next(((name, route) for name, route in found if route is not None), None)
@@ -127,9 +126,9 @@ def gateway_app(config: Config, metrics: Metrics, *, streams: int | None = None)
     app.on_shutdown.append(_stopping)
     app.on_response_prepare.append(gateway.origins.tell)
     end_streams_on_shutdown(app, grace_s=config.server.grace_s)
-    for surface in SURFACES.values():
-        for path, operation in {**surface.paths, **surface.aliases}.items():
-            app.router.add_post(path, _handler(surface, operation), expect_handler=expected)
+    for dialect, surface in surfaces().items():
+        for path, operation in {**surface.paths, **aliases(surface)}.items():
+            app.router.add_post(path, _handler(dialect, operation), expect_handler=expected)
     add_inventory(app.router, gateway.cards, gateway.card)
     add_misspelt_inventory(app.router, gateway.cards, gateway.card)
     expect_anything(app.router)
@@ -237,7 +236,7 @@ async def _crossing(request: web.Request, handler: Handler) -> web.StreamRespons
 async def _admitted(request: web.Request, handler: Handler) -> web.StreamResponse:
     gateway = request.app[GATEWAY]
     if request.path not in OPEN_PATHS:
-        keyless = gateway.config.server.keyless_ollama_listing and request.path in OLLAMA_PATHS
+        keyless = gateway.config.server.keyless_listing and request.path in keyless_paths()
         admit(request, None if keyless else gateway.ring, gateway.origins)
     return await handler(request)
 
@@ -245,10 +244,10 @@ async def _admitted(request: web.Request, handler: Handler) -> web.StreamRespons
 # -- asking the model --------------------------------------------------------------------------------------------------
 
 
-def _handler(surface: Surface, operation: Operation) -> Handler:
+def _handler(dialect: str, operation: Operation) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         _refuse_if_busy(request)
-        ask = await read_ask(request, surface, operation)
+        ask = await read_ask(request, dialect, operation)
         try:
             return await _answer(request, ask)
         finally:

@@ -46,7 +46,7 @@ NAME_CHARS: Final = 200
 #: Kinds of errors that say nothing of the request: this upstream's key, credit, models.
 ITS_OWN: Final = frozenset({"auth", "billing", "permission", "not_found"})
 _TOOLS: Final = r"\b(?:tools?|tool (?:use|calls|calling)|functions?|function (?:calls|calling))\b"
-#: OpenRouter: "No endpoints found that support tool use"; Ollama: "… does not support tools"; others: "tools is unsupported".
+#: "No endpoints found that support tool use" (OpenRouter), "… does not support tools", "tools is unsupported".
 _NO_TOOLS: Final = re.compile(
     rf"(?:\bno\b|\bnot\b|n't\b).{{0,40}}\bsupport\w*\W+(?:for\W+)?{_TOOLS}"
     rf"|{_TOOLS}\W+(?:is|are)\W+(?:not (?:supported|enabled|available)|unsupported|disabled)",

@@ -101,9 +101,9 @@ class Server:
     #: What clients must present, each `{ env = "NAME" }` or `{ file = "path" }`, in `Authorization: Bearer`, `x-api-key`,
     #: `x-goog-api-key` or `api-key`. Without any, whoever reaches the gateway is served.
     keys: tuple[Secret, ...] = ()
-    #: Whether Ollama's clients may look up which models there are without a key (`/api/tags`, `/api/show`, `/api/ps`,
-    #: `/api/version`): many have no place for one where they list models. Asking a model takes a key all the same.
-    keyless_ollama_listing: bool = False
+    #: Whether clients may look up which models there are without a key, in dialects in which many have no place for one there
+    #: (`/api/tags`, `/api/show`, `/api/ps`, `/api/version`). Asking a model takes a key all the same.
+    keyless_listing: bool = False
     #: What clients get that ask how many tokens a request has, where no upstream of the model can count or its count fails:
     #: an `estimate`, marked by the header `x-streamkit-count` (with the extra `tokens` by a vocabulary, else by bytes);
     #: `upstream`: an error, as Claude Code then asks for a completion each time; `off`: an error always, and nobody is asked.

@@ -36,14 +36,6 @@ TABLES: Final[Mapping[str, tuple[type[Any], str]]] = {
     "upstreams": (dict, "write at least one, as [upstreams.NAME] with dialect and base_url"),
     "routes": (list, "write at least one, as [[routes]] with models and to"),
 }
-#: How the providers of a dialect, or that provider, want a key; all others as ``Authorization: Bearer``.
-USUAL_AUTH: Final[Mapping[str, Auth]] = {
-    "anthropic": "x-api-key",
-    "azure": "azure",
-    "bedrock": "sigv4",
-    "gemini": "x-goog-api-key",
-    "ollama": "none",
-}
 
 
 def load_config(path: str | Path, *, server: Mapping[str, Any] | None = None) -> Config:
@@ -164,7 +156,7 @@ class _Reading:
             return table
         if "name" in table:
             self._fault((*path, "name"), "unknown key; an upstream's name stands in its header")
-        return {"auth": _usual_auth(table.get("dialect")), **table, "name": path[-1]}
+        return {"auth": usual_auth(str(table.get("dialect"))), **table, "name": path[-1]}
 
     def routes(self) -> list[Route | None]:
         """In the order of the file, to the upstreams that were read; None for one with faults."""
@@ -190,11 +182,12 @@ class _Reading:
         self.faults.append(self.document.finding(path, reason))
 
 
-def _usual_auth(name: Any) -> Auth:
+def usual_auth(name: str) -> Auth:
+    """How the providers of a dialect, or that provider, want a key: as a bearer token where nothing else is known."""
     try:
-        dialect, provider = source_named(name) if isinstance(name, str) else (None, None)
+        dialect, provider = source_named(name)
     except UsageError:
         return "bearer"
-    if provider is not None and provider.name in USUAL_AUTH:
-        return USUAL_AUTH[provider.name]
-    return USUAL_AUTH.get(dialect.name, "bearer") if dialect is not None else "bearer"
+    if provider is not None and provider.auth:
+        return provider.auth
+    return dialect.http.endpoint.auth if dialect.http.endpoint is not None else "bearer"

@@ -1,4 +1,4 @@
-"""The demo upstream: a server on loopback that speaks OpenAI Chat Completions, for a gateway without a configuration.
+"""The demo upstream: a server on loopback that speaks one dialect, for a gateway without a configuration.
 
 Theory: it is one more provider. The gateway reaches it over TCP as it reaches any, and nothing in the gateway knows of it
 but the code that starts both. What it says is ``demo_model``'s; here it is said at the pace of a model, and some of its models
@@ -24,7 +24,7 @@ from streamkit.dialects.profiles import Profile
 from streamkit.errors import BadRequest, UsageError
 from streamkit.events import ProviderFailed, WireEvent
 from streamkit.gateway.config import Config, Server
-from streamkit.gateway.demo_model import DELTAS, answer, recording
+from streamkit.gateway.demo_model import DELTAS, answer, dialect, recording, settings
 from streamkit.gateway.routing import Route, Target
 from streamkit.http_errors import encode_error
 from streamkit.pipeline import Pipe, pipe
@@ -33,7 +33,6 @@ from streamkit.tool_calls.accumulate import accumulate_tool_calls
 from streamkit.translation.bodies import decode_request, encode_response
 from streamkit.web.upstream import Upstream
 
-DIALECT: Final = "openai-chat"
 #: The models, and what each shows. Any other name answers as ``demo`` does, and as ``demo-reasoning`` if it ends so.
 MODELS: Final[Mapping[str, str]] = {
     "demo": "answers, and calls the tools that it is offered",
@@ -91,7 +90,7 @@ def demo_config(base_url: str, server: Server | None = None) -> Config:
 
     Every model is its, whatever it is called. Nothing is tried again: its failures are there to be seen.
     """
-    upstream = Upstream(name="demo", dialect=DIALECT, base_url=base_url, auth="none")
+    upstream = Upstream(name="demo", dialect=dialect(), base_url=base_url, auth="none")
     route = Route(models=(*MODELS, "*"), targets=(Target(upstream=upstream),), retries=0)
     return Config(server=server or Server(), upstreams={upstream.name: upstream}, routes=(route,))
 
@@ -105,7 +104,7 @@ class _Demo:
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
         try:
-            asked = decode_request(await request.read(), DIALECT)
+            asked = decode_request(await request.read(), dialect())
             events = answer(asked, reasons=(asked.model or "").endswith(REASONS))
         except BadRequest as error:
             return _refusal(ProviderFailed("invalid_request", str(error)))
@@ -113,7 +112,7 @@ class _Demo:
             return _refusal(ProviderFailed("server", "the model demo-error always fails, so that you can see an error"))
         spoken = self.spoken(events, SILENCE_S if asked.model == "demo-slow" else FIRST_TOKEN_S)
         counted = bool(asked.stream_usage) or not asked.stream
-        stream = pipe(spoken, accumulate_tool_calls(), encode(DIALECT, profile=Profile(include_usage=counted)))
+        stream = pipe(spoken, accumulate_tool_calls(), encode(dialect(), profile=Profile(include_usage=counted)))
         write = _streamed if asked.stream else _whole
         return await write(request, stream, cut=asked.model == "demo-cut")
 
@@ -128,7 +127,7 @@ class _Demo:
 
 
 def _refusal(failed: ProviderFailed) -> web.Response:
-    written = encode_error(failed, DIALECT)
+    written = encode_error(failed, dialect())
     return web.Response(status=written.status, headers=written.headers, body=written.body)
 
 
@@ -149,7 +148,7 @@ async def _streamed(request: web.Request, stream: Pipe[bytes], *, cut: bool) -> 
 async def _whole(request: web.Request, stream: Pipe[bytes], *, cut: bool) -> web.StreamResponse:
     """The answer as one body: by way of the stream, so that both say the same at the same time."""
     async with stream:
-        body = encode_response(await collect(stream, DIALECT), DIALECT)
+        body = encode_response(await collect(stream, dialect()), dialect())
     if not cut:
         return web.Response(body=body, content_type="application/json")
     response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": str(len(body))})
@@ -167,30 +166,12 @@ async def _break_off(request: web.Request, response: web.StreamResponse, rest: b
 
 # -- what is told to who starts it -------------------------------------------------------------------------------------
 
-ANTHROPIC: Final = """\
-{
-  "model": "demo", "max_tokens": 500, "stream": true,
-  "messages": [{"role": "user", "content": "Will it rain in Reykjavik?"}],
-  "tools": [{"name": "get_weather", "input_schema": {"type": "object", "required": ["city"],
-    "properties": {"city": {"type": "string", "examples": ["Reykjavik"]}}}}]
-}"""
-CHAT: Final = """\
-{
-  "model": "demo-reasoning", "stream": true, "stream_options": {"include_usage": true},
-  "messages": [{"role": "user", "content": "Hello!"}]
-}"""
-OLLAMA: Final = '{"model": "demo", "stream": false, "messages": [{"role": "user", "content": "Hello!"}]}'
-
 
 def commands(url: str) -> dict[str, str]:
     """By what each shows, a command for a shell that asks the gateway at ``url``."""
     return {
-        title: f"curl -sSN {url}{path} -H 'content-type: application/json' -d '{body}'"
-        for title, path, body in (
-            ("Anthropic Messages, streamed, with a tool", "/v1/messages", ANTHROPIC),
-            ("OpenAI Chat Completions, streamed, with reasoning", "/v1/chat/completions", CHAT),
-            ("Ollama, whole", "/api/chat", OLLAMA),
-        )
+        each["title"]: f"curl -sSN {url}{each['path']} -H 'content-type: application/json' -d '{each['body']}'"
+        for each in settings()["commands"]
     }
 
 

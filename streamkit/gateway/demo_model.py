@@ -1,7 +1,7 @@
 """What the demo model says: which recording answers a request, and what of it is replaced.
 
-Theory: the recordings are streams of OpenAI Chat Completions, as providers write them, and are read by the machines that
-read any provider. What an answer says comes from its recording, in the same order and in as many pieces; only what must fit
+Theory: the recordings are streams as providers write them, and are read by the machines that read any provider.
+What an answer says comes from its recording, in the same order and in as many pieces; only what must fit
 the request is put in: the model's name, ids, counts, the names and arguments of tools that the client offered, what its tools
 said.
 
@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import re
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from itertools import pairwise, takewhile
-from typing import Final
+from typing import Any, Final
 
 import orjson
 from attrs import evolve
@@ -67,10 +68,21 @@ WORD: Final = re.compile(r"\s*\S+")
 
 
 @cache
+def settings() -> dict[str, Any]:
+    """What is said of the demo beside its recordings: the dialect, and commands that ask it."""
+    return tomllib.loads(files("streamkit.gateway").joinpath("recordings", "demo.toml").read_text("utf-8"))
+
+
+def dialect() -> str:
+    """What the demo model speaks."""
+    return str(settings()["dialect"])
+
+
+@cache
 def recording(name: str) -> tuple[WireEvent, ...]:
     """The events of a bundled recording. Raises StreamError for one that is broken."""
-    dialect, report = dialect_named("openai-chat"), StreamReport()
-    machines = Chain(dialect.parser(DEFAULT_LIMITS, report), dialect.decoder(DEFAULT_LIMITS, report))
+    spoken, report = dialect_named(dialect()), StreamReport()
+    machines = Chain(spoken.parser(DEFAULT_LIMITS, report), spoken.decoder(DEFAULT_LIMITS, report))
     body = files("streamkit.gateway").joinpath("recordings", f"{name}.sse").read_bytes()
     events = (*machines.feed(body), *machines.finish())
     if machines.fault is not None:

@@ -79,7 +79,7 @@ def quoted(text: str, *, plain: bool = False) -> str:
 
 
 def meant(word: str, known: Iterable[str]) -> str:
-    """``; did you mean "openai-chat"?`` for a word that resembles a known one, else which there are."""
+    """``; did you mean "base_url"?`` for a word that resembles a known one, else which there are."""
     known = list(known)
     near = difflib.get_close_matches(word, known, n=1)
     if near:

@@ -3,8 +3,8 @@
 See docs/how-to/serve-with-aiohttp.md.
 """
 
+from streamkit.dialects.http import ModelCard
 from streamkit.web.inventory import add_inventory
-from streamkit.web.model_shapes import ModelCard
 from streamkit.web.relay import relay
 from streamkit.web.reply import Delivery
 from streamkit.web.setup import setup

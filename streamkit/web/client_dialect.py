@@ -5,65 +5,55 @@ So a client that asks for what there is not, or in a way that there is not, stil
 A path is looked at before any key is, so each pattern reads it once, whatever stands in it: what begins and is not the end is
 taken to the end of the path, and the end of a path is compared by itself.
 
-Source: clients.md §10.2, §10.3. Seen: google-genai 3.4 sends ``x-goog-api-key`` and never ``?key=``; anthropic 2.12 sends
-``anthropic-version`` with every request, and its key as ``Authorization``.
+Source: clients.md §10.2, §10.3.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Final, TypeAlias
 
 from aiohttp import HttpVersion11, web
 from aiohttp.web_urldispatcher import MatchInfoError
 from attrs import evolve
 
+from streamkit.dialects.http import STATELESS
 from streamkit.text.quoting import shortened
 from streamkit.web.refusals import Refused, shown, with_status
-from streamkit.web.surfaces import STATELESS, SURFACES
+from streamkit.web.surfaces import surfaces
 
 Handler: TypeAlias = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-#: Paths that tell the dialect, or that it is for the headers to tell. Each is looked for at the end: an application may serve
-#: us under a prefix of its own.
-_BY_PATH: Final = tuple(
-    (re.compile(pattern, re.DOTALL), dialect)
-    for pattern, dialect in (
-        (r"(?:^/?|/v1)/models(?:/.*+)?\Z", None),  # behind it may stand anything that is a model's name
-        (r"(?:^/?|/v1)/chat/completions\Z", "openai-chat"),
-        (r"(?:^/?|/v1)/responses(?:/.*+)?\Z", "openai-responses"),
-        (r"(?:^/?|/v1)/messages(?:/.*+)?\Z", "anthropic"),
-        (r"/v1beta(?:/.*+)?\Z|(?:^/?|/v1)/tunedModels(?:/.*+)?\Z", "gemini"),
-        (r"/api/[a-z]++\Z", "ollama"),
-    )
-)
-_BY_HEADER: Final = (("x-goog-api-key", "gemini"), ("anthropic-version", "anthropic"))
-#: ``:generateContent, :streamGenerateContent or :countTokens``
-_GEMINI_ENDS: Final = " or ".join(
-    ", ".join(dict.fromkeys(f":{path.rpartition(':')[2]}" for path in SURFACES["gemini"].paths)).rsplit(", ", 1)
-)
+#: Paths that several dialects share, so that the headers tell: behind it may stand anything that is a model's name. It is
+#: looked for at the end: an application may serve us under a prefix of its own.
+_MODELS: Final = re.compile(r"(?:^/?|/v1)/models(?:/.*+)?\Z", re.DOTALL)
 #: The paths without a version are ours at the root only.
 _OURS: Final = re.compile(
     r"/(?:v1|v1beta|api)(?:/|$)|^//?(?:chat/completions|messages|responses|models|tunedModels)(?:/|$)"
 )
-_OF_A_RESPONSE: Final = re.compile(r"(?:^/?|/v1)/responses/")
 _OF_A_MODEL: Final = re.compile(r"(?:^/?|/v1|/v1beta)/models/.", re.DOTALL)
 #: A method of HTTP is any word, of which so much is repeated.
 METHOD_CHARS: Final = 20
-_METHODS: Final = frozenset(path.rpartition(":")[2] for path in SURFACES["gemini"].paths)
 
 
 def client_dialect(request: web.Request) -> str:
-    """The dialect of the client, by path, else by header; Chat where neither tells."""
-    if _method_of_a_model(request.path) in _METHODS:
-        return "gemini"
-    by_path = next((dialect for pattern, dialect in _BY_PATH if pattern.search(request.path)), None)
-    return by_path or next((dialect for header, dialect in _BY_HEADER if header in request.headers), "openai-chat")
+    """The dialect of the client, by path, else by header; the first of the table where neither tells."""
+    path, every = request.path, surfaces()
+    if (method := _method_of_a_model(path)) and (
+        found := _first(name for name in every if method in every[name].methods)
+    ):
+        return found
+    by_path = None if _MODELS.search(path) else _first(name for name in every if every[name].path.search(path))
+    return by_path or _first(name for name in every if every[name].header in request.headers) or next(iter(every))
+
+
+def _first(names: Iterator[str]) -> str | None:
+    return next(names, None)
 
 
 def _method_of_a_model(path: str) -> str:
-    """Gemini's way to say what is asked of a model, behind the last colon; "" for other paths."""
+    """What is asked of a model behind the last colon of its path; "" for other paths."""
     before, _, method = path.rpartition(":")
     return method if method.isalpha() and method.isascii() and _OF_A_MODEL.search(before) else ""
 
@@ -100,9 +90,11 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
         allowed = ", ".join(sorted(error.allowed_methods))
         failed = with_status("invalid_request", f"{asked} is not served here, only {allowed}", 405, dialect)
         return Refused(failed, {"Allow": allowed}).response(dialect)
-    known = ", ".join(path for surface in SURFACES.values() for path in surface.generate if "{" not in path)
-    message = f"{asked} is not served here; requests go to {known} or Gemini's paths, which end in {_GEMINI_ENDS}"
-    if _OF_A_RESPONSE.search(request.path):
+    every = surfaces().values()
+    known = ", ".join(path for surface in every for path in surface.generate if "{" not in path)
+    in_words = "".join(f" or {surface.in_words}" for surface in every if surface.in_words)
+    message = f"{asked} is not served here; requests go to {known}{in_words}"
+    if any(surface.kept is not None and surface.kept.search(request.path) for surface in every):
         message = f"{asked} is not served: {STATELESS}"
     failed = evolve(
         with_status("not_found", message, 404, dialect), code="not_found"
@@ -155,6 +147,10 @@ def in_dialect(handler: Handler) -> Handler:
 async def refuse_in_dialect(request: web.Request, handler: Handler) -> web.StreamResponse:
     """A middleware, for an application of our own: the same for all handlers, and for paths like ours that nobody serves."""
     error = request.match_info.http_exception
-    if error is not None and _OURS.search(request.path):
+    if error is not None and _is_ours(request.path):
         return unrouted(request, error)
     return await in_dialect(handler)(request)
+
+
+def _is_ours(path: str) -> bool:
+    return bool(_OURS.search(path)) or any(surface.path.search(path) for surface in surfaces().values())

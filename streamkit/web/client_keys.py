@@ -22,7 +22,7 @@ from streamkit.web.cors import Origins
 from streamkit.web.origins import is_foreign
 from streamkit.web.refusals import Refused
 
-#: Behind ``Authorization: Bearer``: Anthropic's older clients, Gemini's, Azure's.
+#: Where some vendors' clients have their key instead (clients.md §10.3).
 KEY_HEADERS: Final = ("x-api-key", "x-goog-api-key", "api-key")
 _HOW: Final = f"send it as Authorization: Bearer, {', '.join(KEY_HEADERS[:-1])} or {KEY_HEADERS[-1]}"
 #: RFC 9110 §15.5.2 wants it beside each 401.

@@ -13,7 +13,6 @@ Source: design.md §6; seeds.md S1, S3.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Final, TypeVar
@@ -42,7 +41,7 @@ from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.json_array import as_array
 from streamkit.web.reply import Reply, failure_in
 from streamkit.web.source import TimedSource, iter_upstream, whole_body
-from streamkit.web.surfaces import Ask
+from streamkit.web.surfaces import Ask, surface_of
 from streamkit.web.upstream import Upstream, hidden, path_of
 from streamkit.web.upstream.hiding import Cut
 from streamkit.web.upstream_request import open_answer
@@ -50,8 +49,6 @@ from streamkit.web.upstream_request import open_answer
 T = TypeVar("T")
 #: Events of a whole answer that are written in one turn of the event loop.
 EVENTS_AT_ONCE: Final = 100
-#: How Mistral's packages name themselves, the AI SDK's included: ``mistral-client-python/1.9``, ``ai-sdk/mistral/2.0``.
-_MISTRAL: Final = re.compile("mistral", re.IGNORECASE)
 
 
 @define
@@ -103,8 +100,8 @@ class Exchange:
         return await self._send(translated, source)
 
     async def _send(self, written: Pipe[bytes], source: TimedSource | None = None) -> ProviderFailed | None:
-        if self.ask.as_array:
-            written = as_array(written, limits=self.limits)
+        if self.ask.as_array and (array := surface_of(self.ask.dialect).array) is not None:
+            written = as_array(written, array, limits=self.limits)
         failed = await self.reply.send(written, source, cut=self._cut)
         if self.reply.failure is not None:
             self.reply.failure = hidden(self.reply.failure, self._cut)
@@ -154,7 +151,7 @@ class Exchange:
             return hidden(failure_from(error), self._cut)
         if not answer.clean:
             return hidden(answer.error or failure_in(self.report), self._cut)
-        named = answer.model or self.upstream.wire.name == "gemini"  # which need not name it
+        named = answer.model or self.upstream.wire.model_place is None  # it need not name it
         if self._within and named and not self.report.repairs:
             self.raw = body
         elif not self._within:
@@ -247,15 +244,16 @@ class Exchange:
         return request
 
     def _profile(self) -> Profile:
-        """How the client's dialect is written: Chat's clients get a usage chunk if they asked for one.
+        """How the client's dialect is written: with the usage if the client asked for it.
 
-        Mistral's have no way to ask, and read the usage beside the stop reason.
+        One that has no way to ask, which its User-Agent tells, gets the usage where it reads it.
         """
         dialect, profile = client_named(self.reply.client)
         asked = self.ask.request.stream_usage
-        if asked is None and _MISTRAL.search(self.client_headers.get("User-Agent", "")):
-            profile = next((client for client in dialect.clients if client.usage_with_stop), profile)
-        counted = asked is True or profile.usage_with_stop
+        if asked is None:
+            agent = self.client_headers.get("User-Agent", "").lower()
+            profile = next((each for each in dialect.clients if each.user_agent and each.user_agent in agent), profile)
+        counted = asked is True or profile.usage_unasked
         return evolve(profile, include_usage=counted, model=self.ask.model, settings=dialect.settings(self.ask.request))
 
     def _passing(self) -> Profile:

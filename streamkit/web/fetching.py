@@ -83,7 +83,7 @@ class FetchLimits:
 
     #: A photograph takes 5 MiB; providers refuse images beyond 5 to 20.
     file_bytes: int = 10 * 1024 * 1024
-    #: Bedrock and Anthropic take 20 images at their full size.
+    #: Two vendors take 20 images at their full size, and smaller ones beyond.
     files: int = 20
     #: Of all of them: they are in memory at once, as base64 too, and providers refuse requests beyond 20 to 32 MiB.
     total_bytes: int = 32 * 1024 * 1024

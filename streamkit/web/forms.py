@@ -93,7 +93,8 @@ class _Look:
 
     def __init__(self, dialect: Dialect) -> None:
         self._media_type = dialect.media_type
-        self._takes_arrays = dialect.name == "gemini"
+        endpoint = dialect.http.endpoint
+        self._takes_arrays = endpoint is not None and endpoint.streams_arrays
         self._begun = b""  # from the first byte that is not blank up to the end of its line
         self._form: Form | None = None
 

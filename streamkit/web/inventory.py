@@ -1,4 +1,5 @@
-"""The paths at which clients look models up. What they are told is in ``model_shapes.py``.
+"""The paths at which clients look models up. What they read there is the dialect's: ``Models`` in
+``streamkit/dialects/http.py``.
 
 Source: clients.md §10.1, §10.2.
 """
@@ -6,28 +7,20 @@ Source: clients.md §10.1, §10.2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import orjson
 from aiohttp import web
 
-from streamkit.dialects.members.fields import fields_of
-from streamkit.errors import BadRequest
-from streamkit.web.client_dialect import client_dialect, expected, in_dialect
-from streamkit.web.model_shapes import ModelCard, model_detail, models_list
+from streamkit.dialects.http import ModelCard, Models
+from streamkit.dialects.members.fields import Fields, fields_of
+from streamkit.errors import BadRequest, UsageError
+from streamkit.text.quoting import quoted
+from streamkit.web.client_dialect import Handler, client_dialect, expected, in_dialect
 from streamkit.web.refusals import Refused, bad_request, no_such_model
-from streamkit.web.surfaces import misspelt, read_body
+from streamkit.web.surfaces import misspelt, read_body, surfaces
 
-__all__ = ["OLLAMA_PATHS", "OLLAMA_VERSION", "Inventory", "ModelCard", "add_inventory", "add_misspelt_inventory"]
-
-#: The release of Ollama whose ``/api/chat`` is spoken here. Clients compare it, number by number, with the least that they
-#: take (GitHub Copilot 0.6.4, others 0.14), and refuse what is no number.
-OLLAMA_VERSION: Final = "0.32.8"
-#: Where Ollama's clients look which models there are. Many of them can send no key.
-OLLAMA_PATHS: Final = frozenset({"/api/tags", "/api/show", "/api/version", "/api/ps"})
-#: What Ollama means by a name without a tag.
-LATEST: Final = ":latest"
-
+__all__ = ["Inventory", "ModelCard", "add_inventory", "add_misspelt_inventory", "keyless_paths", "listing_of"]
 
 #: The card of a model, as a client of a dialect calls it. None: there is no such model.
 Find: TypeAlias = Callable[[str, str], ModelCard | None]
@@ -36,7 +29,7 @@ Find: TypeAlias = Callable[[str, str], ModelCard | None]
 def add_inventory(
     router: web.UrlDispatcher, cards: Sequence[ModelCard], find: Find | None = None, *, prefix: str = ""
 ) -> None:
-    """Serve the paths at which ``cards`` are looked up, behind ``prefix``. What is refused is said in the asker's dialect.
+    """Serve the paths at which ``cards`` are looked up, behind ``prefix``. What is refused is said in the client's dialect.
 
     ``find`` knows models that are not listed, too.
     """
@@ -58,16 +51,45 @@ def _add(router: web.UrlDispatcher, inventory: Inventory, spelt: Callable[[str],
                 known.add(path)
                 yield path
 
-    for path in paths("/v1/models", "/v1beta/models", "/api/tags"):
-        router.add_get(path, in_dialect(inventory.models), expect_handler=expected)
-    for path in paths("/v1/models/{model:.+}", "/v1beta/models/{model:.+}"):  # names have slashes
-        router.add_get(path, in_dialect(inventory.model), expect_handler=expected)
-    for path in paths("/api/show"):
-        router.add_post(path, in_dialect(inventory.show), expect_handler=expected)
-    for path in paths("/api/version"):
-        router.add_get(path, in_dialect(inventory.version), expect_handler=expected)
-    for path in paths("/api/ps"):
-        router.add_get(path, in_dialect(inventory.running), expect_handler=expected)
+    for listing in _listings().values():
+        for path in paths(listing.path):
+            router.add_get(path, in_dialect(inventory.models), expect_handler=expected)
+    for listing in _listings().values():
+        if listing.by_body is None:
+            for path in paths(f"{listing.path}/{{model:.+}}"):  # names have slashes
+                router.add_get(path, in_dialect(inventory.model), expect_handler=expected)
+    for dialect, listing in _listings().items():
+        if listing.by_body is not None:
+            for path in paths(listing.by_body[0]):
+                router.add_post(
+                    path, in_dialect(inventory.by_body(dialect, listing.by_body[1])), expect_handler=expected
+                )
+        for constant, answer in listing.constants.items():
+            for path in paths(constant):
+                router.add_get(path, in_dialect(_constant(answer)), expect_handler=expected)
+
+
+def _listings() -> dict[str, Models]:
+    return {name: surface.models for name, surface in surfaces().items() if surface.models is not None}
+
+
+def listing_of(dialect: str) -> Models:
+    """How clients of ``dialect`` look models up. Raises UsageError for a dialect in which nobody does."""
+    listing = _listings().get(dialect)
+    if listing is None:
+        raise UsageError(f"no models are listed in {quoted(dialect)}; there are {', '.join(_listings())}")
+    return listing
+
+
+def keyless_paths() -> frozenset[str]:
+    """Where clients look models up of which many can send no key."""
+    return frozenset().union(*(listing.paths for listing in _listings().values() if listing.keyless))
+
+
+def untagged(model: str, dialect: str) -> str:
+    """What a model is called without the tag that clients of ``dialect`` may leave out."""
+    listing = _listings().get(dialect)
+    return model.removesuffix(listing.default_tag) if listing is not None and listing.default_tag else model
 
 
 class Inventory:
@@ -81,7 +103,7 @@ class Inventory:
     async def models(self, request: web.Request) -> web.Response:
         """All of them, or a page."""
         try:
-            return _json(models_list(client_dialect(request), self._cards, request.query))
+            return _json(listing_of(client_dialect(request)).list(self._cards, request.query))
         except BadRequest as error:
             raise Refused(bad_request(error)) from error
 
@@ -89,30 +111,32 @@ class Inventory:
         """The one that the path names."""
         return self._detail(client_dialect(request), request.match_info["model"])
 
-    async def show(self, request: web.Request) -> web.Response:
-        """Ollama's: the one that the body names."""
-        try:
-            fields = fields_of(await read_body(request, "ollama"))
-            return self._detail("ollama", fields.string("model") or fields.needed("name"))
-        except BadRequest as error:
-            raise Refused(bad_request(error)) from error
+    def by_body(self, dialect: str, name_in: Callable[[Fields], str]) -> Handler:
+        """What answers with the model that the body names."""
 
-    async def running(self, _request: web.Request) -> web.Response:
-        """Ollama's: the models that are loaded, of which there are none here, but at others' machines."""
-        return _json({"models": []})
+        async def show(request: web.Request) -> web.Response:
+            try:
+                return self._detail(dialect, name_in(fields_of(await read_body(request, dialect))))
+            except BadRequest as error:
+                raise Refused(bad_request(error)) from error
 
-    async def version(self, _request: web.Request) -> web.Response:
-        return _json({"version": OLLAMA_VERSION})
+        return show
 
     def _detail(self, dialect: str, model: str) -> web.Response:
         card = self._find(model, dialect)
         if card is None:
             raise Refused(no_such_model(model))
-        return _json(model_detail(dialect, card))
+        return _json(listing_of(dialect).detail(card))
 
     def _listed(self, model: str, dialect: str) -> ModelCard | None:
-        plain = model.removesuffix(LATEST) if dialect == "ollama" else model
-        return self._by_id.get(model) or self._by_id.get(plain)
+        return self._by_id.get(model) or self._by_id.get(untagged(model, dialect))
+
+
+def _constant(answer: dict[str, Any]) -> Handler:
+    async def constant(_request: web.Request) -> web.Response:
+        return _json(answer)
+
+    return constant
 
 
 def _json(value: dict[str, Any]) -> web.Response:

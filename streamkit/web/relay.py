@@ -14,7 +14,7 @@ from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, Timeouts, iter_upstream
 from streamkit.web.upstream import error_of, response_headers
 
-#: From a source to the pipe that is written: ``lambda source: transcode(source, "openai-chat", "anthropic")``.
+#: From a source to the pipe that is written: ``lambda source: transcode(source, provider, client)``.
 Pipeline: TypeAlias = Callable[[AsyncIterable[bytes]], Pipe[bytes]]
 
 

@@ -36,7 +36,6 @@ from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.web.client_connection import Gone, Watch, bound_unsent
-from streamkit.web.json_array import array_error
 from streamkit.web.shutdown import LIVE
 from streamkit.web.source import DRAIN_S, TimedSource
 from streamkit.web.upstream.hiding import Cut, without_keys
@@ -81,7 +80,7 @@ class ClientLeftError(Exception):
 class Reply:
     """An answer to ``request`` in the dialect of ``client``. ``run`` it with the work that fills it.
 
-    ``stream``: it is one, else one JSON body. ``as_array``: the stream is a JSON array (Gemini without ``alt=sse``).
+    ``stream``: it is one, else one JSON body. ``as_array``: the stream is a JSON array.
     ``headers`` go with it, whatever it is. ``begins`` is called once no other upstream will be asked.
     """
 
@@ -113,10 +112,11 @@ class Reply:
         self._request = request
         self._dialect = client_named(client)[0]
         self._stream = stream
-        self._as_array = as_array
-        self._media_type = self._dialect.media_type if stream and not as_array else "application/json"
+        surface = self._dialect.http.surface
+        self._array = surface.array if as_array and surface is not None else None
+        self._media_type = self._dialect.media_type if stream and self._array is None else "application/json"
         self._delivery = delivery
-        if stream and not as_array:
+        if stream and self._array is None:
             self._alive = keep_alive(client, delivery.policy)
         else:
             self._alive = b" " if stream or delivery.whole_keep_alive else b""
@@ -192,7 +192,7 @@ class Reply:
     async def _break_off(self, failed: ProviderFailed) -> None:
         """The work ended without an end of its own. Behind a terminator, an error or a whole body nothing is told."""
         if self.ending is None and not self._has_end:
-            if self.begun and (self._as_array or not self._stream):
+            if self.begun and (self._array is not None or not self._stream):
                 raise ClientLeftError  # half of a JSON text: nothing can be said any more, but that it is not whole
             await self.fail(failed)
 
@@ -329,8 +329,8 @@ class Reply:
                 )
                 await self._prepare(response)
                 return
-        if self._as_array:
-            await self._write(array_error(failed))
+        if self._array is not None:
+            await self._write(self._array.error(failed))
         else:
             await self._write(_error_frame(failed, self.client) if self._stream else answer.body)
 

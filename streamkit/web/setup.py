@@ -14,16 +14,14 @@ from typing import Final
 from aiohttp import ClientSession, web
 from attrs import frozen
 
-from streamkit.errors import UsageError
 from streamkit.events import ProviderFailed
-from streamkit.text.quoting import quoted
 from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.client_dialect import expected, in_dialect, no_socket, wants_socket
 from streamkit.web.exchange import Exchange
 from streamkit.web.refusals import no_count
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
-from streamkit.web.surfaces import SURFACES, Ask, Surface, read_ask
+from streamkit.web.surfaces import Ask, read_ask, surface_of, surfaces
 from streamkit.web.token_counts import Count, count_response, estimate_instead
 from streamkit.web.token_estimate import CountTokens
 from streamkit.web.upstream import Upstream, can_count, client_session
@@ -36,14 +34,14 @@ SESSION: Final = web.AppKey("streamkit-session", ClientSession)
 class _Route:
     """One dialect's paths, from one upstream."""
 
-    surface: Surface
+    client: str
     upstream: Upstream
     model: str | None
     delivery: Delivery
     count_tokens: CountTokens
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        ask = await read_ask(request, self.surface)
+        ask = await read_ask(request, self.client)
         try:
             return await self._answered(request, ask)
         finally:
@@ -86,7 +84,7 @@ class _Route:
         raise no_socket(request)
 
     async def count(self, request: web.Request) -> web.Response:
-        ask = await read_ask(request, self.surface, "count")
+        ask = await read_ask(request, self.client, "count")
         try:
             return await self._counted(request, ask)
         finally:
@@ -106,15 +104,16 @@ def setup(
     app: web.Application,
     upstream: Upstream,
     *,
-    clients: Iterable[str] = tuple(SURFACES),
+    clients: Iterable[str] | None = None,
     model: str | None = None,
     prefix: str = "",
     delivery: Delivery = DEFAULT_DELIVERY,
     grace_s: float = 30.0,
     count_tokens: CountTokens = "estimate",
 ) -> None:
-    """Serve clients of the dialects ``clients`` from ``upstream``: answers and counts of tokens, at their official clients'
-    paths. ``add_inventory`` has those that list models.
+    """Serve clients of the dialects ``clients`` (None: of all) from ``upstream``: answers and counts of tokens.
+
+    The paths are those of their official clients. ``add_inventory`` has those that list models.
 
     ``model`` is what the upstream is asked for, whatever the client calls it; None: what the client says. ``prefix`` stands in
     front of every path. Streaming and whole; errors are in the client's dialect; live streams end within ``grace_s`` seconds
@@ -124,19 +123,16 @@ def setup(
     bodies, and aiohttp's default of 1 MiB is too small for prompts with images. Raises UsageError for a dialect that is not
     served.
     """
-    for client in clients:
-        if client not in SURFACES:
-            raise UsageError(f"no clients of {quoted(client)} are served; there are {', '.join(SURFACES)}")
-        route = _Route(
-            surface=SURFACES[client], upstream=upstream, model=model, delivery=delivery, count_tokens=count_tokens
-        )
-        for path in route.surface.generate:
+    for client in surfaces() if clients is None else clients:
+        surface = surface_of(client)
+        route = _Route(client=client, upstream=upstream, model=model, delivery=delivery, count_tokens=count_tokens)
+        for path in surface.generate:
             app.router.add_post(prefix + path, in_dialect(route.answer), expect_handler=expected)
-            if client == "openai-responses":
+            if surface.sockets:
                 app.router.add_get(
                     prefix + path, in_dialect(route.refuse_socket), allow_head=False, expect_handler=expected
                 )
-        for path in route.surface.count:
+        for path in surface.count:
             app.router.add_post(prefix + path, in_dialect(route.count), expect_handler=expected)
     if BUDGET not in app:
         app[BUDGET] = Budget()

@@ -1,8 +1,8 @@
-"""The HTTP surface of each client dialect: its paths, and what a request to one of them asks.
+"""What a request of a client asks. Where clients of a dialect ask, and how, is ``Surface`` in ``streamkit/dialects/http.py``.
 
 What is asked becomes a value, ``Ask``, and nothing of it names an upstream: a body that says ``base_url``, ``api_base`` or
-``headers`` only has members that nobody here reads (limits.md T5). The model and whether to stream stand in the body, in
-Gemini's dialect in the URL, whatever its body says.
+``headers`` only has members that nobody here reads (limits.md T5). The model and whether to stream stand where the dialect has
+them: in the body, or in the URL whatever the body says.
 
 No state is kept between requests. A request that leans on an earlier one is refused with what to send instead.
 
@@ -15,29 +15,29 @@ Source: clients.md §10.1, §10.5; dialects.md §1.3, §2.3, §3.2, §4.1, §5.1
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
 
 import orjson
 from aiohttp import web
 from attrs import field, frozen
 
 from streamkit.conversation.messages import Request, Tool
-from streamkit.dialects.gemini.wire import camel_case
-from streamkit.dialects.members.fields import fields_of
-from streamkit.errors import BadRequest
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.http import Address, Operation, Surface
+from streamkit.errors import BadRequest, UsageError
 from streamkit.events import ProviderFailed
 from streamkit.framing.value_count import VALUE_BYTES
 from streamkit.limits import REQUEST_VALUES
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 from streamkit.translation.bodies import decode_request
 from streamkit.web.budget import UNCOUNTED_BYTES, Hold, hold_in
 from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.refusals import Refused, bad_request, shown, with_status
-from streamkit.web.upstream import Operation
 
-__all__ = ["SURFACES", "Address", "Ask", "Refused", "Surface", "misspelt", "read_ask", "read_body"]
+__all__ = ["Ask", "Refused", "Surface", "aliases", "misspelt", "read_ask", "read_body", "surface_of", "surfaces"]
 
 #: How long a body may take to arrive, in seconds: 32 MiB at 2 Mbit/s take 134. One that drips holds a task and its memory.
 BODY_S: Final = 150.0
@@ -48,13 +48,7 @@ BODY_SILENCE_S: Final = 20.0
 READ_BYTES: Final = 32 * 1024
 #: What aiohttp decodes by itself, or refuses by itself where it has no library for it.
 ENCODINGS: Final = frozenset({"", "identity", "gzip", "deflate", "br", "zstd"})
-#: google-genai writes ``models/x`` or ``tunedModels/y`` and leaves slashes in names as they are.
-GEMINI_NAME: Final = "{name:(?:models|tunedModels)/.+}"
 VERSIONS: Final = frozenset({"v1", "v1beta"})
-STREAM_METHOD: Final = ":streamGenerateContent"
-#: Gemini's member for a whole request, in a request to count its tokens.
-COUNTED: Final = "generateContentRequest"
-STATELESS: Final = "this gateway is stateless: it keeps no responses and no conversations"
 
 
 @frozen(kw_only=True)
@@ -65,7 +59,7 @@ class Ask:
     operation: Operation
     model: str
     stream: bool
-    #: Gemini without ``alt=sse``: the stream is to be one JSON array. See ``json_array.py``.
+    #: The stream is to be one JSON array. See ``json_array.py``.
     as_array: bool = False
     request: Request = field(repr=False)  # what people said belongs in no log
     #: What was repaired as it was read.
@@ -87,42 +81,23 @@ def _size_of(tool: Tool) -> int:
     return len(orjson.dumps(described, default=str))
 
 
-class ReadCount(Protocol):
-    """Reads a request for a count of tokens; what it repairs is in the report."""
-
-    def __call__(self, raw: bytes, *, report: StreamReport) -> Request: ...
-
-
-class Address(NamedTuple):
-    """Which model is asked, and how it is to answer."""
-
-    model: str
-    stream: bool
-    as_array: bool = False
+@cache
+def surfaces() -> Mapping[str, Surface]:
+    """Where the clients of each dialect ask, by its name; dialects of other packages included."""
+    return {name: dialect.http.surface for name, dialect in DIALECTS.items() if dialect.http.surface is not None}
 
 
-@frozen(kw_only=True)
-class Surface:
-    """The paths of one dialect, all POST, as patterns of aiohttp's router, and what is peculiar to them."""
+def surface_of(dialect: str) -> Surface:
+    """Where its clients ask. Raises UsageError for a dialect whose clients are not served."""
+    found = surfaces().get(dialect)
+    if found is None:
+        raise UsageError(f"no clients of {quoted(dialect)} are served; there are {', '.join(surfaces())}")
+    return found
 
-    dialect: str
-    generate: tuple[str, ...]
-    count: tuple[str, ...] = ()
-    #: Raises BadRequest.
-    address: Callable[[web.Request, Request], Address]
-    #: Raises BadRequest for what is well-formed and can't be served here.
-    check: Callable[[Request], None] = lambda _asked: None
-    #: Reads a request for a count, where it is not as any other. Raises BadRequest.
-    read_count: ReadCount | None = None
 
-    @property
-    def paths(self) -> Mapping[str, Operation]:
-        return {**dict.fromkeys(self.generate, "generate"), **dict.fromkeys(self.count, "count")}
-
-    @property
-    def aliases(self) -> Mapping[str, Operation]:
-        """The paths that come of a base URL with a version too few, one too many or a slash at its end."""
-        return {other: operation for path, operation in self.paths.items() for other in misspelt(path)}
+def aliases(surface: Surface) -> Mapping[str, Operation]:
+    """The paths that come of a base URL with a version too few, one too many or a slash at its end."""
+    return {other: operation for path, operation in surface.paths.items() for other in misspelt(path)}
 
 
 def misspelt(path: str) -> tuple[str, ...]:
@@ -134,46 +109,44 @@ def misspelt(path: str) -> tuple[str, ...]:
 
 async def read_ask(
     request: web.Request,
-    surface: Surface,
+    dialect: str,
     operation: Operation = "generate",
     *,
     body_s: float = BODY_S,
 ) -> Ask:
-    """Read what a request to one of ``surface``'s paths asks.
+    """Read what a client of ``dialect`` asks.
 
     The body's size is bounded by the application's ``client_max_size``, and the time it takes by ``body_s`` seconds. Raises
-    Refused.
+    Refused, and UsageError for a dialect whose clients are not served.
     """
-    hold, report = hold_in(request), StreamReport()
+    surface, hold, report = surface_of(dialect), hold_in(request), StreamReport()
     try:
-        raw, values = await _counted_body(request, surface.dialect, hold, body_s)
+        raw, values = await _counted_body(request, dialect, hold, body_s)
         heavy = is_heavy(len(raw), values)
 
         def read() -> tuple[Request, Address]:
-            counts = operation == "count" and surface.read_count is not None
-            readers = (
-                surface.read_count
-                if counts and surface.read_count
-                else partial(decode_request, dialect=surface.dialect)
-            )
-            asked = readers(raw, report=report)
+            body, member = surface.counted(raw, report) if operation == "count" else (raw, "")
+            try:
+                asked = decode_request(body, dialect, report=report)
+            except BadRequest as error:
+                raise (BadRequest(f"{member}.{error.path}", error.reason) if member else error) from error
             surface.check(asked)
             return asked, surface.address(request, asked)
 
         try:
-            asked, (model, stream, as_array) = await beside(read) if heavy else read()
+            asked, address = await beside(read) if heavy else read()
         except BadRequest as error:
             raise Refused(bad_request(error)) from error
     except BaseException:
         hold.shrink(0)
         raise
-    asked.model, asked.stream = model, stream
+    asked.model, asked.stream = address.model, address.stream
     return Ask(
-        dialect=surface.dialect,
+        dialect=dialect,
         operation=operation,
-        model=model,
-        stream=stream,
-        as_array=as_array,
+        model=address.model,
+        stream=address.stream,
+        as_array=address.as_array,
         request=asked,
         report=report,
         heavy=heavy,
@@ -255,81 +228,3 @@ async def _next(request: web.Request) -> bytes:
 
 class SilentBodyError(Exception):
     """A client sent nothing of its body for long."""
-
-
-# -- which model, and how ----------------------------------------------------------------------------------------------
-
-
-def _in_body(_request: web.Request, asked: Request) -> Address:
-    if not asked.model:
-        raise BadRequest("model", "the name of a model is needed, and there is none")
-    return Address(asked.model, asked.stream is True)
-
-
-def _in_url(request: web.Request, _asked: Request) -> Address:
-    """Gemini's: the name behind ``models/``; a tuned model keeps its prefix, since it may be called as another is."""
-    stream = request.path.endswith(STREAM_METHOD)
-    alt = request.query.get("alt", "json")
-    if alt not in {"json", "sse"}:
-        raise BadRequest("alt", f"'sse' or 'json' is needed, not {shown(alt)}")
-    return Address(request.match_info["name"].removeprefix("models/"), stream, stream and alt != "sse")
-
-
-def _refuse_state(asked: Request) -> None:
-    """Responses may lean on what a server keeps (dialects.md §2.3), and none is kept here."""
-    for path, instead in asked.stored:
-        if path != "prompt":  # which is no state of a conversation: an upstream of this dialect may have it
-            raise BadRequest(path, f"{STATELESS}; {instead}")
-    if asked.extras.get("background"):
-        raise BadRequest("background", f"{STATELESS}; ask without background, and with stream: true if it takes long")
-
-
-def _counted_inside(raw: bytes, *, report: StreamReport) -> Request:
-    """Gemini's: bare contents, or a whole request in a member of its own."""
-    outer = StreamReport()
-    fields = fields_of(raw, outer).spelled(camel_case)
-    if COUNTED not in fields:
-        return decode_request(raw, "gemini", report=report)
-    if "contents" in fields:
-        raise fields.wrong(f"this stands beside {COUNTED}, and one of them is read", "contents")
-    if not isinstance(fields.peek(COUNTED), dict):
-        raise fields.wrong("an object is needed", COUNTED)
-    try:
-        inner = decode_request(fields.text_of(COUNTED).encode(), "gemini", report=report)
-    except BadRequest as error:
-        raise BadRequest(f"{COUNTED}.{error.path}", error.reason) from error
-    report.repairs.update(outer.repairs)  # of the text around it; bare contents are read once more instead
-    return inner
-
-
-# -- the table ---------------------------------------------------------------------------------------------------------
-
-
-def _gemini_paths(*methods: str) -> tuple[str, ...]:
-    """Both versions: google-genai 3.4 asks ``/v1``, earlier ones and most programs ``/v1beta``."""
-    return tuple(f"/{version}/{GEMINI_NAME}:{method}" for version in ("v1", "v1beta") for method in methods)
-
-
-_CHAT: Final = Surface(dialect="openai-chat", generate=("/v1/chat/completions",), address=_in_body)
-_RESPONSES: Final = Surface(
-    dialect="openai-responses",
-    generate=("/v1/responses",),
-    count=("/v1/responses/input_tokens",),
-    address=_in_body,
-    check=_refuse_state,
-)
-_ANTHROPIC: Final = Surface(
-    dialect="anthropic", generate=("/v1/messages",), count=("/v1/messages/count_tokens",), address=_in_body
-)
-#: It streams unless it is told not to, as ``decode_request`` says.
-_OLLAMA: Final = Surface(dialect="ollama", generate=("/api/chat",), address=_in_body)
-_GEMINI: Final = Surface(
-    dialect="gemini",
-    generate=_gemini_paths("generateContent", "streamGenerateContent"),
-    count=_gemini_paths("countTokens"),
-    address=_in_url,
-    read_count=_counted_inside,
-)
-SURFACES: Final[Mapping[str, Surface]] = {
-    surface.dialect: surface for surface in (_CHAT, _RESPONSES, _ANTHROPIC, _OLLAMA, _GEMINI)
-}

@@ -2,7 +2,7 @@
 
 What is sent to an upstream and read of it is in ``web/upstream/token_counts.py``.
 
-Source: clients.md §10.4. Seen: anthropic 2.12 ``MessageTokensCount``, google-genai 3.4 ``CountTokensResponse``.
+Source: clients.md §10.4.
 """
 
 from __future__ import annotations
@@ -21,20 +21,12 @@ from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 from streamkit.web.refusals import Refused
 from streamkit.web.source import iter_upstream, whole_body
-from streamkit.web.surfaces import Ask
+from streamkit.web.surfaces import Ask, surfaces
 from streamkit.web.token_estimate import CountTokens, estimate
 from streamkit.web.upstream import Upstream, count_of, hidden
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream_request import UNFIT, open_answer
 
-#: The member that says how many, in each dialect that has a path to ask at.
-_MEMBERS: Final[Mapping[str, str]] = {
-    "anthropic": "input_tokens",
-    "openai-responses": "input_tokens",
-    "gemini": "totalTokens",
-}
-#: What stands beside it.
-_BESIDE: Final[Mapping[str, Mapping[str, str]]] = {"openai-responses": {"object": "response.input_tokens"}}
 #: Kinds of failures that are the request's own: no estimate hides them.
 _OF_THE_REQUEST: Final = frozenset({"invalid_request", "too_large"})
 #: A count is one number in a small object.
@@ -96,7 +88,9 @@ async def estimate_instead(
 def count_response(dialect: str, tokens: int, headers: Mapping[str, str] = NO_HEADERS) -> web.Response:
     """The answer that tells a client of ``dialect`` a count. Raises UsageError for a dialect in which nobody asks for one."""
     name = client_named(dialect)[0].name
-    if name not in _MEMBERS:
-        raise UsageError(f"nobody asks for a count in {name}; {', '.join(_MEMBERS)} have a path for it")
-    body = orjson.dumps({**_BESIDE.get(name, {}), _MEMBERS[name]: tokens})
+    surface = surfaces().get(name)
+    if surface is None or not surface.count:
+        ask = ", ".join(name for name, surface in surfaces().items() if surface.count)
+        raise UsageError(f"nobody asks for a count in {name}; {ask} have a path for it")
+    body = orjson.dumps(surface.count_answer(tokens))
     return web.Response(body=body, content_type="application/json", headers=headers)

@@ -8,8 +8,8 @@ With the extra ``tokens`` text is counted by OpenAI's vocabulary ``o200k_base``,
 fetched. It takes two seconds once and 140 MiB, and counts 4 MB a second. Without it, and for more than ``MOST_CHARS``, it is
 counted by bytes of UTF-8. Other models' vocabularies differ: Claude's newer ones make up to a third more tokens of a text.
 
-Source: docs.anthropic.com, "Vision" (an image is at most about 1,600 tokens); OpenAI's cookbook, "How to count tokens" (the
-tokens around messages).
+Source: Claude's documentation, "Vision" (an image is at most about 1,600 tokens); OpenAI's cookbook, "How to count tokens"
+(the tokens around messages).
 """
 
 from __future__ import annotations

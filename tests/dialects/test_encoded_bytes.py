@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.profiles import Encoding, Profile
+from streamkit.dialects.openai_chat.providers import ChatClient
+from streamkit.dialects.profiles import Encoding
 from streamkit.events import (
     Aside,
     Event,
@@ -48,7 +49,7 @@ def finish(reason: Any = "stop", **rest: Any) -> list[Event]:
 def encoded(dialect: str, events: list[Event], profile: dict[str, Any]) -> tuple[str, StreamReport]:
     report = StreamReport()
     encoder = DIALECTS[dialect].encoder(
-        Encoding(profile=Profile(**profile), make_id=lambda prefix: f"{prefix}made", clock=lambda: 7.9), report
+        Encoding(profile=ChatClient(**profile), make_id=lambda prefix: f"{prefix}made", clock=lambda: 7.9), report
     )
     return b"".join([*(encoder.feed([event]) for event in events), encoder.finish()]).decode(), report
 

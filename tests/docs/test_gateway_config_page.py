@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from streamkit.gateway.config import Server
-from streamkit.gateway.config_file import USUAL_AUTH, parse_config
+from streamkit.gateway.config_file import parse_config, usual_auth
 from streamkit.gateway.keys import KeyFile
 from streamkit.gateway.routing import Route
 from streamkit.gateway.structure import keys_of
@@ -106,8 +106,9 @@ def test_what_the_page_calls_required_is_required():
         assert len(required) == len([field for field in fields if field.name != "name"]), head
 
 
-@pytest.mark.parametrize(("dialect", "auth"), [*USUAL_AUTH.items(), ("cohere", "bearer")])
-def test_the_auth_by_dialect_is_that_of_the_page(dialect, auth):
+@pytest.mark.parametrize("dialect", ["anthropic", "azure", "bedrock", "cohere", "gemini", "ollama"])
+def test_the_auth_by_dialect_is_that_of_the_page(dialect):
+    auth = usual_auth(dialect)
     (row,) = [line for line in TEXT.splitlines() if line.startswith(f"| `{auth}` |")]
     assert f"`{dialect}`" in row or row.endswith("| all others |")
     more = {"sigv4": 'region = "eu-west-1"', "none": "", "azure": 'key = {env = "K"}\napi_version = "2024-10-21"'}

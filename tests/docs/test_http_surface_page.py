@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from streamkit.web.surfaces import SURFACES
+from streamkit.web.surfaces import surfaces
 from tests.docs.pages import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "http-surface.md"
@@ -35,5 +35,5 @@ def test_the_check_sees_a_page_that_lags(tool, tmp_path, monkeypatch, capsys):
 
 def test_each_path_has_a_row():
     rows = re.findall(r"^\| (?:(?:GET|POST) \| )?`(/[^`]+)` \|", PAGE.read_text("utf-8"), re.MULTILINE)
-    assert len(rows) == len(set(rows)) == sum(len(surface.paths) for surface in SURFACES.values()) + 8
+    assert len(rows) == len(set(rows)) == sum(len(surface.paths) for surface in surfaces().values()) + 8
     assert {"/api/chat", "/v1/models/{model}", "/v1beta/models/{model}:streamGenerateContent"} <= set(rows)

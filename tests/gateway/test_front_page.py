@@ -60,7 +60,7 @@ LISTING = [("GET", "/api/tags"), ("GET", "/api/version"), ("GET", "/api/ps"), ("
 
 @pytest.mark.parametrize("keyless", [True, False])
 async def test_ollamas_clients_list_models_without_a_key_where_that_is_wanted(keyless):
-    server = {"keys": (Secret("canary-in-7e2f"),), "keyless_ollama_listing": keyless}
+    server = {"keys": (Secret("canary-in-7e2f"),), "keyless_listing": keyless}
     async with (
         EvilUpstream(as_asked("openai-chat")) as evil,
         gateway(config_of([upstream_at(evil, "openai-chat")], server=server)) as running,

@@ -30,7 +30,8 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.profiles import Provider, Target
+from streamkit.dialects.anthropic.wire import AnthropicProvider
+from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import BadRequest
 from streamkit.events import Aside, Opaque
@@ -909,7 +910,7 @@ def test_several_choices_are_refused():
 )
 def test_an_older_version_takes_sampling_parameters(temperature, written, names):
     report = StreamReport()
-    target = Target(provider=Provider(name="old", title="", api_version="2023-06-01"))
+    target = Target(provider=AnthropicProvider(name="old", title="", api_version="2023-06-01"))
     bodies = DIALECTS["anthropic"].bodies
     assert bodies is not None
     request = foreign(options=Options(5, temperature, 0.9, 3))

@@ -13,7 +13,7 @@ import pytest
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.profiles import Profile
+from streamkit.dialects.ollama.wire import OllamaClient
 from streamkit.errors import NeedsRepair, NotThisDialect
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
 from streamkit.policy import STRICT
@@ -26,7 +26,7 @@ from tests.vectors.ollama import COUNTS, call
 
 TIME = "2025-01-01T00:00:00.000000Z"
 COMPLETE = Verdict("complete")
-IDS = Profile(call_ids=True)
+IDS = OllamaClient(call_ids=True)
 
 
 def whole(

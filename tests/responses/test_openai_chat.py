@@ -14,7 +14,7 @@ import pytest
 
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.profiles import Profile
+from streamkit.dialects.openai_chat.providers import ChatClient
 from streamkit.errors import BrokenFrame, NeedsRepair, NotThisDialect
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
 from streamkit.policy import LENIENT, STRICT
@@ -353,7 +353,7 @@ def test_the_profile_says_where_reasoning_goes():
     said = response(
         Reasoning("h", signature=Opaque("anthropic", "S")), RedactedReasoning(Opaque("openai", "D")), Text("a")
     )
-    profile = Profile(reasoning_fields=("reasoning",), reasoning_details=False)
+    profile = ChatClient(reasoning_fields=("reasoning",), reasoning_details=False)
     written, report = write(said, profile=profile)
     assert without_nulls(written) == without_nulls(whole({"content": "a", "reasoning": "h"}))
     assert report.losses == {"reasoning_signature": 1, "reasoning_opaque": 1}

@@ -12,7 +12,8 @@ import httpx
 import ollama
 import pytest
 
-from streamkit import Profile, Status, StreamReport, transcode
+from streamkit import Status, StreamReport, transcode
+from streamkit.dialects.ollama.wire import OllamaClient
 from streamkit.testing import cuts, source_of
 from tests.cli.command import run
 
@@ -139,7 +140,7 @@ async def test_every_line_satisfies_the_strict_reader_with_many_calls(dialect):
 
 
 async def test_ids_beside_function_are_written_only_when_asked():
-    lines, _ = await to_ollama("openai-chat", [chat("{}")], profile=Profile(call_ids=True))
+    lines, _ = await to_ollama("openai-chat", [chat("{}")], profile=OllamaClient(call_ids=True))
     (with_id,) = (line for line in lines if b"tool_calls" in line)
     assert json.loads(with_id)["message"]["tool_calls"][0]["id"] == "id0"
     with pytest.raises(Refused, match="single key"):

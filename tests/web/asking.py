@@ -1,4 +1,4 @@
-"""An application that serves every path of ``SURFACES`` and keeps what was asked, and bodies to ask it with."""
+"""An application that serves every path of ``surfaces`` and keeps what was asked, and bodies to ask it with."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 from aiohttp import web
 
 from streamkit.web.client_dialect import refuse_in_dialect
-from streamkit.web.surfaces import SURFACES, Ask, Operation, Surface, read_ask
+from streamkit.web.surfaces import Ask, Operation, read_ask, surfaces
 
-DIALECTS = list(SURFACES)
+DIALECTS = list(surfaces())
 #: The path of each dialect that asks for an answer, and the smallest body.
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 CONTENTS = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
@@ -25,16 +25,16 @@ ASKS: dict[str, tuple[str, dict[str, Any]]] = {
 def asking_app(asked: list[Ask], *, body_s: float = 10.0, **options: Any) -> web.Application:
     app = web.Application(middlewares=[refuse_in_dialect], **options)
 
-    def handler(surface: Surface, operation: Operation) -> Any:
+    def handler(dialect: str, operation: Operation) -> Any:
         async def handle(request: web.Request) -> web.Response:
-            asked.append(await read_ask(request, surface, operation, body_s=body_s))
+            asked.append(await read_ask(request, dialect, operation, body_s=body_s))
             return web.Response(text="asked")
 
         return handle
 
-    for surface in SURFACES.values():
+    for dialect, surface in surfaces().items():
         for path, operation in surface.paths.items():
-            app.router.add_post(path, handler(surface, operation))
+            app.router.add_post(path, handler(dialect, operation))
     return app
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from aiohttp.test_utils import make_mocked_request
 from streamkit.events import ProviderFailed
 from streamkit.web.client_dialect import client_dialect, in_dialect, refuse_in_dialect
 from streamkit.web.refusals import Refused
-from streamkit.web.surfaces import GEMINI_NAME, SURFACES
+from streamkit.web.surfaces import surfaces
 from tests.web.asking import asking_app, message_of
 
 GOOGLE, ANTHROPIC = {"x-goog-api-key": "k"}, {"anthropic-version": "2026-10-21"}
@@ -61,18 +62,18 @@ async def client(aiohttp_client) -> Any:
     return await aiohttp_client(asking_app([]))
 
 
-@pytest.mark.parametrize("surface", SURFACES.values(), ids=SURFACES)
-async def test_the_wrong_method_is_405_in_the_dialect(client, surface):
-    for path in (pattern.replace(GEMINI_NAME, "models/m") for pattern in surface.paths):
+@pytest.mark.parametrize("dialect", surfaces())
+async def test_the_wrong_method_is_405_in_the_dialect(client, dialect):
+    for path in (re.sub(r"\{.*\}", "models/m", pattern) for pattern in surfaces()[dialect].paths):
         for method in "GET", "PUT", "DELETE", "OPTIONS":
             async with client.request(method, path) as response:
                 told = await response.json()
             assert response.status == 405
             assert response.headers["Allow"] == "POST"
             assert message_of(told) == f"{method} '{path}' is not served here, only POST"
-            assert ("error" in told, isinstance(told["error"], str)) == (True, surface.dialect == "ollama")
-            assert (told.get("type") == "error") is (surface.dialect == "anthropic")
-            assert (surface.dialect == "gemini") is ("status" in told["error"])
+            assert ("error" in told, isinstance(told["error"], str)) == (True, dialect == "ollama")
+            assert (told.get("type") == "error") is (dialect == "anthropic")
+            assert (dialect == "gemini") is ("status" in told["error"])
 
 
 @pytest.mark.parametrize(

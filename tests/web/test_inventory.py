@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from streamkit.dialects.ollama.http import VERSION
 from streamkit.web.client_dialect import refuse_in_dialect
-from streamkit.web.inventory import OLLAMA_VERSION, ModelCard, add_inventory
+from streamkit.web.inventory import ModelCard, add_inventory
 from streamkit.web.token_counts import count_response
 from tests.web import official
 from tests.web.asking import message_of
@@ -199,8 +200,8 @@ async def client(aiohttp_client) -> Any:
 async def test_ollamas_version_is_one_that_clients_take(client):
     async with client.get("/api/version") as response:
         told = await response.json()
-    assert told == {"version": OLLAMA_VERSION}
-    numbers = [int(number) for number in OLLAMA_VERSION.split(".")]
+    assert told == {"version": VERSION}
+    numbers = [int(number) for number in VERSION.split(".")]
     assert len(numbers) == 3
     assert numbers >= [0, 14, 2]  # GitHub Copilot demands 0.6.4; the most that was seen of others is this
 

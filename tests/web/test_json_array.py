@@ -11,11 +11,12 @@ import pytest
 from attrs import asdict
 
 from streamkit import collect, parse_json_array, pipe, transcode
+from streamkit.dialects.gemini.array import ARRAY, ArrayWriter
 from streamkit.errors import BrokenFrame, EventTooLong, SourceFailed
 from streamkit.events import ProviderFailed
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.web.json_array import ArrayWriter, array_error, as_array, events_to_array
+from streamkit.web.json_array import as_array, events_to_array
 from tests.vectors import VECTORS
 from tests.vectors.gemini import BUSY, STOP, array, chunk, events, text
 from tests.vectors.vector import Vector
@@ -52,7 +53,7 @@ async def transcoded(vector: Vector, *, wrapped: bool) -> tuple[bytes, StreamRep
         source_of(vector.body), vector.dialect, "gemini", make_id=lambda kind: f"{kind}1", clock=lambda: 0
     )
     report = stream.report
-    async with as_array(stream) if wrapped else stream as output:
+    async with as_array(stream, ARRAY) if wrapped else stream as output:
         body = b"".join([piece async for piece in output])
         assert output.report is report
     return body, report
@@ -120,7 +121,7 @@ async def test_an_error_is_the_last_element():
 
 
 def test_an_error_alone_is_an_array_of_one():
-    body = array_error(ProviderFailed("unavailable", "busy"))
+    body = ARRAY.error(ProviderFailed("unavailable", "busy"))
     assert json.loads(body) == [{"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}}]
     assert json.loads(b"  " + body)
 
@@ -140,7 +141,7 @@ async def test_a_bug_in_front_of_it_leaves_the_array_open():
 
     got = b""
     with pytest.raises(ZeroDivisionError):
-        async with pipe(broken(), events_to_array()) as output:
+        async with pipe(broken(), events_to_array(ARRAY)) as output:
             async for piece in output:
                 got += piece
     assert got == b"[" + orjson.dumps(ONE)
@@ -150,7 +151,7 @@ async def test_what_precedes_a_fault_is_handed_over():
     got = b""
     source = source_of(events(ONE) + b"data: " + b"x" * 999)
     with pytest.raises(EventTooLong):
-        async with pipe(source, events_to_array(limits=Limits(event_bytes=200))) as output:
+        async with pipe(source, events_to_array(ARRAY, limits=Limits(event_bytes=200))) as output:
             async for piece in output:
                 got += piece
     assert got == b"[" + orjson.dumps(ONE)
@@ -200,7 +201,7 @@ async def test_the_inner_pipe_is_closed_with_the_outer():
         finally:
             closed.append("source")
 
-    async with as_array(transcode(open_source(), "gemini", "gemini")) as output:
+    async with as_array(transcode(open_source(), "gemini", "gemini"), ARRAY) as output:
         async for _piece in output:
             break
     assert closed == ["source"]
@@ -219,7 +220,7 @@ async def test_a_pipe_that_was_never_read_is_closed_too():
         async def aclose(self) -> None:
             Source.closed += 1
 
-    async with as_array(transcode(Source(), "openai-chat", "gemini")):
+    async with as_array(transcode(Source(), "openai-chat", "gemini"), ARRAY):
         pass
     assert Source.closed
 
@@ -229,7 +230,7 @@ async def test_a_source_that_fails_is_told_in_the_array():
         yield events(ONE)
         raise SourceFailed("the connection to the upstream broke")
 
-    async with as_array(transcode(failing(), "gemini", "gemini")) as output:
+    async with as_array(transcode(failing(), "gemini", "gemini"), ARRAY) as output:
         body = b"".join([piece async for piece in output])
     *rest, last = json.loads(body)
     assert rest == [ONE]

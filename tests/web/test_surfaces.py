@@ -15,7 +15,7 @@ from yarl import URL
 
 from streamkit.conversation.messages import Text
 from streamkit.dialects.gemini.wire import camel_case
-from streamkit.web.surfaces import SURFACES, Ask
+from streamkit.web.surfaces import Ask, surfaces
 from tests.web.asking import ASKS, CHAT, CONTENTS, DIALECTS, asking_app, message_of
 
 Asked = tuple[Any, list[Ask]]
@@ -314,6 +314,5 @@ async def test_what_was_said_is_not_in_the_repr(asked):
 
 
 def test_each_path_is_one_dialects():
-    paths = [path for surface in SURFACES.values() for path in surface.paths]
+    paths = [path for surface in surfaces().values() for path in surface.paths]
     assert len(set(paths)) == len(paths)
-    assert {surface.dialect for surface in SURFACES.values()} == set(SURFACES)

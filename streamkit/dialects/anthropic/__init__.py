@@ -6,6 +6,7 @@ from streamkit.dialects.anthropic.asides import CITATIONS, SEARCHES
 from streamkit.dialects.anthropic.decode import AnthropicDecoder, recognises
 from streamkit.dialects.anthropic.encode import AnthropicEncoder
 from streamkit.dialects.anthropic.errors import ERRORS
+from streamkit.dialects.anthropic.http import HTTP_HALF
 from streamkit.dialects.anthropic.lint import AnthropicLinter
 from streamkit.dialects.anthropic.request_in import decode_request
 from streamkit.dialects.anthropic.request_out import encode_request, features_of
@@ -29,6 +30,7 @@ DIALECT = Dialect(
     terminates=lambda frame: b'"message_stop"' in frame.data,
     recognises=recognises,
     errors=ERRORS,
+    http=HTTP_HALF,
     tools=TOOLS,
     citations=CITATIONS,
     searches=SEARCHES,

@@ -64,10 +64,11 @@ from streamkit.dialects.anthropic.wire import (
     VENDOR,
     WEB_SEARCH,
     WITHOUT_SAMPLING,
+    version_of,
 )
 from streamkit.dialects.bodies.claude_requests import NO_PARAMETERS, ClaudeRequestWriter
 from streamkit.dialects.bodies.request_writer import given, is_blank, media_type_of, merged
-from streamkit.dialects.profiles import Provider, Target
+from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.web_search import location_out
 from streamkit.events import Aside
 from streamkit.report import StreamReport
@@ -78,7 +79,6 @@ SEARCH_TYPE: Final = f"{WEB_SEARCH}20250305"
 SEARCH_NAME: Final = "web_search"
 #: Options that are written by methods of their own.
 BESIDE: Final = frozenset({"choices", "compaction", "max_tokens", "output", "service_tier", "stop", "thinking", "user"})
-_NEWEST: Final = Provider(name="", title="")
 #: The values of ``anthropic-beta`` without which the server refuses an edit, and a summary alone.
 EDIT_BETA, SUMMARY_BETA = "compact-2026-01-12", "compact-2026-09-04"
 #: A trigger may not be less.
@@ -376,8 +376,7 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
         """The sampling parameters that are written; a temperature must be in this vendor's range."""
         if self.own:
             return SAMPLING
-        version = (self.target.provider or _NEWEST).api_version
-        if version >= WITHOUT_SAMPLING:
+        if version_of(self.target.provider) >= WITHOUT_SAMPLING:
             return ()
         temperature = self.request.options.temperature
         return SAMPLING if temperature is None or temperature <= 1 else SAMPLING[1:]

@@ -10,10 +10,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from attrs import frozen
+
 from streamkit.conversation.messages import CacheMark, Response
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of, details_of
-from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.profiles import Encoding, Provider
 from streamkit.dialects.vocabulary.context_overflow import in_claudes_words, is_overflow, says_it_as_anthropic
 from streamkit.dialects.vocabulary.stop_reasons import CLAUDES
 from streamkit.dialects.vocabulary.usage_counts import has_more, total_of, with_cache, without_cache
@@ -217,3 +219,22 @@ TOOLS: Final = ToolRules(names=re.compile(r"[A-Za-z0-9_-]{1,128}"), not_at_root=
 #: The types of an edit of the context that summarises, and of a request for nothing but a summary.
 EDIT: Final = "compact_20260112"
 SUMMARIZE: Final = "summarize"
+
+
+# -- versions ----------------------------------------------------------------------------------------------------------
+
+#: The newest version of the API.
+VERSION: Final = "2026-10-21"
+
+
+@frozen(kw_only=True)
+class AnthropicProvider(Provider):
+    """A provider that speaks Messages."""
+
+    #: The version of the API; older ones take a temperature (dialects.md §3.0).
+    api_version: str = VERSION
+
+
+def version_of(provider: Provider | None) -> str:
+    """The version that requests to a provider are written for: the newest where none is named."""
+    return provider.api_version if isinstance(provider, AnthropicProvider) else VERSION

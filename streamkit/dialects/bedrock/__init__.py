@@ -6,6 +6,7 @@ from streamkit.dialects.base import Bodies, Dialect
 from streamkit.dialects.bedrock.decode import BedrockDecoder, recognises, terminates
 from streamkit.dialects.bedrock.encode import KEEP_ALIVE_MESSAGE, BedrockEncoder
 from streamkit.dialects.bedrock.errors import ERRORS
+from streamkit.dialects.bedrock.http import HTTP_HALF
 from streamkit.dialects.bedrock.lint import BedrockLinter
 from streamkit.dialects.bedrock.request_in import decode_request
 from streamkit.dialects.bedrock.request_out import encode_request, wants_bytes
@@ -27,6 +28,7 @@ DIALECT = Dialect(
     recognises=recognises,
     bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
     errors=ERRORS,
+    http=HTTP_HALF,
     wants_bytes=wants_bytes,
     tools=TOOLS,
 )

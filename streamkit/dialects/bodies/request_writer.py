@@ -203,15 +203,14 @@ class RequestWriter:
         return {}
 
     def request_extras(self) -> Mapping[str, Any]:
-        """The members of the request itself to write again: between OpenAI's two dialects those that both have.
+        """The members of the request itself to write again."""
+        return self.extras(self.request.extras, "parameter")
 
-        Servers of Chat refuse members that they do not know, so there they are for OpenAI's own only.
-        """
-        extras, provider = self.request.extras, self.target.provider
-        theirs = self.dialect == "openai-responses" or (provider is not None and provider.cache_marks == "openai")
-        if self.own or not theirs or not {self.dialect, self.request.dialect} <= OPENAI:
-            return self.extras(extras, "parameter")
-        written, rest = between_openais(extras, self.dialect)
+    def extras_of_openai(self) -> Mapping[str, Any]:
+        """The same between OpenAI's two dialects: those that both have."""
+        if self.request.dialect not in OPENAI:
+            return self.extras(self.request.extras, "parameter")
+        written, rest = between_openais(self.request.extras, self.dialect)
         return {**written, **self.extras(rest, "parameter")}
 
     def aside(self, part: Aside) -> bool:

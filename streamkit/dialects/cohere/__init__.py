@@ -6,6 +6,7 @@ from streamkit.dialects.base import Bodies, Dialect
 from streamkit.dialects.cohere.decode import CohereDecoder, recognises
 from streamkit.dialects.cohere.encode import CohereEncoder
 from streamkit.dialects.cohere.errors import ERRORS
+from streamkit.dialects.cohere.http import HTTP_HALF
 from streamkit.dialects.cohere.lint import CohereLinter
 from streamkit.dialects.cohere.request_in import decode_request
 from streamkit.dialects.cohere.request_out import encode_request
@@ -27,5 +28,6 @@ DIALECT = Dialect(
     recognises=recognises,
     bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
     errors=ERRORS,
+    http=HTTP_HALF,
     tools=TOOLS,
 )

@@ -8,6 +8,7 @@ from streamkit.dialects.gemini.decode import GeminiDecoder, recognises
 from streamkit.dialects.gemini.encode import GeminiEncoder
 from streamkit.dialects.gemini.errors import ERRORS
 from streamkit.dialects.gemini.framing import EVENT_END, GeminiParser, continued
+from streamkit.dialects.gemini.http import HTTP_HALF
 from streamkit.dialects.gemini.lint import GeminiLinter
 from streamkit.dialects.gemini.request_in import decode_request
 from streamkit.dialects.gemini.request_out import encode_request, wants_bytes
@@ -30,6 +31,7 @@ DIALECT = Dialect(
     recognises=recognises,
     bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
     errors=ERRORS,
+    http=HTTP_HALF,
     wants_bytes=wants_bytes,
     tools=TOOLS,
     citations=CITATIONS,

@@ -6,6 +6,7 @@ from streamkit.dialects.base import Bodies, Dialect, ModelPlace
 from streamkit.dialects.mistral.decode import MistralDecoder
 from streamkit.dialects.mistral.encode import MistralEncoder
 from streamkit.dialects.mistral.errors import ERRORS
+from streamkit.dialects.mistral.http import HTTP_HALF
 from streamkit.dialects.mistral.lint import MistralLinter
 from streamkit.dialects.mistral.request_in import decode_request
 from streamkit.dialects.mistral.request_out import encode_request
@@ -33,5 +34,6 @@ DIALECT = Dialect(
     recognises=recognises,
     bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
     errors=ERRORS,
+    http=HTTP_HALF,
     tools=TOOLS,
 )

@@ -8,12 +8,12 @@ from streamkit.dialects.base import Bodies, Dialect, ModelPlace
 from streamkit.dialects.ollama.decode import OllamaDecoder, recognises
 from streamkit.dialects.ollama.encode import OllamaEncoder
 from streamkit.dialects.ollama.errors import ERRORS
+from streamkit.dialects.ollama.http import HTTP_HALF
 from streamkit.dialects.ollama.lint import OllamaLinter
 from streamkit.dialects.ollama.request_in import decode_request
 from streamkit.dialects.ollama.request_out import encode_request, wants_bytes
 from streamkit.dialects.ollama.response import decode_response, encode_response
-from streamkit.dialects.ollama.wire import TOOLS
-from streamkit.dialects.profiles import Profile
+from streamkit.dialects.ollama.wire import TOOLS, OllamaClient
 from streamkit.framing.ndjson import NDJSONParser
 
 #: A line whose ``done`` is true, also as a text or a number.
@@ -37,10 +37,11 @@ DIALECT = Dialect(
     recognises=recognises,
     bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
     errors=ERRORS,
+    http=HTTP_HALF,
     wants_bytes=wants_bytes,
     tools=TOOLS,
     clients=(
-        Profile(name="zed", title="Zed, the editor: one key in a call"),
-        Profile(name="ollama-python", title="the ollama package, and programs like it", call_ids=True),
+        OllamaClient(name="zed", title="Zed, the editor: one key in a call"),
+        OllamaClient(name="ollama-python", title="the ollama package, and programs like it", call_ids=True),
     ),
 )

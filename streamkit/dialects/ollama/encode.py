@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage
+from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage, takes_ids
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.call_order import CallOrder
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, encode_time, stop_word
@@ -111,7 +111,7 @@ class OllamaEncoder(OneChoiceEncoder):
         if arguments is None or not event.name:
             self.withhold("call_withheld", event.id, event.name or None, event.arguments)
             return
-        call_id = b'"id":%b,' % dumps(event.id) if self.encoding.profile.call_ids else b""
+        call_id = b'"id":%b,' % dumps(event.id) if takes_ids(self.encoding.profile) else b""
         if not call_id and not start.id_made:
             self.lose("call_id")
         self._line(

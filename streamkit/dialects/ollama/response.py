@@ -17,7 +17,7 @@ from streamkit.conversation.messages import Choice, Reasoning, Refusal, Response
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.ollama.decode import OllamaDecoder
-from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage
+from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage, takes_ids
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import encode_time, failure_of, object_arguments, only_choice, stop_word
 from streamkit.dialects.streams.frame_decoder import read_body
@@ -100,7 +100,7 @@ class OllamaResponseWriter(ResponseWriter):
             self.withhold(call)
             return None
         written: dict[str, Any] = {"function": {"name": call.name, "arguments": orjson.Fragment(arguments)}}
-        if self.encoding.profile.call_ids:
+        if takes_ids(self.encoding.profile):
             return {"id": call.id, **written}
         if not call.id_made:
             self.report.lose("call_id")

@@ -6,8 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from attrs import frozen
+
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of
+from streamkit.dialects.profiles import Profile
 from streamkit.dialects.vocabulary.usage_counts import loses_counts, total_of
 from streamkit.events import ErrorType, StopReason, UsageReported
 
@@ -71,3 +74,19 @@ def encode_usage(usage: UsageReported) -> tuple[dict[str, Any], bool]:
     counts = {"prompt_eval_count": usage.input_total, "eval_count": usage.output_total}
     less = loses_counts(usage, VENDOR, usage.input_cached, usage.input_cache_write, usage.output_reasoning)
     return {name: count for name, count in counts.items() if count is not None}, less
+
+
+# -- clients -----------------------------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class OllamaClient(Profile):
+    """A client that reads Ollama's dialect."""
+
+    #: Whether an ``id`` stands beside ``function``; strict readers (Zed, late 2025) refuse it.
+    call_ids: bool = False
+
+
+def takes_ids(profile: Profile) -> bool:
+    """Whether calls are written with their ids."""
+    return isinstance(profile, OllamaClient) and profile.call_ids

@@ -6,13 +6,13 @@ from streamkit.dialects.base import Bodies, Dialect, ModelPlace
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.encode import ChatEncoder
 from streamkit.dialects.openai_chat.errors import ERRORS
+from streamkit.dialects.openai_chat.http import HTTP_HALF
 from streamkit.dialects.openai_chat.lint import ChatLinter
-from streamkit.dialects.openai_chat.providers import PROVIDERS
+from streamkit.dialects.openai_chat.providers import CLIENTS, PROVIDERS
 from streamkit.dialects.openai_chat.request_in import decode_request
 from streamkit.dialects.openai_chat.request_out import encode_request
 from streamkit.dialects.openai_chat.response import decode_response, encode_response
 from streamkit.dialects.openai_chat.wire import CITATIONS
-from streamkit.dialects.profiles import Profile
 from streamkit.dialects.vocabulary.openai import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
@@ -36,11 +36,9 @@ DIALECT = Dialect(
     recognises=recognises,
     bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
     errors=ERRORS,
+    http=HTTP_HALF,
     tools=TOOLS,
     citations=CITATIONS,
     providers=PROVIDERS,
-    clients=(
-        Profile(name="openai-python", title="the openai package, and programs like it"),
-        Profile(name="mistral-sdk", title="Mistral's own packages, and the AI SDK's for it", usage_with_stop=True),
-    ),
+    clients=CLIENTS,
 )

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import orjson
 from attrs import define, field
 
+from streamkit.dialects.openai_chat.providers import client_of
 from streamkit.dialects.openai_chat.wire import (
     VENDOR,
     encode_error,
@@ -74,6 +75,7 @@ class ChatEncoder(EventEncoder):
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
+        self._client = client_of(encoding.profile)
         self._head = b""
         self._choices: dict[int, _Choice] = {}
         self._stop = b""  #: the last chunk with a stop reason, where the usage is to stand in it
@@ -134,7 +136,7 @@ class ChatEncoder(EventEncoder):
         """Write a piece of reasoning, in all fields that the client reads."""
         self._place(event, 0)
         text = dumps(event.text)
-        names = self.encoding.profile.reasoning_fields
+        names = self._client.reasoning_fields
         self._delta(event.choice, b"{%b}" % b",".join(b'"%b":%b' % (name.encode(), text) for name in names))
 
     def _place(self, event: TextDelta | RefusalDelta | ReasoningDelta, order: int) -> None:
@@ -156,7 +158,7 @@ class ChatEncoder(EventEncoder):
     def signature(self, event: ReasoningSignature) -> None:
         """Write a signature: of a text as ``extra_content``, of reasoning as a detail."""
         choice = self._choice(event.choice)
-        if not self.encoding.profile.reasoning_details:
+        if not self._client.reasoning_details:
             self.lose("reasoning_signature")
             return
         if event.on == "text":
@@ -177,7 +179,7 @@ class ChatEncoder(EventEncoder):
 
     def opaque(self, event: ReasoningOpaque) -> None:
         """Write reasoning that only its vendor can read, as a detail."""
-        if self.encoding.profile.reasoning_details:
+        if self._client.reasoning_details:
             choice = self._choice(event.choice)
             choice.parted = choice.parted or choice.unsigned > 0
             self._detail(choice, event, "reasoning.encrypted", "data")
@@ -280,7 +282,7 @@ class ChatEncoder(EventEncoder):
             choice.role_written = True
             self._choice_chunk(event.choice, b'{"role":"assistant","content":""}')
         stop = b'"choices":[{"index":%d,"delta":{},"finish_reason":"%b"}]' % (event.choice, reason.encode())
-        if self.encoding.profile.usage_with_stop:
+        if self._client.usage_with_stop:
             self._write_stop()
             self._stop = stop
         else:

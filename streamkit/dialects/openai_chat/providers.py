@@ -1,4 +1,4 @@
-"""Providers that speak Chat, each in its own way. Source: dialects.md §1.6, quirks.md §1 to §7.
+"""Providers and clients that speak Chat, each in its own way. Source: dialects.md §1.6, quirks.md §1 to §7.
 
 Their habits are read from every stream, named or not: this list only says whose they are. What a provider wants in a request
 is written only where it is named: which field bounds the answer, whether and where reasoning comes back (dialects.md §7.4;
@@ -8,12 +8,79 @@ the prompt, and whether it takes content as a list of parts (DeepSeek does not: 
 
 from __future__ import annotations
 
-from streamkit.dialects.profiles import Provider
+from typing import Final, Literal
+
+from attrs import frozen
+
+from streamkit.dialects.profiles import Profile, Provider
 
 WHOLE_CALLS = "calls come whole, and each at index 0 or without one"
 
-PROVIDERS = (
-    Provider(
+
+@frozen(kw_only=True)
+class ChatProvider(Provider):
+    """A provider that speaks Chat, and what it wants in a request."""
+
+    #: The request's field for the most tokens of an answer.
+    max_tokens_field: str = "max_tokens"
+    #: The request's field for how much to think: ``reasoning_effort``, or OpenRouter's object ``reasoning``.
+    thinking_field: str = "reasoning_effort"
+    #: The field of a message in which it takes reasoning back; empty: it does not.
+    reasoning_history: str = ""
+    #: Whether that field must stand, empty at least, in each message that calls tools.
+    reasoning_history_needed: bool = False
+    #: The vendor of the signatures that it takes back in ``extra_content``.
+    signatures: str = ""
+    #: How a part says that the prompt up to it is to be kept: OpenAI's ``prompt_cache_breakpoint``, Anthropic's
+    #: ``cache_control``; empty: not at all.
+    cache_marks: Literal["", "openai", "anthropic"] = ""
+    #: Whether content is text alone, as one string: it refuses a list of parts.
+    text_only: bool = False
+
+
+#: Where no provider is named a request is written as OpenAI takes it.
+UNNAMED: Final = ChatProvider(name="", title="", max_tokens_field="max_completion_tokens", cache_marks="openai")
+#: One of which nothing is known but that it is not OpenAI.
+PLAIN: Final = ChatProvider(name="", title="")
+
+
+@frozen(kw_only=True)
+class ChatClient(Profile):
+    """A client that reads Chat.
+
+    The usage is for those that asked (``stream_options.include_usage``): its chunk has no choices, and programs that never
+    asked for one read the first of them.
+    """
+
+    #: The delta's fields that carry reasoning; some clients read ``reasoning``, most ``reasoning_content``.
+    reasoning_fields: tuple[str, ...] = ("reasoning_content",)
+    #: Whether signed and encrypted reasoning is written as OpenRouter's ``reasoning_details``.
+    reasoning_details: bool = True
+    #: Whether the usage stands in the last chunk that has choices, as Mistral writes it, not in one of its own.
+    usage_with_stop: bool = False
+
+
+DEFAULT_CLIENT: Final = ChatClient()
+CLIENTS: Final = (
+    ChatClient(name="openai-python", title="the openai package, and programs like it"),
+    # ``mistral-client-python/1.9``, ``ai-sdk/mistral/2.0``
+    ChatClient(
+        name="mistral-sdk",
+        title="Mistral's own packages, and the AI SDK's for it",
+        user_agent="mistral",
+        usage_unasked=True,
+        usage_with_stop=True,
+    ),
+)
+
+
+def client_of(profile: Profile) -> ChatClient:
+    """The client that a profile is of, as far as Chat can tell."""
+    return profile if isinstance(profile, ChatClient) else DEFAULT_CLIENT
+
+
+PROVIDERS: Final = (
+    ChatProvider(
         name="openai",
         title="OpenAI",
         habits={"stop_with_calls": "`stop` for a call that `tool_choice` forced by name"},
@@ -21,9 +88,10 @@ PROVIDERS = (
         max_tokens_field="max_completion_tokens",
         cache_marks="openai",
     ),
-    Provider(
+    ChatProvider(
         name="azure",
         title="Azure OpenAI",
+        auth="azure",
         habits={
             "stop_with_calls": "as OpenAI",
             "thinking_in_text": "`<think>…</think>` in the content of DeepSeek's models",
@@ -37,7 +105,7 @@ PROVIDERS = (
         max_tokens_field="max_completion_tokens",
         cache_marks="openai",
     ),
-    Provider(
+    ChatProvider(
         name="openrouter",
         title="OpenRouter",
         habits={"comment_as_data": "`: OPENROUTER PROCESSING` written as data by proxies in front of it"},
@@ -51,7 +119,7 @@ PROVIDERS = (
         reasoning_history="reasoning_details",
         cache_marks="anthropic",
     ),
-    Provider(
+    ChatProvider(
         name="deepseek",
         title="DeepSeek",
         habits={"id_repeated": "the id in each fragment"},
@@ -63,7 +131,7 @@ PROVIDERS = (
         reasoning_history_needed=True,
         text_only=True,
     ),
-    Provider(
+    ChatProvider(
         name="vllm",
         title="vLLM",
         habits={
@@ -76,7 +144,7 @@ PROVIDERS = (
             "choices[].token_ids": "on demand",
         },
     ),
-    Provider(
+    ChatProvider(
         name="sglang",
         title="SGLang",
         habits={"stop_with_calls": "`stop` though tools are called"},
@@ -85,7 +153,7 @@ PROVIDERS = (
             "choices[].matched_stop": "the stop sequence, or the number of a token",
         },
     ),
-    Provider(
+    ChatProvider(
         name="llama.cpp",
         title="llama.cpp server",
         habits={
@@ -94,7 +162,7 @@ PROVIDERS = (
         },
         adds={"choices[].delta.reasoning_content": "reasoning", "timings": "how fast it was"},
     ),
-    Provider(
+    ChatProvider(
         name="groq",
         title="Groq",
         habits={"thinking_in_text": "`<think>…</think>` in the content, unless it is asked for as parsed"},
@@ -105,7 +173,7 @@ PROVIDERS = (
             "choices[].delta.executed_tools": "tools that Groq ran",
         },
     ),
-    Provider(
+    ChatProvider(
         name="xai",
         title="xAI",
         adds={
@@ -113,13 +181,13 @@ PROVIDERS = (
             "citations": "in the last chunk",
         },
     ),
-    Provider(
+    ChatProvider(
         name="together",
         title="Together AI",
         habits={"stop_with_calls": "`eos` or `stop` though tools are called"},
         adds={"choices[].delta.token_id": "the token", "warnings": "about the request"},
     ),
-    Provider(
+    ChatProvider(
         name="fireworks",
         title="Fireworks AI",
         habits={
@@ -130,13 +198,13 @@ PROVIDERS = (
         thinks_in_text=True,
         adds={"usage": "cumulative, in each chunk", "choices[].raw_output": "on demand"},
     ),
-    Provider(
+    ChatProvider(
         name="qwen",
         title="Qwen, DashScope's compatible mode",
         habits={"identity_blank": '`"id": ""` and `"name": ""` in continuations'},
         adds={"choices[].delta.reasoning_content": "reasoning"},
     ),
-    Provider(
+    ChatProvider(
         name="moonshot",
         title="Moonshot AI (Kimi)",
         adds={
@@ -146,14 +214,14 @@ PROVIDERS = (
         reasoning_history="reasoning_content",
         reasoning_history_needed=True,
     ),
-    Provider(
+    ChatProvider(
         name="minimax",
         title="MiniMax",
         habits={"thinking_in_text": "`<think>…</think>` in the content, unless the request says `reasoning_split`"},
         adds={"choices[].delta.reasoning_details": "reasoning, where the request says `reasoning_split`"},
         thinks_in_text=True,
     ),
-    Provider(
+    ChatProvider(
         name="zhipu",
         title="Zhipu AI (GLM)",
         habits={"id_repeated": "the id in each fragment"},
@@ -163,7 +231,7 @@ PROVIDERS = (
         },
         reasoning_history="reasoning_content",
     ),
-    Provider(
+    ChatProvider(
         name="gemini-openai",
         title="Gemini through its OpenAI endpoint",
         habits={
@@ -177,7 +245,7 @@ PROVIDERS = (
         },
         signatures="google",
     ),
-    Provider(
+    ChatProvider(
         name="ollama-v1",
         title="Ollama through its OpenAI endpoint",
         adds={"choices[].delta.reasoning": "reasoning"},

@@ -41,6 +41,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies.option_limits import least_effort
 from streamkit.dialects.bodies.request_writer import RequestWriter, as_error, asked_effort, data_uri, given, merged
+from streamkit.dialects.openai_chat.providers import PLAIN, UNNAMED, ChatProvider
 from streamkit.dialects.openai_chat.wire import (
     AUDIO_FORMATS,
     CACHE_CONTROLS,
@@ -123,12 +124,25 @@ class ChatRequestWriter(RequestWriter):
         usage = self.request.stream_usage
         return {} if usage is None else {"stream_options": {"include_usage": usage}}
 
+    @property
+    def provider(self) -> ChatProvider:
+        """What the server wants in a request."""
+        provider = self.target.provider
+        return UNNAMED if provider is None else provider if isinstance(provider, ChatProvider) else PLAIN
+
     # -- options ---------------------------------------------------------------------------------------------------
+
+    def request_extras(self) -> Mapping[str, Any]:
+        """The members of the request itself to write again; those that Responses has too, for OpenAI's own servers only.
+
+        All others refuse members that they do not know.
+        """
+        openai = self.target.provider is not None and self.provider.cache_marks == "openai"
+        return super().request_extras() if self.own or not openai else self.extras_of_openai()
 
     def max_tokens(self) -> dict[str, Any]:
         """The bound of the answer, in the field that the provider takes."""
-        provider, options = self.target.provider, self.request.options
-        name = provider.max_tokens_field if provider is not None else "max_completion_tokens"
+        options, name = self.request.options, self.provider.max_tokens_field
         if self.as_it_came and options.native_max_tokens is not None:
             name = options.native_max_tokens
         return given(**{name: options.max_tokens})
@@ -144,8 +158,7 @@ class ChatRequestWriter(RequestWriter):
         """How much to think, in the field that the provider takes."""
         if thinking is None:
             return {}
-        provider = self.target.provider
-        field = provider.thinking_field if provider is not None else "reasoning_effort"
+        field = self.provider.thinking_field
         if self.as_it_came and thinking.native is not None:
             field = thinking.native
         if field == "reasoning_effort":
@@ -270,8 +283,7 @@ class ChatRequestWriter(RequestWriter):
     @property
     def functions_only(self) -> bool:
         """Whether the provider is one of those that know no custom tools, which OpenAI alone has in Chat."""
-        provider = self.target.provider
-        return not self.own and provider is not None and provider.cache_marks != "openai"
+        return not self.own and self.provider.cache_marks != "openai"
 
     def messages(self) -> Iterable[dict[str, Any]]:
         """The messages; the server refuses anything between calls and their results, so requests of others are put right."""
@@ -311,7 +323,7 @@ class ChatRequestWriter(RequestWriter):
         written = [content for part in parts if (content := self.part(part)) is not None]
         if not written:
             return ""
-        if self.target.provider is not None and self.target.provider.text_only:
+        if self.provider.text_only:
             return self._one_text(written, joint)
         if len(written) == 1 and written[0].keys() == {"type", "text"}:
             return str(written[0]["text"])
@@ -376,8 +388,7 @@ class ChatRequestWriter(RequestWriter):
 
     def cache_mark(self, cache: CacheMark) -> dict[str, Any]:
         """The mark of a part, in the provider's words. The spans of OpenAI are not those of Anthropic."""
-        provider = self.target.provider
-        words = "openai" if provider is None else provider.cache_marks
+        words = self.provider.cache_marks
         if words == "anthropic":
             if self.request.dialect not in ANTHROPIC_SPANS:
                 self.lose("cache_mark", cache)
@@ -434,8 +445,7 @@ class ChatRequestWriter(RequestWriter):
 
     def _vouch(self, first: dict[str, Any]) -> None:
         """Say of the first call of a turn that it has no signature, where Google demands one behind this dialect."""
-        provider = self.target.provider
-        google = provider is not None and provider.signatures == "google" and wants_signatures(self.request.model)
+        google = self.provider.signatures == "google" and wants_signatures(self.request.model)
         if google and not self.own and "extra_content" not in first:
             first["extra_content"] = extra_content(Opaque("google", NO_SIGNATURE))
             self.report.repair("signature_excused")
@@ -468,15 +478,13 @@ class ChatRequestWriter(RequestWriter):
 
     def goes_back(self, signature: Opaque) -> bool:
         """Whether ``extra_content`` takes a signature."""
-        provider = self.target.provider
-        return self.as_it_came or (provider is not None and provider.signatures == signature.vendor)
+        return self.as_it_came or self.provider.signatures == signature.vendor
 
     # -- reasoning -------------------------------------------------------------------------------------------------
 
     def reasoning(self, turn: Turn, parts: list[Thought], calls: list[ToolCall]) -> dict[str, Any]:
         """The reasoning of a turn, in the field that takes it back."""
-        provider = self.target.provider
-        field = "" if provider is None else provider.reasoning_history
+        field = self.provider.reasoning_history
         if self.as_it_came:
             field = turn.native_reasoning or (
                 DETAILS if any(_is_opaque(part) for part in parts) else "reasoning_content"
@@ -486,7 +494,7 @@ class ChatRequestWriter(RequestWriter):
         for part in parts:
             self._flattened(part, field)
         texts = [part.text for part in parts if isinstance(part, Reasoning) and part.text]
-        needed = provider is not None and provider.reasoning_history_needed and bool(calls)
+        needed = self.provider.reasoning_history_needed and bool(calls)
         if not field or not (texts or needed):
             return {}
         if len(texts) > 1:
@@ -573,9 +581,8 @@ class ChatRequestWriter(RequestWriter):
 
     def _marked(self, parts: list[Part], cache: CacheMark) -> list[Part]:
         """What a tool said, with the result's mark on the text at its end for a provider who takes one there."""
-        provider = self.target.provider
         last = parts[-1] if parts else None
-        if provider is None or provider.cache_marks != "anthropic" or not isinstance(last, Text):
+        if self.provider.cache_marks != "anthropic" or not isinstance(last, Text):
             self.lose("cache_mark", cache)
             return parts
         return [*parts[:-1], evolve(last, cache=cache)]

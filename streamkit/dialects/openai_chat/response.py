@@ -20,6 +20,7 @@ from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.members.values import number_in
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
+from streamkit.dialects.openai_chat.providers import client_of
 from streamkit.dialects.openai_chat.wire import (
     VENDOR,
     encode_error,
@@ -167,21 +168,21 @@ class ChatResponseWriter(ResponseWriter):
     def _sign(self, message: dict[str, Any], texts: list[Text]) -> None:
         """The signature of the text, of which there is one."""
         signatures = [text.signature for text in texts if text.signature is not None]
-        if signatures and self.encoding.profile.reasoning_details:
+        if signatures and client_of(self.encoding.profile).reasoning_details:
             message["extra_content"] = extra_content(signatures.pop())
         if signatures:
             self.report.lose("reasoning_signature", len(signatures))
 
     def reasoning(self, parts: list[Reasoning | RedactedReasoning]) -> dict[str, Any]:
         """The members of a message that say its reasoning."""
-        profile = self.encoding.profile
+        client = client_of(self.encoding.profile)
         visible = [part for part in parts if isinstance(part, Reasoning)]
         signed = sum(part.signature is not None for part in visible)
         encrypted = len(parts) - len(visible)
         written: dict[str, Any] = {}
         if text := "".join(part.text for part in visible):
-            written = dict.fromkeys(profile.reasoning_fields, text)
-        if (signed or encrypted) and profile.reasoning_details:
+            written = dict.fromkeys(client.reasoning_fields, text)
+        if (signed or encrypted) and client.reasoning_details:
             details = [detail for part in parts if (detail := reasoning_detail(part))]
             written["reasoning_details"] = [{**detail, "index": number} for number, detail in enumerate(details)]
             return written

@@ -7,6 +7,7 @@ from streamkit.dialects.openai_responses.asides import CITATIONS, SEARCHES
 from streamkit.dialects.openai_responses.decode import ResponsesDecoder, recognises
 from streamkit.dialects.openai_responses.encode import ResponsesEncoder, settings_of
 from streamkit.dialects.openai_responses.errors import ERRORS
+from streamkit.dialects.openai_responses.http import HTTP_HALF
 from streamkit.dialects.openai_responses.lint import ResponsesLinter
 from streamkit.dialects.openai_responses.request_in import decode_request
 from streamkit.dialects.openai_responses.request_out import encode_request
@@ -31,6 +32,7 @@ DIALECT = Dialect(
     recognises=recognises,
     bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
     errors=ERRORS,
+    http=HTTP_HALF,
     settings=settings_of,
     tools=TOOLS,
     citations=CITATIONS,

@@ -123,7 +123,7 @@ class RequestBodyWriter(RequestWriter):
             stream=request.stream,
         )
         body |= self._compacting(options.compaction) | self.options(OPTIONS, BESIDE)
-        extras = dict(self.request_extras())
+        extras = dict(self.request_extras() if self.own else self.extras_of_openai())
         include = [*extras.pop("include", ()), *([LOGPROBS] if options.logprobs else ())]
         if self.search is not None:
             include.append(SOURCES)

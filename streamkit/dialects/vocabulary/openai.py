@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 from streamkit.conversation.messages import CacheMark, Citation, Media, ToolChoice
 from streamkit.conversation.tool_definitions import ToolRules
+from streamkit.dialects.http import ModelCard, Models, under
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.errors import BadRequest
@@ -155,3 +156,28 @@ def write_url_citation(citation: Citation) -> dict[str, Any]:
         "title": citation.title or "",
         "url": citation.url,
     }
+
+
+# -- over HTTP ---------------------------------------------------------------------------------------------------------
+
+#: The header in which clients ask for features, which is a list.
+FEATURES: Final[Mapping[str, bool]] = {"openai-beta": True}
+#: What clients get of an answer's headers, beside what every vendor sends.
+ANSWER_HEADERS: Final = ("openai-processing-ms", "openai-version")
+
+
+def azure_root(base: str) -> str:
+    """Where Azure's resources stand, of a base URL that may name a deployment."""
+    return under(base.partition("/deployments/")[0], "/openai")
+
+
+def _model(card: ModelCard) -> dict[str, Any]:
+    return {"id": card.id, "object": "model", "created": card.created, "owned_by": card.owner}
+
+
+#: The models that there are, as the openai package reads them.
+MODELS: Final = Models(
+    path="/v1/models",
+    list=lambda cards, _query: {"object": "list", "data": [_model(card) for card in cards]},
+    detail=_model,
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
-from streamkit.web.upstream.value import KEY_HEADERS, Upstream
+from streamkit.web.upstream.value import Upstream, endpoints, key_headers
 
 
 async def authorised(
@@ -19,16 +19,23 @@ async def authorised(
     Raises SourceFailed where AWS's credentials can't be had; how long that may take is botocore's setting.
     """
     if upstream.auth == "sigv4":
-        signature = await asyncio.to_thread(_signed, upstream.region or "", method, url, headers["content-type"], body)
+        asked = (_service(upstream), upstream.region or "", method, url, headers["content-type"], body)
+        signature = await asyncio.to_thread(_signed, *asked)
         return {**headers, **signature}
     if upstream.key is None:
         return dict(headers)
-    name, scheme = KEY_HEADERS[upstream.auth]
+    name, scheme = key_headers()[upstream.auth]
     return {**headers, name: scheme + upstream.key.reveal()}
 
 
-def _signed(region: str, method: str, url: str, content_type: str, body: bytes) -> dict[str, str]:
+def _service(upstream: Upstream) -> str:
+    """What a signature is for: the service of the dialect, or the one that has other dialects' paths too."""
+    own = [upstream.endpoint] if upstream.endpoint is not None else []
+    return next(endpoint.aws_service for endpoint in (*own, *endpoints()) if endpoint.aws_service)
+
+
+def _signed(service: str, region: str, method: str, url: str, content_type: str, body: bytes) -> dict[str, str]:
     """In a thread: credentials may come over the network, and hashing 32 MiB takes its time."""
     from streamkit.web.upstream.sigv4 import signed  # noqa: PLC0415 - the extra `aws`, and 0.2 s
 
-    return signed(region, method, url, content_type, body)
+    return signed(service, region, method, url, content_type, body)

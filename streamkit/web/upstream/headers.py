@@ -5,39 +5,29 @@ its keys, which are for the gateway, nor cookies, nor what belongs to its connec
 (``OpenAI-Organization``). To the client go times to wait, rate limits and request ids. The upstream's ``x-request-id`` becomes
 ``x-upstream-request-id``, since the gateway has one of its own.
 
-Source: limits.md T6, T7, T9; openai 3.54 and anthropic 2.12 for the names.
+Source: limits.md T6, T7, T9.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import version
 from types import MappingProxyType
 from typing import Final
 
 from streamkit.dialects import client_named
-from streamkit.dialects.profiles import Provider
 from streamkit.errors import BadRequest
-from streamkit.web.upstream.value import HEADER_TEXT, Upstream
+from streamkit.web.upstream.value import HEADER_TEXT, Upstream, endpoints
 
 USER_AGENT: Final = f"streamkit/{version('streamkit-llm')}"
 NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
-#: By dialect, the headers in which clients ask for features.
-FEATURES: Final[Mapping[str, frozenset[str]]] = {
-    "anthropic": frozenset({"anthropic-version", "anthropic-beta"}),
-    "openai-chat": frozenset({"openai-beta"}),
-    "openai-responses": frozenset({"openai-beta"}),
-}
-#: Of these, lists: an operator's own is added, not put in the client's place, whose body may depend on it.
-_LISTS: Final = frozenset({"anthropic-beta", "openai-beta"})
-#: What a client gets of an upstream's headers.
-PASSED: Final = frozenset(
-    {"retry-after", "retry-after-ms", "x-should-retry", "request-id", "openai-processing-ms", "openai-version"}
-)
-PASSED_PREFIXES: Final = ("x-ratelimit", "ratelimit", "anthropic-ratelimit-")
+#: What a client gets of an upstream's headers, beside what a dialect says (``Endpoint.passed``).
+PASSED: Final = ("retry-after", "retry-after-ms", "x-should-retry", "request-id")
+PASSED_PREFIXES: Final = ("x-ratelimit", "ratelimit")
 #: Where an upstream says its own id for the request: most, AWS, Azure.
 _REQUEST_IDS: Final = ("x-request-id", "x-amzn-requestid", "apim-request-id")
-#: Of a value, and of how many headers. Anthropic sends about twenty limits.
+#: Of a value, and of how many headers. Some vendors send about twenty limits.
 VALUE_CHARS, PASSED_HEADERS = 4096, 64
 
 
@@ -55,25 +45,26 @@ def request_headers(
     itself needs where the client speaks another dialect (``Dialect.features``). Raises BadRequest for a feature header
     that can't be sent on, and UsageError for an unknown name.
     """
-    dialect = upstream.wire
+    dialect, endpoint = upstream.wire, upstream.endpoint
+    wanted = endpoint.features if endpoint is not None else {}
     headers = {
         "accept": f"{dialect.media_type}, application/json" if stream else "application/json",
         "accept-encoding": "identity",  # a compressed stream is a delayed one, and a bomb (T9)
         "content-type": "application/json",
         "user-agent": USER_AGENT,
     }
-    if dialect.name == "anthropic":  # demanded; the version that requests are written for
-        headers["anthropic-version"] = (upstream.provider or Provider(name="", title="")).api_version
+    if endpoint is not None:
+        headers |= endpoint.headers(upstream.provider)
     if client_dialect and client_named(client_dialect)[0] is dialect:
-        headers |= _features(FEATURES.get(dialect.name, frozenset()), client_headers)
+        headers |= _features(wanted, client_headers)
     else:
         headers |= features
-    for name, value in upstream.headers.items():
-        headers[name] = f"{headers[name]},{value}" if name in _LISTS and name in headers else value
+    for name, value in upstream.headers.items():  # to a list is added: the client's body may depend on what it asks for
+        headers[name] = f"{headers[name]},{value}" if wanted.get(name) and name in headers else value
     return headers
 
 
-def _features(wanted: frozenset[str], client_headers: Mapping[str, str]) -> dict[str, str]:
+def _features(wanted: Mapping[str, bool], client_headers: Mapping[str, str]) -> dict[str, str]:
     """The client's feature headers. Lines of one name are one list (RFC 9110 §5.3)."""
     found: dict[str, str] = {}
     for came_as, value in client_headers.items():
@@ -86,8 +77,17 @@ def _features(wanted: frozenset[str], client_headers: Mapping[str, str]) -> dict
     return found
 
 
+@cache
+def _passed() -> tuple[frozenset[str], tuple[str, ...]]:
+    """What passes to clients, of whichever dialect the upstream is: names, and beginnings of names."""
+    every = [*PASSED, *(name for endpoint in endpoints() for name in endpoint.passed)]
+    beginnings = (name for name in every if name.endswith("-"))
+    return frozenset(every), (*PASSED_PREFIXES, *beginnings)
+
+
 def response_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """What a client gets of an upstream's headers, names in lower case. What can't be sent on, or is too much, is left out."""
+    names, beginnings = _passed()
     passed: dict[str, str] = {}
     ids: dict[str, str] = {}
     for came_as, value in headers.items():
@@ -96,7 +96,7 @@ def response_headers(headers: Mapping[str, str]) -> dict[str, str]:
             continue
         if name in _REQUEST_IDS:
             ids.setdefault(name, value)
-        elif (name in PASSED or name.startswith(PASSED_PREFIXES)) and len(passed) < PASSED_HEADERS:
+        elif (name in names or name.startswith(beginnings)) and len(passed) < PASSED_HEADERS:
             passed.setdefault(name, value)
     for name in _REQUEST_IDS:
         if name in ids:

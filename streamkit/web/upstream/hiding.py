@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias
 from urllib.parse import quote
 
@@ -24,15 +24,13 @@ from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 from streamkit.text.redact import CUT
 from streamkit.web.upstream.headers import NO_HEADERS
-from streamkit.web.upstream.value import Upstream
+from streamkit.web.upstream.value import Upstream, endpoints
 
 Cut: TypeAlias = Callable[[str], str]
 
 KEY_CHARS: Final = 8
-#: An operator's headers that say nothing secret. All others may.
-PUBLIC: Final = frozenset(
-    {"accept", "anthropic-beta", "anthropic-version", "http-referer", "openai-beta", "referer", "user-agent", "x-title"}
-)
+#: An operator's headers that say nothing secret, beside those that ask for features. All others may.
+PUBLIC: Final = frozenset({"accept", "http-referer", "referer", "user-agent", "x-title"})
 #: Where an excerpt may stand. In what is longer a server could repeat a beginning often enough to hold up everybody.
 EXCERPT_CHARS: Final = 16 * 1024
 _END: Final = re.compile(r"\\*['\"…]|\Z")
@@ -47,6 +45,11 @@ def redactor(upstreams: Iterable[Upstream], sent: Mapping[str, str] = NO_HEADERS
     """
     known = [*(key for upstream in upstreams for key in _keys(upstream)), *keys, sent.get(SESSION, "")]
     return _cutter(frozenset(key for key in known if len(key) >= KEY_CHARS))
+
+
+@cache
+def _public() -> frozenset[str]:
+    return PUBLIC.union(*(endpoint.features for endpoint in endpoints()))
 
 
 @lru_cache(maxsize=256)  # compiling takes a millisecond, and each answer needs it
@@ -68,7 +71,7 @@ def _keys(upstream: Upstream) -> Iterator[str]:
     if upstream.key is not None:
         yield upstream.key.reveal()
     for name, value in upstream.headers.items():
-        if name not in PUBLIC:
+        if name not in _public():
             yield value
             yield value.rpartition(" ")[2]  # what stands behind `Bearer`
 

@@ -4,7 +4,7 @@ It signs the host, the type, the body and the time; all other headers may still 
 tools do: environment, profile, SSO, container, instance. That may read files and ask servers, so none of this is for the event
 loop's own thread. Note that botocore logs a session's token where its logger is at the level of debugging.
 
-Source: botocore 1.44 ``auth.SigV4Auth``, which signs boto3's requests to Bedrock.
+Source: botocore 1.44 ``auth.SigV4Auth``, which signs boto3's requests.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from botocore.session import Session  # type: ignore[import-untyped]  # botocore
 from streamkit.errors import SourceFailed
 
 
-def signed(region: str, method: str, url: str, content_type: str, body: bytes) -> dict[str, str]:
-    """The headers that sign a request to Bedrock, names in lower case. Raises SourceFailed without credentials."""
+def signed(service: str, region: str, method: str, url: str, content_type: str, body: bytes) -> dict[str, str]:
+    """The headers that sign a request to a service of AWS, names in lower case. Raises SourceFailed without credentials."""
     request = AWSRequest(method=method, url=url, data=body, headers={"content-type": content_type})
-    SigV4Auth(_credentials(), "bedrock", region).add_auth(request)
+    SigV4Auth(_credentials(), service, region).add_auth(request)
     return {name.lower(): value for name, value in request.headers.items()}
 
 

@@ -9,15 +9,17 @@ Source: limits.md T5, T6, T7.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.util import find_spec
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from attrs import Attribute, field, frozen
 from yarl import URL
 
-from streamkit.dialects import source_named
+from streamkit.dialects import DIALECTS, source_named
 from streamkit.dialects.base import Dialect
+from streamkit.dialects.http import KEY_HEADERS, Endpoint
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Provider
 from streamkit.errors import UsageError
 from streamkit.policy import AssistantFirst, TextCalls, ThinkTags
@@ -25,17 +27,11 @@ from streamkit.text.quoting import quoted
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
 from streamkit.web.upstream.secret import Secret
 
-#: How a request shows its key. ``azure`` is the header ``api-key``, and Azure's addresses for deployments.
-Auth: TypeAlias = Literal["none", "bearer", "x-api-key", "x-goog-api-key", "azure", "sigv4", "bedrock-bearer"]
+#: How a request shows its key: ``none``, ``sigv4``, one of ``KEY_HEADERS``, or a way of a dialect's own (``Endpoint.keys``).
+#: ``azure`` is the header ``api-key``, and Azure's addresses for deployments.
+Auth: TypeAlias = str
 
-#: The header of a key, and what stands in front of it.
-KEY_HEADERS: Final[Mapping[Auth, tuple[str, str]]] = {
-    "bearer": ("authorization", "Bearer "),
-    "bedrock-bearer": ("authorization", "Bearer "),
-    "x-api-key": ("x-api-key", ""),
-    "x-goog-api-key": ("x-goog-api-key", ""),
-    "azure": ("api-key", ""),
-}
+
 #: What can stand in a header: printable ASCII without blanks at its ends (RFC 9110 §5.5 leaves the rest to luck).
 HEADER_TEXT: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 #: Headers that belong to one connection or to the body, and that ``send`` writes or nobody does (T7).
@@ -58,20 +54,26 @@ NOT_TO_SET: Final = frozenset(
         "upgrade",
     }
 )
-#: What a base URL ends with when somebody pasted an endpoint.
-_ENDPOINTS: Final[Mapping[str, str]] = {
-    "openai-chat": "/chat/completions",
-    "openai-responses": "/responses",
-    "anthropic": "/messages",
-    "ollama": "/api/chat",
-    "cohere": "/v2/chat",
-    "mistral": "/chat/completions",
-}
 #: As ``LinkedMedia``, or ``fetch``: they are fetched, and put into the request.
 FetchedMedia: TypeAlias = Literal["refuse", "fetch", "drop"]
 _NAME: Final = re.compile(r"[\w.:-]+", re.ASCII)
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 §5.6.2
-_OPENAI: Final = frozenset({"openai-chat", "openai-responses"})
+
+
+def endpoints() -> Iterator[Endpoint]:
+    """How servers are asked, of each dialect that says it."""
+    return (dialect.http.endpoint for dialect in DIALECTS.values() if dialect.http.endpoint is not None)
+
+
+@cache
+def key_headers() -> Mapping[str, tuple[str, str]]:
+    """By the way to show a key, its header and what stands in front of it, those of every dialect included."""
+    return {**KEY_HEADERS, **{name: key for endpoint in endpoints() for name, key in endpoint.keys.items()}}
+
+
+def auths() -> tuple[Auth, ...]:
+    """Every way to show that a request may be made."""
+    return "none", *KEY_HEADERS, "sigv4", *(name for name in key_headers() if name not in KEY_HEADERS)
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
@@ -99,9 +101,9 @@ class Upstream:
     """One place that answers requests. Raises UsageError for a value that can't work; its message begins with the field."""
 
     name: str
-    #: A dialect, or a provider that speaks one: ``"openai-chat"``, ``"deepseek"``.
+    #: A dialect, or a provider that speaks one (``"deepseek"``).
     dialect: str
-    #: As the provider's own client takes it: ``"https://api.openai.com/v1"``, ``"https://api.anthropic.com"``.
+    #: As the provider's own client takes it: ``"https://api.openai.com/v1"``.
     base_url: str = field(validator=_is_base_url)
     auth: Auth = "bearer"
     #: None for ``none``, and for ``sigv4``, which takes credentials from where AWS's own tools find them.
@@ -140,10 +142,11 @@ class Upstream:
             dialect = self.wire
         except UsageError as error:
             raise UsageError(f"dialect: {error}") from error
-        if self.auth not in get_args(Auth):
-            raise UsageError(f"auth: write one of {', '.join(get_args(Auth))}")
-        if (endpoint := _ENDPOINTS.get(dialect.name)) and self.base_url.rstrip("/").endswith(endpoint):
-            raise UsageError(f"base_url: leave `{endpoint}` out; it is added to each request")
+        if self.auth not in auths():
+            raise UsageError(f"auth: write one of {', '.join(auths())}")
+        pasted = self.endpoint.pasted if self.endpoint is not None else ""
+        if pasted and self.base_url.rstrip("/").endswith(pasted):
+            raise UsageError(f"base_url: leave `{pasted}` out; it is added to each request")
         if self.think_tags not in get_args(ThinkTags):
             raise UsageError(f"think_tags: write one of {', '.join(get_args(ThinkTags))}")
         if not set(self.text_calls) <= set(get_args(TextCalls)):
@@ -166,14 +169,23 @@ class Upstream:
         return source_named(self.dialect)[1]
 
     @property
+    def endpoint(self) -> Endpoint | None:
+        """How its dialect is asked over HTTP; None: at the base URL."""
+        return self.wire.http.endpoint
+
+    @property
     def has_deployments(self) -> bool:
         """Whether the address has Azure's deployments and a version, as before Azure's ``/openai/v1``."""
-        if self.wire.name not in _OPENAI or self.base_url.rstrip("/").endswith("/openai/v1"):
+        if not self._may_be_azure or self.base_url.rstrip("/").endswith("/openai/v1"):
             return False
         return self.auth == "azure" or self.api_version is not None
 
+    @property
+    def _may_be_azure(self) -> bool:
+        return self.endpoint is not None and self.endpoint.deployment is not None
+
     def _check_key(self) -> None:
-        if self.auth in KEY_HEADERS:
+        if self.auth in key_headers():
             if self.key is None:
                 raise UsageError(f'key: auth = "{self.auth}" needs one; write `auth = "none"` if there is none')
             if not HEADER_TEXT.fullmatch(self.key.reveal()):
@@ -184,7 +196,7 @@ class Upstream:
     def _check_azure(self, dialect: Dialect) -> None:
         if self.has_deployments and not self.api_version:
             raise UsageError("api_version: Azure needs one, as 2024-10-21; or let base_url end with /openai/v1")
-        if self.api_version is not None and dialect.name not in _OPENAI:
+        if self.api_version is not None and not self._may_be_azure:
             raise UsageError(f"api_version: leave it out; only Azure's OpenAI has one, and this is {dialect.name}")
 
     def _check_aws(self) -> None:
@@ -198,7 +210,7 @@ class Upstream:
             raise UsageError("auth: sigv4 signs by botocore, which is not installed: pip install 'streamkit-llm[aws]'")
 
     def _check_headers(self) -> None:
-        own: Any = KEY_HEADERS.get(self.auth, (None,))[0]
+        own: Any = key_headers().get(self.auth, (None,))[0]
         for name, value in self.headers.items():
             if not _HEADER_NAME.fullmatch(name):
                 raise UsageError(f"headers: {quoted(name)} can't be a header's name")

@@ -350,7 +350,7 @@ CASES = (
     Elsewhere(
         number=246, refs="ollama/ollama#4490; Zed, Continue and others that list Ollama's models",
         cause="clients of Ollama that ask `/api/ps`, or that have no place for a key where they list models",
-        does="`/api/ps` is served, and with `keyless_ollama_listing` the models are listed without a key; asking one takes a key.",
+        does="`/api/ps` is served, and with `keyless_listing` the models are listed without a key; asking one takes a key.",
         covered_by="tests/gateway/test_front_page.py::test_ollamas_clients_list_models_without_a_key_where_that_is_wanted",
     ),
     Elsewhere(

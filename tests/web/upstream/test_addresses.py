@@ -7,6 +7,7 @@ from attrs import evolve
 from yarl import URL
 
 from streamkit.dialects import DIALECTS, dialect_named
+from streamkit.dialects.http import HTTP
 from streamkit.errors import BadRequest, UsageError
 from streamkit.web.upstream import Operation, Secret, Upstream, address, can_count
 
@@ -81,8 +82,8 @@ def test_every_built_in_dialect_has_an_address():
         assert address(upstream(dialect), "m", stream=True) != "https://h"
 
 
-def test_the_base_url_of_another_packages_dialect_is_the_address(monkeypatch: pytest.MonkeyPatch):
-    other = evolve(dialect_named("openai-chat"), name="other")
+def test_the_base_url_of_a_dialect_that_names_no_path_is_the_address(monkeypatch: pytest.MonkeyPatch):
+    other = evolve(dialect_named("openai-chat"), name="other", http=HTTP())
     monkeypatch.setattr(DIALECTS, "built_in", {**DIALECTS.built_in, "other": other})
     assert address(upstream("other", "https://h/some/where/"), "m", stream=True) == "https://h/some/where"
 

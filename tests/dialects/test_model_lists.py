@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 
 from streamkit.errors import BadRequest, UsageError
-from streamkit.web.model_shapes import ModelCard, model_detail, models_list
+from streamkit.web.inventory import ModelCard, listing_of
+
+
+def models_list(dialect: str, cards: list[ModelCard], query: dict[str, str] | None = None) -> dict[str, Any]:
+    return listing_of(dialect).list(cards, query or {})
+
+
+def model_detail(dialect: str, card: ModelCard) -> dict[str, Any]:
+    return listing_of(dialect).detail(card)
+
 
 CARDS = [ModelCard(id=f"m{number}") for number in range(5)]
 NEWEST = ModelCard(id="acme/new:8b", tools=False, counts=True, created=1_750_000_000, owner="acme")

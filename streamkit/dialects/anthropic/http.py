@@ -1,0 +1,100 @@
+"""Messages over HTTP.
+
+Source: clients.md §10.1, §10.2; anthropic 2.12: ``message_count_tokens_params``, ``ModelInfo``, and a ``lifecycle`` that its
+types demand; it sends ``anthropic-version`` with every request, and its key as ``Authorization`` or ``x-api-key``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+from streamkit.dialects.anthropic.wire import version_of
+from streamkit.dialects.http import (
+    HTTP,
+    Endpoint,
+    ModelCard,
+    Models,
+    Query,
+    Surface,
+    TokenCount,
+    page_size,
+    place_of,
+    under,
+)
+from streamkit.dialects.profiles import Provider
+from streamkit.dialects.streams.event_encoder import encode_time
+from streamkit.errors import BadRequest
+
+#: Models on a page that names no size.
+PAGE: Final = 20
+#: The members of a request that a count takes.
+_COUNTED = frozenset({
+    "messages", "model", "cache_control", "output_config", "speed", "system", "thinking", "tool_choice", "tools",
+})  # fmt: skip
+
+
+def _url(base: str, _model: str, _stream: bool) -> str:
+    return under(base, "/v1") + "/messages"
+
+
+def _headers(provider: Provider | None) -> dict[str, str]:
+    """The version is demanded: the one that requests are written for."""
+    return {"anthropic-version": version_of(provider)}
+
+
+def _list(models: Sequence[ModelCard], query: Query) -> dict[str, Any]:
+    stages = [value for name, value in query.items() if name.removesuffix("[]") == "lifecycle"]
+    if stages and "active" not in stages:
+        models = ()
+    size = page_size(query, "limit", PAGE)
+    if query.get("before_id") and query.get("after_id"):
+        raise BadRequest("before_id", "this stands beside after_id, and one of them is read")
+    if query.get("before_id"):
+        end = place_of(models, query, "before_id")
+        page, has_more = models[max(0, end - size) : end], end > size
+    else:
+        start = place_of(models, query, "after_id") + 1
+        page, has_more = models[start : start + size], start + size < len(models)
+    ids = [card.id for card in page]
+    return {
+        "data": [_model(card) for card in page],
+        "has_more": has_more,
+        "first_id": ids[0] if ids else None,
+        "last_id": ids[-1] if ids else None,
+    }
+
+
+def _model(card: ModelCard) -> dict[str, Any]:
+    return {
+        "type": "model",
+        "id": card.id,
+        "display_name": card.id,
+        "created_at": encode_time(card.created),
+        "lifecycle": "active",
+    }
+
+
+HTTP_HALF = HTTP(
+    endpoint=Endpoint(
+        url=_url,
+        pasted="/messages",
+        auth="x-api-key",
+        headers=_headers,
+        features={"anthropic-version": False, "anthropic-beta": True},
+        passed=("anthropic-ratelimit-",),
+        count=TokenCount(
+            url=lambda base, _model: under(base, "/v1") + "/messages/count_tokens",
+            takes=_COUNTED,
+            member="input_tokens",
+        ),
+    ),
+    surface=Surface(
+        generate=("/v1/messages",),
+        count=("/v1/messages/count_tokens",),
+        path=re.compile(r"(?:^/?|/v1)/messages(?:/.*+)?\Z", re.DOTALL),
+        header="anthropic-version",
+        models=Models(path="/v1/models", list=_list, detail=_model),
+    ),
+)

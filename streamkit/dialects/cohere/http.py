@@ -1,0 +1,7 @@
+"""Chat v2 over HTTP; its clients are not served. Source: cohere 7.3.1."""
+
+from __future__ import annotations
+
+from streamkit.dialects.http import HTTP, Endpoint, under
+
+HTTP_HALF = HTTP(endpoint=Endpoint(url=lambda base, _model, _stream: under(base, "/v2") + "/chat", pasted="/v2/chat"))

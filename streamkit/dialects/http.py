@@ -1,0 +1,277 @@
+"""The HTTP half of a dialect, as values: how its servers are asked, and where and how its clients ask.
+
+Theory: ``web`` and ``gateway`` do what every dialect needs, and know none of them; what differs from one to the next stands in
+``dialects/<name>/http.py`` and is read from ``Dialect.http``. A dialect of another package gives the same value and is sent to
+and served as the built-in ones are. One without it is sent to at its base URL, and has no clients here.
+
+Nothing here does I/O, and nothing that a client says chooses a host: these are paths, headers and bodies.
+
+Source: clients.md §10; limits.md T5, T6; RFC 3986 §3.3, §5.2.4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final, Literal, Protocol, TypeAlias
+from urllib.parse import quote, unquote
+
+from attrs import field, frozen
+
+from streamkit.conversation.messages import Request
+from streamkit.dialects.members.fields import Fields
+from streamkit.dialects.profiles import Provider
+from streamkit.errors import BadRequest
+from streamkit.events import ProviderFailed
+from streamkit.limits import Limits
+from streamkit.pipeline import Machine
+from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
+
+#: What is asked: an answer of the model, or how many tokens the request has.
+Operation: TypeAlias = Literal["generate", "count"]
+#: What stands behind a path; a name may come several times.
+Query: TypeAlias = Mapping[str, str]
+
+#: How a key is shown: in which header, and what stands in front of it. Beside these there are ``none`` and ``sigv4``.
+KEY_HEADERS: Final[Mapping[str, tuple[str, str]]] = {
+    "bearer": ("authorization", "Bearer "),
+    "x-api-key": ("x-api-key", ""),
+    "x-goog-api-key": ("x-goog-api-key", ""),
+    "azure": ("api-key", ""),
+}
+#: The longest name of a model: an ARN.
+MODEL_CHARS: Final = 2048
+#: Of what a client called something, this much is repeated to it.
+SHOWN_CHARS: Final = 200
+#: The most models on a page.
+MOST: Final = 1000
+#: How clients are told not to lean on what a server keeps.
+STATELESS: Final = "this gateway is stateless: it keeps no responses and no conversations"
+#: What stands in a segment as it is (RFC 3986 §3.3), beside letters, digits and `-._~`.
+_AS_IT_IS: Final = "!$&'()*+,;=:@"
+#: What parts a name as it parts a path, somewhere on the way.
+_PARTS: Final = re.compile(r"[/\\]")
+
+
+# -- asking a server ---------------------------------------------------------------------------------------------------
+
+
+@frozen(kw_only=True)
+class TokenCount:
+    """How a server counts the tokens of a request, by ``POST``."""
+
+    #: The URL, of a base URL and a model. Raises BadRequest for a model that can't stand in a path.
+    url: Callable[[str, str], str]
+    #: The members of a request that a count takes: providers refuse the rest. None: all of them.
+    takes: frozenset[str] | None = None
+    #: The body, of these members and the model.
+    body: Callable[[dict[str, Any], str], dict[str, Any]] = lambda members, _model: members
+    #: The member of the answer that has the number.
+    member: str
+
+
+@frozen(kw_only=True)
+class Endpoint:
+    """How a server of the dialect is asked, by ``POST``. Paths are those of the official clients, behind their base URL."""
+
+    #: The URL of an answer, of a base URL (percent-encoded, without a slash at its end), a model and whether to stream. Raises
+    #: BadRequest for a model that can't stand in a path.
+    url: Callable[[str, str, bool], str]
+    #: What a base URL ends with when somebody pasted an endpoint; empty: nothing that could be told.
+    pasted: str = ""
+    #: The same where the address has deployments, as Azure's had before ``/openai/v1``, of a base URL and a model. None: it
+    #: never has.
+    deployment: Callable[[str, str], str] | None = None
+    #: How its providers want a key, unless one of them says otherwise (``Provider.auth``).
+    auth: str = "bearer"
+    #: Ways to show a key that have a name of their own here, beside ``KEY_HEADERS``: header, and what stands in front.
+    keys: Mapping[str, tuple[str, str]] = field(factory=dict)
+    #: The service that AWS's signatures are for; empty: it is none of AWS's.
+    aws_service: str = ""
+    #: Headers that every request has, by the provider, where one is named.
+    headers: Callable[[Provider | None], Mapping[str, str]] = lambda _provider: {}
+    #: Headers in which clients ask for features, names in lower case, and whether each is a list, to which an operator's own
+    #: is added. They pass from a client to a server of the same dialect.
+    features: Mapping[str, bool] = field(factory=dict)
+    #: Headers of an answer that clients get too, names in lower case; one that ends with ``-`` is the beginning of names.
+    passed: tuple[str, ...] = ()
+    #: Whether a stream may come as one JSON array.
+    streams_arrays: bool = False
+    #: None: it can't count.
+    count: TokenCount | None = None
+
+
+def under(base: str, root: str) -> str:
+    """``base`` with the path ``root`` at its end, which it may have already: ``/v1`` of ``https://api.example.com``."""
+    return base if base.endswith(root) else base + root
+
+
+def segment(name: str, safe: str = _AS_IT_IS) -> str:
+    """A model's name as one segment of a path, percent-encoded but for ``safe``.
+
+    Raises BadRequest for one that is too long or could climb out of the path: a part of it that is empty or dots alone
+    (RFC 3986 §5.2.4), since what stands in front of a server may decode it.
+    """
+    if len(name) > MODEL_CHARS or not all(part.strip(".") for part in _PARTS.split(unquote(name))):
+        raise BadRequest("model", f"a name of 1 to {MODEL_CHARS:,} characters is needed, and no part of it dots alone")
+    return quote(name, safe=safe, errors="replace")
+
+
+# -- serving clients ---------------------------------------------------------------------------------------------------
+
+
+class RequestLine(Protocol):
+    """What a client's request says before its body."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def query(self) -> Query: ...
+
+    @property
+    def match_info(self) -> Mapping[str, str]:
+        """What stands in the places of the path's pattern."""
+
+
+@frozen
+class Address:
+    """Which model is asked, and how it is to answer."""
+
+    model: str
+    stream: bool
+    #: The stream is to be one JSON array (``Surface.array``).
+    as_array: bool = False
+
+
+@frozen(kw_only=True)
+class ModelCard:
+    """One model, as clients may call it."""
+
+    id: str
+    tools: bool = True  #: whether an upstream of it takes tools
+    counts: bool = False  #: whether an upstream of it counts tokens
+    created: int = 0  #: seconds since the epoch; 0 is unknown
+    owner: str = "streamkit"
+
+
+@frozen(kw_only=True)
+class Models:
+    """Where clients look up which models there are, and what they read there.
+
+    What nobody told us, sizes, dates, windows, is left out, or is the value that the dialect has for *unknown* where its
+    readers demand one. Lists keep the order of the cards.
+    """
+
+    #: ``GET``: the list. Several dialects may share a path; then the client's headers tell whose it is.
+    path: str
+    #: All models, or the page of them that a query asks for. Raises BadRequest for a page that can't be.
+    list: Callable[[Sequence[ModelCard], Query], dict[str, Any]]
+    #: One model.
+    detail: Callable[[ModelCard], dict[str, Any]]
+    #: ``POST`` to a path with a body that names the model, instead of ``GET`` below the list's: the path, and the name in the
+    #: body. Raises BadRequest.
+    by_body: tuple[str, Callable[[Fields], str]] | None = None
+    #: What else is looked up, by ``GET``: path and answer.
+    constants: Mapping[str, dict[str, Any]] = field(factory=dict)
+    #: What a name ends with that its clients write without; empty: nothing.
+    default_tag: str = ""
+    #: Whether many of its clients have no place for a key where they look models up.
+    keyless: bool = False
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Every fixed path of these."""
+        return frozenset({self.path, *([self.by_body[0]] if self.by_body else ()), *self.constants})
+
+
+class ArrayForm(Protocol):
+    """A stream as one JSON array, for clients that ask for it so."""
+
+    def writer(self, limits: Limits) -> Machine[bytes, bytes]:
+        """Whole frames of the dialect's stream, as its encoder writes them, to bytes of the array."""
+
+    def error(self, failed: ProviderFailed) -> bytes:
+        """An array that says nothing but an error."""
+
+
+def model_in_body(_line: RequestLine, request: Request) -> Address:
+    """What the body says, as in most dialects. Raises BadRequest where it names no model."""
+    if not request.model:
+        raise BadRequest("model", "the name of a model is needed, and there is none")
+    return Address(request.model, request.stream is True)
+
+
+@frozen(kw_only=True)
+class Surface:
+    """The paths of a dialect's clients, all ``POST``, as patterns of aiohttp's router, and what is peculiar to them."""
+
+    generate: tuple[str, ...]
+    count: tuple[str, ...] = ()
+    #: A path of these clients, served or not: looked for at the end, since an application may serve us under a prefix of its
+    #: own. It must read a path once, whatever stands in it: it is tried before any key is looked at.
+    path: re.Pattern[str]
+    #: A header that none but these clients send, for paths that several dialects share.
+    header: str = ""
+    #: What may be asked behind a colon at the end of a model's path.
+    methods: frozenset[str] = frozenset()
+    #: The paths in words, where they are patterns.
+    in_words: str = ""
+    #: Paths at which clients ask for what a server keeps, which nobody does here. As ``path``. None: there are none.
+    kept: re.Pattern[str] | None = None
+    #: Whether these clients try a WebSocket first, and need to be told that there is none.
+    sockets: bool = False
+    #: Which model is asked, and how. Raises BadRequest.
+    address: Callable[[RequestLine, Request], Address] = model_in_body
+    #: Raises BadRequest for what is well-formed and can't be served here.
+    check: Callable[[Request], None] = lambda _asked: None
+    #: Of a body that asks for a count, the request in it and the member in which it stands; "" where it is the whole body.
+    #: What it repairs is in the report. Raises BadRequest.
+    counted: Callable[[bytes, StreamReport], tuple[bytes, str]] = lambda body, _report: (body, "")
+    #: The answer to a count of that many tokens.
+    count_answer: Callable[[int], dict[str, Any]] = lambda tokens: {"input_tokens": tokens}
+    #: None: its streams are never arrays.
+    array: ArrayForm | None = None
+    #: None: its clients look no models up.
+    models: Models | None = None
+
+    @property
+    def paths(self) -> Mapping[str, Operation]:
+        """What is asked at each path."""
+        return {**dict.fromkeys(self.generate, "generate"), **dict.fromkeys(self.count, "count")}
+
+
+@frozen(kw_only=True)
+class HTTP:
+    """A dialect over HTTP. None: it is asked at the base URL itself; its clients are not served."""
+
+    endpoint: Endpoint | None = None
+    surface: Surface | None = None
+
+
+NO_HTTP: Final = HTTP()
+
+# -- pages of models ---------------------------------------------------------------------------------------------------
+
+NO_QUERY: Final[Query] = MappingProxyType({})
+
+
+def place_of(models: Iterable[ModelCard], query: Query, name: str) -> int:
+    """Where the model stands that ``name`` in the query names; -1 if it names none. Raises BadRequest for an unknown one."""
+    cursor = query.get(name)
+    if not cursor:
+        return -1
+    for place, card in enumerate(models):
+        if card.id == cursor:
+            return place
+    raise BadRequest(name, f"no model is called {quoted(cursor, SHOWN_CHARS)} here")
+
+
+def page_size(query: Query, name: str, default: int) -> int:
+    """How many models a page has, from 1 to ``MOST``. Raises BadRequest."""
+    text = query.get(name) or str(default)
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:5]) <= MOST):
+        raise BadRequest(name, f"a whole number from 1 to {MOST:,} is needed, not {quoted(text, SHOWN_CHARS)}")
+    return int(text)

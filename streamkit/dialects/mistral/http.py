@@ -1,0 +1,11 @@
+"""Mistral's Chat Completions over HTTP; its clients are served as Chat's are. Source: mistralai 3.7."""
+
+from __future__ import annotations
+
+from streamkit.dialects.http import HTTP, Endpoint, under
+
+HTTP_HALF = HTTP(
+    endpoint=Endpoint(
+        url=lambda base, _model, _stream: under(base, "/v1") + "/chat/completions", pasted="/chat/completions"
+    )
+)

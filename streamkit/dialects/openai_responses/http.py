@@ -1,0 +1,52 @@
+"""Responses over HTTP.
+
+Source: clients.md §10.1, §10.5; dialects.md §2.3; openai 3.54 ``responses/input_token_count_params``; Codex for WebSockets.
+"""
+
+from __future__ import annotations
+
+import re
+
+from streamkit.conversation.messages import Request
+from streamkit.dialects.http import HTTP, STATELESS, Endpoint, Surface, TokenCount
+from streamkit.dialects.vocabulary.openai import ANSWER_HEADERS, FEATURES, MODELS, azure_root
+from streamkit.errors import BadRequest
+
+#: The members of a request that a count takes.
+_COUNTED = frozenset({
+    "conversation", "input", "instructions", "model", "parallel_tool_calls", "personality", "previous_response_id",
+    "reasoning", "text", "tool_choice", "tools", "truncation",
+})  # fmt: skip
+
+
+def _refuse_state(request: Request) -> None:
+    """A request may lean on what a server keeps (dialects.md §2.3), and none is kept here."""
+    for path, instead in request.stored:
+        if path != "prompt":  # which is no state of a conversation: an upstream of this dialect may have it
+            raise BadRequest(path, f"{STATELESS}; {instead}")
+    if request.extras.get("background"):
+        raise BadRequest("background", f"{STATELESS}; ask without background, and with stream: true if it takes long")
+
+
+HTTP_HALF = HTTP(
+    endpoint=Endpoint(
+        url=lambda base, _model, _stream: f"{base}/responses",
+        pasted="/responses",
+        deployment=lambda base, _model: f"{azure_root(base)}/responses",
+        features=FEATURES,
+        passed=ANSWER_HEADERS,
+        count=TokenCount(
+            url=lambda base, _model: f"{base}/responses/input_tokens", takes=_COUNTED, member="input_tokens"
+        ),
+    ),
+    surface=Surface(
+        generate=("/v1/responses",),
+        count=("/v1/responses/input_tokens",),
+        path=re.compile(r"(?:^/?|/v1)/responses(?:/.*+)?\Z", re.DOTALL),
+        kept=re.compile(r"(?:^/?|/v1)/responses/"),
+        sockets=True,
+        check=_refuse_state,
+        count_answer=lambda tokens: {"object": "response.input_tokens", "input_tokens": tokens},
+        models=MODELS,
+    ),
+)
