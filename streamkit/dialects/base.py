@@ -13,12 +13,16 @@ from attrs import frozen
 
 from streamkit.conversation.messages import Citation, Media, Request, Response, WebSearched
 from streamkit.conversation.tool_definitions import PORTABLE_TOOLS, ToolRules
+from streamkit.dialects.bodies.request_reader import RequestReader
+from streamkit.dialects.bodies.request_writer import RequestWriter
+from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.http import HTTP, NO_HTTP
 from streamkit.dialects.linting.explain import Looks
 from streamkit.dialects.linting.violation import Violation
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.profiles import Encoding, Profile, Provider, Target
 from streamkit.dialects.streams.encode_stage import ErrorWriter
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.events import Aside, ErrorType, Event, ProviderFailed, ResponseStarted, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
@@ -65,6 +69,19 @@ class Bodies:
     #: provider can't be told, so it is as tolerant as the decoder of streams. Raises what broke the reading (StreamError).
     decode_response: Callable[[bytes, Limits, StreamReport], list[WireEvent]]
     encode_response: Callable[[Response, Encoding, StreamReport], dict[str, Any]]
+
+    @classmethod
+    def of(
+        cls,
+        reader: type[RequestReader],
+        writer: type[RequestWriter],
+        decoder: type[FrameDecoder],
+        response_writer: type[ResponseWriter],
+    ) -> Bodies:
+        """Those of a dialect whose readers and writers derive from the shared ones."""
+        return cls(
+            reader.decode_request, writer.encode_request, decoder.decode_response, response_writer.encode_response
+        )
 
 
 #: The HTTP status of each kind of error, where a dialect has no other (dialects.md §7.5).

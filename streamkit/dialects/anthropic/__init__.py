@@ -8,9 +8,9 @@ from streamkit.dialects.anthropic.encode import AnthropicEncoder
 from streamkit.dialects.anthropic.errors import ERRORS
 from streamkit.dialects.anthropic.http import HTTP_HALF
 from streamkit.dialects.anthropic.lint import AnthropicLinter
-from streamkit.dialects.anthropic.request_in import decode_request
-from streamkit.dialects.anthropic.request_out import encode_request, features_of
-from streamkit.dialects.anthropic.response import decode_response, encode_response
+from streamkit.dialects.anthropic.request_in import AnthropicRequestReader
+from streamkit.dialects.anthropic.request_out import AnthropicRequestWriter, features_of
+from streamkit.dialects.anthropic.response import AnthropicBodyDecoder, AnthropicResponseWriter
 from streamkit.dialects.anthropic.wire import TOOLS
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
 from streamkit.dialects.profiles import Profile
@@ -35,6 +35,6 @@ DIALECT = Dialect(
     citations=CITATIONS,
     searches=SEARCHES,
     features=features_of,
-    bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
+    bodies=Bodies.of(AnthropicRequestReader, AnthropicRequestWriter, AnthropicBodyDecoder, AnthropicResponseWriter),
     clients=(Profile(name="claude-code", title="Claude Code, and the anthropic package"),),
 )

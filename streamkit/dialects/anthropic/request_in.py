@@ -30,7 +30,6 @@ from streamkit.conversation.messages import (
     Part,
     Reasoning,
     RedactedReasoning,
-    Request,
     Text,
     Tool,
     ToolCall,
@@ -52,13 +51,13 @@ from streamkit.dialects.bodies.block_parts import BlockParts, call_of, role_of
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.claude_requests import read_thinking
 from streamkit.dialects.bodies.options import read_options
+from streamkit.dialects.bodies.request_reader import RequestReader, server_tool, unknown_part
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.streams.client_calls import RESPONSES
 from streamkit.dialects.streams.compactions import INSTEAD, OPENAIS, openais_in
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import Aside, Opaque
-from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
 #: Where blocks stand: in a message of that role, or in a tool's result.
@@ -81,39 +80,19 @@ SERVICE_TIERS: Final = ("auto",)
 READ: Final = frozenset({"type", "trigger", "pause_after_compaction", "instructions"})
 
 
-def decode_request(fields: Fields, _report: StreamReport) -> Request:
-    """Read a request body. Raises BadRequest."""
-    return RequestReader().request(fields)
-
-
-class RequestReader:
+class AnthropicRequestReader(RequestReader):
     """Reads one request, member by member."""
 
-    def __init__(self) -> None:
-        self.turns: list[Turn] = []
-        self.unreadable: list[tuple[str, str, str]] = []  # see ``Request.unreadable``
-
-    def request(self, fields: Fields) -> Request:
-        """The whole request. Raises BadRequest."""
-        request = Request("anthropic", fields.string("model"), stream=fields.boolean("stream"))
-        self._system(fields)
-        for message in fields.needed_each("messages"):
-            self._message(message)
-        request.turns = self.turns
-        request.tools = [self._tool(tool) for tool in fields.each("tools")]
-        request.tool_choice = self._tool_choice(fields)
-        request.options = self._options(fields)
-        request.stream_usage = request.stream or None  # a stream always brings it here
-        request.extras = fields.rest()
-        request.unreadable = self.unreadable
-        return request
+    dialect = "anthropic"
 
     # -- messages --------------------------------------------------------------------------------------------------
 
-    def _system(self, fields: Fields) -> None:
-        """The member ``system``: text, or text blocks."""
+    def read_turns(self, fields: Fields) -> None:
+        """The member ``system``, text or text blocks, and the messages."""
         if parts := BlockReader("system").read(fields.text_or_each("system")):
             self.turns.append(Turn("system", parts))
+        for message in fields.needed_each("messages"):
+            self._message(message)
 
     def _message(self, message: Fields) -> None:
         role = role_of(message)
@@ -127,7 +106,7 @@ class RequestReader:
 
     # -- options ---------------------------------------------------------------------------------------------------
 
-    def _options(self, fields: Fields) -> Options:
+    def options(self, fields: Fields) -> Options:
         config = fields.fields("output_config")
         metadata = fields.fields("metadata")
         return read_options(
@@ -152,14 +131,13 @@ class RequestReader:
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
-    def _tool(self, tool: Fields) -> Tool:
+    def tool(self, tool: Fields) -> Tool:
         kind = tool.string("type")
-        if kind not in {None, "custom"}:
-            raw = {"type": kind, **tool.rest()}
-            name = raw.get("name")
-            read = Tool(name if isinstance(name, str) else str(kind), kind="server", raw=raw)
-            if str(kind).startswith(WEB_SEARCH):
-                read.search = read_search({key: value for key, value in raw.items() if key not in {"type", "name"}})
+        if kind is not None and kind != "custom":
+            read = server_tool(kind, tool)
+            if kind.startswith(WEB_SEARCH):
+                options = {key: value for key, value in (read.raw or {}).items() if key not in {"type", "name"}}
+                read.search = read_search(options)
             return read
         read = Tool(
             tool.needed("name"),
@@ -171,7 +149,7 @@ class RequestReader:
         read.extras = tool.rest() or None
         return read
 
-    def _tool_choice(self, fields: Fields) -> ToolChoice | None:
+    def tool_choice(self, fields: Fields) -> ToolChoice | None:
         choice = fields.fields("tool_choice")
         if choice is None:
             return None
@@ -282,8 +260,7 @@ class BlockReader(BlockParts):
 
     def _aside(self, block: Fields, kind: str, number: int) -> None:
         if self._place != "assistant":
-            raw = {"type": kind, **block.rest()}
-            self.parts.append(Aside(VENDOR, "unknown_event", f"{CONTENT}{kind}", raw, block=number))
+            self.parts.append(unknown_part(VENDOR, kind, block, number))
             return
         arguments = block.peek("input")
         text = block.text_of("input") if isinstance(arguments, dict) and arguments else None

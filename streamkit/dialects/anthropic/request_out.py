@@ -68,10 +68,8 @@ from streamkit.dialects.anthropic.wire import (
 )
 from streamkit.dialects.bodies.claude_requests import NO_PARAMETERS, ClaudeRequestWriter
 from streamkit.dialects.bodies.request_writer import given, is_blank, media_type_of, merged
-from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.web_search import location_out
 from streamkit.events import Aside
-from streamkit.report import StreamReport
 
 Block: TypeAlias = dict[str, Any]
 #: The search of the web that every version of the server has.
@@ -85,11 +83,6 @@ EDIT_BETA, SUMMARY_BETA = "compact-2026-01-12", "compact-2026-09-04"
 LEAST_TRIGGER: Final = 50_000
 #: The first version of Claude that takes it.
 FIRST_COMPACTING: Final = (4, 6)
-
-
-def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
-    """Write a request body as JSON values. Raises BadRequest."""
-    return AnthropicRequestWriter(request, target, report).request_body()
 
 
 def features_of(request: Request) -> dict[str, str]:
@@ -125,7 +118,6 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
     search_options = frozenset({"max_uses", "allowed_domains", "blocked_domains", "location"})
 
     def request_body(self) -> dict[str, Any]:
-        """The whole body as JSON values. Raises BadRequest."""
         compaction = self._compacting()
         request, options = self.request, self.request.options
         self.one_choice(self.title)

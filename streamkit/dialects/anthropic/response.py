@@ -34,25 +34,13 @@ from streamkit.dialects.bodies.block_list import Block
 from streamkit.dialects.bodies.block_responses import BlockResponseWriter
 from streamkit.dialects.bodies.request_writer import merged
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.event_encoder import failure_of
-from streamkit.dialects.streams.frame_decoder import read_body
-from streamkit.events import Aside, WireEvent
-from streamkit.limits import Limits
+from streamkit.dialects.streams.event_encoder import only_choice
+from streamkit.events import Aside, ProviderFailed
 from streamkit.report import StreamReport
 
 #: What a stream brings at its end.
 BESIDE: Final = ("context_management",)  #: beside the delta of its last event
 LAST: Final = ("stop_reason", "stop_sequence", "stop_details", "container")
-
-
-def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
-    """The wire events of a whole body. Raises NotThisDialect, and what broke the reading."""
-    return read_body(AnthropicBodyDecoder(limits, report), body)
-
-
-def encode_response(response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:
-    """A whole body as JSON values."""
-    return AnthropicResponseWriter(response, encoding, report).body()
 
 
 class AnthropicBodyDecoder(AnthropicDecoder):
@@ -96,17 +84,16 @@ class AnthropicResponseWriter(BlockResponseWriter):
         super().__init__(response, encoding, report)
         self._beside: dict[str, Any] = {}
 
-    def body(self) -> dict[str, Any]:
-        """The whole body as JSON values: a message, or the error that the response ended with."""
+    def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        return encode_error(failure, self.report)
+
+    def answer(self) -> dict[str, Any]:
         response = self.response
-        failure = failure_of(response, self.report)
-        if failure is not None:
-            return encode_error(failure, self.report)
-        choice = self.choice()
+        choice = only_choice(response, self.report)
         content = self.content(choice)
         body = encode_message(response, self.encoding, content, STOP_NAMES[self.stop(choice)], choice.stop_sequence)
         count_usage_losses(response.usage, self.report)
-        return merged(merged(body, self._beside), response.extras if self.own else {})
+        return merged(merged(body, self._beside), self.own_extras(response.extras, "response_fields"))
 
     def block_list(self) -> AnthropicBlocks:
         return AnthropicBlocks(self.report)

@@ -8,9 +8,9 @@ from streamkit.dialects.bedrock.encode import KEEP_ALIVE_MESSAGE, BedrockEncoder
 from streamkit.dialects.bedrock.errors import ERRORS
 from streamkit.dialects.bedrock.http import HTTP_HALF
 from streamkit.dialects.bedrock.lint import BedrockLinter
-from streamkit.dialects.bedrock.request_in import decode_request
-from streamkit.dialects.bedrock.request_out import encode_request, wants_bytes
-from streamkit.dialects.bedrock.response import decode_response, encode_response
+from streamkit.dialects.bedrock.request_in import BedrockRequestReader
+from streamkit.dialects.bedrock.request_out import BedrockRequestWriter, wants_bytes
+from streamkit.dialects.bedrock.response import BedrockBodyDecoder, BedrockResponseWriter
 from streamkit.dialects.bedrock.wire import TOOLS
 from streamkit.framing.eventstream import EventStreamParser
 
@@ -26,7 +26,7 @@ DIALECT = Dialect(
     keep_alive={"event": KEEP_ALIVE_MESSAGE},
     terminates=terminates,
     recognises=recognises,
-    bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
+    bodies=Bodies.of(BedrockRequestReader, BedrockRequestWriter, BedrockBodyDecoder, BedrockResponseWriter),
     errors=ERRORS,
     http=HTTP_HALF,
     wants_bytes=wants_bytes,

@@ -37,13 +37,14 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.anthropic.request_in import decode_request as decode_native_request
+from streamkit.dialects.anthropic.request_in import AnthropicRequestReader
 from streamkit.dialects.bedrock.asides import STREAMED, asides_of, is_server
 from streamkit.dialects.bedrock.wire import CACHE_SPANS, INFERENCE, MEDIA_TYPES, SIGNER, VENDOR
 from streamkit.dialects.bodies.block_parts import BlockParts, call_of, role_of
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.claude_requests import read_thinking
 from streamkit.dialects.bodies.options import read_options
+from streamkit.dialects.bodies.request_reader import RequestReader
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
 from streamkit.events import Aside
 from streamkit.report import StreamReport
@@ -70,44 +71,37 @@ SOURCES: Final = {
 VERSION, BETA = "anthropic_version", "anthropic_beta"
 
 
-def decode_request(fields: Fields, report: StreamReport) -> Request:
-    """Read a request body. Raises BadRequest."""
-    if VERSION not in fields:
-        return RequestReader().request(fields)
-    fields.take(VERSION)
-    if fields.take(BETA):
-        report.lose("parameter", what=BETA)
-    return decode_native_request(fields, report)
-
-
-class RequestReader:
+class BedrockRequestReader(RequestReader):
     """Reads one request, member by member."""
 
-    def __init__(self) -> None:
-        self.turns: list[Turn] = []
+    dialect = "bedrock"
 
-    def request(self, fields: Fields) -> Request:
-        """The whole request. Raises BadRequest."""
-        request = Request("bedrock", fields.string("modelId"))
-        self._system(fields)
-        for message in fields.needed_each("messages"):
-            self._message(message)
-        request.turns = self.turns
-        model = fields.fields("additionalModelRequestFields")
-        config = fields.fields("toolConfig")
-        if config is not None:
-            self._tools(config, request)
-        request.tool_choice = self._tool_choice(config, model)
-        request.options = self._options(fields, model)
-        request.extras = fields.rest()
-        return request
+    def __init__(self, report: StreamReport) -> None:
+        super().__init__(report)
+        #: The members that are the model's own, and those about tools.
+        self._model: Fields | None = None
+        self._config: Fields | None = None
+
+    @classmethod
+    def decode_request(cls, fields: Fields, report: StreamReport) -> Request:
+        if VERSION not in fields:
+            return super().decode_request(fields, report)
+        fields.take(VERSION)
+        if fields.take(BETA):
+            report.lose("parameter", what=BETA)
+        return AnthropicRequestReader.decode_request(fields, report)
+
+    def begun(self, fields: Fields) -> Request:
+        return Request(self.dialect, fields.string("modelId"))
 
     # -- messages --------------------------------------------------------------------------------------------------
 
-    def _system(self, fields: Fields) -> None:
-        """The member ``system``: blocks of text."""
+    def read_turns(self, fields: Fields) -> None:
+        """The member ``system``, blocks of text, and the messages."""
         if parts := BlockReader("system").read(fields.each("system")):
             self.turns.append(Turn("system", parts))
+        for message in fields.needed_each("messages"):
+            self._message(message)
 
     def _message(self, message: Fields) -> None:
         role = role_of(message)
@@ -117,7 +111,8 @@ class RequestReader:
 
     # -- options ---------------------------------------------------------------------------------------------------
 
-    def _options(self, fields: Fields, model: Fields | None) -> Options:
+    def options(self, fields: Fields) -> Options:
+        model = self._model
         inference = fields.fields("inferenceConfig")
         options = read_options(inference, INFERENCE) if inference else Options()
         options.top_k = model.integer("top_k") if model else None
@@ -144,21 +139,25 @@ class RequestReader:
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
-    def _tools(self, config: Fields, request: Request) -> None:
-        for tool in config.needed_each("tools"):
+    def tools(self, fields: Fields) -> list[Tool]:
+        tools: list[Tool] = []
+        self._model = fields.fields("additionalModelRequestFields")
+        self._config = fields.fields("toolConfig")
+        for tool in self._config.needed_each("tools") if self._config else ():
             member = _only_member(tool)
-            last = request.tools[-1] if request.tools else None
+            last = tools[-1] if tools else None
             mark = _cache_mark(tool) if member == "cachePoint" else None
             if mark is not None and last is not None and last.cache is None:
                 last.cache = mark
             elif member == "toolSpec":
-                request.tools.append(self._tool(tool.needed_fields("toolSpec")))
+                tools.append(self.tool(tool.needed_fields("toolSpec")))
             else:
                 raw = tool.rest()
                 named = raw[member].get("name") if isinstance(raw[member], dict) else None
-                request.tools.append(Tool(named if isinstance(named, str) else member, kind="server", raw=raw))
+                tools.append(Tool(named if isinstance(named, str) else member, kind="server", raw=raw))
+        return tools
 
-    def _tool(self, spec: Fields) -> Tool:
+    def tool(self, spec: Fields) -> Tool:
         schema = spec.needed_fields("inputSchema")
         read = Tool(spec.needed("name"), spec.string("description"), schema.mapping("json"), spec.boolean("strict"))
         if read.parameters is None:
@@ -166,9 +165,10 @@ class RequestReader:
         read.extras = spec.rest() or None
         return read
 
-    def _tool_choice(self, config: Fields | None, model: Fields | None) -> ToolChoice | None:
+    def tool_choice(self, _fields: Fields) -> ToolChoice | None:
         """The choice; whether calls may be parallel stands in Claude's own ``tool_choice``."""
-        choice = self._choice(config) if config else None
+        model = self._model
+        choice = self._choice(self._config) if self._config else None
         native = model.peek("tool_choice") if model else None
         if model and isinstance(native, dict) and native.get("type") in (None, "auto"):
             claude = model.needed_fields("tool_choice")

@@ -85,11 +85,6 @@ EXTENSION: Final = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 BESIDE: Final = frozenset({"choices", "output", "service_tier", "thinking", "top_k"})
 
 
-def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
-    """Write a request body of Converse as JSON values. Raises BadRequest."""
-    return BedrockRequestWriter(request, target, report).request_body()
-
-
 def wants_bytes(media: Media, _in_result: bool) -> bool:
     """Media are taken from S3 or in the request itself."""
     return not (media.url or "").startswith("s3://")
@@ -130,7 +125,6 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         self.signs = self.own or _is_claude(request.model) or _is_nameless(request.model)
 
     def request_body(self) -> dict[str, Any]:
-        """The whole body as JSON values. Raises BadRequest."""
         request, options = self.request, self.request.options
         self.one_choice(self.title)
         system, messages = self._conversation()

@@ -43,25 +43,13 @@ from streamkit.dialects.bodies.request_writer import given, merged
 from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import count_of, said
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.event_encoder import failure_of
-from streamkit.dialects.streams.frame_decoder import read_body
-from streamkit.events import Aside, UsageReported, WireEvent
+from streamkit.dialects.streams.event_encoder import only_choice
+from streamkit.events import Aside, ProviderFailed, UsageReported
 from streamkit.framing.frame import Frame
-from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import lenient_text
 
 CITED = frozenset({"content", "citations"})
-
-
-def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
-    """The wire events of a whole body. Raises NotThisDialect, and what broke the reading."""
-    return read_body(BedrockBodyDecoder(limits, report), body)
-
-
-def encode_response(response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:
-    """A whole body as JSON values."""
-    return BedrockResponseWriter(response, encoding, report).body()
 
 
 #: What is read of two objects of a body.
@@ -171,16 +159,15 @@ class BedrockResponseWriter(BlockResponseWriter):
         self._fields: dict[str, Any] = {}
         self._metadata: dict[str, Any] = {}
 
-    def body(self) -> dict[str, Any]:
-        """The whole body as JSON values: an answer, or the error that the response ended with."""
+    def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        return encode_exception(failure, self.report)
+
+    def answer(self) -> dict[str, Any]:
         response = self.response
-        failure = failure_of(response, self.report)
-        if failure is not None:
-            return encode_exception(failure, self.report)
-        choice = self.choice()
+        choice = only_choice(response, self.report)
         message = {"role": "assistant", "content": self.content(choice)}
         body: dict[str, Any] = {
-            "output": {"message": merged(message, response.extras if self.own else {})},
+            "output": {"message": merged(message, self.own_extras(response.extras, "response_fields"))},
             "stopReason": stop_name(self.stop(choice), choice.native_stop_reason),
             "usage": self._usage(),
             "metrics": self._metrics(),

@@ -14,27 +14,24 @@ from typing import Any, ClassVar
 
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.dialects.bodies.block_list import Block, BlockList
+from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.event_encoder import object_arguments, only_choice
+from streamkit.dialects.streams.event_encoder import object_arguments
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import Aside, Opaque, StopReason
 from streamkit.report import StreamReport
 
 
-class BlockResponseWriter:
+class BlockResponseWriter(ResponseWriter):
     """Writes a response whose message is a list of content blocks."""
 
-    vendor: ClassVar[str]
     #: Whose signatures are written as they are.
     signer: ClassVar[str]
     #: Stop reasons that the dialect has no word of its own for.
     inexact_stops: ClassVar[frozenset[str]]
 
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
-        self.response = response
-        self.encoding = encoding
-        self.report = report
-        self.own = response.vendor == self.vendor
+        super().__init__(response, encoding, report)
         self.blocks = self.block_list()
         self._calls = 0  # that were written
 
@@ -65,12 +62,6 @@ class BlockResponseWriter:
         raise NotImplementedError
 
     # What they share.
-
-    def choice(self) -> Choice:
-        """The choice that is written, the first."""
-        if self.response.extras and not self.own:
-            self.report.lose("response_fields")
-        return only_choice(self.response, self.report)
 
     def stop(self, choice: Choice) -> StopReason:
         """The stop reason. Where every call was withheld, the client must not wait for one."""
@@ -108,14 +99,12 @@ class BlockResponseWriter:
     def _call(self, call: ToolCall) -> None:
         arguments = object_arguments(call, self.encoding.limits, self.report) if call.name else None
         if arguments is None:
-            self.report.withhold("call_withheld", call.id, call.name, call.arguments)
+            self.withhold(call)
             return
         if call.signature is not None:  # it stands before the call
             self._sealed("call", call.signature)
-        if call.extras and not self.own:
-            self.report.lose("metadata")
         self._calls += 1
-        self.blocks.add(self.use(call, arguments, (call.extras or {}) if self.own else {}))
+        self.blocks.add(self.use(call, arguments, self.own_extras(call.extras)))
 
     def _aside(self, part: Aside) -> None:
         if part.vendor != self.vendor:

@@ -119,6 +119,15 @@ class RequestWriter:
         if not self.own:
             self.request = self._carried(request)
 
+    @classmethod
+    def encode_request(cls, request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
+        """A request body as JSON values. Raises BadRequest for what the dialect can't say."""
+        return cls(request, target, report).request_body()
+
+    def request_body(self) -> dict[str, Any]:
+        """The whole body as JSON values. Raises BadRequest."""
+        raise NotImplementedError
+
     def _carried(self, request: Request) -> Request:
         """A request of another dialect without what is written nowhere. Raises BadRequest for what it can't do without."""
         for name in dict.fromkeys(tool.namespace.name for tool in request.tools if tool.namespace is not None):

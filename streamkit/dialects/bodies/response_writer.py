@@ -1,4 +1,4 @@
-"""Writing whole responses: what the writers of dialects with one message a choice do alike.
+"""Writing whole responses: what all writers do alike, and those of dialects with one message a choice.
 
 Such a message has one place for each kind of part, so that the order among kinds is lost. What is lost is counted as the
 encoder of streams does (``streams/event_encoder.py``).
@@ -22,6 +22,8 @@ from streamkit.conversation.messages import (
     ToolCall,
 )
 from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.event_encoder import failure_of
+from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 
 #: Where kinds of parts stand in most messages: reasoning, then text, then calls.
@@ -43,10 +45,34 @@ class ResponseWriter:
         self.response = response
         self.encoding = encoding
         self.report = report
+        #: Whether the response is this vendor's, so that what only this vendor knows is written again.
+        self.own = response.vendor == self.vendor
+
+    @classmethod
+    def encode_response(cls, response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:
+        """A whole body as JSON values."""
+        return cls(response, encoding, report).body()
+
+    # What a dialect's writer defines.
+
+    def answer(self) -> dict[str, Any]:
+        """The body of an answer."""
+        raise NotImplementedError
+
+    def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        """The body of the error that took the place of an answer."""
+        raise NotImplementedError
+
+    # What they share.
+
+    def body(self) -> dict[str, Any]:
+        """The whole body as JSON values: an answer, or the error that the response ended with."""
+        failure = failure_of(self.response, self.report)
+        return self.answer() if failure is None else self.error(failure)
 
     def own_extras(self, extras: Mapping[str, Any] | None, loss: str = "metadata") -> Mapping[str, Any]:
         """Members that only the vendor of the response knows: all for a client of that vendor, else none and a loss."""
-        if extras and self.response.vendor != self.vendor:
+        if extras and not self.own:
             self.report.lose(loss)
             return {}
         return extras or {}

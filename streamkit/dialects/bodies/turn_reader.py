@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamkit.conversation.messages import Part, Tool, ToolResult, Turn
+from streamkit.conversation.messages import Part, ToolResult, Turn
+from streamkit.dialects.bodies.request_reader import RequestReader
 from streamkit.dialects.members.fields import Fields
+from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
 
-class TurnReader:
+class TurnReader(RequestReader):
     """Reads the messages of a request into ``turns``. A dialect's own reader of requests says what is in a message."""
 
-    def __init__(self) -> None:
-        self.turns: list[Turn] = []
+    def __init__(self, report: StreamReport) -> None:
+        super().__init__(report)
         self._results: Turn | None = None  #: the turn that further results join
 
     # What a dialect's reader defines.
@@ -41,35 +43,34 @@ class TurnReader:
 
     # What they share.
 
-    def read_turns(self, fields: Fields) -> list[Turn]:
-        """The turns of a request. Raises BadRequest."""
+    def read_turns(self, fields: Fields) -> None:
+        """Read the messages. Raises BadRequest."""
         for message in fields.needed_each("messages"):
-            self.message(message)
-        return self.turns
+            role = self.role(message)
+            if (result := self.answer(message, role)) is not None:
+                self.join(result)
+                continue
+            self._results = None
+            turn = self.turn(message, role)
+            turn.extras = message.rest() or None
+            self.turns.append(turn)
 
-    def function(self, tool: Fields) -> Tool:
-        """A tool that is a function. Raises BadRequest."""
-        function = tool.needed_fields("function")
-        read = Tool(function.needed("name"), function.string("description"), function.mapping("parameters"))
-        read.extras = tool.rest() or None
-        return read
+    def answer(self, message: Fields, role: str) -> ToolResult | None:
+        """The result that a message of ``role`` is; None for any other."""
+        return self.result(message) if role == "tool" else None
 
-    def message(self, message: Fields) -> None:
-        """Add a message to the turns. Raises BadRequest."""
-        role = self.role(message)
-        if role == "tool":
-            if self._results is None:
-                self._results = Turn("user")
-                self.turns.append(self._results)
-            self._results.parts.append(self.result(message))
-            return
-        self._results = None
+    def join(self, result: ToolResult) -> None:
+        """Let a result join those that it stands with."""
+        if self._results is None:
+            self._results = Turn("user")
+            self.turns.append(self._results)
+        self._results.parts.append(result)
+
+    def turn(self, message: Fields, role: str) -> Turn:
+        """The turn that a message of ``role`` is. Raises BadRequest."""
         match role:
             case "system" | "user":
-                turn = Turn(role, [*self.content(message)])
+                return Turn(role, [*self.content(message)])
             case "assistant":
-                turn = self.assistant(message)
-            case _:
-                raise message.wrong(f"there is no role {quoted(role)}", "role")
-        turn.extras = message.rest() or None
-        self.turns.append(turn)
+                return self.assistant(message)
+        raise message.wrong(f"there is no role {quoted(role)}", "role")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect
-from streamkit.dialects.cohere.decode import CohereDecoder, recognises
+from streamkit.dialects.cohere.decode import CohereBodyDecoder, CohereDecoder, recognises
 from streamkit.dialects.cohere.encode import CohereEncoder
 from streamkit.dialects.cohere.errors import ERRORS
 from streamkit.dialects.cohere.http import HTTP_HALF
 from streamkit.dialects.cohere.lint import CohereLinter
-from streamkit.dialects.cohere.request_in import decode_request
-from streamkit.dialects.cohere.request_out import encode_request
-from streamkit.dialects.cohere.response import decode_response, encode_response
+from streamkit.dialects.cohere.request_in import CohereRequestReader
+from streamkit.dialects.cohere.request_out import CohereRequestWriter
+from streamkit.dialects.cohere.response import CohereResponseWriter
 from streamkit.dialects.cohere.wire import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
 
@@ -26,7 +26,7 @@ DIALECT = Dialect(
     keep_alive={"comment": KEEP_ALIVE},
     terminates=lambda frame: b'"message-end"' in frame.data,
     recognises=recognises,
-    bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
+    bodies=Bodies.of(CohereRequestReader, CohereRequestWriter, CohereBodyDecoder, CohereResponseWriter),
     errors=ERRORS,
     http=HTTP_HALF,
     tools=TOOLS,

@@ -17,7 +17,6 @@ from streamkit.conversation.messages import (
     OutputFormat,
     Part,
     Reasoning,
-    Request,
     Text,
     Thinking,
     Tool,
@@ -27,38 +26,24 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.bodies.options import read_options
+from streamkit.dialects.bodies.request_reader import content_of, function_tool, media_at, server_tool, unknown_part
 from streamkit.dialects.bodies.turn_reader import TurnReader
-from streamkit.dialects.cohere.wire import CITATION, CONTENT, OPTIONS, VENDOR
-from streamkit.dialects.members.fields import Fields, is_data_uri, kind_of, media_of
+from streamkit.dialects.cohere.wire import CITATION, OPTIONS, VENDOR
+from streamkit.dialects.members.fields import Fields, kind_of
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
-from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
 THINKING: Final = {"enabled": True, "disabled": False}
 OUTPUTS: Final = frozenset({"text", "json_object"})
 
 
-def decode_request(fields: Fields, _report: StreamReport) -> Request:
-    """Read a request body of ``/v2/chat``. Raises BadRequest."""
-    return CohereRequestReader().request(fields)
-
-
 class CohereRequestReader(TurnReader):
     """Reads one request."""
 
-    def request(self, fields: Fields) -> Request:
-        """The conversation of a body. Raises BadRequest."""
-        stream = fields.boolean("stream")
-        request = Request("cohere", fields.string("model"), stream=stream, stream_usage=stream or None)
-        request.turns = self.read_turns(fields)
-        request.tools = self._tools(fields)
-        request.tool_choice = self._tool_choice(fields)
-        request.options = self._options(fields)
-        request.extras = fields.rest()
-        return request
+    dialect = "cohere"
 
-    def _options(self, fields: Fields) -> Options:
+    def options(self, fields: Fields) -> Options:
         return read_options(fields, OPTIONS, thinking=self._thinking(fields), output=self._output(fields))
 
     def _thinking(self, fields: Fields) -> Thinking | None:
@@ -78,21 +63,21 @@ class CohereRequestReader(TurnReader):
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
-    def _tools(self, fields: Fields) -> list[Tool]:
-        tools = [self._tool(tool) for tool in fields.each("tools")]
+    def tools(self, fields: Fields) -> list[Tool]:
+        tools = super().tools(fields)
         if any(tool.kind == "function" for tool in tools):
             strict = fields.boolean("strict_tools")
             for tool in tools:
                 tool.strict = strict
         return tools
 
-    def _tool(self, tool: Fields) -> Tool:
+    def tool(self, tool: Fields) -> Tool:
         kind = tool.string("type") or "function"
         if kind != "function":
-            return Tool(kind, kind="server", raw={"type": kind, **tool.rest()})
-        return self.function(tool)
+            return server_tool(kind, tool, kind)
+        return function_tool(tool.needed_fields("function"), tool)
 
-    def _tool_choice(self, fields: Fields) -> ToolChoice | None:
+    def tool_choice(self, fields: Fields) -> ToolChoice | None:
         match fields.string("tool_choice"):
             case None:
                 return None
@@ -107,10 +92,7 @@ class CohereRequestReader(TurnReader):
 
     def content(self, message: Fields) -> list[Part]:
         """The parts of a message of the system or the user."""
-        content = message.text_or_each("content")
-        if isinstance(content, str):
-            return [Text(content)] if content else []
-        return [self._part(part) for part in content]
+        return content_of(message, self._part)
 
     def _part(self, part: Fields) -> Part:
         match part.needed("type"):
@@ -119,16 +101,11 @@ class CohereRequestReader(TurnReader):
             case "image_url":
                 return self._image(part)
             case kind:
-                return Aside(VENDOR, "unknown_event", f"{CONTENT}{kind}", {"type": kind, **part.rest()})
+                return unknown_part(VENDOR, kind, part)
 
     def _image(self, part: Fields) -> Media:
         image = part.needed_fields("image_url")
-        url = image.needed("url")
-        media = (
-            Media("image", *media_of(url, image.at("url")))
-            if is_data_uri(url)
-            else Media("image", url=url, place=image.place)
-        )
+        media = media_at("image", image, "url")
         media.detail = image.string("detail")
         media.extras = part.rest() or None
         return media
@@ -138,11 +115,7 @@ class CohereRequestReader(TurnReader):
         parts: list[Part] = []
         if plan := message.string("tool_plan"):
             parts.append(Reasoning(plan, "summary"))
-        content = message.text_or_each("content")
-        if isinstance(content, str):
-            parts += [Text(content)] if content else []
-        else:
-            parts += [self._assistant_part(part) for part in content]
+        parts += content_of(message, self._assistant_part)
         parts += [self._call(call, number) for number, call in enumerate(message.each("tool_calls"))]
         parts += [Aside(VENDOR, "citation", CITATION, raw) for raw in message.listed("citations")]
         return Turn("assistant", parts)
@@ -166,11 +139,7 @@ class CohereRequestReader(TurnReader):
     def result(self, message: Fields) -> ToolResult:
         """A result: text, documents and images."""
         result = ToolResult(message.string("tool_call_id") or "", place=message.place)
-        content = message.text_or_each("content")
-        if isinstance(content, str):
-            result.parts = [Text(content)] if content else []
-        else:
-            result.parts = [self._result_part(part) for part in content]
+        result.parts = content_of(message, self._result_part)
         result.extras = message.rest() or None
         return result
 

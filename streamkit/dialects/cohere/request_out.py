@@ -25,7 +25,6 @@ from streamkit.conversation.messages import (
     Reasoning,
     RedactedReasoning,
     Refusal,
-    Request,
     Text,
     Thinking,
     Tool,
@@ -37,19 +36,12 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.bodies.request_writer import RequestWriter, as_error, data_uri, given, merged
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.cohere.wire import CITATION, DETAILS, OPTIONS, RANGES, VENDOR, content_of
-from streamkit.dialects.profiles import Target
 from streamkit.dialects.streams.event_encoder import wrapped_input
 from streamkit.dialects.vocabulary.reasoning_effort import below, budget_of
 from streamkit.events import Aside
-from streamkit.report import StreamReport
 
 #: Options that are written by methods of their own.
 BESIDE: Final = frozenset({"choices", "output", "thinking"})
-
-
-def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
-    """Write a request body as JSON values. Raises BadRequest."""
-    return CohereRequestWriter(request, target, report).request_body()
 
 
 class CohereRequestWriter(RequestWriter):

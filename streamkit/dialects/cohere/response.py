@@ -17,13 +17,11 @@ from streamkit.conversation.messages import (
     Reasoning,
     RedactedReasoning,
     Refusal,
-    Response,
     Text,
     ToolCall,
 )
 from streamkit.dialects.bodies.request_writer import merged
 from streamkit.dialects.bodies.response_writer import ResponseWriter
-from streamkit.dialects.cohere.decode import CohereBodyDecoder
 from streamkit.dialects.cohere.encode import MESSAGE_END
 from streamkit.dialects.cohere.wire import (
     VENDOR,
@@ -32,23 +30,9 @@ from streamkit.dialects.cohere.wire import (
     finish_reason,
 )
 from streamkit.dialects.members.values import said, text_of
-from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.event_encoder import failure_of, only_choice, stop_word, wrapped_input
-from streamkit.dialects.streams.frame_decoder import read_body
+from streamkit.dialects.streams.event_encoder import only_choice, stop_word, wrapped_input
 from streamkit.dialects.vocabulary.error_bodies import has_detail
-from streamkit.events import Aside, ProviderFailed, WireEvent
-from streamkit.limits import Limits
-from streamkit.report import StreamReport
-
-
-def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
-    """The wire events of a whole body. Raises NotThisDialect, and what broke the reading."""
-    return read_body(CohereBodyDecoder(limits, report), body)
-
-
-def encode_response(response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:
-    """A whole body as JSON values."""
-    return CohereResponseWriter(response, encoding, report).body()
+from streamkit.events import Aside, ProviderFailed
 
 
 class CohereResponseWriter(ResponseWriter):
@@ -56,12 +40,8 @@ class CohereResponseWriter(ResponseWriter):
 
     vendor = VENDOR
 
-    def body(self) -> dict[str, Any]:
-        """The body of an answer, or of the error that took its place."""
+    def answer(self) -> dict[str, Any]:
         response, report = self.response, self.report
-        failure = failure_of(response, report)
-        if failure is not None:
-            return self._error(failure)
         choice = only_choice(response, report)
         message = self.message(choice)
         body: dict[str, Any] = {"id": response.id or self.encoding.make_id("msg_"), "message": message}
@@ -81,7 +61,7 @@ class CohereResponseWriter(ResponseWriter):
         merged(message, extras.pop("delta", {}))
         return merged(body, extras)
 
-    def _error(self, failure: ProviderFailed) -> dict[str, Any]:
+    def error(self, failure: ProviderFailed) -> dict[str, Any]:
         raw = failure.raw
         if failure.vendor == VENDOR and isinstance(raw, dict) and text_of(raw.get("message")):
             return raw

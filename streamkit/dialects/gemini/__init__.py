@@ -10,9 +10,9 @@ from streamkit.dialects.gemini.errors import ERRORS
 from streamkit.dialects.gemini.framing import EVENT_END, GeminiParser, continued
 from streamkit.dialects.gemini.http import HTTP_HALF
 from streamkit.dialects.gemini.lint import GeminiLinter
-from streamkit.dialects.gemini.request_in import decode_request
-from streamkit.dialects.gemini.request_out import encode_request, wants_bytes
-from streamkit.dialects.gemini.response import decode_response, encode_response
+from streamkit.dialects.gemini.request_in import GeminiRequestReader
+from streamkit.dialects.gemini.request_out import GeminiRequestWriter, wants_bytes
+from streamkit.dialects.gemini.response import GeminiBodyDecoder, GeminiResponseWriter
 from streamkit.dialects.gemini.wire import TOOLS
 from streamkit.dialects.profiles import Profile
 
@@ -29,7 +29,7 @@ DIALECT = Dialect(
     keep_alive={"event": b'data: {"candidates":[{"content":{"parts":[],"role":"model"},"index":0}]}' + EVENT_END},
     terminates=lambda _frame: False,
     recognises=recognises,
-    bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
+    bodies=Bodies.of(GeminiRequestReader, GeminiRequestWriter, GeminiBodyDecoder, GeminiResponseWriter),
     errors=ERRORS,
     http=HTTP_HALF,
     wants_bytes=wants_bytes,

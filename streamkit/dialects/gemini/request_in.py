@@ -42,6 +42,7 @@ from streamkit.conversation.messages import (
     WebSearch,
 )
 from streamkit.dialects.bodies.options import read_options
+from streamkit.dialects.bodies.request_reader import RequestReader
 from streamkit.dialects.bodies.request_writer import given
 from streamkit.dialects.bodies.tool_results import Waiting
 from streamkit.dialects.gemini.decode import ASIDE_PARTS, TEXT_FIELDS
@@ -87,40 +88,35 @@ SEARCHES: Final = frozenset({"googleSearch", "googleSearchRetrieval"})
 NO_LEVEL: Final = "thinking_level_unspecified"
 
 
-def decode_request(fields: Fields, _report: StreamReport) -> Request:
-    """Read a request body of ``generateContent``. Raises BadRequest."""
-    return RequestReader().request(fields.spelled(camel_case))
-
-
-class RequestReader:
+class GeminiRequestReader(RequestReader):
     """Reads one request, member by member."""
 
-    def __init__(self) -> None:
-        self.turns: list[Turn] = []
+    dialect = "gemini"
+
+    def __init__(self, report: StreamReport) -> None:
+        super().__init__(report)
         self._calls = 0  #: of the model's turn
         self._waiting = Waiting()
         self._signature: Opaque | None = None  #: of the next call
         self._extras: dict[str, Any] = {}  #: of the turn that is being read
 
-    def request(self, fields: Fields) -> Request:
-        """The whole request. Raises BadRequest."""
-        request = Request("gemini", fields.string("model"))
+    @classmethod
+    def decode_request(cls, fields: Fields, report: StreamReport) -> Request:
+        return super().decode_request(fields.spelled(camel_case), report)
+
+    def begun(self, fields: Fields) -> Request:
+        if "cachedContent" in fields:
+            self.references.append(("cachedContent", "send the contents themselves"))
+        return Request(self.dialect, fields.string("model"))
+
+    # -- contents ------------------------------------------------------------------------------------------------------
+
+    def read_turns(self, fields: Fields) -> None:
+        """The instruction of the system, and the contents."""
         self._system(fields)
         for content in fields.needed_each("contents"):
             self._content(content)
         self._end_turn()
-        request.turns = self.turns
-        request.tools = [tool for each in fields.each("tools") for tool in self._tools(each)]
-        request.tool_choice = self._tool_choice(fields)
-        config = fields.fields("generationConfig")
-        request.options = self._options(config) if config else Options()
-        request.options.service_tier = fields.string("serviceTier")
-        request.extras = fields.rest()
-        if request.extras.get("cachedContent") is not None:
-            request.stored.append(("cachedContent", "send the contents themselves"))
-        return request
-
-    # -- contents ------------------------------------------------------------------------------------------------------
 
     def _system(self, fields: Fields) -> None:
         """The member ``systemInstruction``, whose role says nothing."""
@@ -279,8 +275,12 @@ class RequestReader:
 
     # -- options ---------------------------------------------------------------------------------------------------
 
-    def _options(self, config: Fields) -> Options:
-        return read_options(config, OPTIONS, thinking=self._thinking(config), output=self._output(config))
+    def options(self, fields: Fields) -> Options:
+        options, config = Options(), fields.fields("generationConfig")
+        if config is not None:
+            options = read_options(config, OPTIONS, thinking=self._thinking(config), output=self._output(config))
+        options.service_tier = fields.string("serviceTier")
+        return options
 
     def _thinking(self, config: Fields) -> Thinking | None:
         thinking = config.fields("thinkingConfig")
@@ -321,6 +321,9 @@ class RequestReader:
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
+    def tools(self, fields: Fields) -> list[Tool]:
+        return [tool for each in fields.each("tools") for tool in self._tools(each)]
+
     def _tools(self, tool: Fields) -> Iterator[Tool]:
         """The functions of one ``tool``, and the tools of Google's beside them."""
         for declaration in tool.each("functionDeclarations"):
@@ -338,7 +341,7 @@ class RequestReader:
         tool.extras = declaration.rest() or None
         return tool
 
-    def _tool_choice(self, fields: Fields) -> ToolChoice | None:
+    def tool_choice(self, fields: Fields) -> ToolChoice | None:
         config = fields.fields("toolConfig")
         calling = config.fields("functionCallingConfig") if config else None
         if calling is None:

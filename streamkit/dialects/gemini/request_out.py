@@ -84,11 +84,6 @@ PARAMETER_FORMS: Final = ("parameters", "parametersJsonSchema")
 RESPONSE_FORMS: Final = ("responseSchema", "responseJsonSchema")
 
 
-def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
-    """Write a request body as JSON values. Raises BadRequest."""
-    return GeminiRequestWriter(request, target, report).request_body()
-
-
 def wants_bytes(_media: Media, in_result: bool) -> bool:
     """What a tool gave must be in the request itself."""
     return in_result
@@ -123,7 +118,6 @@ class GeminiRequestWriter(RequestWriter):
         self._made = {call.id: place for place, call in enumerate(calls) if call.id_made} if self.own else {}
 
     def request_body(self) -> dict[str, Any]:
-        """The whole body as JSON values. Raises BadRequest."""
         request = self.request
         instruction, contents = self._conversation()
         if not contents and not self.own:

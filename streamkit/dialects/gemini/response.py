@@ -26,6 +26,7 @@ from streamkit.conversation.messages import (
     ToolCall,
 )
 from streamkit.dialects.bodies.request_writer import given, merged
+from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.gemini.decode import GeminiDecoder
 from streamkit.dialects.gemini.wire import (
     VENDOR,
@@ -38,27 +39,23 @@ from streamkit.dialects.gemini.wire import (
 )
 from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.event_encoder import encode_time, failure_of, object_arguments
-from streamkit.dialects.streams.frame_decoder import read_body
+from streamkit.dialects.streams.event_encoder import encode_time, object_arguments
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
-from streamkit.events import Aside, Opaque, WireEvent
+from streamkit.events import Aside, Opaque, ProviderFailed, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.framing.json_array import JSONArrayParser
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
 
-def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
-    """The wire events of a whole body. Raises NotThisDialect, and what broke the reading."""
-    decoder = GeminiDecoder(limits, report)
-    if body.lstrip()[:1] != b"[":
-        return read_body(decoder, body)
-    events = decoder.feed(_elements(body, limits, report))
-    if decoder.fault is None:
-        events += decoder.finish()
-    if decoder.fault is not None:
-        raise decoder.fault
-    return events
+class GeminiBodyDecoder(GeminiDecoder):
+    """Reads a whole body: a response, a streamed array of them, or an error."""
+
+    @classmethod
+    def decode_response(cls, body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
+        if body.lstrip()[:1] != b"[":
+            return super().decode_response(body, limits, report)
+        return cls(limits, report).read_whole(_elements(body, limits, report))
 
 
 def _elements(body: bytes, limits: Limits, report: StreamReport) -> list[Frame]:
@@ -72,31 +69,24 @@ def _elements(body: bytes, limits: Limits, report: StreamReport) -> list[Frame]:
     return frames
 
 
-def encode_response(response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:
-    """A whole body as JSON values."""
-    return GeminiResponseWriter(response, encoding, report).body()
-
-
-class GeminiResponseWriter:
+class GeminiResponseWriter(ResponseWriter):
     """Writes a response as one body."""
 
+    vendor = VENDOR
+
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
-        self.response = response
-        self.encoding = encoding
-        self.report = report
-        self._own = response.vendor == VENDOR
+        super().__init__(response, encoding, report)
         self._beside: dict[str, Any] = {}  #: members of the body that were asides
         self._growing = Growing()
 
-    def body(self) -> dict[str, Any]:
-        """The whole body as JSON values: a response, or the error that it ended with."""
+    def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        error, is_less = encode_error(failure)
+        if is_less:
+            self.report.lose("error_detail")
+        return {"error": error}
+
+    def answer(self) -> dict[str, Any]:
         response = self.response
-        failure = failure_of(response, self.report)
-        if failure is not None:
-            error, is_less = encode_error(failure)
-            if is_less:
-                self.report.lose("error_detail")
-            return {"error": error}
         written = [self.candidate(choice) for choice in response.choices or [Choice(stop_reason="stop")]]
         usage = response.usage
         if usage is not None and usage.vendor != VENDOR and not writes_all(usage):
@@ -108,9 +98,7 @@ class GeminiResponseWriter:
             createTime=None if response.created is None else encode_time(response.created),
             responseId=response.id,
         )
-        if response.extras and not self._own:
-            self.report.lose("response_fields")
-        return merged(merged(body, self._beside), response.extras if self._own else {})
+        return merged(merged(body, self._beside), self.own_extras(response.extras, "response_fields"))
 
     def candidate(self, choice: Choice) -> dict[str, Any]:
         """One candidate; empty for one whose prompt was blocked, which ``promptFeedback`` says."""
@@ -130,7 +118,7 @@ class GeminiResponseWriter:
 
     def _finish_reason(self, choice: Choice, *, called: bool) -> str:
         reason = choice.stop_reason or "other"
-        word, is_less = finish_reason(reason, choice.native_stop_reason if self._own else None)
+        word, is_less = finish_reason(reason, choice.native_stop_reason if self.own else None)
         if is_less or (reason == "tool_calls" and not called):  # every call was withheld
             self.report.lose("stop_reason")
         return word
@@ -213,14 +201,10 @@ class _Parts:
     def _call(self, call: ToolCall) -> None:
         text = object_arguments(call, self._writer.encoding.limits, self._report) if call.name else None
         if text is None:
-            self._report.withhold("call_withheld", call.id, call.name, call.arguments)
+            self._writer.withhold(call)
             return
         body: dict[str, Any] = {"name": call.name, "args": orjson.Fragment(text), "id": call.id}
-        if call.extras and self._writer.response.vendor == VENDOR:
-            merged(body, call.extras)
-        elif call.extras:
-            self._report.lose("metadata")
-        part: dict[str, Any] = {"functionCall": body}
+        part: dict[str, Any] = {"functionCall": merged(body, self._writer.own_extras(call.extras))}
         if call.signature is not None:
             part["thoughtSignature"] = signature_blob("call", call.signature.vendor, call.signature.blob)
         self.written.append(part)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
-from streamkit.dialects.mistral.decode import MistralDecoder
+from streamkit.dialects.mistral.decode import MistralBodyDecoder, MistralDecoder
 from streamkit.dialects.mistral.encode import MistralEncoder
 from streamkit.dialects.mistral.errors import ERRORS
 from streamkit.dialects.mistral.http import HTTP_HALF
 from streamkit.dialects.mistral.lint import MistralLinter
-from streamkit.dialects.mistral.request_in import decode_request
-from streamkit.dialects.mistral.request_out import encode_request
-from streamkit.dialects.mistral.response import decode_response, encode_response
+from streamkit.dialects.mistral.request_in import MistralRequestReader
+from streamkit.dialects.mistral.request_out import MistralRequestWriter
+from streamkit.dialects.mistral.response import MistralResponseWriter
 from streamkit.dialects.mistral.wire import TOOLS
 from streamkit.dialects.openai_chat.decode import recognises
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
@@ -32,7 +32,7 @@ DIALECT = Dialect(
     terminates=lambda frame: b'"choices"' not in frame.data,
     #: Chunks of text look the same as Chat's, which stands first in the table: ``auto`` takes them for openai-chat.
     recognises=recognises,
-    bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
+    bodies=Bodies.of(MistralRequestReader, MistralRequestWriter, MistralBodyDecoder, MistralResponseWriter),
     errors=ERRORS,
     http=HTTP_HALF,
     tools=TOOLS,

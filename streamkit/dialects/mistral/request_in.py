@@ -12,7 +12,7 @@ Source: dialects.md §6.3, §7.3; Mistral's own refusals, of ids above all; the 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from streamkit.conversation.messages import (
     Media,
@@ -20,7 +20,6 @@ from streamkit.conversation.messages import (
     Part,
     Reasoning,
     RedactedReasoning,
-    Request,
     Text,
     Thinking,
     Tool,
@@ -30,22 +29,17 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.bodies.options import read_options
+from streamkit.dialects.bodies.request_reader import media_at, server_tool
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import text_of
 from streamkit.dialects.mistral.wire import ASIDES, CONTENT, OPTIONS, THINKING, VENDOR
 from streamkit.dialects.openai_chat.request_in import ChatRequestReader
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
 from streamkit.events import Aside, Opaque
-from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
 #: Roles of Chat that are unknown here.
 NO_ROLES = frozenset({"developer", "function"})
-
-
-def decode_request(fields: Fields, report: StreamReport) -> Request:
-    """Read a request body. Raises BadRequest."""
-    return MistralRequestReader(report).request(fields)
 
 
 class MistralRequestReader(ChatRequestReader):
@@ -73,7 +67,7 @@ class MistralRequestReader(ChatRequestReader):
     # -- tools -----------------------------------------------------------------------------------------------------
 
     def tools(self, fields: Fields) -> list[Tool]:
-        """The definitions of tools."""
+        """The definitions of tools, which stand in one member."""
         return [self.tool(tool) for tool in fields.each("tools")]
 
     def tool(self, tool: Fields) -> Tool:
@@ -81,8 +75,7 @@ class MistralRequestReader(ChatRequestReader):
         kind = tool.string("type") or "function"
         if kind == "function":
             return self.function(tool.needed_fields("function"), tool)
-        raw = {"type": kind, **tool.rest()}
-        return Tool(kind, kind="server", raw=raw)
+        return server_tool(kind, tool, kind)
 
     def choice(self, fields: Fields, name: str) -> ToolChoice | None:
         """The choice among tools; none in the older member ``function_call``."""
@@ -102,12 +95,12 @@ class MistralRequestReader(ChatRequestReader):
 
     # -- messages --------------------------------------------------------------------------------------------------
 
-    def message(self, message: Fields) -> None:
-        """Add a message to the turns. Raises BadRequest."""
-        role = message.peek("role")
-        if isinstance(role, str) and role in NO_ROLES:
+    def role(self, message: Fields) -> str:
+        """The role of a message. Raises BadRequest for one that only Chat has."""
+        role = super().role(message)
+        if role in NO_ROLES:
             raise message.wrong(f"there is no role {quoted(role)}", "role")
-        super().message(message)
+        return role
 
     def part(self, part: Fields) -> Part:
         """A part of a content."""
@@ -117,7 +110,7 @@ class MistralRequestReader(ChatRequestReader):
             case "image_url":
                 media = self._image_url(part)
             case "document_url":
-                media = _at("file", part, "document_url")
+                media = media_at("file", part, "document_url")
                 media.name = part.string("document_name")
             case "input_audio":
                 media = self._input_audio(part)
@@ -131,9 +124,9 @@ class MistralRequestReader(ChatRequestReader):
     def _image_url(self, part: Fields) -> Media:
         """An image: a text, or an object with it."""
         if not isinstance(part.peek("image_url"), dict):
-            return _at("image", part, "image_url")
+            return media_at("image", part, "image_url")
         image = part.needed_fields("image_url")
-        media = _at("image", image, "url")
+        media = media_at("image", image, "url")
         media.detail = image.string("detail")
         return media
 
@@ -217,14 +210,6 @@ class MistralRequestReader(ChatRequestReader):
         result = super().result(message)
         result.call_id = text_of(result.call_id) or ""
         return result
-
-
-def _at(kind: Any, fields: Fields, name: str) -> Media:
-    """Media at a URL, which may be their content itself."""
-    url = fields.needed(name)
-    return (
-        Media(kind, *media_of(url, fields.at(name))) if is_data_uri(url) else Media(kind, url=url, place=fields.place)
-    )
 
 
 def _aside(where: str, kind: str, part: Fields) -> Aside:

@@ -52,11 +52,6 @@ BRIDGE: Final = "OK."
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 
-def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
-    """Write a request body as JSON values."""
-    return MistralRequestWriter(request, target, report).request_body()
-
-
 class MistralRequestWriter(ChatRequestWriter):
     """Writes one request."""
 
@@ -77,7 +72,6 @@ class MistralRequestWriter(ChatRequestWriter):
         self._names = {call.id: call.name for call in calls}
 
     def request_body(self) -> dict[str, Any]:
-        """The body. Raises BadRequest."""
         return super().request_body() | given(
             service_tier=self.service_tier(self.request.options.service_tier, SERVICE_TIERS)
         )

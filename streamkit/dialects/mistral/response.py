@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
 from streamkit.dialects.bodies.request_writer import merged
-from streamkit.dialects.mistral.decode import MistralBodyDecoder
 from streamkit.dialects.mistral.encode import PLAIN, Chunks, whole_arguments
 from streamkit.dialects.mistral.wire import (
     CONTENT,
@@ -25,24 +24,10 @@ from streamkit.dialects.mistral.wire import (
     finish_reason,
 )
 from streamkit.dialects.openai_chat.response import ChatResponseWriter
-from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.frame_decoder import read_body
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.dialects.vocabulary.usage_counts import has_more
-from streamkit.events import Aside, Opaque, ProviderFailed, WireEvent
-from streamkit.limits import Limits
-from streamkit.report import StreamReport
+from streamkit.events import Aside, Opaque, ProviderFailed
 from streamkit.text.identifiers import nine_characters
-
-
-def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
-    """The wire events of a whole body. Raises NotThisDialect, and what broke the reading."""
-    return read_body(MistralBodyDecoder(limits, report), body)
-
-
-def encode_response(response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:
-    """A whole body as JSON values."""
-    return MistralResponseWriter(response, encoding, report).body()
 
 
 class MistralResponseWriter(ChatResponseWriter):
@@ -51,7 +36,6 @@ class MistralResponseWriter(ChatResponseWriter):
     vendor: ClassVar[str] = VENDOR
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
-        """The body of an error, flat."""
         body, is_less = encode_error(failure)
         if is_less:
             self.report.lose("error_detail")

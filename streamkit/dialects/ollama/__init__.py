@@ -10,9 +10,9 @@ from streamkit.dialects.ollama.encode import OllamaEncoder
 from streamkit.dialects.ollama.errors import ERRORS
 from streamkit.dialects.ollama.http import HTTP_HALF
 from streamkit.dialects.ollama.lint import OllamaLinter
-from streamkit.dialects.ollama.request_in import decode_request
-from streamkit.dialects.ollama.request_out import encode_request, wants_bytes
-from streamkit.dialects.ollama.response import decode_response, encode_response
+from streamkit.dialects.ollama.request_in import OllamaRequestReader
+from streamkit.dialects.ollama.request_out import OllamaRequestWriter, wants_bytes
+from streamkit.dialects.ollama.response import OllamaResponseWriter
 from streamkit.dialects.ollama.wire import TOOLS, OllamaClient
 from streamkit.framing.ndjson import NDJSONParser
 
@@ -35,7 +35,7 @@ DIALECT = Dialect(
     model_place=ModelPlace("done"),
     terminates=lambda frame: DONE.search(frame.data) is not None,
     recognises=recognises,
-    bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
+    bodies=Bodies.of(OllamaRequestReader, OllamaRequestWriter, OllamaDecoder, OllamaResponseWriter),
     errors=ERRORS,
     http=HTTP_HALF,
     wants_bytes=wants_bytes,

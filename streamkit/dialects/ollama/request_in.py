@@ -26,6 +26,7 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.bodies.options import read_options
+from streamkit.dialects.bodies.request_reader import function_tool, server_tool
 from streamkit.dialects.bodies.tool_results import Waiting
 from streamkit.dialects.bodies.turn_reader import TurnReader
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
@@ -34,33 +35,24 @@ from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
 
-def decode_request(fields: Fields, _report: StreamReport) -> Request:
-    """Read a request body of ``/api/chat``. Raises BadRequest."""
-    return OllamaRequestReader().request(fields)
-
-
 class OllamaRequestReader(TurnReader):
     """Reads one request."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    dialect = "ollama"
+
+    def __init__(self, report: StreamReport) -> None:
+        super().__init__(report)
         self._waiting = Waiting()  #: the calls of the latest turn
 
-    def request(self, fields: Fields) -> Request:
-        """The conversation of a body. Raises BadRequest."""
+    def begun(self, fields: Fields) -> Request:
         if "messages" not in fields and "prompt" in fields:
             raise fields.wrong("requests to /api/generate are not read; those to /api/chat have messages", "prompt")
         stream = fields.boolean("stream") is not False
-        request = Request("ollama", fields.needed("model"), stream=stream, stream_usage=stream or None)
-        request.turns = self.read_turns(fields)
-        request.tools = [self._tool(tool) for tool in fields.each("tools")]
-        request.options = self._options(fields)
-        request.extras = fields.rest()
-        return request
+        return Request(self.dialect, fields.needed("model"), stream=stream)
 
     # -- options ---------------------------------------------------------------------------------------------------
 
-    def _options(self, fields: Fields) -> Options:
+    def options(self, fields: Fields) -> Options:
         others: dict[str, Any] = {
             "logprobs": fields.boolean("logprobs"),
             "top_logprobs": fields.integer("top_logprobs"),
@@ -103,12 +95,11 @@ class OllamaRequestReader(TurnReader):
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
-    def _tool(self, tool: Fields) -> Tool:
+    def tool(self, tool: Fields) -> Tool:
         kind = tool.string("type") or "function"
         if kind != "function":
-            raw = {"type": kind, **tool.rest()}
-            return Tool(str(raw.get("name", kind)), kind="server", raw=raw)
-        return self.function(tool)
+            return server_tool(kind, tool)
+        return function_tool(tool.needed_fields("function"), tool)
 
     # -- messages --------------------------------------------------------------------------------------------------
 

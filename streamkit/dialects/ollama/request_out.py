@@ -49,11 +49,6 @@ BESIDE: Final = frozenset({"choices", "logprobs", "top_logprobs", "thinking", "o
 BLANK_LINE: Final = "\n\n"
 
 
-def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
-    """Write a request body as JSON values. Raises BadRequest."""
-    return OllamaRequestWriter(request, target, report).request_body()
-
-
 def wants_bytes(media: Media, _in_result: bool) -> bool:
     """Whether media must stand in the request itself: images and sounds, wherever they are."""
     return media.kind in IMAGES

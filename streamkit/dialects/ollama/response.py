@@ -16,25 +16,12 @@ import orjson
 from streamkit.conversation.messages import Choice, Reasoning, Refusal, Response, Text, ToolCall
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.growing import Growing
-from streamkit.dialects.ollama.decode import OllamaDecoder
 from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage, takes_ids
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.event_encoder import encode_time, failure_of, object_arguments, only_choice, stop_word
-from streamkit.dialects.streams.frame_decoder import read_body
+from streamkit.dialects.streams.event_encoder import encode_time, object_arguments, only_choice, stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
-from streamkit.events import Aside, WireEvent
-from streamkit.limits import Limits
+from streamkit.events import Aside, ProviderFailed
 from streamkit.report import StreamReport
-
-
-def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
-    """The wire events of a whole body. Raises NotThisDialect, and what broke the reading."""
-    return read_body(OllamaDecoder(limits, report), body)
-
-
-def encode_response(response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:
-    """A whole body as JSON values."""
-    return OllamaResponseWriter(response, encoding, report).body()
 
 
 class OllamaResponseWriter(ResponseWriter):
@@ -46,14 +33,13 @@ class OllamaResponseWriter(ResponseWriter):
         super().__init__(response, encoding, report)
         self._growing = Growing()
 
-    def body(self) -> dict[str, Any]:
-        """The body of an answer, or of the error that took its place."""
+    def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        if has_detail(failure, VENDOR):
+            self.report.lose("error_detail")
+        return {"error": failure.message}
+
+    def answer(self) -> dict[str, Any]:
         response, report = self.response, self.report
-        failure = failure_of(response, report)
-        if failure is not None:
-            if has_detail(failure, VENDOR):
-                report.lose("error_detail")
-            return {"error": failure.message}
         if response.extras:
             report.lose("response_fields")
         choice = only_choice(response, report)

@@ -9,9 +9,9 @@ from streamkit.dialects.openai_chat.errors import ERRORS
 from streamkit.dialects.openai_chat.http import HTTP_HALF
 from streamkit.dialects.openai_chat.lint import ChatLinter
 from streamkit.dialects.openai_chat.providers import CLIENTS, PROVIDERS
-from streamkit.dialects.openai_chat.request_in import decode_request
-from streamkit.dialects.openai_chat.request_out import encode_request
-from streamkit.dialects.openai_chat.response import decode_response, encode_response
+from streamkit.dialects.openai_chat.request_in import ChatRequestReader
+from streamkit.dialects.openai_chat.request_out import ChatRequestWriter
+from streamkit.dialects.openai_chat.response import ChatBodyDecoder, ChatResponseWriter
 from streamkit.dialects.openai_chat.wire import CITATIONS
 from streamkit.dialects.vocabulary.openai import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
@@ -34,7 +34,7 @@ DIALECT = Dialect(
     usage_on_request=True,
     terminates=lambda frame: b'"choices"' not in frame.data,  # [DONE], and errors in any form
     recognises=recognises,
-    bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
+    bodies=Bodies.of(ChatRequestReader, ChatRequestWriter, ChatBodyDecoder, ChatResponseWriter),
     errors=ERRORS,
     http=HTTP_HALF,
     tools=TOOLS,

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, cast
 
+from attrs import evolve
+
 from streamkit.conversation.messages import (
     Media,
     Options,
@@ -20,7 +22,6 @@ from streamkit.conversation.messages import (
     Reasoning,
     RedactedReasoning,
     Refusal,
-    Request,
     Text,
     Thinking,
     Tool,
@@ -30,14 +31,18 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.bodies.options import read_options
+from streamkit.dialects.bodies.request_reader import content_of, function_tool, media_at, server_tool, unknown_part
 from streamkit.dialects.bodies.request_writer import given
+from streamkit.dialects.bodies.turn_reader import TurnReader
 from streamkit.dialects.members.fields import Fields, is_data_uri, kind_of, media_of
 from streamkit.dialects.members.values import text_of
 from streamkit.dialects.openai_chat.decode import PLAIN_REASONING
 from streamkit.dialects.openai_chat.wire import OPTIONS, VENDOR, format_of, signature_in
 from streamkit.dialects.vocabulary.openai import (
     OUTPUT_KINDS,
+    finished_media,
     mode_of_choice,
+    only_of_tools,
     read_audio,
     read_cache_mark,
     with_parallel,
@@ -55,38 +60,18 @@ CHOICES = frozenset({"function", "custom", "allowed_tools"})
 INPUTS = {"function": "arguments", "custom": "input"}
 
 
-def decode_request(fields: Fields, report: StreamReport) -> Request:
-    """Read a request body. Raises BadRequest."""
-    return ChatRequestReader(report).request(fields)
-
-
-class ChatRequestReader:
+class ChatRequestReader(TurnReader):
     """Reads one request."""
 
-    dialect: ClassVar[str] = "openai-chat"
+    dialect = "openai-chat"
     vendor: ClassVar[str] = VENDOR
 
     def __init__(self, report: StreamReport) -> None:
-        self.report = report
-        self.turns: list[Turn] = []
-        self._results: Turn | None = None  #: the turn that further results join
-        self._answered: set[str] = set()  #: the calls that it answers
+        super().__init__(report)
+        self._answered: set[str] = set()  #: the calls that the results which stand together answer
         self._custom: set[str] = set()  #: ids of calls of custom tools
         self._functions: dict[str, str] = {}  #: ids of calls of the older kind that wait for their result, by name
         self._twins: set[str] = set()  #: ids of calls that were said in both members
-
-    def request(self, fields: Fields) -> Request:
-        """Read a body. Raises BadRequest."""
-        request = Request(self.dialect, fields.string("model"), stream=fields.boolean("stream"))
-        for message in fields.needed_each("messages"):
-            self.message(message)
-        request.turns = self.turns
-        request.tools = self.tools(fields)
-        request.tool_choice = self.tool_choice(fields)
-        request.options = self.options(fields)
-        request.stream_usage = self.stream_usage(fields, request.stream)
-        request.extras = fields.rest()
-        return request
 
     def stream_usage(self, fields: Fields, _stream: bool | None) -> bool | None:
         """Whether a stream shall end with token counts."""
@@ -145,7 +130,7 @@ class ChatRequestReader:
 
     def tools(self, fields: Fields) -> list[Tool]:
         """The definitions of tools, the older ``functions`` and the search of the web among them."""
-        tools = [self.tool(tool) for tool in fields.each("tools")]
+        tools = super().tools(fields)
         tools += [self.function(function, function) for function in fields.each("functions")]
         if (options := fields.mapping("web_search_options")) is not None:
             tools.append(Tool("web_search", kind="server", raw={"web_search_options": options}))
@@ -164,19 +149,12 @@ class ChatRequestReader:
                 read.extras = tool.rest() or None
                 return read
             case kind:
-                raw = {"type": kind, **tool.rest()}
-                return Tool(str(raw.get("name", kind)), kind="server", raw=raw)
+                return server_tool(kind, tool)
 
     def function(self, function: Fields, tool: Fields) -> Tool:
         """A function; ``tool`` is the object that says what it is, itself for the older ``functions``."""
-        read = Tool(
-            function.needed("name"),
-            function.string("description"),
-            function.mapping("parameters"),
-            function.boolean("strict"),
-        )
-        read.extras = tool.rest() or None
-        return read
+        strict = function.boolean("strict")
+        return evolve(function_tool(function, tool), strict=strict)
 
     def _grammar(self, custom: Fields) -> dict[str, Any] | None:
         """The format of a custom tool's input, without the object around the grammar."""
@@ -230,46 +208,32 @@ class ChatRequestReader:
             tool.needed_fields(kind).needed("name") if kind in {"function", "custom"} else tool.string("name") or kind
         )
 
-    def message(self, message: Fields) -> None:
-        """Add a message to the turns. Raises BadRequest."""
-        role = message.needed("role")
-        if role in {"tool", "function"}:
-            self._answer(self.result(message) if role == "tool" else self._function_result(message))
-            return
-        self._results = None
-        match role:
-            case "system" | "developer":
-                turn = Turn("system", self.content(message), native_role=role if role == "developer" else None)
-            case "user":
-                turn = Turn("user", self.content(message))
-            case "assistant":
-                turn = self.assistant(message)
-            case _:
-                raise message.wrong(f"there is no role {quoted(role)}", "role")
+    def turn(self, message: Fields, role: str) -> Turn:
+        """The turn that a message is, with the name of who speaks. Raises BadRequest."""
+        turn = super().turn(message, "system" if role == "developer" else role)
+        turn.native_role = role if role == "developer" else None
         turn.name = message.string("name")
-        turn.extras = message.rest() or None
-        self.turns.append(turn)
+        return turn
 
-    def _answer(self, result: ToolResult) -> None:
+    def answer(self, message: Fields, role: str) -> ToolResult | None:
+        """The result that a message is, of the older kind, too."""
+        return self._function_result(message) if role == "function" else super().answer(message, role)
+
+    def join(self, result: ToolResult) -> None:
         """Let a result join those that it stands with. Who writes a call in two members may answer it twice."""
         if self._results is None:
-            self._results = Turn("user")
-            self.turns.append(self._results)
             self._answered.clear()
         if result.call_id in self._twins and result.call_id in self._answered:
             self.report.repair("said_twice")
             return
         self._answered.add(result.call_id)
-        self._results.parts.append(result)
+        super().join(result)
 
     # -- content ---------------------------------------------------------------------------------------------------
 
     def content(self, message: Fields) -> list[Part]:
         """The parts of a message's content."""
-        content = message.text_or_each("content")
-        if isinstance(content, str):
-            return [Text(content)] if content else []
-        return [self.part(part) for part in content]
+        return content_of(message, self.part)
 
     def part(self, part: Fields) -> Part:
         """A part of a content."""
@@ -285,28 +249,16 @@ class ChatRequestReader:
             case "file":
                 return self._file(part)
             case kind:
-                return Aside(self.vendor, "unknown_event", f"content.{kind}", {"type": kind, **part.rest()})
+                return unknown_part(self.vendor, kind, part)
 
     def _image(self, part: Fields) -> Media:
         image = part.needed_fields("image_url")
-        media = Media(
-            "image",
-            url=image.needed("url"),
-            detail=image.string("detail"),
-            cache=read_cache_mark(part),
-            place=part.place,
-        )
-        if media.url is not None and is_data_uri(media.url):
-            media.media_type, media.data = media_of(media.url, image.at("url"))
-            media.url = None
-        media.extras = part.rest() or None
-        return media
+        media = media_at("image", image, "url")
+        media.detail, media.place = image.string("detail"), part.place
+        return finished_media(media, part)
 
     def _audio(self, part: Fields) -> Media:
-        media = read_audio(part)
-        media.cache = read_cache_mark(part)
-        media.extras = part.rest() or None
-        return media
+        return finished_media(read_audio(part), part)
 
     def _file(self, part: Fields) -> Media:
         file = part.needed_fields("file")
@@ -314,9 +266,7 @@ class ChatRequestReader:
         media = Media("file", data=data, file_id=file.string("file_id"), name=file.string("filename"))
         if data is not None and is_data_uri(data):
             media.media_type, media.data = media_of(data, file.at("file_data"))
-        media.cache = read_cache_mark(part)
-        media.extras = part.rest() or None
-        return media
+        return finished_media(media, part)
 
     # -- what the assistant said -----------------------------------------------------------------------------------
 
@@ -427,24 +377,26 @@ class ChatRequestReader:
     def result(self, message: Fields) -> ToolResult:
         """A ``tool`` message as a result."""
         call_id = message.string("tool_call_id") or ""
-        result = ToolResult(call_id, self._said(message), message.string("name"), place=message.place)
+        result = ToolResult(
+            call_id,
+            only_of_tools(self.content(message), message, "content"),
+            message.string("name"),
+            place=message.place,
+        )
         result.kind = "custom" if call_id in self._custom else "function"
         result.extras = message.rest() or None
         return result
 
     def _function_result(self, message: Fields) -> ToolResult:
         name = message.needed("name")
-        result = ToolResult(self._functions.pop(name, ""), self._said(message), name, place=message.place)
+        result = ToolResult(
+            self._functions.pop(name, ""),
+            only_of_tools(self.content(message), message, "content"),
+            name,
+            place=message.place,
+        )
         result.extras = message.rest() or None
         return result
-
-    def _said(self, message: Fields) -> list[Text | Media | Aside]:
-        """What a tool said."""
-        parts = self.content(message)
-        for number, part in enumerate(parts):
-            if not isinstance(part, Text | Media | Aside):
-                raise message.wrong("a tool can't refuse", f"content[{number}]")
-        return cast("list[Text | Media | Aside]", parts)
 
 
 def _signing(reasoning: list[Part], calls: list[ToolCall]) -> list[Part]:

@@ -29,7 +29,6 @@ from streamkit.conversation.messages import (
     Reasoning,
     RedactedReasoning,
     Refusal,
-    Request,
     Text,
     Thinking,
     Tool,
@@ -53,12 +52,10 @@ from streamkit.dialects.openai_chat.wire import (
     reasoning_detail,
     tool_call,
 )
-from streamkit.dialects.profiles import Target
 from streamkit.dialects.streams.event_encoder import wrapped_input
 from streamkit.dialects.vocabulary.openai import SCHEMA_NAME, write_cache_mark
 from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE, wants_signatures
 from streamkit.events import Aside, Opaque
-from streamkit.report import StreamReport
 
 #: Options that are written by methods of their own.
 BESIDE = frozenset({"max_tokens", "thinking", "output", "top_k"})
@@ -72,11 +69,6 @@ DETAILS: Final = "reasoning_details"
 BLANK_LINE: Final = "\n\n"
 #: Dialects whose marks on a prompt are for Anthropic's two spans.
 ANTHROPIC_SPANS: Final = frozenset({"anthropic", "bedrock"})
-
-
-def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
-    """Write a request body as JSON values."""
-    return ChatRequestWriter(request, target, report).request_body()
 
 
 class ChatRequestWriter(RequestWriter):
@@ -100,7 +92,6 @@ class ChatRequestWriter(RequestWriter):
     media_in_results: ClassVar[bool] = False
 
     def request_body(self) -> dict[str, Any]:
-        """The body as JSON values."""
         request = self.request
         body = given(model=request.model)
         body["messages"] = list(self.messages())

@@ -31,25 +31,13 @@ from streamkit.dialects.openai_chat.wire import (
     tool_call,
 )
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.event_encoder import failure_of, stop_word
-from streamkit.dialects.streams.frame_decoder import read_body
+from streamkit.dialects.streams.event_encoder import stop_word
 from streamkit.dialects.vocabulary.usage_counts import has_more
-from streamkit.events import Aside, ProviderFailed, TerminatorSeen, WireEvent
-from streamkit.limits import Limits
+from streamkit.events import Aside, ProviderFailed, TerminatorSeen
 from streamkit.report import StreamReport
 
 #: Members of audio whose pieces are joined as text.
 AUDIO_TEXTS = frozenset({"data", "transcript"})
-
-
-def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
-    """The wire events of a whole body. Raises NotThisDialect, and what broke the reading."""
-    return read_body(ChatBodyDecoder(limits, report), body)
-
-
-def encode_response(response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:
-    """A whole body as JSON values."""
-    return ChatResponseWriter(response, encoding, report).body()
 
 
 class ChatBodyDecoder(ChatDecoder):
@@ -93,12 +81,8 @@ class ChatResponseWriter(ResponseWriter):
         super().__init__(response, encoding, report)
         self.growing = Growing()
 
-    def body(self) -> dict[str, Any]:
-        """The body as JSON values; an error's where the response failed."""
+    def answer(self) -> dict[str, Any]:
         response = self.response
-        failure = failure_of(response, self.report)
-        if failure is not None:
-            return self.error(failure)
         body: dict[str, Any] = {
             "id": response.id or self.encoding.make_id("chatcmpl-"),
             "object": "chat.completion",
@@ -111,7 +95,6 @@ class ChatResponseWriter(ResponseWriter):
         return merged(body, self.own_extras(response.extras, "response_fields"))
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
-        """The body of an error."""
         return {"error": encode_error(failure, self.vendor)}
 
     def usage(self) -> dict[str, Any]:

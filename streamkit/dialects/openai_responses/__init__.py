@@ -9,9 +9,9 @@ from streamkit.dialects.openai_responses.encode import ResponsesEncoder, setting
 from streamkit.dialects.openai_responses.errors import ERRORS
 from streamkit.dialects.openai_responses.http import HTTP_HALF
 from streamkit.dialects.openai_responses.lint import ResponsesLinter
-from streamkit.dialects.openai_responses.request_in import decode_request
-from streamkit.dialects.openai_responses.request_out import encode_request
-from streamkit.dialects.openai_responses.response import decode_response, encode_response
+from streamkit.dialects.openai_responses.request_in import ResponsesRequestReader
+from streamkit.dialects.openai_responses.request_out import RequestBodyWriter
+from streamkit.dialects.openai_responses.response import ResponsesBodyDecoder, ResponsesBodyWriter
 from streamkit.dialects.profiles import Profile
 from streamkit.dialects.vocabulary.openai import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE, SSEParser
@@ -30,7 +30,7 @@ DIALECT = Dialect(
     model_place=ModelPlace("status", within="response"),
     terminates=lambda frame: b'"response":' in frame.data,
     recognises=recognises,
-    bodies=Bodies(decode_request, encode_request, decode_response, encode_response),
+    bodies=Bodies.of(ResponsesRequestReader, RequestBodyWriter, ResponsesBodyDecoder, ResponsesBodyWriter),
     errors=ERRORS,
     http=HTTP_HALF,
     settings=settings_of,

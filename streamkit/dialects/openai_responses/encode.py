@@ -20,7 +20,7 @@ from attrs import evolve
 
 from streamkit.conversation.messages import Request
 from streamkit.dialects.openai_responses.output import called
-from streamkit.dialects.openai_responses.request_out import encode_request
+from streamkit.dialects.openai_responses.request_out import RequestBodyWriter
 from streamkit.dialects.openai_responses.wire import (
     OPAQUE_VENDOR,
     VENDOR,
@@ -105,7 +105,7 @@ def settings_of(request: Request) -> dict[str, Any]:
     if request.dialect != VENDOR:
         return {}
     try:
-        asked = encode_request(evolve(request, turns=[]), Target(), StreamReport())
+        asked = RequestBodyWriter.encode_request(evolve(request, turns=[]), Target(), StreamReport())
     except BadRequest:  # which the upstream may take all the same, in another dialect
         return {}
     settings = {name: asked[name] for name in ECHOED if asked.get(name) is not None}

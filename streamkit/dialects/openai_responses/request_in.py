@@ -18,7 +18,7 @@ Source: dialects.md §2.2, §2.3, §7.3, §7.4, §8.12, quirks.md R14.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, Final, cast
+from typing import Any, Final, cast
 
 from streamkit.conversation.messages import (
     Compaction,
@@ -33,11 +33,14 @@ from streamkit.conversation.messages import (
     Request,
     Text,
     Thinking,
+    Tool,
     ToolCall,
     ToolChoice,
     ToolResult,
     Turn,
 )
+from streamkit.dialects.bodies.options import read_options
+from streamkit.dialects.bodies.request_reader import RequestReader, unknown_part
 from streamkit.dialects.bodies.request_writer import given
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.openai_responses.asides import is_made
@@ -46,11 +49,11 @@ from streamkit.dialects.openai_responses.items import aside_kind
 from streamkit.dialects.openai_responses.tools import LOADING, ToolNames, ToolReader
 from streamkit.dialects.openai_responses.wire import (
     CALL_INPUTS,
-    CONTENT,
     ITEM,
     LOGPROBS,
     MANAGEMENT,
     OPAQUE_VENDOR,
+    OPTIONS,
     OUTPUTS,
     THRESHOLD,
     TRIGGER,
@@ -59,7 +62,9 @@ from streamkit.dialects.openai_responses.wire import (
 from streamkit.dialects.streams.compactions import COMPACTION, INSTEAD, anthropics_in
 from streamkit.dialects.vocabulary.openai import (
     OUTPUT_KINDS,
+    finished_media,
     mode_of_choice,
+    only_of_tools,
     read_audio,
     read_cache_mark,
     with_parallel,
@@ -102,23 +107,18 @@ REMEDIES: Final = {
 NAMED: Final = frozenset({"function", "custom"})
 
 
-def decode_request(fields: Fields, _report: StreamReport) -> Request:
-    """Read a request body. Raises BadRequest."""
-    return RequestReader().request(fields)
-
-
-class RequestReader:
+class ResponsesRequestReader(RequestReader):
     """Reads one request."""
 
-    dialect: ClassVar[str] = "openai-responses"
+    dialect = "openai-responses"
 
-    def __init__(self) -> None:
+    def __init__(self, report: StreamReport) -> None:
+        super().__init__(report)
         self.names = ToolNames()
         self._tools = ToolReader(self.names)
+        self._defined: list[Tool] = []  # the tools of the request itself
+        self._include: list[str] = []  # what is asked for beside log probabilities
         self._labels = 0  # of texts
-        self.turns: list[Turn] = []
-        self.unreadable: list[tuple[str, str, str]] = []  # see ``Request.unreadable``
-        self.references: list[tuple[str, str]] = []  # to what the server keeps: see ``Request.stored``
         self.stored = False  #: the server knows more of the conversation than the request says
         self.trigger: dict[str, Any] | None = None  #: the item that asks for nothing but a compaction
         self._answers: Turn | None = None  # the turn that further outputs join
@@ -130,43 +130,40 @@ class RequestReader:
 
     def request(self, fields: Fields) -> Request:
         """Read a body. Raises BadRequest."""
-        request = Request(self.dialect, fields.string("model"), stream=fields.boolean("stream"))
+        request = super().request(fields)
+        if self._include:
+            request.extras["include"] = self._include
+        return request
+
+    def read_turns(self, fields: Fields) -> None:
+        """Read the tools of the request, which its items may name, the instructions and the input."""
         self.stored = any(name in fields for name in STORED)
         self.references += [(name, REMEDIES[name]) for name in REMEDIES if name in fields]
-        tools = self._tools.tools(fields)
+        self._defined = self._tools.tools(fields)
         if instructions := fields.string("instructions"):
             self.turns.append(Turn("system", [Text(instructions)]))
         self.read_input(fields)
-        request.turns = self.turns
-        request.tools = tools + self._tools.loaded
-        request.tool_choice = self._tool_choice(fields)
-        request.options, include = self._options(fields)
-        request.stream_usage = request.stream or None  # a stream always says it here
-        request.extras = fields.rest() | include
-        request.stored = self.references
-        request.unreadable = self.unreadable
-        return request
+
+    def tools(self, _fields: Fields) -> list[Tool]:
+        """The tools of the request, and those that items of the input brought."""
+        return self._defined + self._tools.loaded
 
     # -- options ---------------------------------------------------------------------------------------------------
 
-    def _options(self, fields: Fields) -> tuple[Options, dict[str, Any]]:
-        """The options, and what ``include`` asks for beside them."""
-        options = Options(
-            max_tokens=fields.integer("max_output_tokens"),
-            temperature=fields.number("temperature"),
-            top_p=fields.number("top_p"),
-            top_logprobs=fields.integer("top_logprobs"),
+    def options(self, fields: Fields) -> Options:
+        """The settings of a request."""
+        options = read_options(
+            fields,
+            {**OPTIONS, "max_tokens": "max_output_tokens", "service_tier": "service_tier"},
             thinking=self._thinking(fields),
             compaction=self._compaction(fields),
             output=self._format(fields),
-            service_tier=fields.string("service_tier"),
-            user=fields.string("user"),
         )
-        include = list(fields.strings("include"))
+        include = fields.strings("include")
         if LOGPROBS in include:
             options.logprobs = True
-        others = [name for name in include if name != LOGPROBS]
-        return options, {"include": others} if others else {}
+        self._include = [name for name in include if name != LOGPROBS]
+        return options
 
     def _compaction(self, fields: Fields) -> Compaction | None:
         """What the trigger at the end of the input, and ``context_management``, ask for. Entries of other kinds stay there."""
@@ -204,7 +201,7 @@ class RequestReader:
 
     # -- the choice among the tools --------------------------------------------------------------------------------
 
-    def _tool_choice(self, fields: Fields) -> ToolChoice | None:
+    def tool_choice(self, fields: Fields) -> ToolChoice | None:
         parallel = fields.boolean("parallel_tool_calls")
         return with_parallel(self._choice(fields), parallel)
 
@@ -416,11 +413,7 @@ class RequestReader:
     def _result(self, item: Fields, kind: str) -> None:
         result = ToolResult(item.string("call_id") or "", name=item.string("name"), place=item.place)
         result.kind = "custom" if kind == OUTPUTS["custom"] else "function"
-        parts = self.content(item, "output")
-        for number, part in enumerate(parts):
-            if not isinstance(part, Text | Media | Aside):
-                raise item.wrong("a tool can't refuse", f"output[{number}]")
-        result.parts = cast("list[Text | Media | Aside]", parts)
+        result.parts = only_of_tools(self.content(item, "output"), item, "output")
         result.extras = members(item)
         self._programs().append(result)
 
@@ -445,9 +438,9 @@ class RequestReader:
             case "input_file":
                 return [_file(part)]
             case "input_audio":
-                return [_finished(read_audio(part), part)]
+                return [finished_media(read_audio(part), part)]
             case kind:
-                return [Aside(VENDOR, "unknown_event", f"{CONTENT}{kind}", {"type": kind, **part.rest()})]
+                return [unknown_part(VENDOR, kind, part)]
 
     def _output_text(self, part: Fields) -> list[Part]:
         self._labels += 1
@@ -526,7 +519,7 @@ def _image(part: Fields) -> Media:
     if media.url is not None and is_data_uri(media.url):
         media.media_type, media.data = media_of(media.url, part.at("image_url"))
         media.url = None
-    return _finished(media, part)
+    return finished_media(media, part)
 
 
 def _file(part: Fields) -> Media:
@@ -537,10 +530,4 @@ def _file(part: Fields) -> Media:
     if data is not None and is_data_uri(data):
         media.media_type, media.data = media_of(data, part.at("file_data"))
     media.name, media.detail = part.string("filename"), part.string("detail")
-    return _finished(media, part)
-
-
-def _finished(media: Media, part: Fields) -> Media:
-    media.cache = read_cache_mark(part)
-    media.extras = part.rest() or None
-    return media
+    return finished_media(media, part)

@@ -33,7 +33,6 @@ from streamkit.conversation.messages import (
     Reasoning,
     RedactedReasoning,
     Refusal,
-    Request,
     Text,
     Thinking,
     Tool,
@@ -66,13 +65,11 @@ from streamkit.dialects.openai_responses.wire import (
     TRIGGER,
     VENDOR,
 )
-from streamkit.dialects.profiles import Target
 from streamkit.dialects.streams.compactions import COMPACTION, OPENAIS
 from streamkit.dialects.vocabulary.openai import AUDIO_FORMATS, SCHEMA_NAME, write_cache_mark
 from streamkit.dialects.vocabulary.web_search import location_out
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
-from streamkit.report import StreamReport
 
 #: Options that are written by methods of their own.
 BESIDE: Final = frozenset({"choices", "compaction", "logprobs", "max_tokens", "output", "service_tier", "thinking"})
@@ -82,11 +79,6 @@ SOURCES: Final = "web_search_call.action.sources"
 NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 #: What other dialects take for it; the server demands a schema.
 NOTHING: Final[tuple[Any, ...]] = (None, {})
-
-
-def encode_request(request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
-    """Write a request body as JSON values. Raises BadRequest."""
-    return RequestBodyWriter(request, target, report).request_body()
 
 
 class RequestBodyWriter(RequestWriter):
@@ -103,7 +95,6 @@ class RequestBodyWriter(RequestWriter):
     relatives: ClassVar[frozenset[str]] = frozenset({"openai-chat", "openai-responses"})
 
     def request_body(self) -> dict[str, Any]:
-        """The body as JSON values. Raises BadRequest."""
         request, options = self.request, self.request.options
         if options.choices is not None and options.choices > 1:
             raise BadRequest("n", f"Responses gives one choice, and {options.choices} are asked for")

@@ -25,6 +25,7 @@ from streamkit.conversation.messages import (
     ToolCall,
 )
 from streamkit.dialects.bodies.request_writer import merged
+from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.known import UNREAD
 from streamkit.dialects.openai_responses.decode import ResponsesDecoder, known_status
 from streamkit.dialects.openai_responses.encode import DEFAULTS
@@ -41,27 +42,15 @@ from streamkit.dialects.openai_responses.wire import (
 )
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.compactions import COMPACTION
-from streamkit.dialects.streams.event_encoder import failure_of, only_choice
-from streamkit.dialects.streams.frame_decoder import read_body
+from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.errors import TooManyBlocks
-from streamkit.events import Aside, Opaque, WireEvent
-from streamkit.limits import Limits
+from streamkit.events import Aside, Opaque, ProviderFailed
 from streamkit.report import StreamReport
 
 #: What a stream says only at its end.
 LAST: Final = frozenset({"completed_at"})
-
-
-def decode_response(body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
-    """The wire events of a whole body. Raises NotThisDialect, and what broke the reading."""
-    return read_body(ResponsesBodyDecoder(limits, report), body)
-
-
-def encode_response(response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:
-    """A whole body as JSON values."""
-    return ResponsesBodyWriter(response, encoding, report).body()
 
 
 class ResponsesBodyDecoder(ResponsesDecoder):
@@ -112,23 +101,21 @@ class ResponsesBodyDecoder(ResponsesDecoder):
         self.whole_carried(item, found)
 
 
-class ResponsesBodyWriter:
+class ResponsesBodyWriter(ResponseWriter):
     """Writes one response."""
 
+    vendor = VENDOR
+
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
-        self.response = response
-        self.encoding = encoding
-        self.report = report
-        self._own = response.vendor == VENDOR
+        super().__init__(response, encoding, report)
         self._fields: dict[str, Any] = {}  # of the response, that its end changed
         self._calls = 0  # that were written
 
-    def body(self) -> dict[str, Any]:
-        """The body as JSON values; an error's where the response failed."""
+    def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        return {"error": encode_error(failure, self.report)}
+
+    def answer(self) -> dict[str, Any]:
         response = self.response
-        failure = failure_of(response, self.report)
-        if failure is not None:
-            return {"error": encode_error(failure, self.report)}
         choice = only_choice(response, self.report)
         output = self._output(choice)
         body: dict[str, Any] = {
@@ -143,18 +130,14 @@ class ResponsesBodyWriter:
             **DEFAULTS,
             **self.encoding.profile.settings,
         }
-        if response.extras and not self._own:
-            self.report.lose("response_fields")
-        if self._own:
-            body |= response.extras
-        return body | self._fields
+        return {**body, **self.own_extras(response.extras, "response_fields"), **self._fields}
 
     def _status(self, choice: Choice, output: list[Item]) -> dict[str, Any]:
         stop, native = choice.stop_reason or "other", choice.native_stop_reason
         if stop == "compaction" and not any(item["type"] == COMPACTION for item in output):  # nothing was made
             self.report.lose("stop_reason")
             stop = "length"
-        end = encode_end(stop, native if self._own else None)
+        end = encode_end(stop, native if self.own else None)
         # nothing says these two but what the output holds
         unfounded = (stop == "refusal" and not choice.refusal) or (stop == "tool_calls" and not self._calls)
         if not end.exact or unfounded:
@@ -225,7 +208,7 @@ class ResponsesBodyWriter:
     def _call(self, call: ToolCall, output: OutputList) -> None:
         """A call. One that is cut says so: clients run those that are completed."""
         if not call.name:
-            self.report.withhold("call_withheld", call.id, call.name, call.arguments)
+            self.withhold(call)
             return
         if call.signature is not None:  # nothing signs a call here: it stands before the call, sealed
             output.add(self._sealed("call", call.signature))
@@ -236,10 +219,8 @@ class ResponsesBodyWriter:
             "status": "incomplete" if cut else "completed",
             **call_item(call, call.id, call.name, cut=cut),
         }
-        if call.extras and not self._own:
-            self.report.lose("metadata")
         self._calls += 1
-        output.add(merged(item, call.extras or {}) if self._own else item)
+        output.add(merged(item, self.own_extras(call.extras)))
 
     def _aside(self, part: Aside, output: OutputList) -> None:
         owner, _, name = part.type.partition(".")

@@ -19,6 +19,7 @@ from typing import Any, Final
 from attrs import define, evolve, field
 
 from streamkit.conversation.messages import Namespace, Tool, WebSearch
+from streamkit.dialects.bodies.request_reader import server_tool
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import QualifiedName
@@ -122,11 +123,9 @@ class ToolReader:
                 read = Tool(tool.needed("name"), tool.string("description"), kind="custom")
                 read.format = tool.mapping("format")
             case _:
-                raw = {"type": kind, **tool.rest()}
-                name = raw.get("name")
-                read = Tool(name if isinstance(name, str) else kind, kind="server", raw=raw)
+                read = server_tool(kind, tool)
                 if kind in SEARCHES:
-                    read.search = _search(raw)
+                    read.search = _search(read.raw or {})
                 return read
         read.extras = tool.rest() or None
         return read

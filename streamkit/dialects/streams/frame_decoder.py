@@ -85,6 +85,24 @@ class FrameDecoder:
         self.marks: BatchMarks | None = None
         self.marks_all = False
 
+    @classmethod
+    def decode_response(cls, body: bytes, limits: Limits, report: StreamReport) -> list[WireEvent]:
+        """The wire events of a whole body, by a decoder that takes one for its only frame.
+
+        Raises NotThisDialect, and what broke the reading.
+        """
+        decoder = cls(limits, report)
+        return decoder.read_whole([Frame(_only_object(decoder, body.removeprefix(BOM)))])
+
+    def read_whole(self, frames: list[Frame]) -> list[WireEvent]:
+        """The wire events of all frames that there are. Raises what broke the reading."""
+        events = self.feed(frames)
+        if self.fault is None:
+            events += self.finish()
+        if self.fault is not None:
+            raise self.fault
+        return events
+
     @property
     def held_from(self) -> int | None:
         """The byte from which on frames wait for the second half of a character; None if none waits."""
@@ -530,17 +548,6 @@ class FrameDecoder:
             raise IndexTooLarge(self.limits.index, offset=self.frame.offset)
         self.report.repair("index_invalid")
         return number if number is not None and number >= 0 else None
-
-
-def read_body(decoder: FrameDecoder, body: bytes) -> list[WireEvent]:
-    """The wire events of a whole body, by a decoder that takes one for its only frame. Raises what broke the reading."""
-    body = _only_object(decoder, body.removeprefix(BOM))
-    events = decoder.feed([Frame(body)])
-    if decoder.fault is None:
-        events += decoder.finish()
-    if decoder.fault is not None:
-        raise decoder.fault
-    return events
 
 
 def _only_object(decoder: FrameDecoder, body: bytes) -> bytes:

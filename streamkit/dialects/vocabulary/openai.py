@@ -6,16 +6,16 @@ Source: dialects.md §1.3, §1.4, §2.3, §7.3, §7.5.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, cast
 
-from streamkit.conversation.messages import CacheMark, Citation, Media, ToolChoice
+from streamkit.conversation.messages import CacheMark, Citation, Media, Part, Text, ToolChoice
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.http import ModelCard, Models, under
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.errors import BadRequest
-from streamkit.events import ErrorType, ProviderFailed
+from streamkit.events import Aside, ErrorType, ProviderFailed
 from streamkit.text.quoting import quoted
 
 # -- errors ------------------------------------------------------------------------------------------------------------
@@ -126,6 +126,21 @@ def read_audio(part: Fields) -> Media:
     audio = part.needed_fields("input_audio")
     form = audio.needed("format")
     return Media("audio", AUDIO_TYPES.get(form, f"audio/{form}"), audio.needed("data"))
+
+
+def finished_media(media: Media, part: Fields) -> Media:
+    """Media with what their part says beside them: a mark, and what nobody took."""
+    media.cache = read_cache_mark(part)
+    media.extras = part.rest() or None
+    return media
+
+
+def only_of_tools(parts: Sequence[Part], fields: Fields, name: str) -> list[Text | Media | Aside]:
+    """The parts of the member ``name`` that a tool said. Raises BadRequest for what a tool can't say."""
+    for number, part in enumerate(parts):
+        if not isinstance(part, Text | Media | Aside):
+            raise fields.wrong("a tool can't refuse", f"{name}[{number}]")
+    return cast("list[Text | Media | Aside]", parts)
 
 
 # -- citations ---------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from streamkit.conversation.messages import Text, ToolResult, Turn
 from streamkit.dialects.bodies.turn_reader import TurnReader
 from streamkit.dialects.members.fields import Fields, fields_of
 from streamkit.errors import BadRequest
+from streamkit.report import StreamReport
 
 
 class Reader(TurnReader):
@@ -23,7 +24,9 @@ class Reader(TurnReader):
 
 
 def turns(*messages: dict[str, str]) -> list[Turn]:
-    return Reader().read_turns(fields_of(orjson.dumps({"messages": messages})))
+    reader = Reader(StreamReport())
+    reader.read_turns(fields_of(orjson.dumps({"messages": messages})))
+    return reader.turns
 
 
 def test_results_that_stand_together_are_one_turn_of_the_user():
@@ -49,11 +52,4 @@ def test_an_unknown_role_is_refused_with_its_place():
 
 def test_a_request_without_messages_is_refused():
     with pytest.raises(BadRequest, match="messages"):
-        Reader().read_turns(fields_of(b"{}"))
-
-
-def test_a_function_keeps_what_nobody_reads_of_it():
-    tool = {"type": "function", "function": {"name": "look", "description": "looks", "parameters": {}, "strict": True}}
-    read = Reader().function(fields_of(orjson.dumps(tool)))
-    assert (read.name, read.description, read.parameters) == ("look", "looks", {})
-    assert read.extras == {"type": "function", "function": {"strict": True}}
+        Reader(StreamReport()).read_turns(fields_of(b"{}"))
