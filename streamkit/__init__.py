@@ -28,7 +28,7 @@ from streamkit.tool_calls.partial_arguments import partial_arguments
 from streamkit.tool_calls.partial_json import PartialJSON
 from streamkit.tool_calls.schema import ToolSchemas
 from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
-from streamkit.translation.tool_loop import error_result, second_leg
+from streamkit.translation.tool_loop import error_result, request_with_results
 
 __all__ = [
     "LENIENT",
@@ -72,9 +72,9 @@ __all__ = [
     "partial_arguments",
     "pipe",
     "replay",
+    "request_with_results",
     "restore_response",
     "restore_tools",
-    "second_leg",
     "split_thinking",
     "transcode",
 ]

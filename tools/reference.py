@@ -55,7 +55,7 @@ STAGES = {
         streamkit.decode_response,
         streamkit.encode_response,
         streamkit.restore_response,
-        streamkit.second_leg,
+        streamkit.request_with_results,
         streamkit.replay,
     ],
     "Arguments": [

@@ -49,7 +49,7 @@ ABOUT: Final = frozenset({"logprobs", "metadata"})
 RESENT: Final = frozenset({("openai-responses", "message.phase")})
 
 
-def second_leg(
+def request_with_results(
     request: Request, response: Response, results: Results, *, choice: int = 0, report: StreamReport | None = None
 ) -> Request:
     """The next request: the conversation of ``request``, what ``response`` said in a ``choice``, and the ``results``.

@@ -32,7 +32,7 @@ from streamkit.errors import BadRequest
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_request, decode_response, encode_request
-from streamkit.translation.tool_loop import second_leg
+from streamkit.translation.tool_loop import request_with_results
 from tests.corpora import requests
 from tests.requests.sdk_types import faults
 
@@ -1243,7 +1243,7 @@ def test_what_was_said_goes_back_as_the_second_leg():
     candidate = {"content": {"role": "model", "parts": said}, "finishReason": "STOP", "avgLogprobs": -1.5}
     found = decode_response(orjson.dumps({"candidates": [candidate]}), "gemini")
     first, second = found.tool_calls
-    request = second_leg(read(), found, {first.id: "1", second.id: "2"})
+    request = request_with_results(read(), found, {first.id: "1", second.id: "2"})
     written, report = write(request)
     kept = [{name: value for name, value in part.items() if name != "partMetadata"} for part in said]
     assert written["contents"] == [

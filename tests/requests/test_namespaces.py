@@ -19,7 +19,7 @@ from streamkit.events import QualifiedName
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import flat_name
 from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
-from streamkit.translation.tool_loop import second_leg
+from streamkit.translation.tool_loop import request_with_results
 from tests.laws.judging import Case, grows
 from tests.working import FACTOR
 
@@ -200,9 +200,9 @@ def test_the_second_leg_of_a_tool_loop_says_the_namespace_again():
     request = read(CODEX)
     call = ToolCall(0, "call_2abc", "mcp__w__files_read", "{}", qualified=QualifiedName("mcp__w", "files_read"))
     answer = Response(RESPONSES, vendor=RESPONSES, choices=[Choice(parts=[call])], clean=True)
-    item = json.loads(encode_request(second_leg(request, answer, [ToolResult("call_2abc", [Text("x")])]), RESPONSES))[
-        "input"
-    ][-2]
+    item = json.loads(
+        encode_request(request_with_results(request, answer, [ToolResult("call_2abc", [Text("x")])]), RESPONSES)
+    )["input"][-2]
     assert (item["name"], item["namespace"]) == ("files_read", "mcp__w")
 
 

@@ -38,7 +38,7 @@ from streamkit.events import Aside, Opaque, QualifiedName
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import portable_id, portable_name
 from streamkit.translation.bodies import decode_request, decode_response, encode_request
-from streamkit.translation.tool_loop import error_result, second_leg
+from streamkit.translation.tool_loop import error_result, request_with_results
 from tests.corpora import requests
 from tests.requests.sdk_types import faults
 
@@ -1149,7 +1149,7 @@ def response_of(*output: dict[str, Any]) -> bytes:
 
 def test_what_was_said_goes_back_as_the_second_leg():
     """seeds.md S3: the parts of a response are the turn of the next request. Ids of items stay with the response."""
-    request = second_leg(read(), decode_response(response_of(*OUTPUT), VENDOR), {"call_1": "done"})
+    request = request_with_results(read(), decode_response(response_of(*OUTPUT), VENDOR), {"call_1": "done"})
     written, report = write(request)
     assert written["input"][1:] == [
         thought("h", encrypted_content="E"),
@@ -1165,7 +1165,7 @@ def test_what_was_said_goes_back_as_the_second_leg():
 
 def test_a_phase_goes_back_with_its_message_in_the_short_form():
     response = decode_response(response_of(spoken(output_text("a"), phase="commentary"), called()), VENDOR)
-    written, report = write(second_leg(read(), response, {"call_1": "done"}))
+    written, report = write(request_with_results(read(), response, {"call_1": "done"}))
     assert written["input"][1] == {"role": "assistant", "content": "a", "phase": "commentary"}
     assert faults(VENDOR, written) == []
     assert not report.losses

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from streamkit import BadRequest, collect, decode_request, encode_request, second_leg
+from streamkit import BadRequest, collect, decode_request, encode_request, request_with_results
 from streamkit.conversation.messages import Tool
 from streamkit.conversation.tool_definitions import check_tools
 from streamkit.dialects import DIALECTS
@@ -49,7 +49,9 @@ FIRST_LEG = sse(
 
 async def leg():
     response = await collect(source_of([FIRST_LEG]), "openai-chat")
-    return second_leg(decode_request(json.dumps(ASKED).encode(), "openai-chat"), response, {"call_1": "11 °C"})
+    return request_with_results(
+        decode_request(json.dumps(ASKED).encode(), "openai-chat"), response, {"call_1": "11 °C"}
+    )
 
 
 async def test_the_second_leg_has_the_call_as_it_was_and_its_result():

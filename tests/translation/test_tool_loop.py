@@ -29,7 +29,7 @@ from streamkit.errors import UsageError
 from streamkit.events import Aside, Opaque, ProviderFailed, Verdict
 from streamkit.report import StreamReport
 from streamkit.tool_calls.mend import error_text
-from streamkit.translation.tool_loop import mend_result, second_leg
+from streamkit.translation.tool_loop import mend_result, request_with_results
 from tests.laws.running import every_stream
 from tests.laws.running import read as read_stream
 
@@ -61,7 +61,7 @@ def test_the_model_s_turn_stays_as_it_was_and_the_results_follow():
     ]
     request, answer = first_leg(), response(*said)
     before = deepcopy((request, answer))
-    leg = second_leg(request, answer, {"b": "2", "a": [Text("rain"), Media("image", data="AA==")]})
+    leg = request_with_results(request, answer, {"b": "2", "a": [Text("rain"), Media("image", data="AA==")]})
     assert (request, answer) == before
     assert leg.turns == [
         ASKED,
@@ -77,7 +77,7 @@ def test_the_model_s_turn_stays_as_it_was_and_the_results_follow():
 
 def test_results_may_come_as_results():
     given_ = [ToolResult("b", [Text("2")], is_error=True, cache="short"), ToolResult("a", [], "other")]
-    leg = second_leg(first_leg(), response(call(0, "a"), call(1, "b")), given_)
+    leg = request_with_results(first_leg(), response(call(0, "a"), call(1, "b")), given_)
     assert leg.turns[-1].parts == [
         ToolResult("a", [], "other"),
         ToolResult("b", [Text("2")], "get_weather", is_error=True, cache="short"),
@@ -85,7 +85,7 @@ def test_results_may_come_as_results():
 
 
 def test_calls_are_answered_in_the_order_in_which_they_were_mentioned():
-    leg = second_leg(first_leg(), response(call(1, "b"), call(0, "a")), {"a": "1", "b": "2"})
+    leg = request_with_results(first_leg(), response(call(1, "b"), call(0, "a")), {"a": "1", "b": "2"})
     assert [part.id for part in leg.turns[1].parts] == ["b", "a"]
     assert [part.call_id for part in leg.turns[2].parts] == ["a", "b"]
 
@@ -95,13 +95,13 @@ def test_what_is_about_the_response_stays_behind():
         Aside("openai", "logprobs", "logprobs", {}), Text(""), Refusal("no"), Aside("openai", "metadata", "timings", {}), call(0, "a"),
         Text("", signature=Opaque("google", "s")), Aside("openai", "citation", "annotation", {}),
     ]  # fmt: skip
-    leg = second_leg(first_leg(), response(*said), {"a": "1"})
+    leg = request_with_results(first_leg(), response(*said), {"a": "1"})
     assert leg.turns[1].parts == [said[2], said[4], said[5], said[6]]
 
 
 def test_a_bad_call_keeps_its_text_and_gets_an_error_that_says_what_to_mend():
     bad = call(1, "b", arguments='{"city":,}', verdict=BAD)
-    leg = second_leg(first_leg(), response(call(0, "a"), bad), {"a": "rain"})
+    leg = request_with_results(first_leg(), response(call(0, "a"), bad), {"a": "rain"})
     assert leg.turns[1].parts[1] is bad
     result = leg.turns[2].parts[1]
     assert result == mend_result(bad) == ToolResult("b", [Text(error_text(bad))], "get_weather", is_error=True)
@@ -109,7 +109,7 @@ def test_a_bad_call_keeps_its_text_and_gets_an_error_that_says_what_to_mend():
 
 
 def test_a_bad_call_s_own_result_stands():
-    leg = second_leg(first_leg(), response(call(0, "b", verdict=BAD)), {"b": "guessed"})
+    leg = request_with_results(first_leg(), response(call(0, "b", verdict=BAD)), {"b": "guessed"})
     assert leg.turns[2].parts == [ToolResult("b", [Text("guessed")], "get_weather")]
 
 
@@ -129,15 +129,15 @@ def test_a_bad_call_s_own_result_stands():
 )  # fmt: skip
 def test_what_can_not_be_answered_is_the_caller_s_mistake(answer, results, words):
     with pytest.raises(UsageError, match=words):
-        second_leg(first_leg(), answer, results)
+        request_with_results(first_leg(), answer, results)
 
 
 def test_another_choice_can_be_taken():
     answer = response(call(0, "a"))
     answer.choices.append(Choice(2, parts=[call(0, "z")]))
-    assert second_leg(first_leg(), answer, {"z": "1"}, choice=2).turns[1].parts == [call(0, "z")]
+    assert request_with_results(first_leg(), answer, {"z": "1"}, choice=2).turns[1].parts == [call(0, "z")]
     with pytest.raises(UsageError, match="no choice 1"):
-        second_leg(first_leg(), answer, {"z": "1"}, choice=1)
+        request_with_results(first_leg(), answer, {"z": "1"}, choice=1)
 
 
 def test_fields_of_another_dialect_than_the_request_s_are_a_counted_loss():
@@ -149,10 +149,10 @@ def test_fields_of_another_dialect_than_the_request_s_are_a_counted_loss():
         call(0, "a", extras={"caller": 1, "toolset": 2}),
     ]
     report = StreamReport()
-    leg = second_leg(first_leg(), response(*said, dialect="anthropic"), {"a": "1"}, report=report)
+    leg = request_with_results(first_leg(), response(*said, dialect="anthropic"), {"a": "1"}, report=report)
     assert leg.turns[1].parts == [Text("so"), Refusal("no"), aside, call(0, "a")]
     assert report.lost == [("metadata", "citations"), ("metadata", "caller"), ("metadata", "toolset")]
-    assert second_leg(first_leg(), response(*said, dialect="anthropic"), {"a": "1"}) == leg
+    assert request_with_results(first_leg(), response(*said, dialect="anthropic"), {"a": "1"}) == leg
 
 
 @given(
@@ -164,7 +164,7 @@ def test_a_second_leg_is_well_paired_and_so_is_a_third(verdicts, answered):
     for leg in range(2):
         calls = [call(n, f"{leg}_{n}", verdict=verdict) for n, verdict in enumerate(verdicts)]
         good = {c.id: "1" for c in calls if answered or c.verdict.kind in {"complete", "empty"}}
-        request = second_leg(request, response(*calls), good)
+        request = request_with_results(request, response(*calls), good)
         check_pairing(request)
     assert len(request.turns) == 5
 
@@ -175,9 +175,9 @@ def test_every_stream_with_calls_has_a_second_leg(stream):
     request = Request(stream.dialect, turns=[ASKED])
     if not answer.tool_calls or not answer.clean:
         with pytest.raises(UsageError):
-            second_leg(request, answer, {})
+            request_with_results(request, answer, {})
         return
-    leg = second_leg(request, answer, {c.id: "ok" for c in answer.tool_calls})
+    leg = request_with_results(request, answer, {c.id: "ok" for c in answer.tool_calls})
     check_pairing(leg)
     said = leg.turns[1].parts
     assert [part for part in said if isinstance(part, ToolCall)] == [

@@ -120,7 +120,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
     dialect = "anthropic"
     vendor = VENDOR
     signer = VENDOR
-    holes = HOLES
+    opaque_holes = HOLES
     call_kind = "tool_use"
     block_type = Block
     members: ClassVar[Mapping[str, Members]] = MEMBERS

@@ -139,7 +139,7 @@ class BedrockDecoder(BlockDecoder[Block]):
     dialect = "bedrock"
     vendor = VENDOR
     signer = SIGNER
-    holes = HOLES
+    opaque_holes = HOLES
     call_kind = "toolUse"
     block_type = Block
 

@@ -111,7 +111,7 @@ class CohereDecoder(FrameDecoder):
 
     dialect = "cohere"
     vendor = VENDOR
-    holes = HOLES
+    opaque_holes = HOLES
     #: Where a call stands in the payload.
     call_path: tuple[str | int, ...] = ("delta", "message", "tool_calls")
 

@@ -138,10 +138,11 @@ class Prover:
 
     def prove(self, before: bytes, payload: bytes, behind: bytes, framed: Framer) -> bool:
         """Try to prove the skeleton of the frame that was decoded last: its payload, with the bytes of its framing around."""
-        if self._decoder.holes is None:
+        holes = self._decoder.holes()
+        if holes is None:
             return False
         parts, kinds, values, end = [], [], [], 0
-        for hole in self._decoder.holes.finditer(payload):
+        for hole in holes.finditer(payload):
             kind = cast("Kind", hole.lastgroup)
             parts.append(payload[end : hole.start(kind)])
             kinds.append(kind)

@@ -416,7 +416,7 @@ class DecodeStage(Stage[list[Frame], list[WireEvent]]):
 
     def make_with(self, before: Stage[Any, Any], report: StreamReport) -> Machine[Any, Any] | None:
         parser, decoder = before.make(report), self.make(report)
-        if not isinstance(decoder, FrameDecoder) or decoder.holes is None:
+        if not isinstance(decoder, FrameDecoder) or decoder.holes() is None:
             return None
         if hasattr(parser, "may_pass"):
             return RunReader(cast("RunParser", parser), decoder, before.make)

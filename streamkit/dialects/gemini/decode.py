@@ -135,7 +135,7 @@ class GeminiDecoder(FrameDecoder):
 
     dialect = "gemini"
     vendor = VENDOR
-    holes = HOLES
+    opaque_holes = HOLES
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)

@@ -64,7 +64,7 @@ class MistralDecoder(ChatDecoder):
     has_flat_errors: ClassVar = True
     error_types: ClassVar = ERROR_TYPES
     chunk_fields: ClassVar = CHUNK_FIELDS | {"p"}
-    holes = HOLES
+    opaque_holes = HOLES
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)

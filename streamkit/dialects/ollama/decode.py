@@ -68,7 +68,7 @@ class OllamaDecoder(FrameDecoder):
 
     dialect = "ollama"
     vendor = VENDOR
-    holes = HOLES
+    opaque_holes = HOLES
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)

@@ -125,7 +125,7 @@ class ChatDecoder(FrameDecoder):
     takes_parts: ClassVar[bool] = False
     #: Whether each entry of ``tool_calls`` is a call, and none a fragment of one.
     whole_calls: ClassVar[bool] = False
-    holes = HOLES
+    opaque_holes = HOLES
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)

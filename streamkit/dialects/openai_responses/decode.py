@@ -18,7 +18,7 @@ from streamkit.dialects.members.known import UNREAD
 from streamkit.dialects.members.values import said, text_of
 from streamkit.dialects.openai_responses.items import ItemReader
 from streamkit.dialects.openai_responses.members import COMMON, EVENTS, FEW, SaidBefore
-from streamkit.dialects.openai_responses.texts import REFUSAL, SUMMARY, TEXT, THOUGHT, placeless
+from streamkit.dialects.openai_responses.texts import HOLES, REFUSAL, SUMMARY, TEXT, THOUGHT, placeless
 from streamkit.dialects.openai_responses.wire import ASIDES, ERROR_TYPES, INCOMPLETE_REASONS, VENDOR, decode_usage
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
 from streamkit.dialects.vocabulary.stop_reasons import meaning
@@ -100,6 +100,8 @@ def tells_error(error: object) -> bool:
 
 class ResponsesDecoder(ItemReader):
     """Reads the events of a stream."""
+
+    opaque_holes = HOLES
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)

@@ -142,8 +142,6 @@ HOLES: Final = re.compile(
 class TextReader(FrameDecoder):
     """The part of the decoder that reads the parts of items."""
 
-    holes = HOLES
-
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self.items_at: dict[int, Item] = {}  #: what was last at an index

@@ -64,9 +64,10 @@ class FrameDecoder:
     #: The dialect's name, for messages, and whose words it speaks.
     dialect: str
     vendor: str
-    #: Where in a payload stand the strings that differ from delta to delta, by kinds of ``fast_path/template.py``;
-    #: None: nowhere.
-    holes: ClassVar[re.Pattern[bytes] | None] = None
+    #: Where in a payload stand the strings that differ from delta to delta, by kinds of ``fast_path/template.py``; None:
+    #: nowhere. Their text must be opaque: handed on as it is, whatever it says, by a decoder that looks for nothing in it.
+    #: It is not inherited, since a decoder that is built on another may look: each class says it of itself.
+    opaque_holes: ClassVar[re.Pattern[bytes] | None] = None
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         self.limits = limits
@@ -258,8 +259,14 @@ class FrameDecoder:
         """Where the text of deltas like ``model`` goes that are read without the decoder; None if it keeps none."""
         return None
 
+    @classmethod
+    def holes(cls) -> re.Pattern[bytes] | None:
+        """The ``opaque_holes`` of this class itself."""
+        found: re.Pattern[bytes] | None = vars(cls).get("opaque_holes")
+        return found
+
     def usage(self, raw: dict[str, Any]) -> WireEvent | None:  # noqa: ARG002 - for those that override it
-        """What token counts in a hole say behind the delta of their frame; None where ``holes`` has none."""
+        """What token counts in a hole say behind the delta of their frame; None where ``opaque_holes`` has none."""
         return None
 
     def _other_dialect(self) -> NotThisDialect | None:

@@ -17,6 +17,7 @@ from streamkit.dialects.fast_path import probe
 from streamkit.dialects.fast_path.probe import Prover
 from streamkit.dialects.fast_path.run_reader import DecodeStage, FrameRunReader
 from streamkit.dialects.fast_path.template import Skeleton
+from streamkit.dialects.openai_chat.decode import ChatDecoder
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams import decoder_state
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
@@ -26,6 +27,7 @@ from streamkit.events import (
     ReasoningDelta,
     ResponseFinished,
     ResponseStarted,
+    StopReasonSeen,
     StreamEnded,
     TextDelta,
     UsageReported,
@@ -44,7 +46,7 @@ from tests.vectors import anthropic as am
 READ = [
     name
     for name, dialect in DIALECTS.items()
-    if getattr(dialect.decoder(DEFAULT_LIMITS, StreamReport()), "holes", None)
+    if isinstance(decoder := dialect.decoder(DEFAULT_LIMITS, StreamReport()), FrameDecoder) and decoder.holes()
 ]
 
 
@@ -570,3 +572,29 @@ async def test_a_users_own_stage_behind_decode_sees_deltas_one_by_one():
 
     async with pipe(source_of([body]), parse("openai-chat"), decode("openai-chat"), own) as stream:
         assert [event async for batch in stream for event in batch] == [TextDelta("a")] * 100
+
+
+class EndInText(ChatDecoder):
+    """Another package's decoder: built on Chat's, and to it one text is a stop reason. It remembers nothing of it."""
+
+    def decode(self, document: dict[str, Any]) -> None:
+        before = len(self.out)
+        super().decode(document)
+        self.out[before:] = [
+            StopReasonSeen("stop", "[END]") if isinstance(event, TextDelta) and event.text == "[END]" else event
+            for event in self.out[before:]
+        ]
+
+
+def test_a_decoder_that_looks_into_the_text_is_not_read_by_skeletons_unless_it_says_that_it_does_not(eager):
+    dialect = evolve(DIALECTS["openai-chat"], decoder=EndInText)
+    stage = DecodeStage("decode", lambda report: dialect.decoder(DEFAULT_LIMITS, report))
+    parser = Stage("parse", lambda report: dialect.parser(DEFAULT_LIMITS, report))
+    report = StreamReport()
+    machine = stage.make_with(parser, report) or Chain(parser.make(report), stage.make(report))
+    events = machine.feed(sse(*[text(b'"a"')] * 20, text(b'"[END]"'), text(b'"b"')))
+    assert [event for event in events if isinstance(event, StopReasonSeen)] == [StopReasonSeen("stop", "[END]")]
+
+
+def test_every_decoder_of_a_stream_says_of_itself_whether_its_text_is_opaque():
+    assert len(READ) == len(DIALECTS.built_in)
