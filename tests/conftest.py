@@ -22,6 +22,8 @@ settings.register_profile("sampled", deadline=None, derandomize=True, suppress_h
 settings.register_profile("exhaustive", parent=settings.get_profile("sampled"), derandomize=False, max_examples=1000)
 
 
+_file = ""
+
 # A dialect that happens to be installed beside streamkit is none of ours: the laws run over the built-in ones.
 DIALECTS.find = tuple
 
@@ -40,6 +42,15 @@ def pytest_collection_finish() -> None:
     """Take tens of thousands of cases out of the collector's sight: a ``gc.collect()`` of a test looks at what the test made."""
     gc.freeze()
     gc.enable()
+
+
+def pytest_runtest_logfinish(location: tuple[str, int | None, str]) -> None:
+    """The same for what tests import and keep, where the next file begins: else a ``gc.collect()`` takes a second at the end."""
+    global _file  # noqa: PLW0603 - one line of state
+    if location[0] != _file:
+        _file = location[0]
+        gc.collect()
+        gc.freeze()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

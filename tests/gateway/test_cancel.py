@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from streamkit.dialects import DIALECTS
+from streamkit.web import reply, source
 from streamkit.web.source import Timeouts
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream, Hang, Script, Send
@@ -118,8 +119,10 @@ def left_open(upstream: str) -> Script:
 @pytest.mark.parametrize("how", ["fin", "rst"])
 @pytest.mark.parametrize("upstream", ["openai-chat", "openai-responses", "anthropic", "ollama"])
 @pytest.mark.parametrize("client", TERMINATORS)
-async def test_a_client_that_leaves_at_the_terminator_had_a_whole_answer(client, upstream, how, caplog):
+async def test_a_client_that_leaves_at_the_terminator_had_a_whole_answer(client, upstream, how, caplog, monkeypatch):
     """Codex does, at ``response.completed``, while the upstream's body may still be open."""
+    monkeypatch.setattr(source, "DRAIN_S", 0.1)  # a second in life: tests/web/test_exchange.py
+    monkeypatch.setattr(reply, "DRAIN_S", 0.1)
     caplog.set_level(logging.INFO)
     async with EvilUpstream(left_open(upstream)) as evil, gateway(config_of([upstream_at(evil, upstream)])) as running:
         path, body = asking(client, tools=True)

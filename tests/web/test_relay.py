@@ -140,8 +140,9 @@ async def test_a_stage_that_raises_ends_the_answer_with_one_error(client):
         ("mistral", "openai-chat"),
     ],
 )
-async def test_the_end_is_told_though_the_upstream_leaves_its_body_open(upstream, client):
+async def test_the_end_is_told_though_the_upstream_leaves_its_body_open(upstream, client, monkeypatch):
     """quirks.md 69: minutes of silence would go by between the last word and the end that makes clients act."""
+    monkeypatch.setattr("streamkit.web.source.DRAIN_S", 0.1)  # a second in life: tests/web/test_exchange.py
     open_ended = Script((*good(upstream).steps[:-1], Hang()))
     async with EvilUpstream(open_ended) as evil:
 
