@@ -25,6 +25,7 @@ from streamkit.dialects.streams.encode_stage import ErrorWriter
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.events import Aside, ErrorType, Event, ProviderFailed, ResponseStarted, WireEvent
 from streamkit.framing.frame import Frame
+from streamkit.framing.sse import SSEParser
 from streamkit.limits import Limits
 from streamkit.pipeline import Machine
 from streamkit.report import StreamReport
@@ -162,10 +163,13 @@ class Dialect:
 
     name: str
     title: str
-    media_type: str
+    #: The media type and the framing of a stream: server-sent events, unless it says otherwise.
+    media_type: str = "text/event-stream"
     #: What ends a frame: added to a last one that lacks it. None: such a one can't be mended.
-    frame_end: bytes | None
-    parser: Callable[[Limits, StreamReport], FramingParser]
+    frame_end: bytes | None = b"\n\n"
+    parser: Callable[[Limits, StreamReport], FramingParser] = lambda limits, report: SSEParser(
+        limits=limits, report=report, stray_errors=True
+    )
     decoder: Callable[[Limits, StreamReport], Decoder]
     encoder: Callable[[Encoding, StreamReport], Encoder]
     linter: Callable[[], Linter]

@@ -14,14 +14,11 @@ from streamkit.dialects.anthropic.response import AnthropicBodyDecoder, Anthropi
 from streamkit.dialects.anthropic.wire import TOOLS
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
 from streamkit.dialects.profiles import Profile
-from streamkit.framing.sse import KEEP_ALIVE, SSEParser
+from streamkit.framing.sse import KEEP_ALIVE
 
 DIALECT = Dialect(
     name="anthropic",
     title="Anthropic Messages",
-    media_type="text/event-stream",
-    frame_end=b"\n\n",
-    parser=lambda limits, report: SSEParser(limits=limits, report=report, stray_errors=True),
     decoder=AnthropicDecoder,
     encoder=AnthropicEncoder,
     linter=AnthropicLinter,

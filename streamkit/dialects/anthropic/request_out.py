@@ -29,14 +29,13 @@ import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, takewhile
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from attrs import define, evolve, field
+from attrs import evolve
 
 from streamkit.conversation.messages import (
     CacheMark,
     Compaction,
-    Extras,
     Media,
     OutputFormat,
     Part,
@@ -67,11 +66,11 @@ from streamkit.dialects.anthropic.wire import (
     version_of,
 )
 from streamkit.dialects.bodies.claude_requests import NO_PARAMETERS, ClaudeRequestWriter
-from streamkit.dialects.bodies.request_writer import given, is_blank, media_type_of, merged
+from streamkit.dialects.bodies.message_order import Block, Message, joined, results_first
+from streamkit.dialects.bodies.request_writer import given, is_blank, media_type_of, merged, plain_or_list
 from streamkit.dialects.vocabulary.web_search import location_out
 from streamkit.events import Aside
 
-Block: TypeAlias = dict[str, Any]
 #: The search of the web that every version of the server has.
 SEARCH_TYPE: Final = f"{WEB_SEARCH}20250305"
 SEARCH_NAME: Final = "web_search"
@@ -91,19 +90,6 @@ def features_of(request: Request) -> dict[str, str]:
     wanted = [] if compaction is None else [SUMMARY_BETA if compaction.now else EDIT_BETA]
     betas = dict.fromkeys([*wanted, *_summary_betas(request)])
     return {"anthropic-beta": ",".join(betas)} if betas else {}
-
-
-@define
-class Message:
-    """A message whose blocks can still be moved."""
-
-    role: str
-    blocks: list[Block]
-    extras: Extras = field(factory=dict)
-
-    def body(self) -> dict[str, Any]:
-        """The message as it is written."""
-        return merged({"role": self.role, "content": _plain(self.blocks)}, self.extras)
 
 
 class AnthropicRequestWriter(ClaudeRequestWriter):
@@ -135,8 +121,11 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
         body = given(
             model=request.model,
             max_tokens=self._max_tokens(thinking),
-            system=_plain(system) or None,
-            messages=[message.body() for message in messages],
+            system=plain_or_list(system) or None,
+            messages=[
+                merged({"role": message.role, "content": plain_or_list(message.blocks)}, message.extras)
+                for message in messages
+            ],
             tools=tools or None,
             tool_choice=self._choice(choice, tools),
             thinking=thinking,
@@ -157,10 +146,12 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
         leading = len(list(takewhile(lambda message: message.role == "system", written)))
         system = [block for message in written[:leading] for block in message.blocks]
         if self.own:
-            return system, [message for run in _runs(written[leading:]) for message in self._results_first(run)]
-        placed = [message for run in _runs(written[leading:]) for message in self._placed(run, system)]
-        messages = [self._joined(list(same)) for _, same in groupby(placed, key=lambda message: message.role)]
-        return system, [message for run in _runs(messages) for message in self._results_first(run)]
+            messages = written[leading:]
+        else:
+            placed = [message for run in _runs(written[leading:]) for message in self._placed(run, system)]
+            runs = groupby(placed, key=lambda message: message.role)
+            messages = [joined(list(same), _is_result, self.report) for _, same in runs]
+        return system, [message for run in _runs(messages) for message in results_first(run, _is_result, self.report)]
 
     def _message(self, turn: Turn) -> Message:
         self.count_turn(turn)
@@ -177,28 +168,6 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
                 self.lose("system_place")
                 system += message.blocks
         return [*users, *behind]
-
-    def _joined(self, messages: Sequence[Message]) -> Message:
-        """Neighbours as one. Results and what follows them are two turns in some dialects and one here, which is no repair."""
-        with_content = sum(not all(map(_is_result, message.blocks)) for message in messages)
-        for _ in range(with_content - 1):
-            self.report.repair("turns_joined")
-        return Message(messages[0].role, [block for message in messages for block in message.blocks])
-
-    def _results_first(self, run: list[Message]) -> list[Message]:
-        """The messages between two of the assistant, with all results in front in the first of the user's."""
-        first = next((message for message in run if message.role == "user"), None)
-        if first is None:
-            return run
-        leading = list(takewhile(_is_result, first.blocks))
-        late = [block for message in run for block in message.blocks if _is_result(block)][len(leading) :]
-        if late:
-            for message in run:
-                message.blocks = [block for block in message.blocks if not _is_result(block)]
-            first.blocks = [*leading, *late, *first.blocks]
-        for _ in late:
-            self.report.repair("result_moved")
-        return [message for message in run if message.blocks]
 
     # -- blocks ----------------------------------------------------------------------------------------------------
 
@@ -243,8 +212,7 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
             cache = self._cache(part.cache) if isinstance(part, Text) else {}
             blocks.add_text(merged(block | cache, self.extras(part.extras)), part.block)
             return
-        if isinstance(part, Text) and part.cache is not None:
-            self.lose("cache_mark", part.cache)
+        self.lose_cache(getattr(part, "cache", None))
         if isinstance(part, Refusal) or part.signature is None:
             self.report.repair("turn_empty")
 
@@ -274,7 +242,7 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
         return given(
             type="tool_result",
             tool_use_id=self.call_id(result.call_id),
-            content=_plain(blocks) if blocks else None,
+            content=plain_or_list(blocks) if blocks else None,
             is_error=result.is_error or None,
         )
 
@@ -428,13 +396,6 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
             case _:
                 kind = choice.mode
         return given(type=kind, disable_parallel_tool_use=serial)
-
-
-def _plain(blocks: list[Block]) -> str | list[Block]:
-    """Content as a string where it is one plain text."""
-    if len(blocks) == 1 and blocks[0].keys() == {"type", "text"}:
-        return str(blocks[0]["text"])
-    return blocks
 
 
 def _runs(messages: Iterable[Message]) -> Iterator[list[Message]]:

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 
 from attrs import evolve
 
-from streamkit.conversation.messages import OutputFormat, Reasoning, Request, Thinking, Tool, ToolCall, ToolChoice
+from streamkit.conversation.messages import OutputFormat, Reasoning, Request, Thinking, Tool, ToolChoice
 from streamkit.dialects.bodies.request_writer import RequestWriter, given
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.members.fields import Fields
@@ -190,8 +190,7 @@ class ClaudeRequestWriter(RequestWriter):
 
     def called_tools(self) -> list[str]:
         """The names of the tools that the history calls: the server demands definitions of them, though none is offered."""
-        calls = (part for turn in self.request.turns for part in turn.parts if isinstance(part, ToolCall))
-        names = list(dict.fromkeys(self.tool_name(call.name) for call in calls))
+        names = list(dict.fromkeys(self.tool_name(call.name) for call in self.calls))
         for _ in names:
             self.report.repair("tool_declared")
         return names

@@ -12,7 +12,7 @@ Source: dialects.md §7.3, §7.4, §8.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import is_
 from typing import Any, ClassVar, Final, TypeGuard, TypeVar, cast
 
@@ -20,6 +20,7 @@ import orjson
 from attrs import evolve, fields
 
 from streamkit.conversation.messages import (
+    CacheMark,
     Extras,
     Media,
     Options,
@@ -36,7 +37,7 @@ from streamkit.conversation.messages import (
     WebSearch,
 )
 from streamkit.dialects.bodies.blocks_as_text import text_of_block, text_of_file
-from streamkit.dialects.bodies.option_limits import CLAUDES, OPENAI, between_openais, fitting
+from streamkit.dialects.bodies.option_limits import CLAUDES, fitting
 from streamkit.dialects.bodies.tool_choice import feasible
 from streamkit.dialects.members.fields import whole_characters
 from streamkit.dialects.members.values import said
@@ -81,6 +82,8 @@ _NOT_OPTIONS: Final = frozenset({"native_max_tokens"})
 OPENING: Final = "(The assistant speaks first.)"
 #: What stands before the text of a tool's result that is an error, where nothing else can say so.
 ERROR: Final = "Error: "
+#: The schema of a function that takes nothing, for a server that demands one with its properties.
+NO_PROPERTIES: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 #: The one parameter of a function that stands for a custom tool (dialects.md §1.8).
 INPUT_SCHEMA: Final[Mapping[str, Any]] = {
     "type": "object",
@@ -215,13 +218,6 @@ class RequestWriter:
         """The members of the request itself to write again."""
         return self.extras(self.request.extras, "parameter")
 
-    def extras_of_openai(self) -> Mapping[str, Any]:
-        """The same between OpenAI's two dialects: those that both have."""
-        if self.request.dialect not in OPENAI:
-            return self.extras(self.request.extras, "parameter")
-        written, rest = between_openais(self.request.extras, self.dialect)
-        return {**written, **self.extras(rest, "parameter")}
-
     def aside(self, part: Aside) -> bool:
         """Whether a part that only one dialect knows is written again; else it is a loss."""
         known = self.own and part.vendor == self.vendor
@@ -297,6 +293,11 @@ class RequestWriter:
         if signature is not None:
             self.lose("reasoning_signature", signature.vendor)
 
+    def lose_cache(self, mark: CacheMark | None, what: str | None = None) -> None:
+        """Count a cache mark that has no place, by ``what`` has it or by itself."""
+        if mark is not None:
+            self.lose("cache_mark", what or mark)
+
     def lose_of_media(self, media: Media, *, name: bool) -> None:
         """Count what is not written of media: how closely to look, and their ``name`` if it is lost."""
         if media.detail not in {None, "auto"}:
@@ -333,13 +334,8 @@ class RequestWriter:
         for part in parts:
             if is_blank(part) and not (words and part.text):
                 self.report.repair("turn_empty")
-                self._unmarked(part)
+                self.lose_cache(getattr(part, "cache", None))
         return kept
-
-    def _unmarked(self, part: Text | Refusal) -> None:
-        """Count the mark of a part that is left out."""
-        if isinstance(part, Text) and part.cache is not None:
-            self.lose("cache_mark", part.cache)
 
     # -- who speaks first ------------------------------------------------------------------------------------------
 
@@ -375,22 +371,17 @@ class RequestWriter:
             self.report.repair(repair)
         return after
 
-    # -- turns -----------------------------------------------------------------------------------------------------
-
-    def results_first(self, turn: Turn) -> tuple[list[ToolResult], list[Part]]:
-        """The results in a turn, each of which becomes a message in front of it, and the parts that stay in the turn."""
-        results = [part for part in turn.parts if isinstance(part, ToolResult)]
-        if any(not isinstance(part, ToolResult) for part in turn.parts[: len(results)]):
-            self.report.repair("result_moved")
-        return results, [part for part in turn.parts if not isinstance(part, ToolResult)]
-
     def lose_marks(self, part: Part) -> None:
         """Count the signature and the cache mark of a part, for a dialect that has a place for neither."""
         self.lose_signature(getattr(part, "signature", None))
-        if (cache := getattr(part, "cache", None)) is not None:
-            self.lose("cache_mark", cache)
+        self.lose_cache(getattr(part, "cache", None))
 
     # -- tools -----------------------------------------------------------------------------------------------------
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        """The calls of the history."""
+        return [part for turn in self.request.turns for part in turn.parts if isinstance(part, ToolCall)]
 
     def function_tool(self, tool: Tool, parameters: Callable[[Any], Any]) -> dict[str, Any] | None:
         """The definition of a tool as a function without a cache mark; None for one that another dialect's provider runs.
@@ -400,30 +391,13 @@ class RequestWriter:
         if tool.kind == "server":
             return self.hosted(tool)
         extras = self.extras(tool.extras)
-        if tool.cache is not None:
-            self.lose("cache_mark", tool.name)
+        self.lose_cache(tool.cache, tool.name)
         if tool.kind == "custom":
             tool = self.as_function(tool)
         function = given(
             name=self.tool_name(tool.name), description=tool.description, parameters=parameters(tool.parameters)
         )
         return merged({"type": "function", "function": function}, extras)
-
-    def answered(self, messages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Messages with those of role ``tool`` right behind the assistant's, for a dialect that wants them there."""
-        placed: list[dict[str, Any]] = []
-        others: list[dict[str, Any]] = []  # behind the latest of the assistant's: further results go in front of them
-        for message in messages:
-            if message["role"] == "tool":
-                if others:
-                    self.report.repair("result_moved")
-                placed.append(message)
-                continue
-            others.append(message)
-            if message["role"] == "assistant":
-                placed += others
-                others = []
-        return placed + others
 
     def object_arguments(self, call: ToolCall) -> orjson.Fragment:
         """The arguments of a call for a dialect that carries an object: their own text (seeds.md S4).
@@ -521,6 +495,13 @@ def merged(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
 def given(**members: Any) -> dict[str, Any]:
     """An object of the members that are said: None is absent."""
     return {name: value for name, value in members.items() if value is not None}
+
+
+def plain_or_list(content: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+    """A content as text where it is one plain text, or nothing; else as the list of its parts."""
+    if len(content) == 1 and content[0].keys() == {"type", "text"}:
+        return str(content[0]["text"])
+    return content or ""
 
 
 def as_error(parts: Sequence[Part]) -> list[Part]:

@@ -12,14 +12,11 @@ from streamkit.dialects.cohere.request_in import CohereRequestReader
 from streamkit.dialects.cohere.request_out import CohereRequestWriter
 from streamkit.dialects.cohere.response import CohereResponseWriter
 from streamkit.dialects.cohere.wire import TOOLS
-from streamkit.framing.sse import KEEP_ALIVE, SSEParser
+from streamkit.framing.sse import KEEP_ALIVE
 
 DIALECT = Dialect(
     name="cohere",
     title="Cohere Chat v2",
-    media_type="text/event-stream",
-    frame_end=b"\n\n",
-    parser=lambda limits, report: SSEParser(limits=limits, report=report, stray_errors=True),
     decoder=CohereDecoder,
     encoder=CohereEncoder,
     linter=CohereLinter,

@@ -13,7 +13,7 @@ Source: dialects.md §6.2, §7.3, §7.4; the documentation in the client of cohe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -33,7 +33,8 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.request_writer import RequestWriter, as_error, data_uri, given, merged
+from streamkit.dialects.bodies.message_writer import MessageWriter
+from streamkit.dialects.bodies.request_writer import as_error, data_uri, given, merged, plain_or_list
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.cohere.wire import CITATION, DETAILS, OPTIONS, RANGES, VENDOR, content_of
 from streamkit.dialects.streams.event_encoder import wrapped_input
@@ -44,7 +45,7 @@ from streamkit.events import Aside
 BESIDE: Final = frozenset({"choices", "output", "thinking"})
 
 
-class CohereRequestWriter(RequestWriter):
+class CohereRequestWriter(MessageWriter):
     """Writes one request."""
 
     dialect = "cohere"
@@ -56,7 +57,7 @@ class CohereRequestWriter(RequestWriter):
         request, options = self.request, self.request.options
         self.one_choice("Cohere")
         body = given(model=request.model)
-        body["messages"] = self.messages()
+        body["messages"] = list(self.messages())
         offered = self._offered(request.tool_choice)
         tools = [
             written
@@ -151,40 +152,21 @@ class CohereRequestWriter(RequestWriter):
 
     # -- messages --------------------------------------------------------------------------------------------------
 
-    def messages(self) -> list[dict[str, Any]]:
-        """The messages, the results of a request of another dialect right behind their calls."""
-        messages = self._messages()
-        return list(messages) if self.own else self.answered(messages)
+    def said(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
+        return self.named({"role": turn.role, "content": self._content(parts, turn.role)}, turn)
 
-    def _messages(self) -> Iterator[dict[str, Any]]:
-        for turn in self.request.turns:
-            if turn.role == "assistant":
-                message = self._assistant(turn)
-                if self.own or message.keys() != {"role", "content"} or message["content"]:
-                    yield message
-                else:
-                    self.report.repair("turn_empty")
-                continue
-            results, parts = self.results_first(turn)
-            yield from map(self._result, results)
-            if parts or not results:
-                yield self._named({"role": turn.role, "content": self._content(parts, turn.role)}, turn)
-
-    def _named(self, message: dict[str, Any], turn: Turn) -> dict[str, Any]:
-        if turn.name is not None:
-            self.lose("turn_name", turn.name)
-        return merged(message, self.extras(turn.extras))
+    def assistant(self, turn: Turn) -> dict[str, Any] | None:
+        message = self._assistant(turn)
+        if self.own or message.keys() != {"role", "content"} or message["content"]:
+            return message
+        self.report.repair("turn_empty")
+        return None
 
     # -- content ---------------------------------------------------------------------------------------------------
 
     def _content(self, parts: Sequence[Part], role: str) -> str | list[dict[str, Any]]:
         """A string for one plain text, else a list of parts."""
-        written = [content for part in parts if (content := self._part(part, role)) is not None]
-        if not written:
-            return ""
-        if len(written) == 1 and written[0].keys() == {"type", "text"}:
-            return str(written[0]["text"])
-        return written
+        return plain_or_list([content for part in parts if (content := self._part(part, role)) is not None])
 
     def _part(self, part: Part, role: str) -> dict[str, Any] | None:
         """One part of the content of a message of ``role``; None for what can't be."""
@@ -257,13 +239,11 @@ class CohereRequestWriter(RequestWriter):
         if len(plans) > 1:
             self.report.lose("block_boundary", len(plans) - 1)
         message = {"role": "assistant", **given(tool_plan="".join(plans) or None, tool_calls=calls or None)}
-        if len(content) == 1 and content[0].keys() == {"type", "text"}:
-            message["content"] = content[0]["text"]
-        elif content or message.keys() == {"role"}:
-            message["content"] = content or ""
+        if content or message.keys() == {"role"}:
+            message["content"] = plain_or_list(content)
         if citations:
             message["citations"] = citations
-        return self._named(message, turn)
+        return self.named(message, turn)
 
     def _assistant_part(self, part: Part) -> list[dict[str, Any]]:
         if isinstance(part, Reasoning):
@@ -285,7 +265,7 @@ class CohereRequestWriter(RequestWriter):
         written = {"id": self.call_id(call.id), "type": "function", "function": function}
         return merged(written, self.extras(call.extras))
 
-    def _result(self, result: ToolResult) -> dict[str, Any]:
+    def result(self, result: ToolResult, _moved: list[Media]) -> dict[str, Any]:
         """A ``tool`` message: text, and documents of this dialect."""
         parts: list[Part] = list(result.parts)
         if result.is_error:

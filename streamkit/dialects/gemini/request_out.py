@@ -17,15 +17,13 @@ Source: dialects.md §5.3, §7.3, §7.4; seeds.md S2.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby, takewhile
+from collections.abc import Iterator, Mapping
+from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 import orjson
-from attrs import define, field
 
 from streamkit.conversation.messages import (
-    CacheMark,
     Extras,
     Media,
     OutputFormat,
@@ -43,6 +41,7 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
+from streamkit.dialects.bodies.message_order import Message, joined, results_first
 from streamkit.dialects.bodies.request_writer import RequestWriter, given, media_type_of, merged
 from streamkit.dialects.gemini.schemas import SchemaCutter, json_schema
 from streamkit.dialects.gemini.wire import (
@@ -89,19 +88,6 @@ def wants_bytes(_media: Media, in_result: bool) -> bool:
     return in_result
 
 
-@define
-class Content:
-    """A content whose parts can still be moved."""
-
-    role: str
-    parts: list[PartBody]
-    extras: Extras = field(factory=dict)
-
-    def body(self) -> dict[str, Any]:
-        """The content as it is written."""
-        return merged({"role": self.role, "parts": self.parts}, self.extras)
-
-
 class GeminiRequestWriter(RequestWriter):
     """Writes one request."""
 
@@ -112,10 +98,9 @@ class GeminiRequestWriter(RequestWriter):
 
     def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
         super().__init__(request, target, report)
-        calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
-        self._names = {call.id: call.name for call in calls}
+        self._names = {call.id: call.name for call in self.calls}
         #: Ids that were made for calls that came without one; their places tell which result is whose.
-        self._made = {call.id: place for place, call in enumerate(calls) if call.id_made} if self.own else {}
+        self._made = {call.id: place for place, call in enumerate(self.calls) if call.id_made and self.own}
 
     def request_body(self) -> dict[str, Any]:
         request = self.request
@@ -141,7 +126,7 @@ class GeminiRequestWriter(RequestWriter):
     def _conversation(self) -> tuple[dict[str, Any] | None, list[dict[str, Any]]]:
         """The instruction of the system, and the contents."""
         instruction: dict[str, Any] = {"parts": []}
-        contents: list[Content] = []
+        contents: list[Message] = []
         in_front = True
         for turn in self.request.turns:
             content = self._content(turn)
@@ -151,10 +136,13 @@ class GeminiRequestWriter(RequestWriter):
                     self.lose("system_place")
                 if turn.native_role is not None and self.own:
                     instruction["role"] = turn.native_role
-                instruction["parts"] += content.parts
-            elif content.parts:
+                instruction["parts"] += content.blocks
+            elif content.blocks:
                 contents.append(content)
-        arranged = [content.body() for content in self._arranged(contents)]
+        arranged = [
+            merged({"role": content.role, "parts": content.blocks}, content.extras)
+            for content in self._arranged(contents)
+        ]
         self._vouch(arranged)
         if (text := self.opening(arranged[0]["role"] if arranged else None, "contents")) is not None:
             arranged.insert(0, {"role": "user", "parts": [{"text": text}]})
@@ -174,12 +162,12 @@ class GeminiRequestWriter(RequestWriter):
                 first["thoughtSignature"] = NO_SIGNATURE
                 self.report.repair("signature_excused")
 
-    def _content(self, turn: Turn) -> Content:
+    def _content(self, turn: Turn) -> Message:
         self.count_turn(turn)
         parts: list[PartBody] = []
         for part in self._by_call(turn.parts):
             self._part(part, parts)
-        return Content("model" if turn.role == "assistant" else "user", parts, self.extras(turn.extras))
+        return Message("model" if turn.role == "assistant" else "user", parts, self.extras(turn.extras))
 
     # -- the order of contents -------------------------------------------------------------------------------------
 
@@ -195,33 +183,13 @@ class GeminiRequestWriter(RequestWriter):
                 self.report.repair("result_moved")
         return changed
 
-    def _arranged(self, contents: list[Content]) -> Iterable[Content]:
+    def _arranged(self, contents: list[Message]) -> Iterator[Message]:
         """The contents, with results first in the one behind their calls."""
         for role, run in groupby(contents, key=lambda content: content.role):
             several = list(run)
-            if role == "model":
-                yield self._joined(several)
-            else:
-                yield from self._results_first(several if self.own else [self._joined(several)])
-
-    def _joined(self, contents: Sequence[Content]) -> Content:
-        """Neighbours as one. Results and what follows them are two turns in some dialects and one here, which is no repair."""
-        with_content = sum(not all(map(_is_result, content.parts)) for content in contents)
-        for _ in range(with_content - 1):
-            self.report.repair("turns_joined")
-        extras = {name: value for content in contents for name, value in content.extras.items()}
-        return Content(contents[0].role, [part for content in contents for part in content.parts], extras)
-
-    def _results_first(self, contents: list[Content]) -> Iterable[Content]:
-        """The user's contents between two turns of the model, with all results in front."""
-        in_place = len(list(takewhile(_is_result, contents[0].parts)))
-        results = [part for content in contents for part in content.parts if _is_result(part)]
-        for _ in results[in_place:]:
-            self.report.repair("result_moved")
-        for content in contents:
-            content.parts = [part for part in content.parts if not _is_result(part)]
-        contents[0].parts = [*results, *contents[0].parts]
-        return (content for content in contents if content.parts)
+            if role == "model" or not self.own:
+                several = [joined(several, _is_result, self.report)]
+            yield from results_first(several, _is_result, self.report)
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
@@ -261,7 +229,7 @@ class GeminiRequestWriter(RequestWriter):
         if isinstance(part, Refusal):
             self.lose("refusal_as_text")
         else:
-            self._no_mark(part.cache)
+            self.lose_cache(part.cache)
             written |= self._signed(part.signature)
         merged(written, self.extras(part.extras))
         if written != {"text": ""}:
@@ -290,15 +258,11 @@ class GeminiRequestWriter(RequestWriter):
         self.lose("reasoning_signature", signature.vendor)
         return {}
 
-    def _no_mark(self, mark: CacheMark | None) -> None:
-        if mark is not None:
-            self.lose("cache_mark", mark)
-
     # -- media -----------------------------------------------------------------------------------------------------
 
     def _media(self, media: Media, *, links: bool = True) -> PartBody | None:
         """Media as a part; None for what can't be carried. ``links``: whether they may be somewhere else."""
-        self._no_mark(media.cache)
+        self.lose_cache(media.cache)
         written = self._linked(media) if media.data is None and (links or self.own) else self._inline(media)
         if written is None:
             self.lose("media", media.media_type or media.kind)
@@ -324,7 +288,7 @@ class GeminiRequestWriter(RequestWriter):
     # -- calls and results -----------------------------------------------------------------------------------------
 
     def _call(self, call: ToolCall) -> PartBody:
-        self._no_mark(call.cache)
+        self.lose_cache(call.cache)
         body = given(id=self._id(call.id), name=self.tool_name(call.name), args=self.object_arguments(call))
         return {"functionCall": merged(body, self.extras(call.extras)), **self._signed(call.signature)}
 
@@ -332,7 +296,7 @@ class GeminiRequestWriter(RequestWriter):
         return None if call_id in self._made else call_id or None
 
     def _result(self, result: ToolResult) -> PartBody:
-        self._no_mark(result.cache)
+        self.lose_cache(result.cache)
         called = self._names.get(result.call_id, result.name) or ""
         body = given(
             id=self._id(result.call_id),
@@ -346,7 +310,7 @@ class GeminiRequestWriter(RequestWriter):
         """A tool's output as an object: its own if it is one, else under the member that says what it is."""
         texts = [part for part in result.parts if isinstance(part, Text)]
         for text in texts:
-            self._no_mark(text.cache)
+            self.lose_cache(text.cache)
             self.extras(text.extras)
         native = result.native if self.own else None
         if not texts and native is None and self.own:
@@ -485,7 +449,7 @@ class GeminiRequestWriter(RequestWriter):
 
     def _function(self, tool: Tool, path: str) -> dict[str, Any]:
         extras = self.extras(tool.extras)
-        self._no_mark(tool.cache)
+        self.lose_cache(tool.cache)
         if tool.kind == "custom":
             tool = self.as_function(tool)
         parameters = tool.parameters if self.own else tool.parameters or None

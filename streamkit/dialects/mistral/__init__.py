@@ -13,14 +13,11 @@ from streamkit.dialects.mistral.request_out import MistralRequestWriter
 from streamkit.dialects.mistral.response import MistralResponseWriter
 from streamkit.dialects.mistral.wire import TOOLS
 from streamkit.dialects.openai_chat.decode import recognises
-from streamkit.framing.sse import KEEP_ALIVE, SSEParser
+from streamkit.framing.sse import KEEP_ALIVE
 
 DIALECT = Dialect(
     name="mistral",
     title="Mistral Chat Completions",
-    media_type="text/event-stream",
-    frame_end=b"\n\n",
-    parser=lambda limits, report: SSEParser(limits=limits, report=report, stray_errors=True),
     decoder=MistralDecoder,
     encoder=MistralEncoder,
     linter=MistralLinter,

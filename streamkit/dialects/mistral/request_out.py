@@ -36,7 +36,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.request_writer import asked_effort, data_uri, given
+from streamkit.dialects.bodies.request_writer import NO_PROPERTIES, asked_effort, data_uri, given
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.mistral.encode import Chunks
 from streamkit.dialects.mistral.wire import DETAILS, OPTIONS, SERVICE_TIERS, VENDOR
@@ -49,7 +49,6 @@ from streamkit.text.identifiers import NINE
 
 #: The assistant's text between results and a text of the user, where the server demands one.
 BRIDGE: Final = "OK."
-NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 
 
 class MistralRequestWriter(ChatRequestWriter):
@@ -68,8 +67,7 @@ class MistralRequestWriter(ChatRequestWriter):
 
     def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
         super().__init__(request, target, report)
-        calls = (part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall))
-        self._names = {call.id: call.name for call in calls}
+        self._names = {call.id: call.name for call in self.calls}
 
     def request_body(self) -> dict[str, Any]:
         return super().request_body() | given(
@@ -115,7 +113,7 @@ class MistralRequestWriter(ChatRequestWriter):
             self.extras(tool.extras)
             tool = self.as_function(tool)
         elif tool.kind == "function" and tool.parameters is None:
-            tool = evolve(tool, parameters=dict(NO_PARAMETERS))
+            tool = evolve(tool, parameters=dict(NO_PROPERTIES))
         return super().tool(tool)
 
     def tool_choice(self, choice: ToolChoice | None) -> dict[str, Any]:

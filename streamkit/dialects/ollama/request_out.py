@@ -14,7 +14,7 @@ Source: dialects.md §4.1, §4.3, §7.3, §7.4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, Final
 
@@ -33,7 +33,8 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.request_writer import ERROR, RequestWriter, given, merged
+from streamkit.dialects.bodies.message_writer import MessageWriter
+from streamkit.dialects.bodies.request_writer import ERROR, given, merged
 from streamkit.dialects.members.values import DEPTH
 from streamkit.dialects.ollama.wire import IMAGES, OPTIONS, THINK_LEVELS, TOOLS, VENDOR
 from streamkit.dialects.profiles import Target
@@ -54,7 +55,7 @@ def wants_bytes(media: Media, _in_result: bool) -> bool:
     return media.kind in IMAGES
 
 
-class OllamaRequestWriter(RequestWriter):
+class OllamaRequestWriter(MessageWriter):
     """Writes one request."""
 
     dialect = "ollama"
@@ -63,10 +64,9 @@ class OllamaRequestWriter(RequestWriter):
 
     def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
         super().__init__(request, target, report)
-        calls = [part for turn in request.turns for part in turn.parts if isinstance(part, ToolCall)]
-        self._names = {call.id: call.name for call in calls}
+        self._names = {call.id: call.name for call in self.calls}
         #: Ids that the reader made, for calls that came without one.
-        self._made = {call.id for call in calls if call.id_made} if self.own else set()
+        self._made = {call.id for call in self.calls if call.id_made and self.own}
 
     def request_body(self) -> dict[str, Any]:
         """The body. Raises BadRequest for more than one choice, and for a tool that must be called."""
@@ -182,26 +182,17 @@ class OllamaRequestWriter(RequestWriter):
 
     # -- messages --------------------------------------------------------------------------------------------------
 
-    def messages(self) -> Iterable[dict[str, Any]]:
-        """The messages, the results of a request of another dialect right behind their calls."""
-        messages = self._messages()
-        return messages if self.own else self.answered(messages)
+    def turns_as_messages(self) -> Iterator[dict[str, Any]]:
+        """The messages: what the system says in a request of another dialect is one in front of all others."""
+        system = [] if self.own else [turn for turn in self.request.turns if turn.role == "system"]
+        if system:
+            yield self._system(system)
+        for turn in self.request.turns:
+            if self.own or turn.role != "system":
+                yield from self.turn_as_messages(turn)
 
-    def _messages(self) -> Iterator[dict[str, Any]]:
-        turns: Sequence[Turn] = self.request.turns
-        if not self.own:
-            system = [turn for turn in turns if turn.role == "system"]
-            if system:
-                yield self._system(system)
-            turns = [turn for turn in turns if turn.role != "system"]
-        for turn in turns:
-            if turn.role == "assistant":
-                yield self._assistant(turn)
-                continue
-            results, parts = self.results_first(turn)
-            yield from map(self._result, results)
-            if parts or not results:
-                yield self._message(turn, parts, BLANK_LINE)
+    def said(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
+        return self._message(turn, parts, BLANK_LINE)
 
     def _system(self, turns: list[Turn]) -> dict[str, Any]:
         """One message of all that the system says."""
@@ -217,9 +208,7 @@ class OllamaRequestWriter(RequestWriter):
 
     def _message(self, turn: Turn, parts: Sequence[Part], joint: str) -> dict[str, Any]:
         """The message of a turn, with its content."""
-        if turn.name is not None:
-            self.lose("turn_name", turn.name)
-        return merged({"role": turn.role, **self._content(parts, joint)}, self.extras(turn.extras))
+        return self.named({"role": turn.role, **self._content(parts, joint)}, turn)
 
     # -- content ---------------------------------------------------------------------------------------------------
 
@@ -267,7 +256,7 @@ class OllamaRequestWriter(RequestWriter):
 
     # -- the assistant's messages ----------------------------------------------------------------------------------
 
-    def _assistant(self, turn: Turn) -> dict[str, Any]:
+    def assistant(self, turn: Turn) -> dict[str, Any]:
         content: list[Part] = []
         thinking: list[str] = []
         calls: list[dict[str, Any]] = []
@@ -311,7 +300,7 @@ class OllamaRequestWriter(RequestWriter):
     def _has_id(self, call_id: str) -> bool:
         return call_id != "" and call_id not in self._made
 
-    def _result(self, result: ToolResult) -> dict[str, Any]:
+    def result(self, result: ToolResult, _moved: list[Media]) -> dict[str, Any]:
         """A ``tool`` message. It names the tool, which is all that older servers go by."""
         self.lose_marks(result)
         message = {"role": "tool", **self._content(result.parts, BLANK_LINE)}

@@ -14,14 +14,11 @@ from streamkit.dialects.openai_chat.request_out import ChatRequestWriter
 from streamkit.dialects.openai_chat.response import ChatBodyDecoder, ChatResponseWriter
 from streamkit.dialects.openai_chat.wire import CITATIONS
 from streamkit.dialects.vocabulary.openai import TOOLS
-from streamkit.framing.sse import KEEP_ALIVE, SSEParser
+from streamkit.framing.sse import KEEP_ALIVE
 
 DIALECT = Dialect(
     name="openai-chat",
     title="OpenAI Chat Completions",
-    media_type="text/event-stream",
-    frame_end=b"\n\n",
-    parser=lambda limits, report: SSEParser(limits=limits, report=report, stray_errors=True),
     decoder=ChatDecoder,
     encoder=ChatEncoder,
     linter=ChatLinter,

@@ -15,7 +15,7 @@ Source: dialects.md §1.3, §1.6, §7.3, §7.4; seeds.md S2, S3.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -24,7 +24,6 @@ from attrs import evolve
 from streamkit.conversation.messages import (
     CacheMark,
     Media,
-    OutputFormat,
     Part,
     Reasoning,
     RedactedReasoning,
@@ -38,8 +37,9 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
-from streamkit.dialects.bodies.option_limits import least_effort
-from streamkit.dialects.bodies.request_writer import RequestWriter, as_error, asked_effort, data_uri, given, merged
+from streamkit.dialects.bodies.message_writer import MessageWriter
+from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
+from streamkit.dialects.bodies.request_writer import as_error, data_uri, given, merged, plain_or_list
 from streamkit.dialects.openai_chat.providers import PLAIN, UNNAMED, ChatProvider
 from streamkit.dialects.openai_chat.wire import (
     AUDIO_FORMATS,
@@ -53,7 +53,7 @@ from streamkit.dialects.openai_chat.wire import (
     tool_call,
 )
 from streamkit.dialects.streams.event_encoder import wrapped_input
-from streamkit.dialects.vocabulary.openai import SCHEMA_NAME, write_cache_mark
+from streamkit.dialects.vocabulary.openai import write_cache_mark
 from streamkit.dialects.vocabulary.reasoning_effort import NO_SIGNATURE, wants_signatures
 from streamkit.events import Aside, Opaque
 
@@ -71,7 +71,7 @@ BLANK_LINE: Final = "\n\n"
 ANTHROPIC_SPANS: Final = frozenset({"anthropic", "bedrock"})
 
 
-class ChatRequestWriter(RequestWriter):
+class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
     """Writes one request."""
 
     #: Options that are one field each, by our names, and those that are not.
@@ -82,12 +82,7 @@ class ChatRequestWriter(RequestWriter):
     _beside_tools: Mapping[str, Any] = MappingProxyType({})
     dialect = "openai-chat"
     vendor = VENDOR
-    ids = re.compile(r"(?s).{1,64}")
-    names = re.compile(r"[A-Za-z0-9_-]{1,64}")
-    users: ClassVar[re.Pattern[str] | None] = re.compile(r"[ -~]{1,64}")
     text_files: ClassVar[bool] = False
-    #: Dialects of the same vendor, whose ids of files mean the same.
-    relatives: ClassVar[frozenset[str]] = frozenset({"openai-chat", "openai-responses"})
     #: Whether a ``tool`` message may have media.
     media_in_results: ClassVar[bool] = False
 
@@ -104,7 +99,7 @@ class ChatRequestWriter(RequestWriter):
         body |= self.options(self.option_names, self.beside)
         body |= self.max_tokens()
         body |= self.thinking(request.options.thinking)
-        body |= given(response_format=self.output(request.options.output), stream=request.stream)
+        body |= given(response_format=self.form(request.options.output, nested=True), stream=request.stream)
         if request.options.top_k is not None:
             body |= self.top_k(request.options.top_k)
         body |= self.stream_usage()
@@ -153,11 +148,7 @@ class ChatRequestWriter(RequestWriter):
         if self.as_it_came and thinking.native is not None:
             field = thinking.native
         if field == "reasoning_effort":
-            least = None if self.own or thinking.enabled is not False else least_effort(self.request.model)
-            if least != "none":  # which says that it is off
-                self.lose_thinking(thinking, "enabled")
-            self.lose_thinking(thinking, "budget_tokens", "summary")
-            return given(reasoning_effort=asked_effort(thinking) or least)
+            return given(reasoning_effort=self.effort(thinking, "budget_tokens", "summary"))
         if thinking.summary not in {None, "none", "auto"}:
             self.lose_thinking(thinking, "summary")
         exclude = None if thinking.summary is None else thinking.summary == "none"
@@ -174,20 +165,6 @@ class ChatRequestWriter(RequestWriter):
             )
         }
 
-    def output(self, output: OutputFormat | None) -> dict[str, Any] | None:
-        """The form of the answer; None where none is asked for."""
-        if output is None:
-            return None
-        if output.kind != "schema":
-            return {"type": "json_object" if output.kind == "json" else "text"}
-        schema = given(
-            name=output.name or SCHEMA_NAME,
-            description=output.description,
-            schema=output.schema,
-            strict=output.strict,
-        )
-        return {"type": "json_schema", "json_schema": schema}
-
     # -- tools -----------------------------------------------------------------------------------------------------
 
     def offered(self) -> Sequence[Tool]:
@@ -196,8 +173,7 @@ class ChatRequestWriter(RequestWriter):
 
     def tool(self, tool: Tool) -> dict[str, Any] | None:
         """A definition; None for a tool that another dialect's provider runs itself."""
-        if tool.cache is not None:
-            self.lose("cache_mark", tool.name)
+        self.lose_cache(tool.cache, tool.name)
         if tool.kind == "custom" and self.functions_only:
             self.extras(tool.extras)
             tool = self.as_function(tool)
@@ -276,26 +252,6 @@ class ChatRequestWriter(RequestWriter):
         """Whether the provider is one of those that know no custom tools, which OpenAI alone has in Chat."""
         return not self.own and self.provider.cache_marks != "openai"
 
-    def messages(self) -> Iterable[dict[str, Any]]:
-        """The messages; the server refuses anything between calls and their results, so requests of others are put right."""
-        messages = self._messages()
-        return messages if self.own else self.answered(messages)
-
-    def _messages(self) -> Iterator[dict[str, Any]]:
-        for turn in self.request.turns:
-            if turn.role == "assistant":
-                yield self.assistant(turn)
-                continue
-            results = [part for part in turn.parts if isinstance(part, ToolResult)]
-            if any(not isinstance(part, ToolResult) for part in turn.parts[: len(results)]):
-                self.report.repair("result_moved")
-            moved: list[Media] = []
-            for result in results:
-                yield self.result(result, moved)
-            parts = [part for part in turn.parts if not isinstance(part, ToolResult)]
-            if parts or moved or not results:
-                yield self.said(turn, [*moved, *parts])
-
     def said(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
         """A message of the system or the user."""
         role = "developer" if turn.native_role == "developer" else turn.role
@@ -312,13 +268,7 @@ class ChatRequestWriter(RequestWriter):
     def content(self, parts: Sequence[Part], joint: str = BLANK_LINE) -> str | list[dict[str, Any]]:
         """A string for one plain text, else a list of parts; for a provider that takes none, texts with ``joint`` between."""
         written = [content for part in parts if (content := self.part(part)) is not None]
-        if not written:
-            return ""
-        if self.provider.text_only:
-            return self._one_text(written, joint)
-        if len(written) == 1 and written[0].keys() == {"type", "text"}:
-            return str(written[0]["text"])
-        return written
+        return self._one_text(written, joint) if self.provider.text_only else plain_or_list(written)
 
     def _one_text(self, parts: Sequence[dict[str, Any]], joint: str) -> str:
         """The texts of parts as one; what is no text is a loss."""
@@ -373,7 +323,7 @@ class ChatRequestWriter(RequestWriter):
                 bare = self.own and media.media_type is None
                 data = media.data if bare else data_uri(media)
                 return {"type": "file", "file": given(file_data=data, file_id=media.file_id, filename=media.name)}
-            case "file" if media.file_id is not None and self.request.dialect in self.relatives:
+            case "file" if media.file_id is not None and self.related:
                 return {"type": "file", "file": given(file_id=media.file_id, filename=media.name)}
         return None
 
@@ -498,8 +448,7 @@ class ChatRequestWriter(RequestWriter):
             case RedactedReasoning():
                 self.lose("reasoning_opaque", part.opaque.vendor)
             case Reasoning():
-                if part.signature is not None:
-                    self.lose("reasoning_signature", part.signature.vendor)
+                self.lose_signature(part.signature)
                 if part.text and not field:
                     self.lose("reasoning_history")
             case Aside():
@@ -539,15 +488,14 @@ class ChatRequestWriter(RequestWriter):
             self.lose("custom_tool_wrapped", call.name)
             call = evolve(call, kind="function", arguments=wrapped_input(call.arguments))
         written = tool_call(call, call_id, name)
-        if call.cache is not None:
-            self.lose("cache_mark", call.cache)
+        self.lose_cache(call.cache)
         signature = call.signature
         if signature is not None and details is not None and self._is_known(signature):
             details.append({**encrypted(signature), "id": call_id, "index": len(details)})
         elif signature is not None and self.goes_back(signature):
             written["extra_content"] = extra_content(signature)
-        elif signature is not None:
-            self.lose("reasoning_signature", signature.vendor)
+        else:
+            self.lose_signature(signature)
         return merged(written, self.extras(call.extras))
 
     def result(self, result: ToolResult, moved: list[Media]) -> dict[str, Any]:

@@ -14,14 +14,11 @@ from streamkit.dialects.openai_responses.request_out import RequestBodyWriter
 from streamkit.dialects.openai_responses.response import ResponsesBodyDecoder, ResponsesBodyWriter
 from streamkit.dialects.profiles import Profile
 from streamkit.dialects.vocabulary.openai import TOOLS
-from streamkit.framing.sse import KEEP_ALIVE, SSEParser
+from streamkit.framing.sse import KEEP_ALIVE
 
 DIALECT = Dialect(
     name="openai-responses",
     title="OpenAI Responses",
-    media_type="text/event-stream",
-    frame_end=b"\n\n",
-    parser=lambda limits, report: SSEParser(limits=limits, report=report, stray_errors=True),
     decoder=ResponsesDecoder,
     encoder=ResponsesEncoder,
     linter=ResponsesLinter,

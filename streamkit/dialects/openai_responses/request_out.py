@@ -17,10 +17,9 @@ Source: dialects.md §2.2, §2.3, §7.3, §7.4, §8.12.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from streamkit.conversation.messages import (
     CacheMark,
@@ -28,7 +27,6 @@ from streamkit.conversation.messages import (
     Extras,
     Media,
     Namespace,
-    OutputFormat,
     Part,
     Reasoning,
     RedactedReasoning,
@@ -42,8 +40,8 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
-from streamkit.dialects.bodies.option_limits import least_effort
-from streamkit.dialects.bodies.request_writer import RequestWriter, as_error, asked_effort, data_uri, given, merged
+from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
+from streamkit.dialects.bodies.request_writer import NO_PROPERTIES, as_error, data_uri, given, merged, plain_or_list
 from streamkit.dialects.openai_responses.client_items import items_again
 from streamkit.dialects.openai_responses.output import (
     Item,
@@ -66,9 +64,8 @@ from streamkit.dialects.openai_responses.wire import (
     VENDOR,
 )
 from streamkit.dialects.streams.compactions import COMPACTION, OPENAIS
-from streamkit.dialects.vocabulary.openai import AUDIO_FORMATS, SCHEMA_NAME, write_cache_mark
+from streamkit.dialects.vocabulary.openai import AUDIO_FORMATS, write_cache_mark
 from streamkit.dialects.vocabulary.web_search import location_out
-from streamkit.errors import BadRequest
 from streamkit.events import Aside
 
 #: Options that are written by methods of their own.
@@ -76,28 +73,21 @@ BESIDE: Final = frozenset({"choices", "compaction", "logprobs", "max_tokens", "o
 #: The search of the web, and the entry of ``include`` that asks for the pages that it found.
 SEARCH: Final = "web_search"
 SOURCES: Final = "web_search_call.action.sources"
-NO_PARAMETERS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 #: What other dialects take for it; the server demands a schema.
 NOTHING: Final[tuple[Any, ...]] = (None, {})
 
 
-class RequestBodyWriter(RequestWriter):
+class RequestBodyWriter(OpenAIRequestWriter):
     """Writes one request."""
 
     search_options = frozenset({"allowed_domains", "location", "context"})
     _again: Mapping[str, tuple[Item, Item | None]]  #: calls that were items of this dialect: see ``client_items.py``
     dialect = "openai-responses"
     vendor = VENDOR
-    ids = re.compile(r"(?s).{1,64}")
-    names = re.compile(r"[A-Za-z0-9_-]{1,64}")
-    users = re.compile(r"[ -~]{1,64}")
-    #: Dialects of the same vendor, whose ids of files and cache marks mean the same.
-    relatives: ClassVar[frozenset[str]] = frozenset({"openai-chat", "openai-responses"})
 
     def request_body(self) -> dict[str, Any]:
         request, options = self.request, self.request.options
-        if options.choices is not None and options.choices > 1:
-            raise BadRequest("n", f"Responses gives one choice, and {options.choices} are asked for")
+        self.one_choice("Responses")
         instructions, items = self.conversation()
         items += self._trigger(options.compaction)
         tools = self._tools()
@@ -109,8 +99,8 @@ class RequestBodyWriter(RequestWriter):
             **self._tool_choice(request.tool_choice),
             max_output_tokens=self._max_tokens(options.max_tokens),
             reasoning=self._thinking(options.thinking),
-            text=self._text(options.output),
-            service_tier=self._service_tier(options.service_tier),
+            text=given(format=self.form(options.output, nested=False)) or None,
+            service_tier=self.service_tier(options.service_tier, SERVICE_TIERS),
             stream=request.stream,
         )
         body |= self._compacting(options.compaction) | self.options(OPTIONS, BESIDE)
@@ -151,32 +141,8 @@ class RequestBodyWriter(RequestWriter):
     def _thinking(self, thinking: Thinking | None) -> dict[str, Any] | None:
         if thinking is None:
             return None
-        least = None if self.own or thinking.enabled is not False else least_effort(self.request.model)
-        if least != "none":  # which says that it is off
-            self.lose_thinking(thinking, "enabled")
-        self.lose_thinking(thinking, "budget_tokens")
         summary = None if thinking.summary == "none" else thinking.summary
-        return given(effort=asked_effort(thinking) or least, summary=summary) or None
-
-    def _text(self, output: OutputFormat | None) -> dict[str, Any] | None:
-        if output is None:
-            return None
-        if output.kind != "schema":
-            return {"format": {"type": "json_object" if output.kind == "json" else "text"}}
-        form = given(
-            type="json_schema",
-            name=output.name or SCHEMA_NAME,
-            description=output.description,
-            schema=output.schema,
-            strict=output.strict,
-        )
-        return {"format": form}
-
-    def _service_tier(self, tier: str | None) -> str | None:
-        if tier is None or self.own or tier in SERVICE_TIERS:
-            return tier
-        self.lose("parameter", "service_tier")
-        return None
+        return given(effort=self.effort(thinking, "budget_tokens"), summary=summary) or None
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
@@ -201,14 +167,13 @@ class RequestBodyWriter(RequestWriter):
 
     def _tool(self, tool: Tool) -> dict[str, Any] | None:
         """A definition; None for a tool that another dialect's provider runs itself."""
-        if tool.cache is not None:
-            self.lose("cache_mark", tool.name)
+        self.lose_cache(tool.cache, tool.name)
         match tool.kind:
             case "function":
                 nothing = not self.own and tool.parameters in NOTHING
                 written = {
                     **given(type="function", name=self._defined_name(tool), description=tool.description),
-                    "parameters": dict(NO_PARAMETERS) if nothing else self.with_properties(tool.parameters),
+                    "parameters": dict(NO_PROPERTIES) if nothing else self.with_properties(tool.parameters),
                     "strict": tool.strict if self.own else bool(tool.strict),
                 }
             case "custom":
@@ -322,8 +287,7 @@ class RequestBodyWriter(RequestWriter):
         if result.is_error:
             self.lose("result_error", result.call_id)
             parts = as_error(parts)
-        if result.cache is not None:
-            self.lose("cache_mark", result.cache)
+        self.lose_cache(result.cache)
         item = {
             "type": OUTPUTS[result.kind],
             "call_id": self.call_id(result.call_id),
@@ -367,10 +331,7 @@ class RequestBodyWriter(RequestWriter):
             written: Item = {"type": "refusal", "refusal": part.text}
         else:
             written = {"type": "output_text", "text": part.text, "annotations": []}
-            if part.signature is not None:
-                self.lose("reasoning_signature", part.signature.vendor)
-            if part.cache is not None:
-                self.lose("cache_mark", part.cache)
+            self.lose_marks(part)
             if not part.text and (part.signature is not None or not self.own):
                 if part.signature is None:
                     self.report.repair("turn_empty")
@@ -395,8 +356,7 @@ class RequestBodyWriter(RequestWriter):
         item = of_item(run[0])
         is_readable = item is not None or any(part.kind == "raw" and part.text for part in run)
         if encrypted is None and (signature is not None or not (self.own and is_readable)):
-            if signature is not None:
-                self.lose("reasoning_signature", signature.vendor)
+            self.lose_signature(signature)
             for part in run:
                 if part.text:
                     self.lose("reasoning_history")
@@ -422,35 +382,21 @@ class RequestBodyWriter(RequestWriter):
     def _call(self, call: ToolCall) -> Item:
         if self.own and call.item is not None:
             return dict(call.item)
-        if call.signature is not None:
-            self.lose("reasoning_signature", call.signature.vendor)
-        if call.cache is not None:
-            self.lose("cache_mark", call.cache)
+        self.lose_marks(call)
         if (again := self._again.get(call.id)) is not None:
             return again[0]
         item = call_item(call, self.call_id(call.id), self.tool_name(call.name))
         return merged(item, self.extras(call.extras))
 
-    @property
-    def related(self) -> bool:
-        """Whether the request came in a dialect of the same vendor."""
-        return self.request.dialect in self.relatives
-
     def content(self, parts: Sequence[Part]) -> str | list[Item]:
         """A string for one plain text, else a list of parts."""
-        written = [content for part in parts if (content := self.part(part)) is not None]
-        if not written:
-            return ""
-        if len(written) == 1 and written[0].keys() == {"type", "text"}:
-            return str(written[0]["text"])
-        return written
+        return plain_or_list([content for part in parts if (content := self.part(part)) is not None])
 
     def part(self, part: Part) -> Item | None:
         """One part as content; None for what can't be."""
         match part:
             case Text():
-                if part.signature is not None:
-                    self.lose("reasoning_signature", part.signature.vendor)
+                self.lose_signature(part.signature)
                 written: Item = {"type": "input_text", "text": part.text}
             case Refusal():
                 self.lose("refusal_as_text")

@@ -1,0 +1,84 @@
+"""Writing requests where the result of a tool is a message of its own (role ``tool``).
+
+A turn is one message, and each result in it a message in front. Servers refuse anything between calls and their results, so
+those of a request of another dialect stand right behind their calls.
+
+Source: dialects.md §7.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from streamkit.conversation.messages import Media, Part, ToolResult, Turn
+from streamkit.dialects.bodies.request_writer import RequestWriter, merged
+
+Message = dict[str, Any]
+
+
+class MessageWriter(RequestWriter):
+    """Writes one request whose results are messages. A dialect's own says what is in each message."""
+
+    # What a dialect's writer defines.
+
+    def said(self, turn: Turn, parts: Sequence[Part]) -> Message:
+        """A message of the system or the user, with these ``parts`` of the turn."""
+        raise NotImplementedError
+
+    def assistant(self, turn: Turn) -> Message | None:
+        """A message of the assistant; None for one that can't be without a word."""
+        raise NotImplementedError
+
+    def result(self, result: ToolResult, moved: list[Media]) -> Message:
+        """A message of role ``tool``. Media that have no place in it go to ``moved``, for a message behind all results."""
+        raise NotImplementedError
+
+    def named(self, message: Message, turn: Turn) -> Message:
+        """A message with what the turn says of itself. Overridden where its name has a place."""
+        if turn.name is not None:
+            self.lose("turn_name", turn.name)
+        return merged(message, self.extras(turn.extras))
+
+    # What they share.
+
+    def messages(self) -> Iterable[Message]:
+        """The messages in the order that the server wants."""
+        messages = self.turns_as_messages()
+        return messages if self.own else self._answered(messages)
+
+    def turns_as_messages(self) -> Iterator[Message]:
+        """The messages in the order of the turns. Overridden where several turns become one message."""
+        return (message for turn in self.request.turns for message in self.turn_as_messages(turn))
+
+    def turn_as_messages(self, turn: Turn) -> Iterator[Message]:
+        """The messages that a turn is."""
+        if turn.role == "assistant":
+            if (message := self.assistant(turn)) is not None:
+                yield message
+            return
+        results = [part for part in turn.parts if isinstance(part, ToolResult)]
+        if any(not isinstance(part, ToolResult) for part in turn.parts[: len(results)]):
+            self.report.repair("result_moved")
+        moved: list[Media] = []
+        for result in results:
+            yield self.result(result, moved)
+        parts = [part for part in turn.parts if not isinstance(part, ToolResult)]
+        if parts or moved or not results:
+            yield self.said(turn, [*moved, *parts])
+
+    def _answered(self, messages: Iterable[Message]) -> list[Message]:
+        """The messages with those of role ``tool`` right behind the assistant's."""
+        placed: list[Message] = []
+        others: list[Message] = []  # behind the latest of the assistant's: further results go in front of them
+        for message in messages:
+            if message["role"] == "tool":
+                if others:
+                    self.report.repair("result_moved")
+                placed.append(message)
+                continue
+            others.append(message)
+            if message["role"] == "assistant":
+                placed += others
+                others = []
+        return placed + others

@@ -1,0 +1,59 @@
+"""Requests to OpenAI, as far as Chat and Responses write them alike: ids and names, effort, the form of an answer.
+
+Source: dialects.md §1.3, §2.3, §7.4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from streamkit.conversation.messages import OutputFormat, Thinking
+from streamkit.dialects.bodies.option_limits import OPENAI, between_openais, least_effort
+from streamkit.dialects.bodies.request_writer import RequestWriter, asked_effort, given
+from streamkit.dialects.vocabulary.openai import SCHEMA_NAME
+
+
+class OpenAIRequestWriter(RequestWriter):
+    """What the writers of requests to OpenAI share."""
+
+    ids = re.compile(r"(?s).{1,64}")
+    names = re.compile(r"[A-Za-z0-9_-]{1,64}")
+    users: ClassVar[re.Pattern[str] | None] = re.compile(r"[ -~]{1,64}")
+    #: Dialects of the same vendor, whose ids of files and cache marks mean the same.
+    relatives: ClassVar[frozenset[str]] = OPENAI
+
+    @property
+    def related(self) -> bool:
+        """Whether the request came in a dialect of the same vendor."""
+        return self.request.dialect in self.relatives
+
+    def extras_of_openai(self) -> Mapping[str, Any]:
+        """The members of the request itself to write again: between OpenAI's two dialects those that both have."""
+        if self.request.dialect not in OPENAI:
+            return self.extras(self.request.extras, "parameter")
+        written, rest = between_openais(self.request.extras, self.dialect)
+        return {**written, **self.extras(rest, "parameter")}
+
+    def effort(self, thinking: Thinking, *lost: str) -> str | None:
+        """How much to think, as an effort: the least for none at all. What is ``lost`` of the rest is counted."""
+        least = None if self.own or thinking.enabled is not False else least_effort(self.request.model)
+        if least != "none":  # which says that it is off
+            self.lose_thinking(thinking, "enabled")
+        self.lose_thinking(thinking, *lost)
+        return asked_effort(thinking) or least
+
+    def form(self, output: OutputFormat | None, *, nested: bool) -> dict[str, Any] | None:
+        """The form of the answer; None where none is asked for. ``nested``: whether a schema has an object of its own."""
+        if output is None:
+            return None
+        if output.kind != "schema":
+            return {"type": "json_object" if output.kind == "json" else "text"}
+        schema = given(
+            name=output.name or SCHEMA_NAME,
+            description=output.description,
+            schema=output.schema,
+            strict=output.strict,
+        )
+        return {"type": "json_schema", "json_schema": schema} if nested else {"type": "json_schema", **schema}
