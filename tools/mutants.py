@@ -44,19 +44,21 @@ CALLS = [
 ENCODERS = [
     *(
         f"tests/dialects/test_{name}.py"
-        for name in ("encoded_bytes", "encoding_runs", "halves", "wholes", "one_choice", "failed_turns")
+        for name in ("encoded_bytes", "encoding_runs", "one_choice", "failed_turns")
     ),
-    *(f"tests/dialects/test_{name}.py" for name in ("claude_signatures", "signed_reasoning", "payloads", "overflow")),
+    *(f"tests/dialects/test_{name}.py" for name in ("claude_signatures", "signed_reasoning", "payloads")),
+    *(f"tests/dialects/streams/test_{name}.py" for name in ("split_characters", "running_text")),
+    "tests/dialects/vocabulary/test_context_overflow.py",
 ]
 TESTS = {
     "framing/eventstream": [
-        f"tests/framing/test_{name}.py" for name in ("eventstream", "eventstream_faults", "stages")
+        f"tests/framing/test_{name}.py" for name in ("eventstream", "eventstream_faults", "stages", "edges")
     ],
     "framing/frame": ["tests/framing"],
-    "framing/json_array": ["tests/framing/test_json_array.py", "tests/framing/test_stages.py"],
+    "framing/json_array": [f"tests/framing/test_{name}.py" for name in ("json_array", "stages", "edges")],
     "framing/json_object": ["tests/framing/test_json_array.py"],
-    "framing/ndjson": [f"tests/framing/test_{name}.py" for name in ("ndjson", "stages", "whole_events")],
-    "framing/sse": [f"tests/framing/test_{name}.py" for name in ("sse", "sse_facts", "stages", "whole_events")],
+    "framing/ndjson": [f"tests/framing/test_{name}.py" for name in ("ndjson", "stages", "whole_events", "edges")],
+    "framing/sse": [f"tests/framing/test_{name}.py" for name in ("sse", "sse_facts", "stages", "whole_events", "edges")],
     "tool_calls/accumulate": CALLS,
     "tool_calls/check": ["tests/tool_calls/test_check.py", "tests/tool_calls/test_schema.py"],
     "tool_calls/identity": CALLS,
@@ -446,8 +448,9 @@ def main() -> None:
     if len(modules) > 1 and not (
         options.survivors or options.write
     ):  # a process for each: the others' functions are not slowed by what calls mutants
+        flags = [argument for argument in sys.argv[1:] if argument not in options.modules]
         for module in modules:
-            subprocess.run([sys.executable, *sys.orig_argv[1:], module], check=True)
+            subprocess.run([sys.executable, __file__, *flags, module], check=True)
         return
     results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
     results = {key: result for key, result in results.items() if "module" in result}
