@@ -39,12 +39,13 @@ MUTANTS = ROOT / "mutants"
 RESULTS = MUTANTS / "results.json"
 #: The modules, and the tests that speak of each: those that run beside other modules' tests would take a day for all mutants.
 CALLS = [
-    f"tests/tool_calls/test_{name}.py" for name in ("accumulate", "accumulate_runs", "accumulate_again", "joining")
+    f"tests/tool_calls/test_{name}.py"
+    for name in ("accumulate", "accumulate_runs", "accumulate_again", "perturbed", "joining")
 ]
 ENCODERS = [
     *(
         f"tests/dialects/test_{name}.py"
-        for name in ("encoded_bytes", "encoding_runs", "one_choice", "failed_turns")
+        for name in ("encoded_bytes", "encoder_bookkeeping", "encoding_runs", "one_choice", "failed_turns")
     ),
     *(f"tests/dialects/test_{name}.py" for name in ("claude_signatures", "signed_reasoning", "payloads")),
     *(f"tests/dialects/streams/test_{name}.py" for name in ("split_characters", "running_text")),
@@ -58,7 +59,9 @@ TESTS = {
     "framing/json_array": [f"tests/framing/test_{name}.py" for name in ("json_array", "stages", "edges")],
     "framing/json_object": ["tests/framing/test_json_array.py"],
     "framing/ndjson": [f"tests/framing/test_{name}.py" for name in ("ndjson", "stages", "whole_events", "edges")],
-    "framing/sse": [f"tests/framing/test_{name}.py" for name in ("sse", "sse_facts", "stages", "whole_events", "edges")],
+    "framing/sse": [
+        f"tests/framing/test_{name}.py" for name in ("sse", "sse_facts", "stages", "whole_events", "edges")
+    ],
     "tool_calls/accumulate": CALLS,
     "tool_calls/check": ["tests/tool_calls/test_check.py", "tests/tool_calls/test_schema.py"],
     "tool_calls/identity": CALLS,

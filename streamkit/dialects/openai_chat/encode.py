@@ -51,7 +51,6 @@ dumps = orjson.dumps
 class _Call:
     index: int  #: as written: dense within the choice
     kind: ToolKind
-    written: bool = False  #: argument text was written
 
 
 @define
@@ -224,7 +223,6 @@ class ChatEncoder(EventEncoder):
             self._arguments(event.choice, call, event.fragment)
 
     def _arguments(self, choice: int, call: _Call, fragment: str) -> None:
-        call.written = True
         self._choice_chunk(
             choice, b'{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' % (call.index, dumps(fragment))
         )
