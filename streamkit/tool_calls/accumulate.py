@@ -375,6 +375,8 @@ class ToolCallAccumulator:
         settled, fragment = self._settled.get(delta.index), delta.arguments
         if settled is None or delta.id is not None or delta.name is not None or not fragment or delta.snapshot:
             return None
+        if delta.signature is not None or delta.extras is not None:
+            return None
         choice, call = settled
         ordinal, size, chars, limits = call.ordinal, len(fragment), call.text.chars, self.limits
         if (

@@ -99,6 +99,7 @@ def test_a_last_error_field_is_read_only_where_that_is_asked_for():
         parser = SSEParser(stray_errors=strays)
         parser.feed(EVENT + b"error: no")
         assert [frame.data for frame in parser.finish()] == expected
+        assert bool(parser._report.repairs) is strays
 
 
 @pytest.mark.parametrize("strays", [True, False])
@@ -133,7 +134,8 @@ def test_nothing_passes_behind_a_repair_that_no_frame_has_counted_yet():
 
 def test_every_later_event_has_the_last_id_whichever_way_it_is_read():
     parser = SSEParser(stray_errors=True)
-    frames = parser.feed(b"id: 7\n\n" + b"data: 1\n\n" * 40 + b"event: a\ndata: 1\n\n" + b'{"error":1}\n\n')
+    assert parser.feed(b"id: 7\n\n") == []
+    frames = parser.feed(b"data: 1\n\n" * 40 + b"event: a\ndata: 1\n\n" + b'{"error":1}\n\n')
     assert [frame.id for frame in frames] == ["7"] * 42
 
 
@@ -148,7 +150,9 @@ def test_the_limit_of_an_event_begins_anew_with_each():
     event = b"event: ab\ndata: 12345\n\n"
     assert sum(map(len, (b"event: ab", b"data: 12345"))) == 20
     assert len(parser.feed(event + event)) == 2
-    assert parser.fault is None
+    bare = SSEParser(limits=Limits(line_bytes=20, event_bytes=20), stray_errors=True)
+    assert len(bare.feed(event + b'{"error":1}\n' + event)) == 3
+    assert parser.fault is bare.fault is None
 
 
 def test_a_comment_that_comes_in_pieces_adds_nothing_to_its_event():
