@@ -21,6 +21,7 @@ from streamkit.events import (
     ToolCallArguments,
     ToolCallFinished,
     ToolCallStarted,
+    UsageReported,
 )
 from streamkit.report import StreamReport
 
@@ -72,6 +73,34 @@ def test_the_signature_of_a_text_that_does_not_come_is_in_no_other_part():
 def test_a_signed_part_and_its_text_are_one_part():
     signed = ReasoningSignature("sig", "google", block=1, on="text")
     assert encoded("openai-chat", TextDelta("a"), signed, TextDelta("b", block=1))[1] == {"block_boundary": 1}
+
+
+def test_text_behind_another_part_of_its_block_is_a_part_again():
+    signed = ReasoningSignature("sig", "google", block=1, on="text")
+    assert encoded("openai-chat", TextDelta("a"), signed, TextDelta("b"))[1] == {"block_boundary": 2}
+
+
+def test_a_signed_block_that_goes_on_behind_encrypted_reasoning_is_still_by_itself():
+    signed = [ReasoningDelta("so", block=1), ReasoningSignature("sig", "anthropic", block=1)]
+    opaque = ReasoningOpaque("blob", "anthropic", block=2)
+    assert "reasoning_signature" not in encoded("openai-chat", *signed, opaque, *signed)[1]
+
+
+def test_a_refusal_has_its_own_stop_reason_in_its_choice_alone():
+    both = [RefusalDelta("No.", 1), ResponseFinished("refusal", choice=1), ResponseFinished("refusal")]
+    report = StreamReport()
+    encoder = DIALECTS["openai-chat"].encoder(Encoding(), report)
+    text = b"".join([*(encoder.feed([event]) for event in (*both, StreamEnded(clean=True))), encoder.finish()]).decode()
+    lines = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
+    choices = [payload["choices"][0] for payload in lines if payload["choices"]]
+    reasons = {choice["index"]: choice["finish_reason"] for choice in choices if choice["finish_reason"]}
+    assert reasons == {1: "stop", 0: "content_filter"}
+
+
+def test_counts_of_its_own_vendor_are_written_as_they_came():
+    raw = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3, "extra": 4}
+    payloads, losses = encoded("openai-chat", UsageReported(1, 2, raw=raw, vendor="openai"))
+    assert ([payload["usage"] for payload in payloads if "usage" in payload], losses) == ([raw], {})
 
 
 # -- Anthropic ---------------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streamkit.errors import NeedsRepair
+from streamkit.errors import NeedsRepair, StreamArgumentsTooLong
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -23,6 +23,7 @@ from streamkit.events import (
     ToolCallStarted,
     ToolCallsWhole,
 )
+from streamkit.limits import Limits
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
@@ -66,6 +67,12 @@ def test_a_call_that_comes_again_in_fragments_with_its_id_is_one_call():
     out, repairs = fed(ONE, END_ONE, *again, STOP)
     assert calls(out) == [("a", "f", '{"x":1}')]
     assert repairs == {"id_repeated": 1, "arguments_repeated": 1}
+
+
+def test_a_call_that_comes_again_at_its_own_index_is_one_call():
+    again = [d(0, "a", "f"), d(0, None, None, '{"x":'), d(0, None, None, "1}"), END_ONE]
+    out, repairs = fed(ONE, END_ONE, *again, STOP)
+    assert (calls(out), repairs) == ([("a", "f", '{"x":1}')], {"arguments_repeated": 1})
 
 
 def test_a_call_that_comes_again_in_fragments_that_repeat_themselves_is_one_call():
@@ -157,6 +164,20 @@ def test_a_whole_text_as_a_fragment_again_adds_nothing(text, whole, repairs):
     assert (calls(out), counted) == ([("a", "f", whole)], repairs)
 
 
+def test_an_empty_object_that_came_in_two_pieces_and_again_is_all_text_so_far():
+    out, repairs = fed(d(0, "a", "f", "{"), d(0, None, None, "}"), d(0, None, None, "{}"), STOP)
+    assert (calls(out), repairs) == ([("a", "f", "{}")], {"arguments_cumulative": 1})
+
+
+def test_the_arguments_of_a_stream_have_one_limit_for_all_fragments():
+    machine = ToolCallAccumulator(limits=Limits(stream_arguments_chars=30), report=StreamReport())
+    for fragment in ('{"long":"', "x" * 10, "y" * 11):  # 30 characters
+        machine.feed([d(0, "a", "f", fragment) if fragment[0] == "{" else d(0, None, None, fragment)])
+        assert machine.fault is None
+    machine.feed([d(0, None, None, "z")])
+    assert isinstance(machine.fault, StreamArgumentsTooLong)
+
+
 def test_a_doubt_is_settled_when_the_call_ends():
     out, repairs = fed(d(0, "a", "f", '{"a":'), d(0, None, None, '{"a":1}'), END_ONE, STOP)
     assert (calls(out), repairs) == ([("a", "f", '{"a":1}')], {"arguments_cumulative": 1})
@@ -204,8 +225,9 @@ def test_a_call_without_text_is_found_by_having_none():
 def test_each_call_that_is_only_said_at_the_end_is_a_call():
     wholes = [d(n, name, "f", f'{{"n":{n}}}') for n, name in enumerate("abcd")]
     begun = [d(0, "a", "f", '{"n":0}'), d(1, "b", "f", '{"n":1}')]
-    out, _ = fed(*begun, ToolCallsWhole(tuple(wholes)), STOP)
+    out, repairs = fed(*begun, ToolCallsWhole(tuple(wholes)), STOP)
     assert calls(out) == [(name, "f", f'{{"n":{n}}}') for n, name in enumerate("abcd")]
+    assert repairs == {}
 
 
 def test_a_call_said_once_more_keeps_the_name_and_the_id_with_which_it_began():
