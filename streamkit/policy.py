@@ -1,4 +1,4 @@
-"""Where projects disagree, a switch: what is tolerated of a provider, and what is written while it is silent, as one value.
+"""Where projects disagree, a switch: what is tolerated of a provider, as one value.
 
 The wire's own rules are not here, nor what every reader must tolerate. Each switch is something that sensible software
 decides both ways; the default is ``TOLERANT``.
@@ -13,8 +13,6 @@ from typing import Final, Literal, TypeAlias
 
 from attrs import frozen
 
-#: ``dialect``: the form that the dialect's clients read best. ``comment``: an SSE comment. ``event``: a real event or chunk.
-KeepAliveForm: TypeAlias = Literal["dialect", "comment", "event"]
 #: ``bridge``: a short turn of the user is put in front, and counted. ``refuse``: the request is an error.
 AssistantFirst: TypeAlias = Literal["bridge", "refuse"]
 #: Whose way of writing calls into a text: see ``in_text/grammars.py``.
@@ -42,9 +40,6 @@ class Policy:
     #: A fragment that begins a second object right behind a complete one, with no sign of identity. ``report`` it by the
     #: verdict ``malformed``, or ``split`` it off as another call of that name.
     two_objects: Literal["report", "split"] = "report"
-    #: What is written to a client while the provider is silent (``keep_alive``): clients that take every line for JSON want
-    #: an ``event``, others stumble over events that they do not know. Where a dialect has one form only, it is that one.
-    keep_alive: KeepAliveForm = "dialect"
     #: Thinking between tags at the start of the text (``<think>…</think>``), as reasoning. ``auto``: of providers that are
     #: known to send it so, where the stream goes into another dialect. ``on``: of any. ``opened``: of any, and the text begins
     #: with thinking though no tag opens it, since the server's template opened it in the prompt. ``off``: it stays text.

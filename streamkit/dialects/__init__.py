@@ -21,7 +21,7 @@ from streamkit.dialects import (
 )
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.fast_path.run_reader import DecodeStage
-from streamkit.dialects.profiles import DEFAULT_PROFILE, Encoding, Profile, Provider
+from streamkit.dialects.profiles import DEFAULT_PROFILE, Encoding, KeepAliveForm, Profile, Provider
 from streamkit.dialects.registry import Registry
 from streamkit.dialects.streams.encode_stage import EncodeStage
 from streamkit.errors import UsageError
@@ -29,7 +29,6 @@ from streamkit.events import Event, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
-from streamkit.policy import TOLERANT, Policy
 from streamkit.text.identifiers import random_id
 from streamkit.text.quoting import quoted
 
@@ -88,18 +87,16 @@ def decode(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Frame
     return DecodeStage(f"decode {dialect}", lambda report: named.decoder(limits, report))
 
 
-def keep_alive(dialect: str, policy: Policy = TOLERANT) -> bytes:
+def keep_alive(dialect: str, form: KeepAliveForm = "dialect") -> bytes:
     """What to write to a client of ``dialect`` while its provider is silent, between two events and before the first.
 
-    The form is that of ``policy``, else the client's if one is named, where the dialect has it; else the dialect's own. Empty
-    if no client would read any. Raises UsageError for an unknown name.
+    ``form`` is the one to write where the dialect has it, else the dialect's own is written. Clients that take every line for
+    JSON want an ``event``, others stumble over events that they do not know. Empty if no client would read any. Raises
+    UsageError for an unknown name.
     """
-    named, client = client_named(dialect)
-    wanted = client.keep_alive if policy.keep_alive == "dialect" else policy.keep_alive
-    for form, written in named.keep_alive.items():
-        if wanted in {"dialect", form}:
-            return written
-    return next(iter(named.keep_alive.values()), b"")
+    forms = client_named(dialect)[0].keep_alive
+    own = next(iter(forms.values()), b"")
+    return own if form == "dialect" else forms.get(form, own)
 
 
 def encode(

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from attrs import field, fields, frozen
 
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.policy import AssistantFirst, KeepAliveForm, Policy
+from streamkit.policy import AssistantFirst, Policy
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
+
+#: ``dialect``: the form that the dialect's clients read best. ``comment``: an SSE comment. ``event``: a real event or chunk.
+KeepAliveForm: TypeAlias = Literal["dialect", "comment", "event"]
 
 
 @frozen(kw_only=True)
@@ -33,8 +36,6 @@ class Profile:
     model: str = ""
     #: What this client's request set, which its answers say again (``Dialect.settings``).
     settings: Mapping[str, Any] = field(factory=dict)
-    #: What it is sent while the provider is silent, where a policy does not say otherwise.
-    keep_alive: KeepAliveForm = "dialect"
 
     @property
     def changes(self) -> dict[str, Any]:

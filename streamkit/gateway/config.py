@@ -12,14 +12,15 @@ from collections.abc import Iterator, Mapping
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from attrs import Attribute, evolve, field, frozen
+from attrs import Attribute, field, frozen
 from attrs.validators import ge, gt, le
 
+from streamkit.dialects.profiles import KeepAliveForm
 from streamkit.gateway.faults import Finding, Refusal
 from streamkit.gateway.listening import url_of
 from streamkit.gateway.routing import Route, Target
 from streamkit.limits import MIB
-from streamkit.policy import POLICIES, KeepAliveForm, PolicyName
+from streamkit.policy import POLICIES, PolicyName
 from streamkit.web.budget import BODIES_BYTES
 from streamkit.web.cors import is_origin
 from streamkit.web.hosts import Hosts, is_host_name
@@ -164,7 +165,8 @@ class Server:
             whole_keep_alive=self.whole_keep_alive,
             unsent_bytes=self.unsent_bytes,
             stall_s=self.stall_s,
-            policy=evolve(POLICIES[self.policy], keep_alive=self.keep_alive),
+            keep_alive=self.keep_alive,
+            policy=POLICIES[self.policy],
         )
 
 

@@ -26,7 +26,7 @@ from attrs import field, frozen
 from attrs.validators import ge, gt
 
 from streamkit.dialects import client_named, keep_alive
-from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.profiles import Encoding, KeepAliveForm
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.events import ProviderFailed, StreamEnded
 from streamkit.http_errors import encode_error
@@ -57,13 +57,14 @@ class Delivery:
 
     #: Silence after which a keep-alive is written. Proxies and balancers cut after 60 s by default.
     keep_alive_s: float = field(default=15.0, validator=gt(0))
+    #: Its form, where the dialect has several.
+    keep_alive: KeepAliveForm = "dialect"
     #: Whether whole JSON answers get leading white space meanwhile. Their status is then 200, whatever comes.
     whole_keep_alive: bool = False
     #: Bytes that wait for the client before the upstream is left unread. Most answers fit, and free their upstream.
     unsent_bytes: int = field(default=MIB, validator=ge(1))
     #: How long a client may take none of the bytes that wait for it.
     stall_s: float = field(default=30.0, validator=gt(0))
-    #: ``policy.keep_alive`` is the form of a keep-alive.
     policy: Policy = TOLERANT
 
 
@@ -117,7 +118,7 @@ class Reply:
         self._media_type = self._dialect.media_type if stream and self._array is None else "application/json"
         self._delivery = delivery
         if stream and self._array is None:
-            self._alive = keep_alive(client, delivery.policy)
+            self._alive = keep_alive(client, delivery.keep_alive)
         else:
             self._alive = b" " if stream or delivery.whole_keep_alive else b""
         self._response: web.StreamResponse | None = None

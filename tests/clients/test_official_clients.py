@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from streamkit import TOLERANT, keep_alive, transcode
+from streamkit import keep_alive, transcode
 from streamkit.dialects import DIALECTS
-from streamkit.policy import KeepAliveForm
+from streamkit.dialects.profiles import KeepAliveForm
 from streamkit.testing import source_of
 from tests.clients.expected import EXACT_STOPS, differences, expected, id_in
 from tests.clients.readers import READERS, Reader, Reading
@@ -287,7 +287,7 @@ def test_a_cut_stream_raises_as_truncated(
 @BY_READER
 def test_clients_pass_over_keep_alives(form: KeepAliveForm, reader: Reader, replay: ReplayServer, client: Clients):
     """While the provider is silent, before its first event and between any two, a client sees no more than without."""
-    waiting = keep_alive(reader.dialect, evolve(TOLERANT, keep_alive=form))
+    waiting = keep_alive(reader.dialect, form)
     reads = [event + b"\n\n" for event in WHOLE[0].body.split(b"\n\n")[:-1]]
 
     async def written(between: bytes) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamkit import TOLERANT, Profile, StreamReport, UsageError, collect, decode, encode, keep_alive, transcode
+from streamkit import Profile, StreamReport, UsageError, collect, decode, encode, keep_alive, transcode
 from streamkit.dialects import DIALECTS, client_named, source_named
 from streamkit.report import REPAIRS
 from streamkit.testing import source_of
@@ -80,5 +80,8 @@ async def test_frames_pass_within_a_dialect_unless_the_profile_changes_them():
     assert b'"usage":{' not in quiet
 
 
-def test_a_policy_chooses_the_form_of_a_keep_alive_before_the_client_does():
-    assert keep_alive("claude-code") == keep_alive("anthropic", TOLERANT)
+def test_a_named_client_gets_its_own_form_of_a_keep_alive_unless_another_is_asked_for():
+    comment, event = keep_alive("anthropic", "comment"), keep_alive("anthropic", "event")
+    assert comment != event
+    assert keep_alive("claude-code", "comment") == comment
+    assert keep_alive("claude-code", "event") == event
