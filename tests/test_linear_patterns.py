@@ -9,6 +9,7 @@ import pytest
 from streamkit import http_errors
 from streamkit.text import redact
 from streamkit.web import client_dialect
+from streamkit.web.surfaces import surfaces
 from tests.regex_steps import Matcher, slow_texts, work
 
 SEARCHED = {
@@ -17,9 +18,14 @@ SEARCHED = {
     "a page without its markup": http_errors._UNSEEN,
     "a title": http_errors._TITLE,
     "paths of ours": client_dialect._OURS,
-    "paths of a response": client_dialect._OF_A_RESPONSE,
     "paths of a model": client_dialect._OF_A_MODEL,
-    **{pattern.pattern: pattern for pattern, _ in client_dialect._BY_PATH},
+    "paths of models": client_dialect._MODELS,
+    **{
+        f"{name}: {pattern.pattern}": pattern
+        for name, surface in surfaces().items()
+        for pattern in (surface.path, surface.kept)
+        if pattern is not None
+    },
 }
 
 

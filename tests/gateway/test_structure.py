@@ -114,7 +114,7 @@ def test_a_value_of_the_wrong_kind_is_told_with_what_is_needed(line, fault):
         (f'dialect = "ollama"\nbase_url = "http://u:{CANARY}@h"', "x.base_url: leave user and password out"),
         ('dialect = "bedrock"\nbase_url = "https://x"', 'x.region: auth = "sigv4" needs one'),
         ('dialect = "ollama"\nbase_url = "http://x"\nname = "y"', "x.name: unknown key"),
-        ('dialect = "ollama"\nbase_url = "http://x"\nauth = "beer"', 'x.auth: "beer" is none of its words; did you mean "bearer"?'),
+        ('dialect = "ollama"\nbase_url = "http://x"\nauth = "beer"', "x.auth: write one of none, bearer, x-api-key"),
         ('dialect = "ollama"\nbase_url = "http://x"\ntimeouts.total_s = 119', "x.timeouts.total_s: less than first_byte_s (120)"),
         ('dialect = "ollama"\nbase_url = "http://x"\ntimeouts = 9', "x.timeouts: a table is needed, not a whole number"),
         ('dialect = "ollama"\nbase_url = "http://x"\nheaders = { a = 1 }', "x.headers.a: a string is needed"),

@@ -112,8 +112,8 @@ async def test_an_open_stream_holds_nothing_of_its_conversation(budgets, monkeyp
     plays = [Script((Rst(),))] * failures + [Script((Send(HEADERS + SPOKEN), Hang()))]
     read, asks = surfaces.decode_request, []
 
-    def noted(raw, **how):
-        request = read(raw, **how)
+    def noted(raw, dialect, **how):
+        request = read(raw, dialect, **how)
         asks.append(ref(request.turns[0]))
         return request
 
@@ -149,7 +149,9 @@ async def test_a_large_request_is_read_and_written_in_a_thread(monkeypatch):
     threads = []
     read = surfaces.decode_request
     monkeypatch.setattr(
-        surfaces, "decode_request", lambda raw, **how: threads.append(threading.current_thread()) or read(raw, **how)
+        surfaces,
+        "decode_request",
+        lambda *body, **how: threads.append(threading.current_thread()) or read(*body, **how),
     )
     async with (
         EvilUpstream(as_asked("openai-chat")) as evil,
