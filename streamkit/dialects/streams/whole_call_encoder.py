@@ -1,0 +1,103 @@
+"""An encoder for dialects that say text in pieces and each call as a whole, with an object for its arguments.
+
+A call is held until it has its verdict, because its arguments must be an object: a complete text is embedded as it is (its
+numbers and key order are the model's), an empty one is ``{}``, one that is no object is wrapped under one key, and a
+truncated one is withheld: a client would execute it (design.md §4, seeds.md S4).
+"""
+
+from __future__ import annotations
+
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.call_order import CallOrder
+from streamkit.dialects.streams.event_encoder import OneChoiceEncoder
+from streamkit.events import (
+    Aside,
+    ReasoningDelta,
+    RefusalDelta,
+    ResponseFinished,
+    ResponseStarted,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from streamkit.report import StreamReport
+
+
+class WholeCallEncoder(OneChoiceEncoder):
+    """Writes one choice by ``write_text`` and ``write_call``. What else an answer says is a counted loss, until overridden."""
+
+    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
+        super().__init__(encoding, report)
+        self.stop: ResponseFinished | None = None  #: how the choice finished, for ``terminate``
+        self._blocks: dict[type, int] = {}
+        self._reasoned: set[int] = set()
+        self._refused = False
+        self._calls = CallOrder()
+        self._behind_call = False  # the next text stands behind a call
+
+    # What a dialect's encoder defines, beside ``terminate`` and ``error``.
+
+    def write_text(self, text: str, /) -> None:
+        """Write a piece of text."""
+        raise NotImplementedError
+
+    def write_call(self, start: ToolCallStarted, call: ToolCallFinished, arguments: bytes, /) -> None:
+        """Write a whole call; ``arguments`` is one JSON object."""
+        raise NotImplementedError
+
+    # What it may override.
+
+    def response_started(self, event: ResponseStarted) -> None:
+        if event.extras:
+            self.lose("response_fields")
+
+    def text(self, event: TextDelta) -> None:
+        self.place(event)
+        self.write_text(event.text)
+
+    def refusal(self, event: RefusalDelta) -> None:
+        if not self._refused:
+            self.lose("refusal_as_text")
+        self._refused = True
+        self.write_text(event.text)
+
+    def reasoning(self, event: ReasoningDelta) -> None:
+        if event.block not in self._reasoned:  # once a block, not once a delta
+            self._reasoned.add(event.block)
+            self.lose("reasoning")
+
+    def place(self, event: TextDelta | ReasoningDelta) -> None:
+        """Count what is lost of the place of a text: the boundary between two blocks of a kind, and a call in front of it."""
+        if self._blocks.setdefault(type(event), event.block) != event.block:
+            self._blocks[type(event)] = event.block
+            self.lose("block_boundary")
+        if self._calls and self._behind_call:  # this text is written in front of a call that is held
+            self._behind_call = False
+            self.lose("block_order")
+
+    def call_started(self, event: ToolCallStarted) -> None:
+        self._calls.start(event)
+        self._behind_call = True
+        if event.signature is not None:
+            self.lose("reasoning_signature")
+        if event.extras:
+            self.lose("metadata")
+
+    def call_arguments(self, _event: ToolCallArguments) -> None:
+        """Held: the finished call has the whole text."""
+
+    def call_finished(self, event: ToolCallFinished) -> None:
+        """Write it once the calls mentioned before it are written."""
+        for start, call in self._calls.finish(event):
+            arguments = self.object_arguments(call)
+            if arguments is None or not call.name:
+                self.withhold("call_withheld", call.id, call.name or None, call.arguments)
+            else:
+                self.write_call(start, call, arguments)
+
+    def aside(self, event: Aside) -> None:
+        self.lose(event.kind)
+
+    def finished(self, event: ResponseFinished) -> None:
+        self.stop = event
