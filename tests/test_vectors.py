@@ -105,7 +105,7 @@ def test_each_kind_of_repair_is_seen(kind):
     assert any(vector.repairs.get(kind) for vector in VECTORS)
 
 
-#: No built-in dialect is without a place for reasoning: examples/legacy-completions. The other: tests/conversation/test_restore.py.
+#: No built-in dialect is without a place for reasoning: examples/workers-ai. The other: tests/conversation/test_restore.py.
 NOT_OF_OURS = {"reasoning", "custom_tool_members"}
 
 

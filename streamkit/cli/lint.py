@@ -175,7 +175,7 @@ class Check:
     def _take(self, frame: Frame) -> None:
         """One frame: judged, read, and explained by what the reading came to."""
         self._offset, self._frame = frame.offset, self._frame + 1
-        self._ended = self._ended or (frame.data.strip() == DONE and self.dialect.terminates(frame))
+        self._ended = self._ended or (self.dialect.done_mark and frame.data.strip() == DONE)
         violations = self._linter.feed([frame])
         if self._reader.fault is not None:
             self._explain(violations, STOPPED)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
-from attrs import frozen
+from attrs import field, frozen
 
 from streamkit.conversation.messages import Citation, Media, Request, Response, WebSearched
 from streamkit.conversation.tool_definitions import PORTABLE_TOOLS, ToolRules
@@ -18,6 +18,7 @@ from streamkit.dialects.bodies.request_writer import RequestWriter
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.http import HTTP, NO_HTTP
 from streamkit.dialects.linting.explain import Looks
+from streamkit.dialects.linting.grammar import PayloadChecker
 from streamkit.dialects.linting.violation import Violation
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.profiles import Encoding, Profile, Provider, Target
@@ -172,14 +173,15 @@ class Dialect:
     )
     decoder: Callable[[Limits, StreamReport], Decoder]
     encoder: Callable[[Encoding, StreamReport], Encoder]
-    linter: Callable[[], Linter]
+    #: Its grammar; one that is not given judges no more than that payloads are JSON objects.
+    linter: Callable[[], Linter] = PayloadChecker
     #: What is written while the provider is silent, as a comment and as an event; the first is the dialect's own form.
     #: Empty: no client of the dialect would read any.
-    keep_alive: Mapping[Literal["comment", "event"], bytes]
-    #: A cheap look: whether a frame may be the stream's terminator.
-    terminates: Callable[[Frame], bool]
-    #: Whether a decoded payload can be this dialect's: for ``auto`` and for a clear refusal.
-    recognises: Callable[[str, Any], bool]
+    keep_alive: Mapping[Literal["comment", "event"], bytes] = field(factory=dict)
+    #: Whether the mark ``[DONE]`` ends its streams.
+    done_mark: bool = False
+    #: Whether a payload, with the name of its event, can be this dialect's: for ``auto``. Not given: it is never guessed.
+    recognises: Callable[[str, Any], bool] = lambda _event, _document: False
     #: For a dialect with another framing than its encoder's: what stands behind bytes that passed in it and end with that
     #: byte, blanks aside, for an encoder's error frame, or for none where the stream is whole. None: as in the encoder's own.
     continued: Callable[[FramingParser, bytes, bytes], bytes | None] = lambda _parser, _last, _frame: None

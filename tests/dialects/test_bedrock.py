@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from typing import Any, get_args
 
@@ -10,7 +9,6 @@ import pytest
 
 from streamkit import StreamReport
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.bedrock.decode import STOPS, terminates
 from streamkit.dialects.bedrock.wire import EXCEPTION_NAMES, EXCEPTIONS, INEXACT_ERRORS, STOP_NAMES
 from streamkit.dialects.profiles import Encoding
 from streamkit.events import (
@@ -23,7 +21,6 @@ from streamkit.events import (
     TextDelta,
     UsageReported,
 )
-from streamkit.framing.frame import Frame
 from tests.framing.binary import chunks, error, event, exception, message_payloads
 from tests.laws.running import read, translate
 from tests.vectors import anthropic as am
@@ -179,12 +176,3 @@ def test_counts_leave_the_cache_out_and_the_latency_is_what_passed_here(usage, w
     assert (name, tuple(found["usage"].get(one) for one in names)) == ("metadata", written)
     assert found["metrics"] == {"latencyMs": 2500}
     assert counted == losses
-
-
-@pytest.mark.parametrize("before", range(12))
-@pytest.mark.parametrize("behind", range(4))
-def test_a_chunk_that_may_end_the_stream_is_seen_in_its_base64(before, behind):
-    data = base64.b64encode(b"x" * before + b"message_stop" + b"x" * behind)
-    assert terminates(Frame(b'{"bytes":"%b"}' % data, event="chunk"))
-    assert not terminates(Frame(b'{"bytes":"%b"}' % base64.b64encode(b"content_block_stop" * 9), event="chunk"))
-    assert len(set(STOPS)) == 3

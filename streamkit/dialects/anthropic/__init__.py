@@ -24,7 +24,6 @@ DIALECT = Dialect(
     linter=AnthropicLinter,
     keep_alive={"event": b'event: ping\ndata: {"type":"ping"}\n\n', "comment": KEEP_ALIVE},
     model_place=ModelPlace("role", within="message"),
-    terminates=lambda frame: b'"message_stop"' in frame.data,
     recognises=recognises,
     errors=ERRORS,
     http=HTTP_HALF,

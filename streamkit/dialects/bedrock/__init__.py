@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamkit.dialects.base import Bodies, Dialect
-from streamkit.dialects.bedrock.decode import BedrockDecoder, recognises, terminates
+from streamkit.dialects.bedrock.decode import BedrockDecoder, recognises
 from streamkit.dialects.bedrock.encode import KEEP_ALIVE_MESSAGE, BedrockEncoder
 from streamkit.dialects.bedrock.errors import ERRORS
 from streamkit.dialects.bedrock.http import HTTP_HALF
@@ -24,7 +24,6 @@ DIALECT = Dialect(
     encoder=BedrockEncoder,
     linter=BedrockLinter,
     keep_alive={"event": KEEP_ALIVE_MESSAGE},
-    terminates=terminates,
     recognises=recognises,
     bodies=Bodies.of(BedrockRequestReader, BedrockRequestWriter, BedrockBodyDecoder, BedrockResponseWriter),
     errors=ERRORS,

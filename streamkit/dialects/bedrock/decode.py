@@ -14,7 +14,7 @@ Source: dialects.md §6.1, §7.6.
 from __future__ import annotations
 
 import re
-from base64 import b64decode, b64encode
+from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
@@ -75,10 +75,6 @@ OF_EVENTS: Mapping[str, Members] = {
 }
 #: Those of which an inner object is looked into.
 NESTED = frozenset({"contentBlockStart", "contentBlockDelta"})
-#: ``message_stop`` in base64, at each of its three places in a group: the characters that depend on nothing else.
-STOPS = tuple(
-    b64encode(b"-" * place + b"message_stop")[(4 * place + 2) // 3 : (4 * (place + 12)) // 3] for place in range(3)
-)
 #: The member of each delta that streamkit reads, and the kind of block that it belongs into.
 MEMBERS: Final[Mapping[str, str]] = {
     "text": "text",
@@ -111,14 +107,6 @@ def recognises(event: str, document: Any) -> bool:
     if event == CHUNK:
         return isinstance(document.get("bytes"), str)
     return event in EVENTS or event.startswith((EXCEPTION, ERROR))
-
-
-def terminates(frame: Frame) -> bool:
-    """Whether a message may end the response: ``messageStop``, a chunk that may hold ``message_stop``, an exception."""
-    event = frame.event
-    if event == CHUNK:
-        return any(stop in frame.data for stop in STOPS)
-    return event == "messageStop" or event.startswith((EXCEPTION, ERROR))
 
 
 class NativeDecoder(AnthropicDecoder):

@@ -21,7 +21,6 @@ DIALECT = Dialect(
     encoder=CohereEncoder,
     linter=CohereLinter,
     keep_alive={"comment": KEEP_ALIVE},
-    terminates=lambda frame: b'"message-end"' in frame.data,
     recognises=recognises,
     bodies=Bodies.of(CohereRequestReader, CohereRequestWriter, CohereBodyDecoder, CohereResponseWriter),
     errors=ERRORS,

@@ -27,7 +27,6 @@ DIALECT = Dialect(
     linter=GeminiLinter,
     # the client reads no comments (dialects.md §0.4)
     keep_alive={"event": b'data: {"candidates":[{"content":{"parts":[],"role":"model"},"index":0}]}' + EVENT_END},
-    terminates=lambda _frame: False,
     recognises=recognises,
     bodies=Bodies.of(GeminiRequestReader, GeminiRequestWriter, GeminiBodyDecoder, GeminiResponseWriter),
     errors=ERRORS,

@@ -121,6 +121,17 @@ class GrammarChecker:
         return found
 
 
+class PayloadChecker(GrammarChecker):
+    """Judges that each payload is a JSON object, or the mark ``[DONE]``: for a dialect that has no checker of its own."""
+
+    rules: ClassVar = COMMON_RULES
+
+    def take(self, frame: Frame) -> None:
+        """One frame."""
+        if frame.data.strip() not in {b"", b"[DONE]"}:
+            self.load(frame)
+
+
 @define
 class CallInput:
     """The input of a call, whose fragments are one JSON object or nothing; of one that is longer than most nothing is said."""

@@ -26,7 +26,7 @@ DIALECT = Dialect(
         "event": b'data: {"id":"","object":"chat.completion.chunk","created":0,"model":"","choices":[]}\n\n',
     },
     model_place=ModelPlace("choices"),
-    terminates=lambda frame: b'"choices"' not in frame.data,
+    done_mark=True,
     #: Chunks of text look the same as Chat's, which stands first in the table: ``auto`` takes them for openai-chat.
     recognises=recognises,
     bodies=Bodies.of(MistralRequestReader, MistralRequestWriter, MistralBodyDecoder, MistralResponseWriter),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
 from streamkit.dialects.ollama.decode import OllamaDecoder, recognises
 from streamkit.dialects.ollama.encode import OllamaEncoder
@@ -15,9 +13,6 @@ from streamkit.dialects.ollama.request_out import OllamaRequestWriter, wants_byt
 from streamkit.dialects.ollama.response import OllamaResponseWriter
 from streamkit.dialects.ollama.wire import TOOLS, OllamaClient
 from streamkit.framing.ndjson import NDJSONParser
-
-#: A line whose ``done`` is true, also as a text or a number.
-DONE = re.compile(rb'"done" ?: ?(?:true|"(?i:true)"|"?1)')
 
 DIALECT = Dialect(
     name="ollama",
@@ -33,7 +28,6 @@ DIALECT = Dialect(
         b'"message":{"role":"assistant","content":""},"done":false}\n'
     },
     model_place=ModelPlace("done"),
-    terminates=lambda frame: DONE.search(frame.data) is not None,
     recognises=recognises,
     bodies=Bodies.of(OllamaRequestReader, OllamaRequestWriter, OllamaDecoder, OllamaResponseWriter),
     errors=ERRORS,

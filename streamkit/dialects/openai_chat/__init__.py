@@ -29,7 +29,7 @@ DIALECT = Dialect(
     },
     model_place=ModelPlace("choices"),
     usage_on_request=True,
-    terminates=lambda frame: b'"choices"' not in frame.data,  # [DONE], and errors in any form
+    done_mark=True,
     recognises=recognises,
     bodies=Bodies.of(ChatRequestReader, ChatRequestWriter, ChatBodyDecoder, ChatResponseWriter),
     errors=ERRORS,

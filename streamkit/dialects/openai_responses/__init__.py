@@ -25,7 +25,6 @@ DIALECT = Dialect(
     # an event would have to stand behind `response.created`, and to know its place in the sequence
     keep_alive={"comment": KEEP_ALIVE},
     model_place=ModelPlace("status", within="response"),
-    terminates=lambda frame: b'"response":' in frame.data,
     recognises=recognises,
     bodies=Bodies.of(ResponsesRequestReader, RequestBodyWriter, ResponsesBodyDecoder, ResponsesBodyWriter),
     errors=ERRORS,

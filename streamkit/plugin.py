@@ -1,0 +1,144 @@
+"""All that a dialect of another package is made of, in one place to import from.
+
+A package brings a dialect by an entry point of the group ``streamkit.dialects``; see the page "Add a dialect". What stands
+here keeps its names and its meaning: it changes only with a line under Changed in the changelog, and after 1.0 only with a
+new major version. What is imported from anywhere else below ``streamkit.dialects`` may change with any release.
+
+A decoder derives from ``FrameDecoder`` and writes the events of this module into ``self.out``; an encoder derives from
+``WholeCallEncoder`` (text in pieces, calls as a whole), ``OneChoiceEncoder`` or ``EventEncoder``. ``Dialect`` names them
+together. ``streamkit.testing.check_dialect`` holds the result to the laws.
+"""
+
+from streamkit.dialects.base import Bodies, Dialect, Errors, ModelPlace
+from streamkit.dialects.http import HTTP, Endpoint, ModelCard, Models, Surface, TokenCount
+from streamkit.dialects.linting.explain import COMMON_LOOKS, Look, Looks, like
+from streamkit.dialects.linting.grammar import (
+    COMMON_RULES,
+    READING_RULES,
+    GrammarChecker,
+    PayloadChecker,
+    is_filled,
+    is_index,
+    is_text,
+    shown,
+)
+from streamkit.dialects.members.values import count_of, details_of, said, text_of
+from streamkit.dialects.profiles import Encoding, Profile, Provider
+from streamkit.dialects.streams.event_encoder import EventEncoder, OneChoiceEncoder, stop_word, wrapped_arguments
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.streams.whole_call_encoder import WholeCallEncoder
+from streamkit.dialects.vocabulary.error_bodies import provider_failed
+from streamkit.dialects.vocabulary.sealed_reasoning import seal, unseal
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    ErrorType,
+    Event,
+    ProviderFailed,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    RefusalDelta,
+    ResponseFinished,
+    ResponseStarted,
+    StopReason,
+    StopReasonSeen,
+    StreamEnded,
+    TerminatorSeen,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallDelta,
+    ToolCallEnded,
+    ToolCallFinished,
+    ToolCallStarted,
+    UsageReported,
+    WireEvent,
+)
+from streamkit.framing.eventstream import EventStreamParser, serialize_eventstream
+from streamkit.framing.frame import Frame
+from streamkit.framing.json_array import JSONArrayParser
+from streamkit.framing.ndjson import NDJSONParser, serialize_ndjson
+from streamkit.framing.sse import KEEP_ALIVE, SSEParser, serialize_comment, serialize_sse
+from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.report import StreamReport
+from streamkit.tool_calls.value_text import item_texts, lenient_text, value_text
+
+__all__ = [
+    "COMMON_LOOKS",
+    "COMMON_RULES",
+    "DEFAULT_LIMITS",
+    "HTTP",
+    "KEEP_ALIVE",
+    "READING_RULES",
+    "Aside",
+    "Bodies",
+    "ChoiceStarted",
+    "Dialect",
+    "Encoding",
+    "Endpoint",
+    "ErrorType",
+    "Errors",
+    "Event",
+    "EventEncoder",
+    "EventStreamParser",
+    "Frame",
+    "FrameDecoder",
+    "GrammarChecker",
+    "JSONArrayParser",
+    "Limits",
+    "Look",
+    "Looks",
+    "ModelCard",
+    "ModelPlace",
+    "Models",
+    "NDJSONParser",
+    "OneChoiceEncoder",
+    "PayloadChecker",
+    "Profile",
+    "Provider",
+    "ProviderFailed",
+    "ReasoningDelta",
+    "ReasoningOpaque",
+    "ReasoningSignature",
+    "RefusalDelta",
+    "ResponseFinished",
+    "ResponseStarted",
+    "SSEParser",
+    "StopReason",
+    "StopReasonSeen",
+    "StreamEnded",
+    "StreamReport",
+    "Surface",
+    "TerminatorSeen",
+    "TextDelta",
+    "TokenCount",
+    "ToolCallArguments",
+    "ToolCallDelta",
+    "ToolCallEnded",
+    "ToolCallFinished",
+    "ToolCallStarted",
+    "UsageReported",
+    "WholeCallEncoder",
+    "WireEvent",
+    "count_of",
+    "details_of",
+    "is_filled",
+    "is_index",
+    "is_text",
+    "item_texts",
+    "lenient_text",
+    "like",
+    "provider_failed",
+    "said",
+    "seal",
+    "serialize_comment",
+    "serialize_eventstream",
+    "serialize_ndjson",
+    "serialize_sse",
+    "shown",
+    "stop_word",
+    "text_of",
+    "unseal",
+    "value_text",
+    "wrapped_arguments",
+]

@@ -1,0 +1,249 @@
+"""``check_dialect``: laws L1, L3, L4 and L5 for a dialect of a user's own.
+
+Source: design.md §1; docs/explanation/laws.md.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import orjson
+from attrs import define, evolve
+
+from streamkit.dialects import DIALECTS
+from streamkit.dialects.base import Dialect
+from streamkit.dialects.fast_path.run_reader import DecodeStage
+from streamkit.dialects.profiles import Encoding
+from streamkit.errors import StreamError
+from streamkit.events import (
+    ReasoningDelta,
+    RefusalDelta,
+    ResponseFinished,
+    StreamEnded,
+    TextDelta,
+    ToolCallFinished,
+)
+from streamkit.limits import DEFAULT_LIMITS
+from streamkit.pipeline import Chain, Stage, machines_of
+from streamkit.report import StreamReport
+from streamkit.testing.cuts import cuts, single_cuts
+from streamkit.testing.drive import drive_machine
+from streamkit.testing.normal import joined
+from streamkit.tool_calls.accumulate import accumulate_tool_calls
+from streamkit.tool_calls.check import check_json
+
+#: A member that no dialect has, and a value that nothing else has.
+UNKNOWN, VALUE = "zz_unknown_member", 987_654_321_012
+#: Cuts of a long stream that are tried for L3.
+CUTS = 200
+
+
+def check_dialect(dialect: Dialect, bodies: Mapping[str, bytes], *, exhaustive: bool = False, seed: int = 0) -> None:
+    """Check that ``dialect`` keeps the laws on ``bodies``: streams of it as bytes, each under a name, sound and broken ones.
+
+    * L1: however the bytes are cut into reads, the events, the fault and the repairs are the same.
+    * L3: a stream that is cut says success only where all of its text and calls have come, and what is written of it says
+      no success either, in this dialect and in every built-in one.
+    * L4: what its encoder writes is read without a repair and without a rule that is broken, and says the same again but
+      for what was counted as lost.
+    * L5: in a stream that needs no repair, a member that nobody knows, in any object, is in an event or counted.
+
+    ``exhaustive`` and ``seed`` are those of ``cuts``: a test of a few short streams can afford every cut. Raises
+    AssertionError that names the law, the stream and the place, and ValueError where no stream of ``bodies`` is a success,
+    which would prove nothing.
+    """
+    readings = {name: _read(dialect, [body]) for name, body in bodies.items()}
+    if not any(reading.clean for reading in readings.values()):
+        raise ValueError("check_dialect needs at least one stream that is a success")
+    for name, whole in readings.items():
+        where = f"stream {name!r} of {dialect.name}"
+        _check_cuts(dialect, where, bodies[name], whole, exhaustive=exhaustive, seed=seed)
+        _check_success(dialect, where, bodies[name], whole, exhaustive=exhaustive, seed=seed)
+        _check_return(dialect, where, whole)
+        if not whole.fault and not whole.report.repairs:
+            _check_members(dialect, where, bodies[name], whole)
+
+
+@define
+class _Reading:
+    """What a stream says, with adjacent deltas joined."""
+
+    events: list[Any]
+    fault: Exception | None
+    report: StreamReport
+
+    @property
+    def clean(self) -> bool:
+        return any(isinstance(event, StreamEnded) and event.clean for event in self.events)
+
+    @property
+    def facts(self) -> Any:
+        """What must not depend on the reads."""
+        return self.events, repr(self.fault), +self.report.repairs
+
+    def content(self) -> dict[str, Any]:
+        """What a user sees: text, reasoning and refusals, whole calls, and how each choice finished."""
+        texts: dict[str, str] = {}
+        for event in self.events:
+            if isinstance(event, TextDelta | ReasoningDelta | RefusalDelta):
+                key = f"{type(event).__name__} of choice {event.choice}"
+                texts[key] = texts.get(key, "") + event.text
+        calls = [
+            (event.choice, event.name, _value(event.arguments))
+            for event in self.events
+            if isinstance(event, ToolCallFinished)
+            and event.ended
+            and event.verdict
+            and event.verdict.kind != "truncated"
+        ]
+        stops = {event.choice: event.reason for event in self.events if isinstance(event, ResponseFinished)}
+        return {**texts, "calls": sorted(calls, key=str), "stops": stops}
+
+
+def _value(arguments: str) -> Any:
+    """What arguments mean: no text is an empty object, and text that is no JSON stands for itself."""
+    try:
+        return orjson.loads(arguments or "{}")
+    except orjson.JSONDecodeError:
+        return arguments
+
+
+def _numbered() -> Callable[[str], str]:
+    """Ids by number: the same stream gets the same ones."""
+    counts: Counter[str] = Counter()
+
+    def make_id(prefix: str) -> str:
+        counts[prefix] += 1
+        return f"{prefix}{counts[prefix]}"
+
+    return make_id
+
+
+def _stages(dialect: Dialect) -> list[Stage[Any, Any]]:
+    """Those of ``transcode``, which read like frames at once."""
+    return [
+        Stage("parse", lambda report: dialect.parser(DEFAULT_LIMITS, report)),
+        DecodeStage("decode", lambda report: dialect.decoder(DEFAULT_LIMITS, report)),
+        accumulate_tool_calls(make_id=_numbered()),
+        check_json(),
+    ]
+
+
+def _read(dialect: Dialect, reads: list[bytes]) -> _Reading:
+    return _run(_stages(dialect), reads)
+
+
+def _run(stages: list[Stage[Any, Any]], items: list[Any]) -> _Reading:
+    report = StreamReport()
+    chain = Chain(*machines_of(stages, report))
+    events = [event for batch in drive_machine(chain, items) for event in batch]
+    return _Reading(joined(events), chain.fault, report)
+
+
+def _write(dialect: Dialect, reading: _Reading) -> tuple[bytes, StreamReport]:
+    report = StreamReport()
+    encoder = dialect.encoder(Encoding(make_id=_numbered(), clock=lambda: 1_700_000_000.0), report)
+    output = encoder.feed(reading.events)
+    output += encoder.fail(reading.fault) if isinstance(reading.fault, StreamError) else encoder.finish()
+    if encoder.fault is not None:
+        raise AssertionError(f"the encoder of {dialect.name} failed: {encoder.fault!r}") from encoder.fault
+    return output, report
+
+
+def _last(dialect: Dialect, output: bytes) -> bytes:
+    """The last payload of a stream: of a whole one what says that it is."""
+    parser = dialect.parser(DEFAULT_LIMITS, StreamReport())
+    frames = [*parser.feed(output), *parser.finish()]
+    return frames[-1].data if frames else b""
+
+
+def _check_cuts(dialect: Dialect, where: str, body: bytes, whole: _Reading, *, exhaustive: bool, seed: int) -> None:
+    for reads in cuts(body, exhaustive=exhaustive, seed=seed, pairs_up_to=0):
+        found = _read(dialect, reads)
+        if found.facts != whole.facts:
+            sizes = [len(one) for one in reads[:12]]
+            raise AssertionError(
+                f"L1, chunk invariance: {where}, in reads of {sizes} bytes, says\n  {found.facts!r}\n"
+                f"and in one read\n  {whole.facts!r}"
+            )
+
+
+def _check_success(dialect: Dialect, where: str, body: bytes, whole: _Reading, *, exhaustive: bool, seed: int) -> None:
+    ends = range(len(body)) if exhaustive else single_cuts(len(body), seed=seed, all_up_to=CUTS, edge=40, seeded=CUTS)
+    targets = (dialect, *DIALECTS.built_in.values())
+    terminators = {target.name: _last(target, _write(target, whole)[0]) for target in targets if whole.clean}
+    for end in ends:
+        cut = _read(dialect, [body[:end]])
+        if cut.clean:
+            if whole.clean and cut.content() != whole.content():
+                raise AssertionError(
+                    f"L3, success is never invented: {where} is cut after {end} bytes and says success with\n"
+                    f"  {cut.content()!r}\nand whole it has\n  {whole.content()!r}"
+                )
+            continue
+        for target in targets:
+            output, _ = _write(target, cut)
+            if _read(target, [output]).clean or terminators.get(target.name) == _last(target, output) != b"":
+                raise AssertionError(
+                    f"L3, success is never invented: {where} is cut after {end} bytes, and written in "
+                    f"{target.name} it says success:\n  {output!r}"
+                )
+
+
+def _check_return(dialect: Dialect, where: str, whole: _Reading) -> None:
+    output, report = _write(dialect, whole)
+    again = _read(dialect, [output])
+    if again.fault or again.report.repairs:
+        raise AssertionError(
+            f"L4, a conforming stream is not repaired: {where} is written as\n  {output!r}\n"
+            f"and reading that takes {dict(again.report.repairs)}, {again.fault!r}"
+        )
+    linter, parser = dialect.linter(), dialect.parser(DEFAULT_LIMITS, StreamReport())
+    broken = [*linter.feed(parser.feed(output) + parser.finish()), *linter.finish()]
+    if errors := [violation for violation in broken if violation.severity == "error"]:
+        raise AssertionError(
+            f"L4, a conforming stream is not repaired: {where} is written as\n  {output!r}\nwhich breaks {errors[0]!r}"
+        )
+    if again.clean != whole.clean or (again.content() != whole.content() and not report.losses):
+        raise AssertionError(
+            f"L5, nothing is silent: {where} has\n  {whole.content()!r}\nand comes back, with nothing counted as lost, as\n"
+            f"  {again.content()!r}"
+        )
+
+
+def _check_members(dialect: Dialect, where: str, body: bytes, whole: _Reading) -> None:
+    parser = dialect.parser(DEFAULT_LIMITS, StreamReport())
+    frames = [*parser.feed(body), *parser.finish()]
+    for number, frame in enumerate(frames):
+        try:
+            document = orjson.loads(frame.data)
+        except orjson.JSONDecodeError:
+            continue
+        for path in _objects(document):
+            document = orjson.loads(frame.data)
+            _at(document, path)[UNKNOWN] = VALUE
+            changed = [*frames[:number], evolve(frame, data=orjson.dumps(document)), *frames[number + 1 :]]
+            found = _run(_stages(dialect)[1:], [changed])
+            if str(VALUE) not in repr(found.events) and found.facts[1:] == whole.facts[1:]:
+                place = ".".join(map(str, path)) or "the payload"
+                raise AssertionError(
+                    f"L5, nothing is silent: a member that nobody knows, put into {place} of frame {number} of {where}, is in "
+                    f"no event and in no count; pass what you do not read to `self.keep_others`"
+                )
+
+
+def _objects(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The path of each object in a value."""
+    if isinstance(value, dict):
+        yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, member in inner:
+        yield from _objects(member, (*path, step))
+
+
+def _at(value: Any, path: tuple[str | int, ...]) -> Any:
+    for step in path:
+        value = value[step]
+    return value

@@ -1,0 +1,131 @@
+"""The example that brings a dialect by an entry point: installed beside streamkit, used by name, and tested by its own test."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import COMMAND, DEMO
+from tests.distributions import install
+
+PROJECT = Path(__file__).parents[2] / "examples" / "workers-ai"
+BODY = (
+    b'data: {"response":"Let me "}\n\ndata: {"response":"look."}\n\n'
+    b'data: {"tool_calls":[{"name":"get_weather","arguments":{"city":"Oslo","days":1.0}}]}\n\n'
+    b'data: {"response":"","usage":{"prompt_tokens":9,"completion_tokens":4,"total_tokens":13}}\n\ndata: [DONE]\n\n'
+)
+TESTS = (sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-p", "no:xdist")
+
+
+def runner(project: Path, site: Path):
+    """Runs a command in an environment that has the example."""
+    install(project, site)
+    variables = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(site), str(project), os.environ.get("PYTHONPATH")])),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONWARNINGS": "error",
+    }
+
+    def run(*command: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run(
+            command, input=stdin, capture_output=True, timeout=110, check=False, env=variables, cwd=project
+        )
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    return runner(PROJECT, tmp_path_factory.mktemp("site"))
+
+
+def test_it_is_listed_with_the_distribution_that_brings_it(installed):
+    done = installed(*COMMAND, "dialects", "--json")
+    assert done.returncode == 0, done.stdout
+    found = [json.loads(line) for line in done.stdout.splitlines()][-1]
+    assert (found["name"], found["distribution"]) == ("workers-ai", "streamkit-workers-ai")
+    assert (found["entry_point"], found["error"]) == ("workers_ai:DIALECT", None)
+
+
+def test_a_call_of_it_becomes_one_of_anthropic_with_its_own_text(installed):
+    done = installed(*COMMAND, "convert", "--from", "workers-ai", "--to", "anthropic", stdin=BODY)
+    assert done.returncode == 0, done.stderr
+    assert b'"text":"Let me look."' in done.stdout
+    assert b'"name":"get_weather"' in done.stdout
+    assert rb"{\"city\":\"Oslo\",\"days\":1.0}" in done.stdout
+    assert b'"stop_reason":"tool_use"' in done.stdout
+    assert done.stdout.rstrip().endswith(b'data: {"type":"message_stop"}')
+    cut = installed(*COMMAND, "convert", "--from", "workers-ai", "--to", "anthropic", stdin=BODY[:-20])
+    assert cut.returncode == 3
+    assert b"message_stop" not in cut.stdout
+
+
+def test_reasoning_is_a_counted_loss(installed):
+    done = installed(*COMMAND, "convert", "--from", "openai-chat", "--to", "workers-ai", stdin=DEMO.read_bytes())
+    assert done.returncode == 0, done.stderr
+    assert b"loss reasoning (1)" in done.stderr
+    assert done.stdout.endswith(b"data: [DONE]\n\n")
+
+
+def test_inspect_finds_it_out_and_takes_no_other_dialect_for_it(installed):
+    done = installed(*COMMAND, "inspect", "--json", stdin=BODY)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["dialect"], found["choices"][0]["text"], found["clean"]) == ("workers-ai", "Let me look.", True)
+    generate = b'{"model":"m","created_at":"2026-01-01T00:00:00Z","response":"Hi","done":true,"done_reason":"stop"}\n'
+    assert json.loads(installed(*COMMAND, "inspect", "--json", stdin=generate).stdout)["dialect"] == "ollama"
+
+
+def test_lint_judges_payloads_where_a_dialect_has_no_grammar(installed):
+    assert installed(*COMMAND, "lint", stdin=BODY).returncode == 0
+    done = installed(*COMMAND, "lint", "--dialect", "workers-ai", stdin=BODY.replace(b'"look."}', b'"look."'))
+    assert done.returncode == 1, done.stdout
+    assert b"error not_json" in done.stdout
+
+
+def test_its_own_test_passes(installed):
+    done = installed(*TESTS)
+    assert done.returncode == 0, done.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("sound", "faulty", "law"),
+    [
+        ('"code": event.code}])\n', '"code": event.code}])\n        self.write(b"data: [DONE]\\n\\n")\n', b"L3"),
+        ("self.out.append(sk.provider_failed(", "(lambda _: None)(sk.provider_failed(", b"L"),
+        ("        delta.anonymous = True", "        # ", b"L4"),
+        ('        self.keep_others(chunk, KNOWN, "")\n', "", b"L5"),
+        ("        self._chunk(response=text)\n", "        self._chunk(response=text[:5])\n", b"L5"),
+        ("        self.write(b'data: [DONE]\\n\\n')\n".replace("'", '"'), "", b"L5"),
+    ],
+)
+def test_its_own_test_sees_a_dialect_that_breaks_a_law(tmp_path, sound, faulty, law):
+    copy = tmp_path / "copy"
+    shutil.copytree(PROJECT, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    module = copy / "workers_ai.py"
+    text = module.read_text("utf-8")
+    assert text.count(sound) == 1
+    module.write_text(text.replace(sound, faulty), "utf-8")
+    done = runner(copy, tmp_path / "site")(*TESTS, "-x")
+    assert done.returncode == 1, done.stdout
+    assert b"AssertionError: " + law in done.stdout
+
+
+def test_its_project_file_names_all_that_an_installation_needs():
+    project = tomllib.loads((PROJECT / "pyproject.toml").read_text("utf-8"))
+    (module,) = project["tool"]["setuptools"]["py-modules"]
+    assert (PROJECT / f"{module}.py").is_file()
+    assert (PROJECT / project["project"]["readme"]).is_file()
+    assert list(project["project"]["entry-points"]) == ["streamkit.dialects"]
+
+
+def test_it_fits_in_120_lines():
+    assert len((PROJECT / "workers_ai.py").read_text("utf-8").splitlines()) <= 120
