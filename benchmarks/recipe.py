@@ -9,6 +9,7 @@ import orjson
 
 from benchmarks.inputs import CREATED, Input
 from streamkit.pipeline import Pipe, Stage, pipe
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import transcode
 
 T = TypeVar("T")
@@ -37,9 +38,9 @@ def recipe(reads: AsyncIterator[bytes], from_dialect: str, to_dialect: str, mode
         reads,
         from_dialect,
         to_dialect,
+        ReadOptions(make_id=lambda prefix: f"{prefix}bench"),
         reencode=True,
         join=mode == "joined",
-        make_id=lambda prefix: f"{prefix}bench",
         clock=lambda: CREATED,
     )
 

@@ -3,7 +3,7 @@
 ``transcode`` is the whole recipe; ``pipe`` chains the stages by hand. See README.md.
 """
 
-from streamkit.conversation.messages import Choice, Response, ToolCall
+from streamkit.conversation.messages import Choice, Request, Response, Tool, ToolCall, ToolResult
 from streamkit.conversation.replay import replay
 from streamkit.conversation.restore import restore_response, restore_tools
 from streamkit.detect import detect
@@ -19,6 +19,7 @@ from streamkit.in_text.thinking import split_thinking
 from streamkit.limits import Limits
 from streamkit.pipeline import Pipe, Stage, pipe
 from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect, transcode
 from streamkit.report import Status, StreamReport
 from streamkit.tool_calls.accumulate import accumulate_tool_calls
@@ -41,13 +42,17 @@ __all__ = [
     "Pipe",
     "Policy",
     "Profile",
+    "ReadOptions",
+    "Request",
     "Response",
     "Stage",
     "Status",
     "StreamError",
     "StreamReport",
     "StreamkitError",
+    "Tool",
     "ToolCall",
+    "ToolResult",
     "ToolSchemas",
     "UsageError",
     "accumulate_tool_calls",

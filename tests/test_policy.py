@@ -7,6 +7,7 @@ from attrs import evolve
 
 from streamkit import LENIENT, STRICT, TOLERANT, StreamReport, collect, transcode
 from streamkit.errors import MissingCallId, NeedsRepair
+from streamkit.read_options import ReadOptions
 from streamkit.report import REPAIRS, Status
 from streamkit.testing import source_of
 from tests.cli.command import run
@@ -35,7 +36,7 @@ CUT_CALL = sse(call(arguments='{"x":'), DONE)
 
 
 async def read(body, policy):
-    return await collect(source_of([body]), "openai-chat", policy=policy)
+    return await collect(source_of([body]), "openai-chat", ReadOptions(policy=policy))
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ async def test_strict_stops_at_the_first_repair_and_keeps_what_came_before():
 @pytest.mark.parametrize("vector", [one for one in VECTORS if one.repairs], ids=lambda one: f"{one.dialect} {one.name}")
 async def test_strict_reports_what_it_would_have_repaired(vector):
     report = StreamReport()
-    strict = await collect(source_of([vector.body]), vector.dialect, policy=STRICT, report=report)
+    strict = await collect(source_of([vector.body]), vector.dialect, ReadOptions(policy=STRICT), report=report)
     assert strict.clean is False
     if isinstance(report.error, NeedsRepair):
         assert report.repairs[report.error.kind] >= 1
@@ -119,7 +120,9 @@ async def test_strict_reports_what_it_would_have_repaired(vector):
 )
 async def test_what_needs_no_repair_is_the_same_under_every_policy(vector):
     read_as = [
-        await collect(source_of([vector.body]), vector.dialect, policy=policy, make_id=lambda prefix: f"{prefix}1")
+        await collect(
+            source_of([vector.body]), vector.dialect, ReadOptions(policy=policy, make_id=lambda prefix: f"{prefix}1")
+        )
         for policy in (STRICT, TOLERANT)
     ]
     assert read_as[0].choices == read_as[1].choices
@@ -128,7 +131,7 @@ async def test_what_needs_no_repair_is_the_same_under_every_policy(vector):
 
 async def test_strict_passes_the_frames_before_and_writes_an_error_frame():
     good, bad = sse(chunk({"content": "Hi"})), sse(call(call_id=" "), CALLS, DONE)
-    async with transcode(source_of([good + bad]), "openai-chat", "openai-chat", policy=STRICT) as stream:
+    async with transcode(source_of([good + bad]), "openai-chat", "openai-chat", ReadOptions(policy=STRICT)) as stream:
         output = b"".join([piece async for piece in stream])
     assert output.startswith(good)
     assert b"identity_blank" in output

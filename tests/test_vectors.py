@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import asdict
 
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect, transcode
 from streamkit.report import LOSSES, REPAIRS, STREAM_LOSSES, STREAM_REPAIRS, Status, StreamReport
 from streamkit.testing import FaultySource, cut_at, open_sources
@@ -46,7 +47,7 @@ def test_a_vector_gives_what_it_says_whole_and_byte_by_byte(vector):
 
 @EACH
 async def test_the_stages_collect_the_same(vector):
-    response = await collect(FaultySource([vector.body]), vector.dialect, make_id=maker())
+    response = await collect(FaultySource([vector.body]), vector.dialect, ReadOptions(make_id=maker()))
     assert open_sources() == 0
     assert response.text == vector.text
     assert [(c.name, c.arguments, c.verdict.kind) for c in response.tool_calls] == [
@@ -67,7 +68,13 @@ REFUSING = {"openai-chat", "openai-responses"}
 async def test_transcode_counts_the_losses_and_says_all_the_same(vector, target):
     report = StreamReport()
     async with transcode(
-        FaultySource([vector.body]), vector.dialect, target, report=report, reencode=True, make_id=maker(), clock=CLOCK
+        FaultySource([vector.body]),
+        vector.dialect,
+        target,
+        ReadOptions(make_id=maker()),
+        report=report,
+        reencode=True,
+        clock=CLOCK,
     ) as stream:
         output = b"".join([piece async for piece in stream])
     assert open_sources() == 0

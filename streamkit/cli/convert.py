@@ -11,6 +11,7 @@ from streamkit.cli.options import add_in_text, add_policy, client, policy_of, so
 from streamkit.cli.streams import STDIN, name_of, read, say, write
 from streamkit.dialects import client_named
 from streamkit.dialects.ollama.wire import OllamaClient
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import transcode
 from streamkit.report import LOSSES, REPAIRS, Status, StreamReport, describe
 
@@ -72,7 +73,7 @@ async def run(options: argparse.Namespace) -> Status:
         read(options.file),
         options.source,
         options.target,
-        policy=policy_of(options),
+        ReadOptions(policy=policy_of(options)),
         profile=profile,
         reencode=options.reencode,
     ) as stream:

@@ -9,6 +9,7 @@ from streamkit.cli.bodies import add_body, body_of, refuse, title_of, write_body
 from streamkit.cli.convert import ending, tell
 from streamkit.cli.options import add_in_text, add_policy, client, policy_of, source
 from streamkit.errors import NotThisDialect, StreamError
+from streamkit.read_options import ReadOptions
 from streamkit.report import Status
 from streamkit.translation.bodies import decode_response, encode_response
 
@@ -55,7 +56,7 @@ async def run(options: argparse.Namespace) -> Status:
     """Convert a whole response; the status says how the response ended."""
     body = await body_of(options.file)
     try:
-        response = decode_response(body, options.source, policy=policy_of(options))
+        response = decode_response(body, options.source, ReadOptions(policy=policy_of(options)))
     except StreamError as error:
         refuse(options, error)
         return Status.NOT_THIS_DIALECT if isinstance(error, NotThisDialect) else Status.FAILED

@@ -18,6 +18,7 @@ from streamkit.detect import detect
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError, UsageError
 from streamkit.framing.frame import NOTHING
 from streamkit.policy import Policy
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import events_of
 from streamkit.report import Status, describe
 from streamkit.tool_calls.schema import ToolSchemas
@@ -109,7 +110,7 @@ async def inspect(
         say(str(error))
         return Status.FAILED
     picture = Picture(palette)
-    async with events_of(source, dialect, policy=policy, tools=tools) as stream:
+    async with events_of(source, dialect, ReadOptions(policy=policy, tools=tools)) as stream:
         collector = Collector(dialect, stream.report)
         try:
             async for batch in stream:

@@ -47,13 +47,14 @@ from streamkit.in_text.code_blocks import CodeTracker
 from streamkit.in_text.grammars import GRAMMARS, HEAD_CHARS, GrammarSet, Head, Tags
 from streamkit.in_text.json_value import JSONValue
 from streamkit.in_text.machine import InTextMachine
-from streamkit.in_text.parameters import STRING, Offered, OfferedTools, json_of, json_or_text, quoted
+from streamkit.in_text.parameters import STRING, OfferedTools, json_of, json_or_text, quoted
 from streamkit.in_text.thinking import BLANK_CHARS, unfinished
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.policy import TextCalls
 from streamkit.report import StreamReport
 from streamkit.tool_calls.delta_run import DeltaRun
+from streamkit.tool_calls.schema import Tools
 from streamkit.tool_calls.text_buffer import TextBuffer
 
 KIND: Final = "call_in_text"
@@ -670,7 +671,7 @@ class TextCallFinder(InTextMachine):
 
 
 def find_text_calls(
-    *grammars: TextCalls, tools: Offered | None = None, limits: Limits = DEFAULT_LIMITS
+    *grammars: TextCalls, tools: Tools | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Stage[list[WireEvent], list[WireEvent]]:
     """The stage before ``accumulate_tool_calls`` that reads calls which the model wrote into its text, as calls.
 

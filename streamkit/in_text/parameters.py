@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final
 
 from streamkit.conversation.messages import Tool
 from streamkit.text.identifiers import portable_name
 from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.schema import Tools, ToolSchemas, definition
 
-Offered: TypeAlias = Tools | Sequence[Tool]
 #: A name of a tool, where it is not known which there are.
 _NAME: Final = re.compile(r"[A-Za-z_][\w.:/-]{0,127}", re.ASCII)
 STRING: Final = frozenset({"string"})
@@ -31,7 +30,7 @@ _FREE_TEXT: Final = {"properties": {"input": {"type": "string"}}}
 class OfferedTools:
     """The tools of a request. Where they are not known, any name may be one."""
 
-    def __init__(self, tools: Offered | None) -> None:
+    def __init__(self, tools: Tools | None) -> None:
         self._schemas: dict[str, Any] | ToolSchemas | None = None
         if isinstance(tools, ToolSchemas):
             self._schemas = tools

@@ -27,12 +27,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TypeAlias, runtime_checkable
 
 from attrs import define, field
 
 from streamkit.errors import UsageError
-from streamkit.events import Verdict
+from streamkit.events import QualifiedName, Verdict
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.text.identifiers import flat_name
 from streamkit.text.quoting import quoted
@@ -81,6 +81,20 @@ class _Unfit(Exception):
     """Text whose value readers disagree on."""
 
 
+@runtime_checkable
+class ReadTool(Protocol):
+    """A definition that was read before: ``conversation.messages.Tool``."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def parameters(self) -> Any: ...
+    @property
+    def qualified(self) -> QualifiedName | None: ...
+
+
 @define
 class _Tool:
     """One tool: its schema as ``json`` made it, so that the caller's own may change; None: there is none to match."""
@@ -95,9 +109,9 @@ class _Tool:
 class ToolSchemas:
     """The schemas of a request's tools, to check finished arguments against.
 
-    ``tools`` are the definitions as the request has them, of OpenAI's two dialects, Anthropic or Ollama, or a mapping of names
-    to schemas. A definition without a schema (a custom tool, one that the provider runs) takes any object. A tool in a
-    namespace is known by its name there, if no other has it, and by the name that other dialects are offered.
+    ``tools`` are the definitions as the request has them, of OpenAI's two dialects, Anthropic or Ollama, a mapping of names to
+    schemas, or ``Request.tools``. A definition without a schema (a custom tool, one that the provider runs) takes any object.
+    A tool in a namespace is known by its name there, if no other has it, and by the name that other dialects are offered.
 
     Needs the extra ``schema``. Raises BadToolSchema for a schema past ``limits.schema_bytes`` (all together) or
     ``limits.json_depth``, or past the bounds above; UsageError without the extra or for what is no definition. Compiled by
@@ -105,9 +119,14 @@ class ToolSchemas:
     """
 
     def __init__(
-        self, tools: Sequence[Mapping[str, Any]] | Mapping[str, Any], *, limits: Limits = DEFAULT_LIMITS
+        self,
+        tools: Sequence[Mapping[str, Any]] | Sequence[ReadTool] | Mapping[str, Any],
+        *,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._library = _library()
+        #: What they were made of.
+        self.definitions: Sequence[Any] = () if isinstance(tools, Mapping) else tools
         self._limits = limits
         self._bytes = self._patterns = 0
         self._tools: dict[str, _Tool] = {}
@@ -197,8 +216,8 @@ class ToolSchemas:
         return tool.validator
 
 
-Tools: TypeAlias = ToolSchemas | Sequence[Mapping[str, Any]]
-"""The tools of a request: its definitions as they stand in it, or made into ``ToolSchemas`` before."""
+Tools: TypeAlias = ToolSchemas | Sequence[Mapping[str, Any]] | Sequence[ReadTool]
+"""The tools of a request: its definitions as they stand in it, as they were read, or made into ``ToolSchemas`` before."""
 
 
 def compiled(tools: Tools, limits: Limits) -> ToolSchemas:
@@ -226,16 +245,26 @@ def _definitions(tools: Iterable[Any]) -> Iterator[tuple[str, Any]]:
     grouped: dict[str, Any] = {}
     plain: set[str] = set()
     for tool in tools:
-        if not isinstance(tool, Mapping) or tool.get("type") != "namespace":
+        if isinstance(tool, ReadTool):
+            if tool.kind != "server":  # its provider runs it, and nobody calls it
+                schema = (tool.parameters if tool.kind == "function" else None) or {}
+                plain.add(tool.name)
+                yield tool.name, schema
+                if tool.qualified is not None:
+                    grouped[tool.qualified.name] = {} if tool.qualified.name in grouped else schema
+        elif not isinstance(tool, Mapping) or tool.get("type") != "namespace":
             if not (isinstance(tool, Mapping) and "type" in tool and tool.keys().isdisjoint(NAMED)):
                 name, schema = definition(tool)
                 plain.add(name)
                 yield name, schema
-            continue  # a tool without a name is one that the provider runs, and nobody calls
-        members = tool.get("tools")
-        for name, schema in map(definition, members if isinstance(members, list) else ()):
-            for known in dict.fromkeys((name, flat_name(str(tool.get("name")), name))):
-                grouped[known] = {} if known in grouped else schema  # of two that are called so, either may be meant
+            # a tool without a name is one that the provider runs, and nobody calls
+        else:
+            members = tool.get("tools")
+            for name, schema in map(definition, members if isinstance(members, list) else ()):
+                for known in dict.fromkeys((name, flat_name(str(tool.get("name")), name))):
+                    grouped[known] = (
+                        {} if known in grouped else schema
+                    )  # of two that are called so, either may be meant
     yield from ((name, schema) for name, schema in grouped.items() if name not in plain)
 
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import orjson
 
 from streamkit.conversation.collector import Collector
-from streamkit.conversation.messages import Media, Request, Response, Tool, ToolResult
+from streamkit.conversation.messages import Media, Request, Response, ToolResult
 from streamkit.conversation.pairing import check_pairing, repair_pairing
 from streamkit.conversation.tool_definitions import MENDED, check_tools, refuse_tools
 from streamkit.dialects import client_named, source_named
@@ -28,13 +28,13 @@ from streamkit.errors import BadRequest, StreamError, UsageError
 from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Chain
-from streamkit.policy import TOLERANT, AssistantFirst, LinkedMedia, Policy
+from streamkit.policy import AssistantFirst, LinkedMedia
+from streamkit.read_options import DEFAULT_OPTIONS, ReadOptions
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 from streamkit.text.redact import redacted
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.tool_calls.check import JSONChecker
-from streamkit.tool_calls.schema import Tools, compiled
 
 log = logging.getLogger("streamkit.translation.bodies")
 
@@ -114,34 +114,26 @@ def _is_linked(media: Media) -> bool:
 def decode_response(
     body: bytes,
     dialect: str,
+    options: ReadOptions = DEFAULT_OPTIONS,
     *,
-    limits: Limits = DEFAULT_LIMITS,
-    policy: Policy = TOLERANT,
-    tools: Tools | None = None,
-    offered: Sequence[Tool] = (),
     report: StreamReport | None = None,
-    make_id: Callable[[str], str] = random_id,
 ) -> Response:
     """Read a whole response of ``dialect``, or of a provider that speaks it: verdicts, usage and report included.
 
-    An error body is no exception: ``Response.error`` says what the provider said, and ``clean`` is False. ``tools`` are the
-    request's: arguments are then checked against their schemas (extra ``schema``); ``offered`` are they as the client offered
-    them (``Request.tools``), for calls that the model wrote into its text (``Policy.text_calls``). While the logger
+    An error body is no exception: ``Response.error`` says what the provider said, and ``clean`` is False. While the logger
     ``streamkit.translation.bodies`` is at the level of debugging, it gets the body, without what looks like a secret. Raises
     NotThisDialect for a body of another kind, other errors of ``StreamError`` for one that can't be read, and UsageError.
     """
     named, provider = source_named(dialect)
-    bodies = _bodies_of(named)
-    report = under(policy, report, provider)
+    bodies, limits = _bodies_of(named), options.limits
+    report = under(options.policy, report, provider)
     report.bytes_in += len(body)
     report.frames += 1
     if log.isEnabledFor(logging.DEBUG):
         log.debug("response of %s, %d bytes: %s", dialect, len(body), redacted(body))
-    schemas = None if tools is None else compiled(tools, limits)
-    accumulator = ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=make_id)
-    checker = JSONChecker(limits=limits, report=report, tools=schemas)
-    in_text = in_text_stages(policy, provider, tools=offered or tools, limits=limits)
-    reading = Chain(*(stage.make(report) for stage in in_text), accumulator, checker)
+    accumulator = ToolCallAccumulator(limits=limits, report=report, policy=options.policy, make_id=options.make_id)
+    checker = JSONChecker(limits=limits, report=report, tools=options.schemas())
+    reading = Chain(*(stage.make(report) for stage in in_text_stages(options, provider)), accumulator, checker)
     collector = Collector(named.name, report, limits)
     try:
         for events in reading.feed(bodies.decode_response(body, limits, report)), reading.finish():

@@ -31,6 +31,7 @@ from streamkit.events import Event, ProviderFailed
 from streamkit.limits import ANSWER_VALUES, DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Pipe, pipe
 from streamkit.policy import TOLERANT, Policy
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect, transcode
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_response, encode_response
@@ -91,11 +92,9 @@ class Exchange:
             source,
             self.upstream.dialect,
             self.reply.client,
-            limits=self.limits,
-            policy=self._policy,
+            self._options,
             report=self.report,
             profile=self._passing() if self._within else self._profile(),
-            offered=self.ask.request.tools,
         )
         return await self._send(translated, source)
 
@@ -168,9 +167,7 @@ class Exchange:
             decode_response,
             body,
             self.upstream.dialect,
-            limits=self.limits,
-            policy=self._policy,
-            offered=self.ask.request.tools,
+            self._options,
             report=self.report,
         )
         return await self._translated(read)
@@ -185,9 +182,7 @@ class Exchange:
         answer = await collect(
             source,
             self.upstream.dialect,
-            limits=self.limits,
-            policy=self._policy,
-            offered=self.ask.request.tools,
+            self._options,
             report=self.report,
         )
         if self.report.error is not None:
@@ -227,14 +222,15 @@ class Exchange:
         return source_named(self.upstream.dialect)[0] is client_named(self.reply.client)[0]
 
     @property
-    def _policy(self) -> Policy:
-        """What is tolerated of this upstream."""
+    def _options(self) -> ReadOptions:
+        """How an answer of this upstream is read."""
         think_tags = self.policy.think_tags if self.upstream.think_tags == "auto" else self.upstream.think_tags
         if think_tags == "auto" and self._within:
             think_tags = "off"  # a client of the upstream's own dialect gets what it would get there, in either form
         tools = any(tool.kind != "server" for tool in self.ask.request.tools)
         text_calls = self.upstream.text_calls or self.policy.text_calls
-        return evolve(self.policy, think_tags=think_tags, text_calls=text_calls if tools else ())
+        policy = evolve(self.policy, think_tags=think_tags, text_calls=text_calls if tools else ())
+        return ReadOptions(policy=policy, limits=self.limits, tools=self.ask.request.tools)
 
     def _request(self, *, stream: bool) -> Request:
         """The request as this upstream is to get it."""

@@ -16,6 +16,7 @@ from streamkit.conversation.messages import Response
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.linting.violation import Violation
 from streamkit.limits import DEFAULT_LIMITS
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect, transcode
 from streamkit.report import StreamReport
 from tests.corpora import require_corpora, streams_of
@@ -66,14 +67,14 @@ async def in_one_read(body: bytes) -> AsyncGenerator[bytes, None]:
 
 @cache
 def whole(body: bytes, dialect: str) -> Response:
-    return asyncio.run(collect(in_one_read(body), dialect, make_id=counting_ids()))
+    return asyncio.run(collect(in_one_read(body), dialect, ReadOptions(make_id=counting_ids())))
 
 
 @cache
 def converted(body: bytes, source: str, target: str, *, reencode: bool = True) -> Output:
     async def convert() -> Output:
         pipe = transcode(
-            in_one_read(body), source, target, reencode=reencode, make_id=counting_ids(), clock=lambda: 0.0
+            in_one_read(body), source, target, ReadOptions(make_id=counting_ids()), reencode=reencode, clock=lambda: 0.0
         )
         async with pipe as stream:
             return Output(b"".join([piece async for piece in stream]), stream.report)

@@ -17,6 +17,7 @@ from attrs import evolve
 from streamkit import keep_alive, transcode
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import KeepAliveForm
+from streamkit.read_options import ReadOptions
 from streamkit.testing import source_of
 from tests.clients.expected import EXACT_STOPS, differences, expected, id_in
 from tests.clients.readers import READERS, Reader, Reading
@@ -291,7 +292,9 @@ def test_clients_pass_over_keep_alives(form: KeepAliveForm, reader: Reader, repl
     reads = [event + b"\n\n" for event in WHOLE[0].body.split(b"\n\n")[:-1]]
 
     async def written(between: bytes) -> bytes:
-        pipe = transcode(source_of(reads), "openai-chat", reader.dialect, reencode=True, make_id=counting_ids())
+        pipe = transcode(
+            source_of(reads), "openai-chat", reader.dialect, ReadOptions(make_id=counting_ids()), reencode=True
+        )
         async with pipe as stream:
             return b"".join([between + piece async for piece in stream])
 

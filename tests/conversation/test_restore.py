@@ -11,6 +11,7 @@ from streamkit.conversation.restore import ToolNames, ToolRestorer, restore_resp
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
 from streamkit.events import ToolCallArguments, ToolCallFinished, ToolCallStarted
+from streamkit.read_options import ReadOptions
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
 from streamkit.text.identifiers import portable_name
@@ -131,7 +132,7 @@ async def test_the_recipe_restores_what_the_request_had_to_rewrite():
     body = anthropic(
         [(tool["name"], arguments) for tool, arguments in zip(sent["tools"], ['{"input":"x"}', "{}"], strict=True)]
     )
-    async with transcode(source_of([body]), "anthropic", "openai-responses", offered=request.tools) as pipe:
+    async with transcode(source_of([body]), "anthropic", "openai-responses", ReadOptions(tools=request.tools)) as pipe:
         out = b"".join([data async for data in pipe])
     read = await collect(source_of([out]), "openai-responses")
     assert [(call.kind, call.name, call.arguments) for call in read.tool_calls] == [
@@ -158,7 +159,7 @@ async def test_streamed_calls_of_tools_in_namespaces_are_the_clients_again(upstr
     offered = decode_request(encode_request(request, upstream, max_tokens=100), upstream).tools
     texts = ["{}", '{"input":"x"}' if offered[1].kind == "function" else "x", "{}"]
     said = stream_of(upstream, offered, texts)
-    async with transcode(source_of([said]), upstream, "openai-responses", offered=request.tools) as pipe:
+    async with transcode(source_of([said]), upstream, "openai-responses", ReadOptions(tools=request.tools)) as pipe:
         out = b"".join([data async for data in pipe])
     read = await collect(source_of([out]), "openai-responses")
     assert read.clean

@@ -10,6 +10,7 @@ import pytest
 from streamkit import decode_response, encode_response
 from streamkit.errors import TooManyBlocks, TooManyToolCalls
 from streamkit.limits import Limits
+from streamkit.read_options import ReadOptions
 from tests.framing import binary
 from tests.laws.running import read
 from tests.working import FACTOR, growth, work
@@ -73,7 +74,7 @@ def test_arguments_that_are_objects_take_work_in_proportion(name):
 
     def reading(size):
         body = orjson.dumps(make([function(number) for number in range(size)]))
-        return lambda: decode_response(body, dialect, limits=WIDE)
+        return lambda: decode_response(body, dialect, ReadOptions(limits=WIDE))
 
     assert growth(reading, SIZE) < FACTOR
 
@@ -88,13 +89,13 @@ def test_calls_beyond_the_limit_are_not_read(name):
 
         def refuse():
             with pytest.raises((TooManyToolCalls, TooManyBlocks)):
-                decode_response(body, dialect, limits=limits)
+                decode_response(body, dialect, ReadOptions(limits=limits))
 
         return refuse
 
     def allowed(size):
         body = orjson.dumps(make([function(number) for number in range(size)]))
-        return lambda: decode_response(body, dialect, limits=WIDE)
+        return lambda: decode_response(body, dialect, ReadOptions(limits=WIDE))
 
     refused(20)()
     assert work(refused(SIZE)) < work(allowed(SIZE)) / 10
@@ -129,7 +130,7 @@ def test_items_that_the_client_runs_take_work_in_proportion():
             for number in range(size)
         ]
         body = {"id": "r", "object": "response", "status": "completed", "model": "m", "output": items}
-        response = decode_response(orjson.dumps(body), "openai-responses", limits=WIDE)
+        response = decode_response(orjson.dumps(body), "openai-responses", ReadOptions(limits=WIDE))
         return lambda: encode_response(response, "openai-chat", limits=WIDE)
 
     assert growth(writing, SIZE) < FACTOR

@@ -6,6 +6,7 @@ import pytest
 
 from streamkit import Profile, StreamReport, UsageError, collect, decode, encode, keep_alive, transcode
 from streamkit.dialects import DIALECTS, client_named, source_named
+from streamkit.read_options import ReadOptions
 from streamkit.report import REPAIRS
 from streamkit.testing import source_of
 from tests.laws.running import CLOCK, maker
@@ -18,7 +19,9 @@ OF_CHAT = [vector for vector in VECTORS if vector.dialect == "openai-chat"]
 
 async def written(source, target, body, **options):
     report = StreamReport()
-    pipe = transcode(source_of([body]), source, target, report=report, make_id=maker(), clock=CLOCK, **options)
+    pipe = transcode(
+        source_of([body]), source, target, ReadOptions(make_id=maker()), report=report, clock=CLOCK, **options
+    )
     async with pipe as stream:
         return b"".join([piece async for piece in stream]), report
 

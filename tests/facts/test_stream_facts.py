@@ -24,6 +24,7 @@ from openai.lib.streaming.chat import ChatCompletionStreamState
 from streamkit import Response, StreamReport, ToolCall, collect, decode_response, transcode
 from streamkit.errors import BrokenFrame
 from streamkit.events import Aside
+from streamkit.read_options import ReadOptions
 from streamkit.testing import cuts, source_of
 from tests.corpora import CORPORA, require_corpora
 
@@ -61,7 +62,9 @@ class Run:
     def response(self) -> Response:
         made = count()
         return at_once(
-            collect(source_of(self.reads), self.dialect, make_id=lambda prefix: f"{prefix}made_{next(made)}")
+            collect(
+                source_of(self.reads), self.dialect, ReadOptions(make_id=lambda prefix: f"{prefix}made_{next(made)}")
+            )
         )
 
     def written(self, to_dialect: str) -> bytes:
@@ -72,9 +75,9 @@ class Run:
                 source_of(self.reads),
                 self.dialect,
                 to_dialect,
+                ReadOptions(make_id=lambda prefix: f"{prefix}made_{next(made)}"),
                 report=self.report,
                 reencode=True,
-                make_id=lambda prefix: f"{prefix}made_{next(made)}",
                 clock=lambda: 1_700_000_000,
             ) as stream:
                 return b"".join([chunk async for chunk in stream])

@@ -15,6 +15,7 @@ from streamkit.errors import NotThisDialect, TooManyEventValues
 from streamkit.framing import value_count
 from streamkit.framing.eventstream import serialize_eventstream
 from streamkit.limits import Limits
+from streamkit.read_options import ReadOptions
 from streamkit.testing import source_of
 from tests.web.faults import speech
 
@@ -56,7 +57,7 @@ async def read(dialect: str, client: str, frame: bytes, at: int) -> tuple[bytes,
     """What a client gets of a stream with that frame in it, and what broke it."""
     chunks = speech(dialect)
     stream = transcode(
-        source_of([*chunks[:at], frame, *chunks[at:]]), dialect, client, limits=Limits(event_values=MOST)
+        source_of([*chunks[:at], frame, *chunks[at:]]), dialect, client, ReadOptions(limits=Limits(event_values=MOST))
     )
     written = b""
     try:

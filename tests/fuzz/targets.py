@@ -30,6 +30,7 @@ from streamkit.framing.sse import SSEParser
 from streamkit.http_errors import decode_error, encode_error
 from streamkit.pipeline import Chain
 from streamkit.policy import LENIENT, STRICT, TOLERANT, Policy, TextCalls
+from streamkit.read_options import ReadOptions
 from streamkit.report import StreamReport
 from streamkit.testing import joined
 from streamkit.tool_calls.check import JSONChecker, check_arguments
@@ -269,11 +270,11 @@ def responses(data: bytes) -> None:
     """A whole response of each dialect, into each."""
     given = Input.of(data, WITH_BODIES, WITH_BODIES)
     response = decode_response(
-        given.body, given.source, tools=TOOLS_LIST if given.number & 1 else None, make_id=maker()
+        given.body, given.source, ReadOptions(tools=TOOLS_LIST if given.number & 1 else None, make_id=maker())
     )
     body = encode_response(response, given.target, make_id=maker(), clock=lambda: 0.0)
     json.loads(body, parse_int=str)  # orjson refuses 1E400 and int() 5,000 digits, which are JSON
-    again = decode_response(body, given.target, make_id=maker())
+    again = decode_response(body, given.target, ReadOptions(make_id=maker()))
     if again.clean and not response.clean:
         raise Broken("a whole answer was written of one that is not clean")
 

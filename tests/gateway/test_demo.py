@@ -29,6 +29,7 @@ from streamkit.gateway.demo_model import DELTAS, recording
 from streamkit.gateway.metrics import Metrics
 from streamkit.gateway.routing import Routes
 from streamkit.http_errors import decode_error
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect
 from streamkit.report import Status
 from streamkit.testing import source_of
@@ -104,7 +105,7 @@ async def test_a_stream_is_without_fault_and_its_calls_match_their_schemas(body,
     stream = await streamed(fast, **body)
     assert violations(stream, "openai-chat") == ()
     tools = [tool for tool in body.get("tools", []) if tool["type"] == "function"]
-    response = await collect(source_of([stream]), "openai-chat", tools=tools or None)
+    response = await collect(source_of([stream]), "openai-chat", ReadOptions(tools=tools or None))
     assert response.report.status is Status.DONE
     assert not response.report.repairs
     assert set(verdicts(response)) <= {"complete"}

@@ -42,6 +42,7 @@ from streamkit.in_text.thinking import BLANK_CHARS
 from streamkit.limits import Limits
 from streamkit.pipeline import machines_of
 from streamkit.policy import TextCalls
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import parse
 from streamkit.report import StreamReport
 from streamkit.testing import cuts, joined, source_of
@@ -498,7 +499,10 @@ async def test_no_whole_answer_that_holds_no_such_text_changes(stream):
     if not response.clean or DIALECTS[stream.dialect].bodies is None:
         pytest.skip("no whole answer")
     body = encode_response(response, stream.dialect)
-    plain, found = decode_response(body, stream.dialect), decode_response(body, stream.dialect, policy=EVERYTHING)
+    plain, found = (
+        decode_response(body, stream.dialect),
+        decode_response(body, stream.dialect, ReadOptions(policy=EVERYTHING)),
+    )
     assert (said_by(found) == said_by(plain)) is (str(stream) not in KNOWN)
     assert found.clean
 
@@ -536,17 +540,21 @@ HERMES = evolve(TOLERANT, text_calls=("hermes",))
 
 
 async def test_collect_and_transcode_find_them():
-    response = await collect(source_of([STREAM]), "openai-chat", policy=HERMES)
+    response = await collect(source_of([STREAM]), "openai-chat", ReadOptions(policy=HERMES))
     assert [(call.name, call.arguments, call.verdict.kind) for call in response.choices[0].tool_calls] == [
         ("weather", '{"city": "Paris"}', "complete")
     ]
     assert response.choices[0].stop_reason == "tool_calls"
-    async with transcode(source_of([STREAM]), "openai-chat", "openai-chat", policy=HERMES) as stream:
+    async with transcode(source_of([STREAM]), "openai-chat", "openai-chat", ReadOptions(policy=HERMES)) as stream:
         again = b"".join([chunk async for chunk in stream])
     assert b'"finish_reason":"tool_calls"' in again
     tools = [{"type": "function", "function": {"name": "other", "parameters": {}}}]
-    assert (await collect(source_of([STREAM]), "openai-chat", policy=HERMES, tools=tools)).choices[0].text == CONTENT
-    assert (await collect(source_of([STREAM]), "openai-chat", policy=HERMES, offered=TOOLS)).choices[0].text == CONTENT
+    assert (await collect(source_of([STREAM]), "openai-chat", ReadOptions(policy=HERMES, tools=tools))).choices[
+        0
+    ].text == CONTENT
+    assert (await collect(source_of([STREAM]), "openai-chat", ReadOptions(policy=HERMES, tools=TOOLS))).choices[
+        0
+    ].text == CONTENT
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form.dialect == "openai-chat"], ids=name_of)
@@ -556,7 +564,7 @@ def test_a_whole_answer_is_read_as_its_stream(form):
         pytest.skip("no whole answer says this")
     message = {"role": "assistant", "content": plain.text()}
     body = orjson.dumps({"id": "c", "choices": [{"index": 0, "finish_reason": plain.stops[0], "message": message}]})
-    whole = decode_response(body, form.dialect, policy=form.policy, offered=form.offered)
+    whole = decode_response(body, form.dialect, ReadOptions(policy=form.policy, tools=form.offered))
     found = [(call.name, call.arguments, call.verdict.kind) for call in whole.choices[0].tool_calls]
     assert found == [(call.name, call.arguments, call.verdict) for call in form.calls]
     assert (whole.choices[0].text, whole.choices[0].reasoning) == (form.text, form.reasoning)
@@ -565,7 +573,7 @@ def test_a_whole_answer_is_read_as_its_stream(form):
 
 @pytest.mark.parametrize("target", DIALECTS.built_in)
 async def test_every_dialect_writes_such_a_call(target):
-    async with transcode(source_of([STREAM]), "openai-chat", target, policy=HERMES) as stream:
+    async with transcode(source_of([STREAM]), "openai-chat", target, ReadOptions(policy=HERMES)) as stream:
         out = b"".join([chunk async for chunk in stream])
     again = await collect(source_of([out]), target)
     assert [(call.name, call.arguments) for call in again.choices[0].tool_calls] == [("weather", '{"city": "Paris"}')]

@@ -29,6 +29,7 @@ from streamkit.events import (
 )
 from streamkit.in_text.thinking import BLANK_CHARS, KIND, TAGS, ThinkSplitter, unfinished
 from streamkit.pipeline import machines_of
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import parse
 from streamkit.report import StreamReport
 from streamkit.testing import cuts, source_of
@@ -198,7 +199,7 @@ async def test_auto_is_on_for_providers_that_are_known_for_it_only():
     for name, found in ("groq", "Hm."), ("minimax", "Hm."), ("openai", ""), ("openai-chat", ""):
         assert (await collect(source_of([STREAM]), name)).choices[0].reasoning == found
     for policy in evolve(TOLERANT, think_tags="off"), STRICT:
-        assert (await collect(source_of([STREAM]), "groq", policy=policy)).choices[0].reasoning == ""
+        assert (await collect(source_of([STREAM]), "groq", ReadOptions(policy=policy))).choices[0].reasoning == ""
 
 
 async def test_within_a_dialect_auto_lets_the_frames_pass_and_on_writes_them_anew():
@@ -207,7 +208,7 @@ async def test_within_a_dialect_auto_lets_the_frames_pass_and_on_writes_them_ane
             return b"".join([chunk async for chunk in stream])
 
     assert await written("groq") == STREAM
-    assert b'"reasoning_content":"Hm."' in await written("groq", policy=ON)
+    assert b'"reasoning_content":"Hm."' in await written("groq", options=ReadOptions(policy=ON))
     assert b'"reasoning_content":"Hm."' in await written("groq", reencode=True)
 
 
@@ -219,7 +220,7 @@ def test_a_whole_answer_is_read_as_its_stream(form):
         pytest.skip("no whole answer says this")
     message = {"role": "assistant", "content": stream.text()}
     body = orjson.dumps({"id": "c", "choices": [{"index": 0, "finish_reason": form.stop, "message": message}]})
-    whole = decode_response(body, form.provider or form.dialect, policy=form.policy)
+    whole = decode_response(body, form.provider or form.dialect, ReadOptions(policy=form.policy))
     assert (whole.choices[0].text, whole.choices[0].reasoning) == (form.text, form.reasoning)
     assert whole.report.repairs == form.repairs
 

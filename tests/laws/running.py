@@ -30,6 +30,7 @@ from streamkit.in_text import in_text_stages
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Chain, machines_of
 from streamkit.policy import TOLERANT, Policy
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import PassThrough, parse
 from streamkit.report import StreamReport
 from streamkit.testing import joined
@@ -65,7 +66,7 @@ def machines(
     return [
         named.parser(limits, report),
         named.decoder(limits, report),
-        *(stage.make(report) for stage in in_text_stages(policy, provider, tools=offered)),
+        *(stage.make(report) for stage in in_text_stages(ReadOptions(policy=policy, tools=offered), provider)),
         ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=maker()),
         JSONChecker(limits=limits, report=report),
     ]
@@ -84,7 +85,7 @@ def chain_of(
     stages = [
         parse(dialect, limits=limits),
         decode(dialect, limits=limits),
-        *in_text_stages(policy, source_named(dialect)[1], tools=offered, limits=limits),
+        *in_text_stages(ReadOptions(policy=policy, tools=offered, limits=limits), source_named(dialect)[1]),
         accumulate_tool_calls(limits=limits, policy=policy, make_id=maker(), join=join),
         check_json(limits=limits),
     ]

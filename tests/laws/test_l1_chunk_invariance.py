@@ -17,6 +17,7 @@ from streamkit.events import ToolCallArguments, ToolCallStarted, UsageReported
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Chain
 from streamkit.policy import POLICIES, STRICT, Policy, TextCalls
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import events_of
 from streamkit.report import StreamReport
 from streamkit.testing import FaultySource, cut_at, cuts, joined, open_sources
@@ -300,7 +301,7 @@ async def test_the_staged_pipe_and_the_chain_of_machines_yield_the_same(stream):
     reads = cut_at(stream.body, sorted(rng.choices(range(len(stream.body) + 1), k=7)))
     expected = read(stream.dialect, reads)
     found, fault = [], ""
-    async with events_of(FaultySource(reads), stream.dialect, make_id=maker()) as events:
+    async with events_of(FaultySource(reads), stream.dialect, ReadOptions(make_id=maker())) as events:
         try:
             async for batch in events:
                 found += batch

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from streamkit.dialects import DIALECTS
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import transcode
 from streamkit.report import StreamReport
 from tests.laws.running import CLOCK, maker, read
@@ -26,7 +27,9 @@ async def written(dialect: str, body: bytes, target: str, *, join: bool) -> tupl
         yield body
 
     report = StreamReport()
-    pieces = transcode(source(), dialect, target, report=report, reencode=True, make_id=maker(), clock=CLOCK, join=join)
+    pieces = transcode(
+        source(), dialect, target, ReadOptions(make_id=maker()), report=report, reencode=True, clock=CLOCK, join=join
+    )
     output = b""
     async with pieces as stream:
         try:

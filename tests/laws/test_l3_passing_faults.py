@@ -16,6 +16,7 @@ import pytest
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Profile
 from streamkit.limits import Limits
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import transcode
 from streamkit.report import StreamReport
 from streamkit.testing import cut_at, source_of
@@ -151,8 +152,8 @@ def told(report: StreamReport) -> tuple[object, ...]:
 
 async def passed(dialect: str, reads: list[bytes], **options: Any) -> tuple[bytes, StreamReport]:
     report = StreamReport()
-    options |= {"limits": LIMITS, "report": report, "make_id": maker(), "clock": CLOCK}
-    async with transcode(source_of(reads), dialect, dialect, **options) as stream:
+    how = ReadOptions(limits=LIMITS, make_id=maker())
+    async with transcode(source_of(reads), dialect, dialect, how, report=report, clock=CLOCK, **options) as stream:
         return b"".join([piece async for piece in stream]), report
 
 

@@ -12,6 +12,7 @@ from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
 from streamkit.limits import Limits
 from streamkit.policy import TOLERANT
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import transcode
 from streamkit.report import StreamReport
 from streamkit.testing import cut_at
@@ -175,7 +176,7 @@ async def peak(source, a: str, b: str, limits: Limits) -> tuple[int, int, Stream
     size = 0
     tracemalloc.start()
     try:
-        async with transcode(source, a, b, limits=limits, report=report) as stream:
+        async with transcode(source, a, b, ReadOptions(limits=limits), report=report) as stream:
             async for piece in stream:
                 size += len(piece)
         return tracemalloc.get_traced_memory()[1], size, report

@@ -28,6 +28,7 @@ from streamkit.errors import BrokenFrame, NotThisDialect, StreamError, TooManyBl
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
 from streamkit.framing.sse import serialize_sse
 from streamkit.limits import Limits
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect, transcode
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
@@ -72,7 +73,8 @@ def whole(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def read(body: dict[str, Any], dialect: str = "anthropic", **options: Any) -> Response:
-    return decode_response(json.dumps(body).encode(), dialect, **options)
+    report = options.pop("report", None)
+    return decode_response(json.dumps(body).encode(), dialect, ReadOptions(**options), report=report)
 
 
 def write(response: Response, to: str = "anthropic", **options: Any) -> tuple[dict[str, Any], StreamReport]:

@@ -29,6 +29,7 @@ from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import BrokenFrame, NotThisDialect, TooManyBlocks
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
 from streamkit.limits import Limits
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
@@ -50,7 +51,8 @@ def message(*content: dict[str, Any], stop: str | None = "end_turn", **beside: A
 
 
 def read(body: dict[str, Any], dialect: str = "bedrock", **options: Any) -> Response:
-    return decode_response(json.dumps(body).encode(), dialect, **options)
+    report = options.pop("report", None)
+    return decode_response(json.dumps(body).encode(), dialect, ReadOptions(**options), report=report)
 
 
 def write(response: Response, to: str = "bedrock", **options: Any) -> tuple[dict[str, Any], StreamReport]:

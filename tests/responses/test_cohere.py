@@ -17,6 +17,7 @@ from streamkit.dialects import DIALECTS
 from streamkit.errors import BrokenFrame, NotThisDialect
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
 from streamkit.policy import STRICT
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
@@ -46,7 +47,8 @@ def whole(message: dict[str, Any], finish: str | None = "COMPLETE", **beside: An
 
 
 def read(body: dict[str, Any], **options: Any) -> Response:
-    return decode_response(json.dumps(body).encode(), "cohere", **options)
+    report = options.pop("report", None)
+    return decode_response(json.dumps(body).encode(), "cohere", ReadOptions(**options), report=report)
 
 
 def write(response: Response, **options: Any) -> tuple[dict[str, Any], StreamReport]:
@@ -336,7 +338,7 @@ def assert_same(streamed: Response) -> None:
     ids=lambda vector: vector.name,
 )
 async def test_a_stream_as_a_whole_body_says_the_same(vector):
-    assert_same(await collect(source_of([vector.body]), "cohere", make_id=lambda _prefix: "made"))
+    assert_same(await collect(source_of([vector.body]), "cohere", ReadOptions(make_id=lambda _prefix: "made")))
 
 
 async def test_a_recorded_stream_as_a_whole_body_says_the_same():

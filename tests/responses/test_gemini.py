@@ -27,6 +27,7 @@ from streamkit.errors import BrokenFrame, EventTooLong, NeedsRepair, NotThisDial
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
 from streamkit.limits import Limits
 from streamkit.policy import STRICT
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
@@ -46,7 +47,8 @@ def whole(*parts: dict[str, Any], finish: str | None = "STOP", index: int = 0, *
 
 
 def read(body: Any, dialect: str = "gemini", **options: Any) -> Response:
-    return decode_response(orjson.dumps(body), dialect, **options)
+    report = options.pop("report", None)
+    return decode_response(orjson.dumps(body), dialect, ReadOptions(**options), report=report)
 
 
 def write(response: Response, to: str = "gemini", **options: Any) -> tuple[dict[str, Any], StreamReport]:
@@ -320,7 +322,7 @@ def test_an_array_whose_bracket_is_missing_is_mended():
     found = decode_response(body, "gemini")
     assert (found.clean, found.report.repairs) == (True, {"array_unclosed": 1})
     with pytest.raises(NeedsRepair):
-        decode_response(body, "gemini", policy=STRICT)
+        decode_response(body, "gemini", ReadOptions(policy=STRICT))
     cut = decode_response(body[:-20], "gemini")
     assert not cut.clean
 

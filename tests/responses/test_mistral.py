@@ -18,6 +18,7 @@ from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import BrokenFrame, NotThisDialect
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
 from streamkit.policy import STRICT
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
@@ -38,7 +39,8 @@ def whole(message: dict[str, Any], finish: str | None = "stop", **beside: Any) -
 
 
 def read(body: dict[str, Any], **options: Any) -> Response:
-    return decode_response(json.dumps(body).encode(), "mistral", **options)
+    report = options.pop("report", None)
+    return decode_response(json.dumps(body).encode(), "mistral", ReadOptions(**options), report=report)
 
 
 def write(response: Response, **options: Any) -> tuple[dict[str, Any], StreamReport]:
@@ -164,7 +166,9 @@ def test_what_the_server_says_by_default_says_nothing():
 
 def test_arguments_as_an_object_keep_their_text():
     body = json.dumps(whole({"tool_calls": [call()]}, "tool_calls")).encode()
-    found = decode_response(body.replace(b'"{}"', b'{"a": 1.0, "b": 18446744073709551616}'), "mistral", policy=STRICT)
+    found = decode_response(
+        body.replace(b'"{}"', b'{"a": 1.0, "b": 18446744073709551616}'), "mistral", ReadOptions(policy=STRICT)
+    )
     assert found.tool_calls[0].arguments == '{"a": 1.0, "b": 18446744073709551616}'
 
 

@@ -17,6 +17,7 @@ from streamkit.dialects.ollama.wire import OllamaClient
 from streamkit.errors import NeedsRepair, NotThisDialect
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
 from streamkit.policy import STRICT
+from streamkit.read_options import ReadOptions
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_response, encode_response
 from tests.clients.shapes import ASK
@@ -38,7 +39,8 @@ def whole(
 
 def read(body: dict[str, Any] | bytes, **options: Any) -> Response:
     body = body if isinstance(body, bytes) else orjson.dumps(body)
-    return decode_response(body, "ollama", make_id=maker(), **options)
+    report = options.pop("report", None)
+    return decode_response(body, "ollama", ReadOptions(make_id=maker(), **options), report=report)
 
 
 def write(response: Response, **options: Any) -> tuple[dict[str, Any], StreamReport]:

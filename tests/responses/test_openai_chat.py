@@ -18,6 +18,7 @@ from streamkit.dialects.openai_chat.providers import ChatClient
 from streamkit.errors import BrokenFrame, NeedsRepair, NotThisDialect
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
 from streamkit.policy import LENIENT, STRICT
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
@@ -34,7 +35,8 @@ def whole(message: dict[str, Any], finish: str | None = "stop", **beside: Any) -
 
 
 def read(body: dict[str, Any], dialect: str = "openai-chat", **options: Any) -> Response:
-    return decode_response(json.dumps(body).encode(), dialect, **options)
+    report = options.pop("report", None)
+    return decode_response(json.dumps(body).encode(), dialect, ReadOptions(**options), report=report)
 
 
 def write(response: Response, to: str = "openai-chat", **options: Any) -> tuple[dict[str, Any], StreamReport]:

@@ -21,6 +21,7 @@ from streamkit.errors import BrokenFrame, NeedsRepair, NotThisDialect, TooManyBl
 from streamkit.events import Aside, Opaque, ProviderFailed, UsageReported, Verdict
 from streamkit.limits import Limits
 from streamkit.policy import STRICT
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
@@ -93,7 +94,8 @@ def hosted(item: dict[str, Any], block: int, kind: str = "server_tool") -> list[
 
 
 def read(body: dict[str, Any], **options: Any) -> Response:
-    return decode_response(json.dumps(body).encode(), VENDOR, **options)
+    report = options.pop("report", None)
+    return decode_response(json.dumps(body).encode(), VENDOR, ReadOptions(**options), report=report)
 
 
 def write(response: Response, **options: Any) -> tuple[dict[str, Any], StreamReport]:

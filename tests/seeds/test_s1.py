@@ -12,6 +12,7 @@ import pytest
 
 from streamkit import Response, Status, StreamReport, collect, transcode
 from streamkit.errors import NotThisDialect
+from streamkit.read_options import ReadOptions
 from streamkit.testing import cuts, source_of
 from streamkit.translation.bodies import decode_response
 from tests.cli.command import run
@@ -203,7 +204,7 @@ def test_arguments_can_be_checked_against_the_schema_of_their_tool():
         {"type": "function", "function": {"name": "get_weather", "parameters": days}},
         {"type": "function", "function": {"name": "get_time", "parameters": {"type": "object"}}},
     ]
-    response = decode_response(whole_response("openai"), "openai", tools=tools)
+    response = decode_response(whole_response("openai"), "openai", ReadOptions(tools=tools))
     assert [each.verdict.kind for each in response.tool_calls] == ["schema_invalid", "malformed", "complete"]
 
 

@@ -18,6 +18,7 @@ from streamkit.events import (
     ToolCallStarted,
     UsageReported,
 )
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import events_of, transcode
 from streamkit.report import StreamReport
 from streamkit.testing import cut_at, cuts, joined, source_of
@@ -56,7 +57,7 @@ def test_joining_what_is_joined_changes_nothing(events):
 
 
 async def batches_of(stream, reads, *, join):
-    async with events_of(source_of(reads), stream.dialect, make_id=maker(), join=join) as pipe:
+    async with events_of(source_of(reads), stream.dialect, ReadOptions(make_id=maker()), join=join) as pipe:
         return [batch async for batch in pipe], pipe.report
 
 
@@ -73,7 +74,14 @@ async def test_each_read_is_joined_by_itself_and_nothing_waits(vector):
 async def converted(stream, to, reads, **options):
     report = StreamReport()
     async with transcode(
-        source_of(reads), stream.dialect, to, report=report, reencode=True, make_id=maker(), clock=CLOCK, **options
+        source_of(reads),
+        stream.dialect,
+        to,
+        ReadOptions(make_id=maker()),
+        report=report,
+        reencode=True,
+        clock=CLOCK,
+        **options,
     ) as pipe:
         return b"".join([piece async for piece in pipe]), report
 

@@ -28,6 +28,7 @@ from streamkit.events import (
     Verdict,
 )
 from streamkit.limits import Limits
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect, transcode
 from streamkit.report import StreamReport
 from streamkit.tool_calls.check import JSONChecker, check_json
@@ -516,12 +517,12 @@ def test_other_verdicts_are_not_touched():
 
 
 async def test_the_verdict_travels_into_the_response_and_the_report():
-    response = await collect(source(), "openai-chat", tools=TOOLS)
+    response = await collect(source(), "openai-chat", ReadOptions(tools=TOOLS))
     assert response.choices[0].tool_calls[0].verdict == Verdict(
         "schema_invalid", 'at /city: the value is not of type "string"'
     )
     for target, reencode in (("openai-chat", False), ("openai-chat", True), ("anthropic", False), ("ollama", False)):
-        async with transcode(source(), "openai-chat", target, reencode=reencode, tools=TOOLS) as out:
+        async with transcode(source(), "openai-chat", target, ReadOptions(tools=TOOLS), reencode=reencode) as out:
             data = b"".join([chunk async for chunk in out])
         assert out.report.verdicts == {"schema_invalid": 1}
         assert b"city" in data
@@ -530,7 +531,7 @@ async def test_the_verdict_travels_into_the_response_and_the_report():
 @pytest.mark.parametrize("target", ["openai-chat", "anthropic"])
 def test_a_bad_schema_is_refused_before_the_stream(target):
     with pytest.raises(BadToolSchema):
-        transcode(source(), "openai-chat", target, tools=[{"name": "f", "input_schema": {"type": "x"}}])
+        transcode(source(), "openai-chat", target, ReadOptions(tools=[{"name": "f", "input_schema": {"type": "x"}}]))
 
 
 @pytest.mark.parametrize("dialect", list(DIALECTS))

@@ -12,6 +12,7 @@ from streamkit.conversation.messages import Request, Response, Text, ToolCall, T
 from streamkit.dialects import openai_chat
 from streamkit.errors import BadRequest, TooManyToolCalls, UsageError
 from streamkit.limits import Limits
+from streamkit.read_options import ReadOptions
 from streamkit.report import StreamReport
 from streamkit.translation import bodies
 from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
@@ -103,9 +104,9 @@ def test_what_is_lost_of_a_response_is_in_its_own_report():
 def test_limits_hold_for_whole_bodies():
     report = StreamReport()
     with pytest.raises(TooManyToolCalls):
-        decode_response(ANSWER, "openai-chat", limits=Limits(tool_calls=1), report=report)
+        decode_response(ANSWER, "openai-chat", ReadOptions(limits=Limits(tool_calls=1)), report=report)
     assert isinstance(report.error, TooManyToolCalls)
-    assert len(decode_response(ANSWER, "openai-chat", limits=Limits(tool_calls=2)).tool_calls) == 2
+    assert len(decode_response(ANSWER, "openai-chat", ReadOptions(limits=Limits(tool_calls=2))).tool_calls) == 2
 
 
 def test_the_report_counts_bytes():

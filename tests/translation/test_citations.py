@@ -14,6 +14,7 @@ from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
 from streamkit.events import Aside, ResponseFinished, TextDelta, ToolCallStarted
 from streamkit.limits import Limits
+from streamkit.read_options import ReadOptions
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
@@ -88,7 +89,7 @@ async def test_a_streamed_citation_is_one_of_the_same_text(source, to):
     for width in (1, 7, 10_000):
         chunks = [data[at : at + width] for at in range(0, len(data), width)]
         report = StreamReport()
-        async with transcode(source_of(chunks), source, to, offered=SEARCH, report=report) as pipe:
+        async with transcode(source_of(chunks), source, to, ReadOptions(tools=SEARCH), report=report) as pipe:
             out = b"".join([piece async for piece in pipe])
         read = await collect(source_of([out]), to)
         assert read.clean
@@ -248,7 +249,7 @@ async def test_what_google_says_again_with_each_chunk_is_cited_once(to):
         return b"data: " + orjson.dumps({"candidates": [said], "responseId": "r", "modelVersion": "m"}) + b"\r\n\r\n"
 
     data = chunk("Hello", 1) + chunk(" there", 2) + chunk(".", 2, finishReason="STOP")
-    async with transcode(source_of([data]), "gemini", to, offered=SEARCH) as pipe:
+    async with transcode(source_of([data]), "gemini", to, ReadOptions(tools=SEARCH)) as pipe:
         written = b"".join([piece async for piece in pipe])
     answer = await collect(source_of([written]), to)
     cited = [citation.url for aside in answer.choices[0].asides for citation in FORMS[to].read(aside)[0]]

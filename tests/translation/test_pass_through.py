@@ -12,6 +12,7 @@ from streamkit import Limits, StreamReport, collect, transcode
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Profile
 from streamkit.errors import HeldTooLong, SourceFailed
+from streamkit.read_options import ReadOptions
 from streamkit.report import Status
 from streamkit.testing import FaultySource, cuts, source_of
 from streamkit.translation import pass_rules
@@ -217,7 +218,7 @@ async def test_a_torso_behind_the_end_does_not_pass():
 
 async def test_what_is_held_is_bounded():
     endless = [HI, b"data: [DONE]\n\n", *[HI] * 100]
-    _, report = await passed(endless, limits=Limits(held_chars=1000))
+    _, report = await passed(endless, options=ReadOptions(limits=Limits(held_chars=1000)))
     assert isinstance(report.error, HeldTooLong)
 
 

@@ -14,6 +14,7 @@ from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
 from streamkit.events import Aside
 from streamkit.limits import DEFAULT_LIMITS, Limits
+from streamkit.read_options import ReadOptions
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
@@ -73,7 +74,7 @@ async def test_a_streamed_search_is_told_and_no_call(source, to):
     for width in (1, 11, 10_000):
         chunks = [data[at : at + width] for at in range(0, len(data), width)]
         report = StreamReport()
-        async with transcode(source_of(chunks), source, to, offered=SEARCH, report=report) as pipe:
+        async with transcode(source_of(chunks), source, to, ReadOptions(tools=SEARCH), report=report) as pipe:
             out = b"".join([piece async for piece in pipe])
         read = await collect(source_of([out]), to)
         assert (read.clean, read.text, read.tool_calls, read.choices[0].stop_reason) == (True, TEXT, [], "stop")

@@ -15,6 +15,7 @@ from streamkit.dialects.gemini.array import ARRAY, ArrayWriter
 from streamkit.errors import BrokenFrame, EventTooLong, SourceFailed
 from streamkit.events import ProviderFailed
 from streamkit.limits import Limits
+from streamkit.read_options import ReadOptions
 from streamkit.report import StreamReport
 from streamkit.web.json_array import as_array, events_to_array
 from tests.vectors import VECTORS
@@ -50,7 +51,7 @@ async def elements_of(body: bytes) -> list[Any]:
 
 async def transcoded(vector: Vector, *, wrapped: bool) -> tuple[bytes, StreamReport]:
     stream = transcode(
-        source_of(vector.body), vector.dialect, "gemini", make_id=lambda kind: f"{kind}1", clock=lambda: 0
+        source_of(vector.body), vector.dialect, "gemini", ReadOptions(make_id=lambda kind: f"{kind}1"), clock=lambda: 0
     )
     report = stream.report
     async with as_array(stream, ARRAY) if wrapped else stream as output:
@@ -173,9 +174,9 @@ async def test_an_array_reads_as_the_events(vector):
     body, report = await transcoded(vector, wrapped=True)
     assert said(report) == said(told)
     json.loads(body)
-    expected = await collect(source_of(sse), "gemini", make_id=lambda kind: f"{kind}1")
+    expected = await collect(source_of(sse), "gemini", ReadOptions(make_id=lambda kind: f"{kind}1"))
     for chunks in ((body,), tuple(body[at : at + 7] for at in range(0, len(body), 7))):
-        assert await collect(source_of(*chunks), "gemini", make_id=lambda kind: f"{kind}1") == expected
+        assert await collect(source_of(*chunks), "gemini", ReadOptions(make_id=lambda kind: f"{kind}1")) == expected
 
 
 @pytest.mark.parametrize("vector", [v for v in VECTORS if v.dialect == "gemini"][:12], ids=lambda vector: vector.name)

@@ -14,6 +14,7 @@ from streamkit.dialects.streams.encode_stage import EncodeStage
 from streamkit.errors import BrokenFrame, SourceFailed
 from streamkit.events import TextDelta
 from streamkit.pipeline import Pipe, Stage, pipe
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import events_of, transcode
 from streamkit.report import StreamReport
 from streamkit.testing import FaultySource, cut_at, joined, open_sources, source_of
@@ -59,8 +60,12 @@ def reads_of(stream):
 async def test_one_driver_gives_what_a_driver_for_each_stage_gives(stream):
     reads = reads_of(stream)
     to = TARGETS[len(stream.body) % len(TARGETS)]
-    await check(lambda: transcode(FaultySource(reads), stream.dialect, to, reencode=True, make_id=maker(), clock=CLOCK))
-    await check(lambda: events_of(FaultySource(reads), stream.dialect, make_id=maker()))
+    await check(
+        lambda: transcode(
+            FaultySource(reads), stream.dialect, to, ReadOptions(make_id=maker()), reencode=True, clock=CLOCK
+        )
+    )
+    await check(lambda: events_of(FaultySource(reads), stream.dialect, ReadOptions(make_id=maker())))
 
 
 @pytest.mark.parametrize("error", [SourceFailed("reset"), OSError("a transport that nobody adapted")])
@@ -74,9 +79,11 @@ async def test_so_it_does_when_the_source_fails_anywhere(vector, error):
 
         for to in TARGETS:
             await check(
-                lambda to=to: transcode(source(), vector.dialect, to, reencode=True, make_id=maker(), clock=CLOCK)
+                lambda to=to: transcode(
+                    source(), vector.dialect, to, ReadOptions(make_id=maker()), reencode=True, clock=CLOCK
+                )
             )
-        await check(lambda: events_of(source(), vector.dialect, make_id=maker()))
+        await check(lambda: events_of(source(), vector.dialect, ReadOptions(make_id=maker())))
 
 
 class Broken:
@@ -113,7 +120,10 @@ async def test_so_it_does_when_a_machine_in_the_middle_fails(where, error, place
 
     def make():
         made = events_of(
-            source_of(cut_at(vector.body, [100, 300])), "openai-chat", make_id=maker(), report=StreamReport()
+            source_of(cut_at(vector.body, [100, 300])),
+            "openai-chat",
+            ReadOptions(make_id=maker()),
+            report=StreamReport(),
         )
         stages = list(made._stages)
         stages.insert(2 + place, Stage("broken", lambda report: Broken(report, where, error)))
@@ -132,7 +142,7 @@ class Stubborn(AnthropicEncoder):
 
 async def test_so_it_does_when_the_encoder_fails():
     def make():
-        made = events_of(source_of([vector.body]), "openai-chat", make_id=maker(), report=StreamReport())
+        made = events_of(source_of([vector.body]), "openai-chat", ReadOptions(make_id=maker()), report=StreamReport())
         last = EncodeStage("stubborn", lambda report: Stubborn(Encoding(make_id=maker(), clock=CLOCK), report))
         return pipe(made._source, *made._stages, last, report=made.report)
 
@@ -149,7 +159,7 @@ async def test_a_stage_of_a_users_own_keeps_its_place_between_the_built_in_ones(
             seen.extend(batch)
             yield batch
 
-    made = events_of(source_of([vector.body]), "openai-chat", make_id=maker())
+    made = events_of(source_of([vector.body]), "openai-chat", ReadOptions(make_id=maker()))
     stages = [*made._stages, watch, encode("anthropic", make_id=maker(), clock=CLOCK)]
     async with pipe(made._source, *stages, report=made.report) as stream:
         output = b"".join([piece async for piece in stream])

@@ -11,6 +11,7 @@ from typing import Final
 
 import pytest
 
+from streamkit.read_options import ReadOptions
 from streamkit.translation.bodies import decode_response, encode_response
 from tests.clients.readers import Reader
 from tests.clients.recipes import counting_ids, whole
@@ -36,7 +37,9 @@ EVERY_DIRECTION = pytest.mark.parametrize(
 
 def check(judge: Judge, source: str, bodies: dict[str, bytes]) -> None:
     for name, body in bodies.items():
-        judge.compare(name, source, answer_of(source, body), decode_response(body, source, make_id=counting_ids()))
+        judge.compare(
+            name, source, answer_of(source, body), decode_response(body, source, ReadOptions(make_id=counting_ids()))
+        )
 
 
 def ours(source: str, reader: Reader) -> tuple[Stream, ...]:

@@ -5,6 +5,7 @@ import pytest
 
 from streamkit.errors import BrokenFrame
 from streamkit.events import ProviderFailed
+from streamkit.read_options import ReadOptions
 from streamkit.recipes import transcode
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
@@ -103,7 +104,7 @@ async def test_an_answer_is_left_alone_though_the_model_says_a_key(to):
     """It may be a placeholder. A model is not sent the key: what it says, it has from the conversation."""
     chunks = [chunk.replace(b"Oslo.", KEY.encode()) for chunk in speech("openai-chat")]
     plain = []
-    async with transcode(source_of(chunks), "openai-chat", to, make_id=str, clock=lambda: 1.0) as stream:
+    async with transcode(source_of(chunks), "openai-chat", to, ReadOptions(make_id=str), clock=lambda: 1.0) as stream:
         async for chunk in stream:
             plain.append(chunk)
     report = StreamReport()
