@@ -16,7 +16,8 @@ Source: design.md §2.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Sequence
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar, cast, overload
+from itertools import pairwise
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, overload
 
 from streamkit.errors import UsageError
 from streamkit.report import StreamReport
@@ -141,6 +142,8 @@ class Chain:
         return output
 
 
+#: What flows between stages: bytes, or lists of frames, of what ``decode`` yields, of what ``accumulate_tool_calls`` yields.
+Flow: TypeAlias = Literal["bytes", "frames", "wire events", "events"]
 StageFunction: TypeAlias = Callable[[AsyncIterable[A]], AsyncIterator[B]]
 """What ``pipe`` takes: a ``Stage``, or an async generator function of a user's own."""
 
@@ -148,12 +151,22 @@ StageFunction: TypeAlias = Callable[[AsyncIterable[A]], AsyncIterator[B]]
 class Stage(Generic[A_contra, B_co]):
     """A configured built-in stage. It may be used in any number of pipes: each gets a machine of its own.
 
-    ``pipe`` hands it the pipe's report; called as a plain function it reports into one that nobody reads.
+    ``pipe`` hands it the pipe's report; called as a plain function it reports into one that nobody reads. A pipe compares what
+    it ``takes`` and ``gives``, where that is said, with its neighbours.
     """
 
-    def __init__(self, name: str, make: Callable[[StreamReport], Machine[A_contra, B_co]]) -> None:
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[StreamReport], Machine[A_contra, B_co]],
+        *,
+        takes: Flow | None = None,
+        gives: Flow | None = None,
+    ) -> None:
         self.name = name
         self.make = make
+        self.takes = takes
+        self.gives = gives
 
     def __call__(
         self, source: AsyncIterable[A_contra], report: StreamReport | None = None
@@ -241,6 +254,7 @@ class Pipe(Generic[T]):
     def __init__(
         self, source: AsyncIterable[Any], stages: tuple[StageFunction[Any, Any], ...], report: StreamReport | None
     ) -> None:
+        _check_order(stages)
         self.report = report if report is not None else StreamReport()
         self._source = source
         self._stages = stages
@@ -283,6 +297,22 @@ class Pipe(Generic[T]):
         if not self._left:
             self._left = True
             await close_each(*reversed(self._links), self._source)
+
+
+def _check_order(stages: Sequence[StageFunction[Any, Any]]) -> None:
+    """Refuse built-in stages that can't follow one another. Raises UsageError."""
+    for one, other in pairwise(stages):
+        if (
+            isinstance(one, Stage)
+            and isinstance(other, Stage)
+            and one.gives != other.takes
+            and one.gives
+            and other.takes
+        ):
+            raise UsageError(
+                f"{other.name} takes {other.takes}, and {one.name} in front of it gives {one.gives}: the order is "
+                f"parse_sse (or another framing), decode, accumulate_tool_calls, check_json, encode"
+            )
 
 
 async def close_each(*owned: object) -> None:
@@ -383,6 +413,7 @@ def pipe(
     """Chain ``stages`` behind ``source``; enter the result with ``async with`` and iterate it.
 
     The pipe owns every stage and the source: leaving the block closes them at once, in the caller's task, however it was
-    left. Up to seven stages are typed, and a wrong order does not type-check.
+    left. Up to seven stages are typed, and a wrong order does not type-check. Raises UsageError for built-in stages in a wrong
+    order.
     """
     return Pipe(source, stages, report)

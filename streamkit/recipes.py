@@ -10,7 +10,7 @@ from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Response
 from streamkit.conversation.restore import ToolNames, restore_tools
 from streamkit.dialects import client_named, decode, source_named
-from streamkit.dialects.profiles import Encoding, Profile, under
+from streamkit.dialects.profiles import Encoding, Profile, report_for
 from streamkit.dialects.streams.encode_stage import EncodeStage
 from streamkit.errors import StreamError
 from streamkit.events import Event
@@ -37,7 +37,7 @@ def events_of(
 ) -> Pipe[list[Event]]:
     """Bytes of a dialect as checked events: the pipe that ``collect`` and ``inspect`` read. ``join`` as in ``transcode``."""
     provider = source_named(dialect)[1]
-    return Pipe(source, tuple(_reading(dialect, options, join=join)), under(options.policy, report, provider))
+    return Pipe(source, tuple(_reading(dialect, options, join=join)), report_for(provider, report))
 
 
 def _reading(dialect: str, options: ReadOptions, *, join: bool) -> list[StageFunction[Any, Any]]:
@@ -55,7 +55,7 @@ def _reading(dialect: str, options: ReadOptions, *, join: bool) -> list[StageFun
 def parse(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
     """The framing stage of a dialect, with the tolerances that its providers need."""
     named, _ = source_named(dialect)
-    return Stage(f"parse {dialect}", lambda report: named.parser(limits, report))
+    return Stage(f"parse {dialect}", lambda report: named.parser(limits, report), takes="bytes", gives="frames")
 
 
 def transcode(
@@ -87,7 +87,7 @@ def transcode(
     target, client = client_named(to_dialect)
     policy, limits, offered = options.policy, options.limits, options.offered
     encoding = Encoding(limits=limits, profile=profile or client, make_id=options.make_id, clock=clock)
-    report = under(policy, report, provider)
+    report = report_for(provider, report)
     if dialect is target and not reencode and encoding.profile.changes.keys() <= PASSES and not policy.reads_text:
         schemas = options.schemas()
         return pipe(
@@ -104,7 +104,7 @@ def transcode(
         stages.append(carry_searches(dialect.name, target.name, limits=limits))
     if carries(dialect.name, target.name, offered):
         stages.append(carry_citations(dialect.name, target.name, limits=limits))
-    stages.append(EncodeStage(f"encode {to_dialect}", lambda report: target.encoder(encoding, report)))
+    stages.append(EncodeStage(f"encode {to_dialect}", lambda report: target.encoder(encoding, report), takes="events"))
     return Pipe(source, tuple(stages), report)
 
 

@@ -248,17 +248,21 @@ class StreamReport:
     #: Whether the output says that the answer is whole: its success terminator was written, or passed.
     completed: bool = False
 
-    #: Raise NeedsRepair instead of repairing. What is counted is the first repair of the stream, and no other.
-    refuse_repairs: bool = False
+    #: Whether a repair is refused.
+    _refusing: bool = field(default=False, init=False, eq=False, repr=False)
     #: Whether the reading failed, so that what is refused from now on is not the first repair.
     failing: bool = field(default=False, eq=False, repr=False)
     #: Of the batch that a machine is reading, where part of it may turn out to stand behind a fault.
     marks: BatchMarks | None = field(default=None, eq=False, repr=False)
 
+    def refuse_repairs(self) -> None:
+        """Repair nothing from now on: the first repair of the stream is counted, and no other, and it raises NeedsRepair."""
+        self._refusing = True
+
     def repair(self, kind: str) -> None:
-        """Count a tolerance. Raises KeyError for a kind that ``REPAIRS`` does not describe, and NeedsRepair if told to."""
+        """Count a tolerance. Raises KeyError for a kind that ``REPAIRS`` lacks, and NeedsRepair where repairs are refused."""
         meaning = REPAIRS[kind]
-        if self.refuse_repairs:
+        if self._refusing:
             if not self.failing:  # a machine further on sees what came before, so that the last to refuse is right
                 self.repairs.clear()
                 self.repairs[kind] = 1
@@ -277,7 +281,7 @@ class StreamReport:
 
     def fails(self, error: Exception) -> None:
         """A machine failed: what was refused behind that place was not the first repair."""
-        if self.refuse_repairs and not self.failing and not isinstance(error, NeedsRepair):
+        if self._refusing and not self.failing and not isinstance(error, NeedsRepair):
             self.repairs.clear()
 
     def lose(self, kind: str, times: int = 1, *, what: str = "") -> None:
@@ -315,7 +319,7 @@ class StreamReport:
         """Note what broke the reading; the first error stays."""
         if self.error is None:
             self.error = error
-            if self.refuse_repairs and not isinstance(error, NeedsRepair):  # it came before what was refused
+            if self._refusing and not isinstance(error, NeedsRepair):  # it came before what was refused
                 self.repairs.clear()
         self.clean = False
 

@@ -7,11 +7,12 @@ from contextlib import nullcontext
 
 import pytest
 
+from streamkit import accumulate_tool_calls, check_json, decode, encode, find_text_calls, parse_sse, split_thinking
 from streamkit.detect import detect
 from streamkit.errors import BrokenFrame, NotThisDialect, UsageError
 from streamkit.pipeline import Chain, Stage, pipe
 from streamkit.report import StreamReport
-from streamkit.testing import drive_machine
+from streamkit.testing import drive_machine, source_of
 from streamkit.web.json_array import Entered
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource
 from tests.laws.running import machines
@@ -297,3 +298,31 @@ async def test_a_source_whose_dialect_nobody_knows_is_closed_once():
     with pytest.raises(NotThisDialect):
         await detect(counted)
     assert counted.closed == 1
+
+
+@pytest.mark.parametrize(
+    ("stages", "message"),
+    [
+        ([parse_sse(), accumulate_tool_calls()], "accumulate_tool_calls takes wire events, and parse_sse in front of it gives frames"),
+        ([decode("openai-chat"), check_json()], "check_json takes events, and decode openai-chat in front of it gives wire events"),
+        ([parse_sse(), encode("anthropic")], "encode anthropic takes events, and parse_sse in front of it gives frames"),
+        ([encode("anthropic"), check_json()], "check_json takes events, and encode anthropic in front of it gives bytes"),
+        ([decode("cohere"), find_text_calls("hermes"), check_json()], "check_json takes events, and find_text_calls in front of it"),
+        ([check_json(), split_thinking()], "split_thinking takes wire events, and check_json in front of it gives events"),
+    ],
+)  # fmt: skip
+def test_a_wrong_order_of_stages_is_told_in_a_sentence(stages, message):
+    with pytest.raises(UsageError) as told:
+        pipe(source_of([b""]), *stages)
+    assert str(told.value).startswith(message)
+    assert "the order is parse_sse" in str(told.value)
+    assert len(str(told.value)) < 250
+
+
+def test_a_stage_of_a_users_own_may_stand_anywhere_and_so_may_an_encoder_before_another_parser():
+    async def mine(batches):
+        async for batch in batches:
+            yield batch
+
+    pipe(source_of([b""]), parse_sse(), mine, check_json())
+    pipe(source_of([b""]), encode("anthropic"), parse_sse(), decode("anthropic"))

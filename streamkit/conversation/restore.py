@@ -171,7 +171,12 @@ def restore_tools(tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> 
     ``tools`` are those of the request as the client wrote it (``Request.tools``).
     """
     names = ToolNames.of(tools)
-    return Stage("restore_tools", lambda report: ToolRestorer(names, limits=limits, report=report))
+    return Stage(
+        "restore_tools",
+        lambda report: ToolRestorer(names, limits=limits, report=report),
+        takes="events",
+        gives="events",
+    )
 
 
 def restore_response(response: Response, tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> None:

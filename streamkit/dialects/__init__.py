@@ -84,7 +84,9 @@ def decode(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Frame
     the stream.
     """
     named, _ = source_named(dialect)
-    return DecodeStage(f"decode {dialect}", lambda report: named.decoder(limits, report))
+    return DecodeStage(
+        f"decode {dialect}", lambda report: named.decoder(limits, report), takes="frames", gives="wire events"
+    )
 
 
 def keep_alive(dialect: str, form: KeepAliveForm = "dialect") -> bytes:
@@ -115,4 +117,4 @@ def encode(
     """
     named, client = client_named(dialect)
     encoding = Encoding(limits=limits, profile=profile or client, make_id=make_id, clock=clock)
-    return EncodeStage(f"encode {dialect}", lambda report: named.encoder(encoding, report))
+    return EncodeStage(f"encode {dialect}", lambda report: named.encoder(encoding, report), takes="events")

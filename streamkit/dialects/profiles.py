@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from attrs import field, fields, frozen
 
 from streamkit.limits import DEFAULT_LIMITS, Limits
-from streamkit.policy import AssistantFirst, Policy
+from streamkit.policy import AssistantFirst
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
 
@@ -71,11 +71,10 @@ class Provider:
 DEFAULT_PROFILE = Profile()
 
 
-def under(policy: Policy, report: StreamReport | None, provider: Provider | None) -> StreamReport:
-    """The report of what is read under ``policy`` and comes from ``provider``."""
+def report_for(provider: Provider | None, report: StreamReport | None) -> StreamReport:
+    """The report of what comes from ``provider``: the one that is given, or a new one."""
     report = report if report is not None else StreamReport()
     report.habits = provider.habits if provider is not None else {}
-    report.refuse_repairs = policy.refuse_repairs
     return report
 
 

@@ -251,7 +251,12 @@ def parse_eventstream(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[F
     Raises what ``EventStreamParser.fault`` holds, after the frames before it: ``BrokenFrame`` for a checksum, lengths or
     headers that are wrong, ``HeadersTooLong``, ``EventTooLong``, ``NameTooLong``, ``NotThisDialect``.
     """
-    return Stage("parse_eventstream", lambda report: EventStreamParser(limits=limits, report=report))
+    return Stage(
+        "parse_eventstream",
+        lambda report: EventStreamParser(limits=limits, report=report),
+        takes="bytes",
+        gives="frames",
+    )
 
 
 def serialize_eventstream(headers: Mapping[str, HeaderValue], payload: bytes) -> bytes:

@@ -152,4 +152,6 @@ def parse_json_array(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Fr
     Raises what ``JSONArrayParser.fault`` holds, after the frames before it: ``EventTooLong``, ``NotThisDialect``,
     ``BrokenFrame`` for what stands between the elements or behind the array.
     """
-    return Stage("parse_json_array", lambda report: JSONArrayParser(limits=limits, report=report))
+    return Stage(
+        "parse_json_array", lambda report: JSONArrayParser(limits=limits, report=report), takes="bytes", gives="frames"
+    )

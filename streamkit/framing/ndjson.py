@@ -152,7 +152,9 @@ def parse_ndjson(*, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]
     Raises what ``NDJSONParser.fault`` holds, after the frames before it: ``LineTooLong``, ``EventTooLong``,
     ``NotThisDialect``.
     """
-    return Stage("parse_ndjson", lambda report: NDJSONParser(limits=limits, report=report))
+    return Stage(
+        "parse_ndjson", lambda report: NDJSONParser(limits=limits, report=report), takes="bytes", gives="frames"
+    )
 
 
 def serialize_ndjson(document: bytes) -> bytes:

@@ -437,6 +437,8 @@ def parse_sse(
         lambda report: SSEParser(
             limits=limits, report=report, last_event=last_event, stray_errors=stray_errors, bare_body=bare_body
         ),
+        takes="bytes",
+        gives="frames",
     )
 
 

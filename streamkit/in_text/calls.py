@@ -683,4 +683,9 @@ def find_text_calls(
     if not grammars or not set(grammars) <= GRAMMARS.keys():
         raise UsageError(f"name grammars of calls: {', '.join(GRAMMARS)}")
     known, offered = GrammarSet.named(grammars), OfferedTools(tools)
-    return Stage("find_text_calls", lambda report: TextCallFinder(known, tools=offered, limits=limits, report=report))
+    return Stage(
+        "find_text_calls",
+        lambda report: TextCallFinder(known, tools=offered, limits=limits, report=report),
+        takes="wire events",
+        gives="wire events",
+    )

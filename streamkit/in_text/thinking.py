@@ -256,4 +256,9 @@ def split_thinking(*, mode: ThinkMode = "tags") -> Stage[list[WireEvent], list[W
     is then reasoning from its first letter up to the closing tag. Each choice with such thinking is one repair,
     ``thinking_in_text``.
     """
-    return Stage("split_thinking", lambda report: ThinkSplitter(mode=mode, report=report))
+    return Stage(
+        "split_thinking",
+        lambda report: ThinkSplitter(mode=mode, report=report),
+        takes="wire events",
+        gives="wire events",
+    )

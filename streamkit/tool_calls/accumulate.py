@@ -93,6 +93,8 @@ class ToolCallAccumulator:
         self.limits = limits
         self.policy = policy
         self.report = report if report is not None else StreamReport()
+        if policy.refuse_repairs:  # here and in every machine that shares the report: none has read anything yet
+            self.report.refuse_repairs()
         self.make_id = make_id
         self._identity = Identity(limits, self.report, policy, make_id)
         self.fault: StreamkitError | None = None
@@ -730,13 +732,15 @@ def accumulate_tool_calls(
 ) -> Stage[list[WireEvent], list[Event]]:
     """The stage after ``decode``: wire events in, calls with an identity and a settled end out.
 
-    ``policy`` says what is tolerated; with ``refuse_repairs`` give the pipe a report that was made with it, too.
+    ``policy`` says what is tolerated, by every stage of the pipe where it refuses repairs.
     ``make_id(prefix)`` makes an id for a call that came without one; ids must differ across turns (quirks.md 34). With
     ``join`` what one batch brought of one block or call leaves as one delta (``joining.py``).
     """
     return Stage(
         "accumulate_tool_calls",
         lambda report: ToolCallAccumulator(limits=limits, report=report, policy=policy, make_id=make_id, join=join),
+        takes="wire events",
+        gives="events",
     )
 
 

@@ -153,4 +153,9 @@ def check_json(*, limits: Limits = DEFAULT_LIMITS, tools: Tools | None = None) -
     tool: ``schema_invalid`` says why not. Schemas are compiled here and now: raises BadToolSchema for a bad one.
     """
     schemas = None if tools is None else compiled(tools, limits)
-    return Stage("check_json", lambda report: JSONChecker(limits=limits, report=report, tools=schemas))
+    return Stage(
+        "check_json",
+        lambda report: JSONChecker(limits=limits, report=report, tools=schemas),
+        takes="events",
+        gives="events",
+    )

@@ -206,4 +206,9 @@ def check_schema_early(tools: Tools, *, limits: Limits = DEFAULT_LIMITS) -> Stag
     """
     schemas = compiled(tools, limits)
     views: dict[str, SchemaView] = {}
-    return Stage("check_schema_early", lambda _report: EarlySchemaChecker(schemas, views, limits=limits))
+    return Stage(
+        "check_schema_early",
+        lambda _report: EarlySchemaChecker(schemas, views, limits=limits),
+        takes="events",
+        gives="events",
+    )

@@ -94,4 +94,4 @@ def partial_arguments(
     def make(_report: StreamReport) -> ArgumentsWatcher:
         return ArgumentsWatcher(limits=limits, numbers=numbers)
 
-    return Stage("partial_arguments", make)
+    return Stage("partial_arguments", make, takes="events")

@@ -22,7 +22,7 @@ from streamkit.conversation.tool_definitions import MENDED, check_tools, refuse_
 from streamkit.dialects import client_named, source_named
 from streamkit.dialects.base import Bodies, Dialect
 from streamkit.dialects.members.fields import fields_of
-from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Encoding, Profile, Target, under
+from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Encoding, Profile, Target, report_for
 from streamkit.dialects.streams.carrier import carried
 from streamkit.errors import BadRequest, StreamError, UsageError
 from streamkit.in_text import in_text_stages
@@ -126,7 +126,7 @@ def decode_response(
     """
     named, provider = source_named(dialect)
     bodies, limits = _bodies_of(named), options.limits
-    report = under(options.policy, report, provider)
+    report = report_for(provider, report)
     report.bytes_in += len(body)
     report.frames += 1
     if log.isEnabledFor(logging.DEBUG):

@@ -287,7 +287,12 @@ def carry_citations(source: str, to: str, *, limits: Limits = DEFAULT_LIMITS) ->
     read, write = DIALECTS[source].citations, DIALECTS[to].citations
     if read is None or write is None:
         raise ValueError(f"no citations are known of {source if read is None else to}")
-    return Stage("carry_citations", lambda report: CitationCarrier(read, write, limits=limits, report=report))
+    return Stage(
+        "carry_citations",
+        lambda report: CitationCarrier(read, write, limits=limits, report=report),
+        takes="events",
+        gives="events",
+    )
 
 
 def carry_citations_of(response: Response, to: str, *, limits: Limits = DEFAULT_LIMITS) -> None:

@@ -77,7 +77,12 @@ def carry_searches(source: str, to: str, *, limits: Limits = DEFAULT_LIMITS) -> 
     forms = _forms(source, to)
     if forms is None:
         raise ValueError(f"no searches are carried from {source} to {to}")
-    return Stage("carry_searches", lambda report: SearchCarrier(*forms, limits=limits, report=report))
+    return Stage(
+        "carry_searches",
+        lambda report: SearchCarrier(*forms, limits=limits, report=report),
+        takes="events",
+        gives="events",
+    )
 
 
 def carry_searches_of(response: Response, to: str, *, limits: Limits = DEFAULT_LIMITS) -> None:

@@ -12,7 +12,7 @@ def events_to_array(form: ArrayForm, *, limits: Limits = DEFAULT_LIMITS) -> Stag
 
     Raises BrokenFrame for a frame that its end broke off, and LimitExceeded.
     """
-    return Stage("events to array", lambda _report: form.writer(limits))
+    return Stage("events to array", lambda _report: form.writer(limits), takes="bytes", gives="bytes")
 
 
 def as_array(stream: Pipe[bytes], form: ArrayForm, *, limits: Limits = DEFAULT_LIMITS) -> Pipe[bytes]:

@@ -12,6 +12,7 @@ from streamkit.conversation.messages import Request, Text, ToolCall, ToolResult,
 from streamkit.conversation.pairing import NO_RESULT, check_pairing, repair_pairing
 from streamkit.errors import BadRequest, NeedsRepair
 from streamkit.report import StreamReport
+from tests.reports import refusing
 
 
 def call(id, name="f", **rest):
@@ -284,7 +285,7 @@ def test_the_turn_that_keeps_its_text_keeps_its_fields():
 
 def test_a_report_that_refuses_repairs_raises():
     with pytest.raises(NeedsRepair):
-        repair_pairing(request(asked(call("a")), HELLO), StreamReport(refuse_repairs=True))
+        repair_pairing(request(asked(call("a")), HELLO), refusing())
 
 
 # -- random conversations ----------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ STRAYS = {
 
 def strict() -> StreamReport:
     report = StreamReport()
-    report.refuse_repairs = True
+    report.refuse_repairs()
     return report
 
 

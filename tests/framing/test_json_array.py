@@ -15,8 +15,8 @@ from streamkit.framing.json_array import JSONArrayParser, parse_json_array
 from streamkit.framing.json_object import NOWHERE, ObjectScanner
 from streamkit.limits import Limits
 from streamkit.pipeline import pipe
-from streamkit.report import StreamReport
 from tests.framing.cuts import cut_at, read, same_at_every_cut
+from tests.reports import refusing
 
 BOM = b"\xef\xbb\xbf"
 UNCLOSED = {"array_unclosed": 1}
@@ -159,7 +159,7 @@ def test_after_a_fault_nothing_is_read():
 
 
 def test_a_policy_without_repairs_wants_the_bracket():
-    parser = JSONArrayParser(report=StreamReport(refuse_repairs=True))
+    parser = JSONArrayParser(report=refusing())
     assert parser.feed(b"[{}") == [Frame(b"{}", 1)]
     assert parser.finish() == []
     assert isinstance(parser.fault, NeedsRepair)

@@ -11,6 +11,7 @@ from streamkit.framing.sse import SSEParser, parse_sse, serialize_comment, seria
 from streamkit.limits import Limits
 from streamkit.policy import STRICT
 from streamkit.report import StreamReport
+from tests.reports import refusing
 
 SSE = b"data: {}\n\n"
 #: Long enough for a parser to know what it reads.
@@ -173,7 +174,7 @@ def test_comments_do_not_count_into_an_event():
     ],
 )
 def test_a_mended_field_is_told_with_its_place_where_repairs_are_refused(kind, data, place):
-    report = StreamReport(refuse_repairs=True)
+    report = refusing()
     parser = SSEParser(report=report, stray_errors=True)
     try:
         parser.feed(SSE + data)

@@ -51,6 +51,7 @@ from streamkit.web import Upstream, setup
 from tests.cli.command import run
 from tests.gateway.running import asking, upstream_at
 from tests.laws.running import every_stream, read
+from tests.reports import refusing
 from tests.vectors import VECTORS
 from tests.vectors.field import CASES as FIELD
 from tests.vectors.field.inside_text import ALL, CASES, TOOLS
@@ -201,7 +202,7 @@ def test_each_call_is_a_repair():
 
 
 def test_a_policy_that_refuses_repairs_ends_the_stream_behind_what_came_before():
-    machine = finder("hermes", report=StreamReport(refuse_repairs=True))
+    machine = finder("hermes", report=refusing())
     assert text_of(machine.feed([TextDelta('a\n<tool_call>{"name":"f"}')])) == "a\n"
     assert KIND in str(machine.fault)
 

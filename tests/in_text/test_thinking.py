@@ -38,6 +38,7 @@ from streamkit.web import Upstream, setup
 from tests.cli.command import run
 from tests.gateway.running import asking, upstream_at
 from tests.laws.running import read
+from tests.reports import refusing
 from tests.vectors.field.inside_text import CASES, OPENED
 from tests.vectors.openai_chat import DONE, ROLE, STOP, said
 from tests.vectors.vector import sse
@@ -182,7 +183,7 @@ def test_opened_reads_thoughts_at_once_and_to_the_end():
 
 
 def test_a_policy_that_refuses_repairs_ends_the_stream_behind_what_came_before():
-    report = StreamReport(refuse_repairs=True)
+    report = refusing()
     machine = ThinkSplitter(report=report)
     stop = StopReasonSeen("stop", "stop")
     assert machine.feed([stop, TextDelta("<think>a</think>")]) == [stop]

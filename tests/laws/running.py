@@ -14,7 +14,7 @@ from attrs import define, frozen
 
 from streamkit.conversation.messages import Tool
 from streamkit.dialects import DIALECTS, decode, source_named
-from streamkit.dialects.profiles import Encoding, under
+from streamkit.dialects.profiles import Encoding
 from streamkit.errors import StreamError
 from streamkit.events import (
     ProviderFailed,
@@ -163,7 +163,7 @@ def read(
     join: bool = False,
 ) -> Outcome:
     """The checked events of a stream, in normal form."""
-    report = under(policy, None, None)
+    report = StreamReport()
     chain = chain_of(dialect, report, limits, join=join, policy=policy, offered=offered)
     events: list[Any] = []
     for chunk in reads:
@@ -189,7 +189,7 @@ def translate(
     join: bool = True,
 ) -> tuple[bytes, StreamReport]:
     """``transcode`` without a loop: the same machines, driven as its last stage drives them."""
-    report = under(policy, None, None)
+    report = StreamReport()
     encoding = Encoding(limits=limits, make_id=maker(), clock=CLOCK)
     if source == target and passing:
         encoder: Any = PassThrough(DIALECTS[target], encoding, policy, report)

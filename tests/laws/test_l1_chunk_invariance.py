@@ -217,7 +217,7 @@ def test_strict_hands_on_what_came_before_a_bare_input_of_a_custom_tool():
     events = [b"event: %b\ndata: %b\n\n" % (f["type"].encode(), json.dumps(f).encode()) for f in frames]
     found = []
     for reads in (events, [b"".join(events)]):
-        report = StreamReport(refuse_repairs=True)
+        report = StreamReport()
         chain = Chain(
             chain_of("anthropic", report, policy=STRICT),
             restore_tools([Tool(name="f", kind="custom")]).make(report),

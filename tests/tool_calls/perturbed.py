@@ -187,7 +187,6 @@ def outcome(seed: int) -> str:
     rng = random.Random(seed)
     events = stream(rng)
     report, policy = StreamReport(), rng.choice(POLICIES)
-    report.refuse_repairs = policy.refuse_repairs
     made = iter(range(100))
     machine = ToolCallAccumulator(
         limits=rng.choice(LIMITS),

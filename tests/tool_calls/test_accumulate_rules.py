@@ -37,7 +37,7 @@ def d(
 
 
 def machine_of(policy: Policy = TOLERANT) -> ToolCallAccumulator:
-    report = StreamReport(refuse_repairs=policy.refuse_repairs)
+    report = StreamReport()
     made = iter(range(9))
     return ToolCallAccumulator(report=report, policy=policy, make_id=lambda prefix: f"{prefix}{next(made)}")
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from streamkit.errors import StreamError
-from streamkit.pipeline import Chain, Machine, Stage, allow_runs, machines_of
+from streamkit.pipeline import Chain, Flow, Machine, Stage, allow_runs, machines_of
 from streamkit.report import StreamReport
 
 A_contra = TypeVar("A_contra", contravariant=True)
@@ -29,8 +29,10 @@ class ErrorWriter(Machine[A_contra, bytes], Protocol[A_contra]):
 class EncodeStage(Stage[A_contra, bytes]):
     """``encode``'s driver: unlike the others it turns what broke the reading into the dialect's error frame."""
 
-    def __init__(self, name: str, make: Callable[[StreamReport], ErrorWriter[A_contra]]) -> None:
-        super().__init__(name, make)
+    def __init__(
+        self, name: str, make: Callable[[StreamReport], ErrorWriter[A_contra]], *, takes: Flow | None = None
+    ) -> None:
+        super().__init__(name, make, takes=takes, gives="bytes")
         self.make_encoder = make
 
     def over(

@@ -12,6 +12,7 @@ from streamkit.events import TextDelta
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport
+from tests.reports import refusing
 from tests.vectors.openai_chat import DONE, STOP, call, calls, said
 from tests.vectors.vector import sse
 
@@ -85,7 +86,7 @@ def test_two_reads_are_as_one():
 
 
 def test_who_wants_no_repair_is_told_where():
-    decoder = ChatDecoder(DEFAULT_LIMITS, StreamReport(refuse_repairs=True))
+    decoder = ChatDecoder(DEFAULT_LIMITS, refusing())
     decoder.feed(frames(said("a"), said("<"), said(">")))
     assert isinstance(decoder.fault, NeedsRepair)
     assert (decoder.fault.kind, decoder.fault.offset) == ("character_cut", 1)
