@@ -248,7 +248,7 @@ UNENDED = {
 }
 
 
-@pytest.mark.parametrize(("what", "size"), by_turns(UNENDED, [1, 64, 2, 4096, 7], 2, "l6 waiting"))
+@pytest.mark.parametrize(("what", "size"), by_turns(UNENDED, [1, 64, 2, 4096, 7], 1, "l6 waiting"))
 def test_what_waits_to_pass_takes_twice_its_bytes_however_short_the_reads_are(what, size):
     dialect, head = UNENDED[what]
     passing = PassThrough(DIALECTS[dialect], Encoding(), TOLERANT, StreamReport())
@@ -279,7 +279,7 @@ def test_what_waits_behind_a_terminator_has_a_limit_and_takes_nothing_back(unit,
 REPEATED = {"openai-responses": 14}
 
 
-@pytest.mark.parametrize(("dialect", "target"), by_turns(DIALECTS, DIALECTS, 2, "l6 flat"))
+@pytest.mark.parametrize(("dialect", "target"), by_turns(DIALECTS, DIALECTS, 1, "l6 flat"))
 @pytest.mark.parametrize(
     "total", [3 * MIB, pytest.param(100 * MIB, marks=[pytest.mark.exhaustive, pytest.mark.timeout(900)])]
 )

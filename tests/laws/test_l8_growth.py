@@ -17,7 +17,7 @@ from tests.laws.judging import NO_VALGRIND, Case, grows, instructions, suspected
 from tests.working import FACTOR, work
 
 #: Cases that are drawn of each group.
-FEW, MANY = 4, 500
+FEW, MANY = 2, 500
 
 
 @pytest.mark.parametrize("group", GROUPS)

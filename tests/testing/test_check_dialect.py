@@ -36,7 +36,7 @@ SOUND = [v for v in VECTORS if f"{v.dialect} {v.name}" not in BESIDE and not v.n
 WHOLE = {v.dialect: v.body for v in reversed(SOUND) if v.clean and not v.repairs and not v.fault}
 
 
-@pytest.mark.parametrize("vector", few(SOUND, 3, "check dialect", name=name_of))
+@pytest.mark.parametrize("vector", few(SOUND, 1, "check dialect", name=name_of))
 def test_each_dialect_keeps_the_laws(vector):
     check_dialect(DIALECTS[vector.dialect], {vector.name: vector.body, "whole": WHOLE[vector.dialect]})
 
