@@ -11,7 +11,7 @@ together. ``streamkit.testing.check_dialect`` holds the result to the laws.
 
 from streamkit.dialects.base import Bodies, Dialect, Errors, ModelPlace
 from streamkit.dialects.http import HTTP, Endpoint, ModelCard, Models, Surface, TokenCount
-from streamkit.dialects.linting.explain import COMMON_LOOKS, Look, Looks, like
+from streamkit.dialects.linting.explain import COMMON_HINTS, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
     READING_RULES,
@@ -22,7 +22,7 @@ from streamkit.dialects.linting.grammar import (
     is_text,
     shown,
 )
-from streamkit.dialects.members.values import count_of, details_of, said, text_of
+from streamkit.dialects.members.values import count_of, details_of, has_value, text_of
 from streamkit.dialects.profiles import Encoding, Profile, Provider
 from streamkit.dialects.streams.event_encoder import EventEncoder, OneChoiceEncoder, stop_word, wrapped_arguments
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
@@ -64,7 +64,7 @@ from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import item_texts, lenient_text, value_text
 
 __all__ = [
-    "COMMON_LOOKS",
+    "COMMON_HINTS",
     "COMMON_RULES",
     "DEFAULT_LIMITS",
     "HTTP",
@@ -84,10 +84,10 @@ __all__ = [
     "Frame",
     "FrameDecoder",
     "GrammarChecker",
+    "Hint",
+    "Hints",
     "JSONArrayParser",
     "Limits",
-    "Look",
-    "Looks",
     "ModelCard",
     "ModelPlace",
     "Models",
@@ -122,6 +122,7 @@ __all__ = [
     "WireEvent",
     "count_of",
     "details_of",
+    "has_value",
     "is_filled",
     "is_index",
     "is_text",
@@ -129,7 +130,6 @@ __all__ = [
     "lenient_text",
     "like",
     "provider_failed",
-    "said",
     "seal",
     "serialize_comment",
     "serialize_eventstream",

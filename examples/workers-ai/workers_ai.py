@@ -39,7 +39,7 @@ class WorkersDecoder(sk.FrameDecoder):
         elif recognises("", document):
             self._chunk(document)
         else:
-            self.strange()
+            self.foreign_frame()
             self.out.append(sk.Aside(NAME, "unknown_event", "chunk", document))
 
     def _chunk(self, chunk: dict[str, Any]) -> None:

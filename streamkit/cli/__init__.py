@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from inspect import iscoroutinefunction
+from typing import Any
 
 from streamkit.cli import convert, convert_request, convert_response, dialects, inspect, lint, serve
 from streamkit.cli.streams import say
@@ -32,18 +33,21 @@ exit status:
 """
 
 
+class Parser(argparse.ArgumentParser):
+    """Of the command and of its subcommands: their texts are laid out as they stand, with the exit statuses behind them."""
+
+    def __init__(self, **settings: Any) -> None:
+        laid_out = {"epilog": STATUSES, "formatter_class": argparse.RawDescriptionHelpFormatter}
+        super().__init__(**{**laid_out, **settings})
+
+
 def parser() -> argparse.ArgumentParser:
     """The command's parser; ``--help`` is its documentation."""
-    top = argparse.ArgumentParser(
-        prog="streamkit",
-        description="Parse, check and translate the streams of LLM providers.",
-        epilog=STATUSES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    top = Parser(prog="streamkit", description="Parse, check and translate the streams of LLM providers.")
     top.add_argument("--version", action="version", version=f"streamkit {version('streamkit-llm')}")
-    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    commands = top.add_subparsers(title="commands", required=True, metavar="COMMAND", parser_class=Parser)
     for command in (convert, convert_request, convert_response, inspect, lint, dialects, serve):
-        command.add_to(commands, STATUSES)
+        command.add_to(commands)
     return top
 
 

@@ -30,15 +30,9 @@ example:
 """
 
 
-def add_to(commands: Any, statuses: str) -> None:
+def add_to(commands: Any) -> None:
     """Add ``streamkit convert-request`` and its options to the parser's commands."""
-    command = commands.add_parser(
-        "convert-request",
-        help=HELP,
-        description=DETAIL,
-        epilog=statuses,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    command = commands.add_parser("convert-request", help=HELP, description=DETAIL)
     command.add_argument(
         "--from", dest="source", required=True, type=client, metavar="DIALECT", help="the client's dialect"
     )

@@ -26,15 +26,9 @@ example:
 """
 
 
-def add_to(commands: Any, statuses: str) -> None:
+def add_to(commands: Any) -> None:
     """Add ``streamkit convert-response`` and its options to the parser's commands."""
-    command = commands.add_parser(
-        "convert-response",
-        help=HELP,
-        description=DETAIL,
-        epilog=statuses,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    command = commands.add_parser("convert-response", help=HELP, description=DETAIL)
     command.add_argument(
         "--from",
         dest="source",

@@ -35,11 +35,9 @@ example:
 DIRECTIONS = ("in", "out")
 
 
-def add_to(commands: Any, _statuses: str) -> None:
+def add_to(commands: Any) -> None:
     """Add ``streamkit dialects`` and its options to the parser's commands."""
-    command = commands.add_parser(
-        "dialects", help=HELP, description=DETAIL, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    command = commands.add_parser("dialects", help=HELP, description=DETAIL, epilog=None)
     command.add_argument("--json", action="store_true", help="one JSON object an entry")
     command.set_defaults(run=run)
 

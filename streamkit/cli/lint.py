@@ -64,11 +64,9 @@ VERDICTS = {Status.DONE: "clean", Status.WOULD_BE_REPAIRED: "repairable"}
 LINES = re.compile(rb"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 
 
-def add_to(commands: Any, _statuses: str) -> None:
+def add_to(commands: Any) -> None:
     """Add ``streamkit lint`` and its options to the parser's commands."""
-    command = commands.add_parser(
-        "lint", help=HELP, description=DETAIL, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    command = commands.add_parser("lint", help=HELP, description=DETAIL, epilog=None)
     command.add_argument(
         "--dialect", default=AUTO, type=dialect_or_auto, metavar="DIALECT", help="the dialect (default: auto)"
     )
@@ -216,12 +214,12 @@ class Check:
         others = dict.fromkeys(counted)
         for violation in violations:
             known = KNOWN if answer == READS and violation.severity == "note" else answer
-            reason = explain(self._linter.looks, violation.rule, violation.message, counted.keys(), known)
+            reason = explain(self._linter.hints, violation.rule, violation.message, counted.keys(), known)
             self.found.append(Found(violation, reason, violation.offset, violation.frame))
             for kind in reason.repairs:
                 others.pop(kind, None)
         for kind in others:
-            reason = explain_repair(self._linter.looks, kind, answer)
+            reason = explain_repair(self._linter.hints, kind, answer)
             self.found.append(Found(None, reason, self._offset, max(self._frame, 0)))
 
 

@@ -29,11 +29,9 @@ examples:
 EXTRA = "streamkit serve needs more than the library: pip install 'streamkit-llm[gateway]' (missing: {})"
 
 
-def add_to(commands: Any, statuses: str) -> None:
+def add_to(commands: Any) -> None:
     """Add ``streamkit serve`` and its options to the parser's commands."""
-    command = commands.add_parser(
-        "serve", help=HELP, description=DETAIL, epilog=statuses, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    command = commands.add_parser("serve", help=HELP, description=DETAIL)
     command.add_argument(
         "--config", metavar="FILE", help="the configuration, in TOML; without one a demo upstream answers"
     )

@@ -17,7 +17,7 @@ from streamkit.dialects.bodies.request_reader import RequestReader
 from streamkit.dialects.bodies.request_writer import RequestWriter
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.http import HTTP, NO_HTTP
-from streamkit.dialects.linting.explain import Looks
+from streamkit.dialects.linting.explain import Hints
 from streamkit.dialects.linting.grammar import PayloadChecker
 from streamkit.dialects.linting.violation import Violation
 from streamkit.dialects.members.fields import Fields
@@ -43,7 +43,7 @@ class Linter(Protocol):
     """Checks a stream against its dialect's grammar. See ``lint.py``."""
 
     @property
-    def looks(self) -> Looks:
+    def hints(self) -> Hints:
         """What each of its rules looks like when it is broken. See ``linting/explain.py``."""
 
     def feed(self, frames: list[Frame], /) -> list[Violation]:

@@ -103,7 +103,7 @@ class Endpoint:
     count: TokenCount | None = None
 
 
-def under(base: str, root: str) -> str:
+def with_root(base: str, root: str) -> str:
     """``base`` with the path ``root`` at its end, which it may have already: ``/v1`` of ``https://api.example.com``."""
     return base if base.endswith(root) else base + root
 

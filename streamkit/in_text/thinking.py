@@ -126,7 +126,7 @@ class ThinkSplitter(InTextMachine):
         if choice is not None and choice not in self._settled:
             if isinstance(event, Aside) and self._waits(event):
                 return
-            self._told(choice, model)
+            self._note(choice, model)
         elif type(event) is ProviderFailed:
             self._release_all()  # what is held was said before
             self._failed = True
@@ -140,7 +140,7 @@ class ThinkSplitter(InTextMachine):
         choice.queue.append(aside)
         return True
 
-    def _told(self, number: int, event: Any) -> None:
+    def _note(self, number: int, event: Any) -> None:
         """Note what came beside text: reasoning in its own place, or what ends the start of the choice."""
         kind = type(event)
         if kind in _REASONED:

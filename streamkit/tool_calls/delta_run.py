@@ -1,4 +1,4 @@
-"""Many deltas that differ in little, as one: what a skeleton reads (``dialects/fast_path/template.py``) and what
+"""Many deltas that differ in little, as one: what a template reads (``dialects/fast_path/template.py``) and what
 encoders write at once.
 
 It flows between machines that share a driver and know of it, and nowhere else: no stage yields it.

@@ -223,12 +223,12 @@ LINTERS = {name: dialect.linter() for name, dialect in DIALECTS.items()}
 @pytest.mark.parametrize("dialect", LINTERS)
 def test_every_rule_has_its_looks_and_no_other(dialect):
     linter: Any = LINTERS[dialect]
-    assert set(linter.looks) - {NO_RULE} == {*linter.rules, *READING_RULES}
+    assert set(linter.hints) - {NO_RULE} == {*linter.rules, *READING_RULES}
 
 
 @pytest.mark.parametrize("dialect", LINTERS)
 def test_every_look_names_an_answer_there_is_and_a_case_of_the_list(dialect):
-    for rule, looks in LINTERS[dialect].looks.items():
+    for rule, looks in LINTERS[dialect].hints.items():
         for look in looks:
             assert look.answer in {*REPAIRS, *ANSWERS}, (rule, look)
             assert look.case is None or look.case in EXPLAINED, (rule, look)
@@ -239,7 +239,7 @@ def test_every_case_that_is_named_is_in_the_catalogue_with_its_cause():
 
 
 def test_no_case_is_listed_that_nothing_names():
-    looks = [look for linter in LINTERS.values() for found in linter.looks.values() for look in found]
+    looks = [look for linter in LINTERS.values() for found in linter.hints.values() for look in found]
     assert set(EXPLAINED) == ({look.case for look in looks} | set(REPAIR_CASES.values())) - {None}
 
 

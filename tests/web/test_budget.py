@@ -127,8 +127,9 @@ async def test_an_open_stream_holds_nothing_of_its_conversation(budgets, monkeyp
     ):
         await answer.content.readany()
         assert budgets[0].held_bytes == 0
-        gc.collect()
-        assert [each() for each in asks] == [None]
+        await eventually(
+            lambda: gc.collect() >= 0 and [each() for each in asks] == [None]
+        )  # a thread may end after its answer
 
 
 async def test_values_count_beside_bytes(budgets):

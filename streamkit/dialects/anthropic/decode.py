@@ -28,7 +28,7 @@ from streamkit.dialects.anthropic.wire import (
     without_defaults,
 )
 from streamkit.dialects.members.known import KEPT, UNREAD, Members, kept
-from streamkit.dialects.members.values import said, text_of
+from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.streams.running_text import StartText
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
@@ -156,7 +156,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self._error(document)
             return
         else:
-            self.strange()
+            self.foreign_frame()
             if self._started:
                 self.out.append(Aside(VENDOR, "unknown_event", kind or "event", document))
             return
@@ -194,7 +194,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         if self._started:
             self.restarted(self._id, message.get("id"))
             return
-        extras = {name: value for name, value in message.items() if name not in MESSAGE_FIELDS and said(value)}
+        extras = {name: value for name, value in message.items() if name not in MESSAGE_FIELDS and has_value(value)}
         usage = None
         if counts := self.fields(message.get("usage")):
             self._usage.update(counts)
@@ -207,7 +207,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         if blocks := self.contents(message.get("content")):
             texts = self.texts_at(len(blocks), "message", "content")
             self.in_start = {number: text for number, text in enumerate(texts) if _has_content(orjson.loads(text))}
-        if said(reason := message.get("stop_reason")):  # before its content an answer has not ended
+        if has_value(reason := message.get("stop_reason")):  # before its content an answer has not ended
             self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}message.stop_reason", reason))
 
     def _read_start(self, *, ended: bool) -> None:
@@ -235,7 +235,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
                 self.out.append(Aside(VENDOR, "metadata", f"{MESSAGE_DELTA}{name}", value))
         if not document.keys() <= (members := self.members["message_delta"]).names:
             for name, value in document.items():
-                if name not in members.names and said(value):  # context_management stands beside the delta
+                if name not in members.names and has_value(value):  # context_management stands beside the delta
                     self.out.append(Aside(VENDOR, "metadata", f"{BESIDE_DELTA}{name}", value))
 
     def _message_stop(self, _document: dict[str, Any]) -> None:
@@ -303,7 +303,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         elif block.kind:
             self._aside(document, block)
         else:
-            self.odd(document)
+            self.keep_invalid(document)
 
     def _block_delta(self, document: dict[str, Any]) -> None:
         delta = self.fields(document.get("delta"))
@@ -323,7 +323,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             if len(delta) > 2:
                 self._unknown(delta, ("type", name))
         elif not kind or (name and not _is_input(delta)):
-            self.odd(document)
+            self.keep_invalid(document)
         else:
             self._aside(document, block)
 
@@ -352,7 +352,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         return super().open_block(index, kind)
 
     def _call(self, start: dict[str, Any], block: Block) -> None:
-        extras = {name: value for name, value in start.items() if name not in CALL_FIELDS and said(value)}
+        extras = {name: value for name, value in start.items() if name not in CALL_FIELDS and has_value(value)}
         self.start_call(block, start.get("id"), start.get("name"), without_defaults(extras))
         if arguments := start.get("input"):
             if isinstance(arguments, str):
@@ -417,7 +417,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     def _unknown(self, fields: dict[str, Any], known: tuple[str, ...]) -> None:
         for name, value in fields.items():
-            if name not in known and said(value):
+            if name not in known and has_value(value):
                 self.out.append(Aside(VENDOR, "metadata", f"delta.{name}", value))
 
     def _citation(self, citation: dict[str, Any], block: Block) -> None:
@@ -431,7 +431,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
 def _has_content(block: object) -> bool:
     """Whether a block in the message's start has more than its type."""
-    return not isinstance(block, dict) or any(said(value) for name, value in block.items() if name != "type")
+    return not isinstance(block, dict) or any(has_value(value) for name, value in block.items() if name != "type")
 
 
 def _is_input(delta: dict[str, Any]) -> bool:

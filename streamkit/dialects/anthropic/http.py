@@ -21,7 +21,7 @@ from streamkit.dialects.http import (
     TokenCount,
     page_size,
     place_of,
-    under,
+    with_root,
 )
 from streamkit.dialects.profiles import Provider
 from streamkit.dialects.streams.event_encoder import encode_time
@@ -36,7 +36,7 @@ _COUNTED = frozenset({
 
 
 def _url(base: str, _model: str, _stream: bool) -> str:
-    return under(base, "/v1") + "/messages"
+    return with_root(base, "/v1") + "/messages"
 
 
 def _headers(provider: Provider | None) -> dict[str, str]:
@@ -85,7 +85,7 @@ HTTP_HALF = HTTP(
         features={"anthropic-version": False, "anthropic-beta": True},
         passed=("anthropic-ratelimit-",),
         count=TokenCount(
-            url=lambda base, _model: under(base, "/v1") + "/messages/count_tokens",
+            url=lambda base, _model: with_root(base, "/v1") + "/messages/count_tokens",
             takes=_COUNTED,
             member="input_tokens",
         ),

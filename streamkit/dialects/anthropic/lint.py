@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from attrs import define, field
 
-from streamkit.dialects.linting.explain import KNOWN, MESSAGE_LOOKS, NO_RULE, READS, Look, Looks, like
+from streamkit.dialects.linting.explain import KNOWN, MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
     CallInput,
@@ -49,30 +49,30 @@ RULES: dict[str, str] = {
     "error": "An error event has an object `error` with the strings `type` and `message` (§3.1).",
     "after_error": "Nothing follows an error event (§3.1).",
 }
-LOOKS: Looks = {
-    **MESSAGE_LOOKS,
-    "block_index": (like("block_reopened"), like("index_invalid"), like("index_missing"), Look(READS, 82)),
+HINTS: Hints = {
+    **MESSAGE_HINTS,
+    "block_index": (like("block_reopened"), like("index_invalid"), like("index_missing"), Hint(READS, 82)),
     "block_order": (
         like("block_unopened"),
         like("block_reopened"),
         like("block_unclosed"),
-        Look(READS, 75, "a stop"),
-        Look(READS, 78, "message"),
-        Look(READS, 78, "content_block_start"),
+        Hint(READS, 75, "a stop"),
+        Hint(READS, 78, "message"),
+        Hint(READS, 78, "content_block_start"),
     ),
     "block": (like("field_invalid"),),
     "tool_use": (like("id_missing"), like("identity_blank", 33), like("call_nameless"), like("field_invalid")),
     "tool_id": (like("id_duplicate"),),
     "delta": (like("block_mismatch"), like("field_invalid")),
-    "signature": (Look(READS, 88, "signature_delta"),),
-    "empty_text": (Look(READS, 81),),
-    "input_unparsable": (Look(KNOWN, 50),),
+    "signature": (Hint(READS, 88, "signature_delta"),),
+    "empty_text": (Hint(READS, 81),),
+    "input_unparsable": (Hint(KNOWN, 50),),
     "message_delta": (like("field_invalid"),),
     "stop_reason": (),
     "message_stop": (),
     "after_stop": (like("foreign_terminator"), like("after_end")),
     "after_error": (like("after_error"), like("after_end")),
-    NO_RULE: (Look("stop_with_calls", 53), Look("finish_derived", None)),
+    NO_RULE: (Hint("stop_with_calls", 53), Hint("finish_derived", None)),
 }
 #: For each delta that is known: the member it carries, and the blocks it belongs to.
 DELTAS: Mapping[str, tuple[str, frozenset[str]]] = {
@@ -107,7 +107,7 @@ class AnthropicLinter(GrammarChecker):
     """Checks the frames of one stream against ``RULES``."""
 
     rules: ClassVar = RULES
-    looks: ClassVar = LOOKS
+    hints: ClassVar = HINTS
 
     def __init__(self) -> None:
         super().__init__()

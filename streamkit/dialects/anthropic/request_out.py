@@ -67,7 +67,7 @@ from streamkit.dialects.anthropic.wire import (
 )
 from streamkit.dialects.bodies.claude_requests import NO_PARAMETERS, ClaudeRequestWriter
 from streamkit.dialects.bodies.message_order import Block, Message, joined, results_first
-from streamkit.dialects.bodies.request_writer import given, is_blank, media_type_of, merged, plain_or_list
+from streamkit.dialects.bodies.request_writer import add_missing, is_blank, media_type_of, plain_or_list, without_none
 from streamkit.dialects.vocabulary.web_search import location_out
 from streamkit.events import Aside
 
@@ -118,12 +118,12 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
         if not tools and not self.own and (called := self.called_tools()):
             tools = [{"name": name, "input_schema": dict(NO_PARAMETERS)} for name in called]
             choice = ToolChoice("none")
-        body = given(
+        body = without_none(
             model=request.model,
             max_tokens=self._max_tokens(thinking),
             system=plain_or_list(system) or None,
             messages=[
-                merged({"role": message.role, "content": plain_or_list(message.blocks)}, message.extras)
+                add_missing({"role": message.role, "content": plain_or_list(message.blocks)}, message.extras)
                 for message in messages
             ],
             tools=tools or None,
@@ -136,7 +136,7 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
             stream=request.stream,
         )
         body |= compaction | self.options({name: name for name in self._sampling()}, BESIDE)
-        return merged(body, self.extras(request.extras, "parameter"))
+        return add_missing(body, self.extras(request.extras, "parameter"))
 
     # -- messages --------------------------------------------------------------------------------------------------
 
@@ -186,10 +186,10 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
                         blocks.aside(part)
                 case Reasoning() | RedactedReasoning():
                     if (block := self._thought(part)) is not None:
-                        blocks.add(merged(block, self.extras(part.extras)))
+                        blocks.add(add_missing(block, self.extras(part.extras)))
                 case Media() | ToolCall() | ToolResult():
                     if (block := self._block(part, role)) is not None:
-                        blocks.add(merged(block | self._cache(part.cache), self.extras(part.extras)))
+                        blocks.add(add_missing(block | self._cache(part.cache), self.extras(part.extras)))
         return blocks.finish()
 
     def _block(self, part: Media | ToolCall | ToolResult, role: str) -> Block | None:
@@ -210,7 +210,7 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
             self.lose_signature(part.signature)
         if part.text and not alone:
             cache = self._cache(part.cache) if isinstance(part, Text) else {}
-            blocks.add_text(merged(block | cache, self.extras(part.extras)), part.block)
+            blocks.add_text(add_missing(block | cache, self.extras(part.extras)), part.block)
             return
         self.lose_cache(getattr(part, "cache", None))
         if isinstance(part, Refusal) or part.signature is None:
@@ -239,7 +239,7 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
 
     def _result(self, result: ToolResult) -> Block:
         blocks = self._blocks(result.parts, "tool_result")
-        return given(
+        return without_none(
             type="tool_result",
             tool_use_id=self.call_id(result.call_id),
             content=plain_or_list(blocks) if blocks else None,
@@ -265,7 +265,7 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
             return None
         self.lose_of_media(media, name=media.kind == "image")
         if media.kind == "file":
-            return given(type="document", source=source, title=media.name)
+            return without_none(type="document", source=source, title=media.name)
         return {"type": "image", "source": source}
 
     def _source(self, media: Media) -> dict[str, Any] | None:
@@ -343,7 +343,7 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
 
     def _output_config(self, thinking: Thinking | None, output: OutputFormat | None) -> dict[str, Any] | None:
         effort, form = self.effort(thinking), self.schema_form(output, "name", "description")
-        return given(effort=effort, format=form and {"type": "json_schema", "schema": form.schema}) or None
+        return without_none(effort=effort, format=form and {"type": "json_schema", "schema": form.schema}) or None
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
@@ -352,13 +352,13 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
         if tool.kind == "server":
             return self.hosted(tool)
         tool = self.function(tool)
-        written = given(
+        written = without_none(
             name=self.tool_name(tool.name),
             description=tool.description,
             input_schema=tool.parameters,
             strict=tool.strict,
         )
-        return merged(written | self._cache(tool.cache), self.extras(tool.extras))
+        return add_missing(written | self._cache(tool.cache), self.extras(tool.extras))
 
     def can_search(self, tool: Tool) -> bool:
         """Whether a tool is a search; no other tool may have its name."""
@@ -369,7 +369,7 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
         if allowed and blocked:  # the server takes one of them, and what is allowed is narrower
             self.lose("parameter", "web_search.blocked_domains")
             blocked = []
-        return given(
+        return without_none(
             type=SEARCH_TYPE,
             name=SEARCH_NAME,
             max_uses=search.max_uses,
@@ -390,12 +390,12 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
             case "required" if choice.names:
                 kind, chosen = "tool", choice.names[0]
                 name = SEARCH_NAME if self.is_search(chosen) else self.tool_name(chosen)
-                return given(type=kind, name=name, disable_parallel_tool_use=serial)
+                return without_none(type=kind, name=name, disable_parallel_tool_use=serial)
             case "required":
                 kind = "any"
             case _:
                 kind = choice.mode
-        return given(type=kind, disable_parallel_tool_use=serial)
+        return without_none(type=kind, disable_parallel_tool_use=serial)
 
 
 def _runs(messages: Iterable[Message]) -> Iterator[list[Message]]:
@@ -429,9 +429,9 @@ def _continues_unsigned(messages: Sequence[Message]) -> bool:
 def _compaction_members(compaction: Compaction) -> dict[str, Any]:
     """The members that ask for a summary."""
     if compaction.now:
-        return {"compaction": given(type=SUMMARIZE, instructions=compaction.instructions)}
+        return {"compaction": without_none(type=SUMMARIZE, instructions=compaction.instructions)}
     tokens = compaction.threshold
-    edit = given(
+    edit = without_none(
         type=EDIT,
         trigger=None if tokens is None else {"type": "input_tokens", "value": max(tokens, LEAST_TRIGGER)},
         pause_after_compaction=compaction.pause or None,

@@ -32,7 +32,7 @@ from streamkit.dialects.anthropic.wire import (
 )
 from streamkit.dialects.bodies.block_list import Block
 from streamkit.dialects.bodies.block_responses import BlockResponseWriter
-from streamkit.dialects.bodies.request_writer import merged
+from streamkit.dialects.bodies.request_writer import add_missing
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.events import Aside, ProviderFailed
@@ -57,7 +57,7 @@ class AnthropicBodyDecoder(AnthropicDecoder):
                 self.report.repair("error_shape")
             self._error(document)
         else:
-            self.strange()
+            self.foreign_frame()
 
     def _message(self, document: dict[str, Any]) -> None:
         first = {name: value for name, value in document.items() if name not in (*LAST, *BESIDE, "content")}
@@ -93,7 +93,7 @@ class AnthropicResponseWriter(BlockResponseWriter):
         content = self.content(choice)
         body = encode_message(response, self.encoding, content, STOP_NAMES[self.stop(choice)], choice.stop_sequence)
         count_usage_losses(response.usage, self.report)
-        return merged(merged(body, self._beside), self.own_extras(response.extras, "response_fields"))
+        return add_missing(add_missing(body, self._beside), self.own_extras(response.extras, "response_fields"))
 
     def block_list(self) -> AnthropicBlocks:
         return AnthropicBlocks(self.report)
@@ -111,7 +111,7 @@ class AnthropicResponseWriter(BlockResponseWriter):
 
     def use(self, call: ToolCall, arguments: bytes, extras: Mapping[str, Any]) -> Block:
         block = {"type": "tool_use", "id": call.id, "name": call.name, "input": orjson.Fragment(arguments)}
-        return with_defaults(merged(block, extras), CALL_DEFAULTS)
+        return with_defaults(add_missing(block, extras), CALL_DEFAULTS)
 
     def beside(self, part: Aside) -> bool:
         if not part.type.startswith((MESSAGE_DELTA, BESIDE_DELTA)):

@@ -20,7 +20,7 @@ from streamkit.dialects.bedrock.wire import VENDOR
 from streamkit.dialects.bodies.block_list import Block, BlockList
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.members.growing import Growing
-from streamkit.dialects.members.values import said
+from streamkit.dialects.members.values import has_value
 from streamkit.dialects.streams.event_encoder import wrapped_arguments
 from streamkit.events import Aside, AsideKind
 from streamkit.report import StreamReport
@@ -36,7 +36,7 @@ STREAMED: Final[Mapping[str, tuple[str, ...]]] = {
 
 def is_server(member: str, value: Any) -> bool:
     """Whether a block is of a tool that the provider runs itself: such a call or result has a type."""
-    return member in SERVER and isinstance(value, dict) and said(value.get("type"))
+    return member in SERVER and isinstance(value, dict) and has_value(value.get("type"))
 
 
 def asides_of(member: str, value: Any, number: int, input_text: str = "") -> Iterator[Aside]:

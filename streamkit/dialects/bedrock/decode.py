@@ -43,7 +43,7 @@ from streamkit.dialects.bedrock.wire import (
     is_base64,
 )
 from streamkit.dialects.members.known import KEPT, Members, kept
-from streamkit.dialects.members.values import said, text_of
+from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.errors import BrokenFrame, SecondResponse
 from streamkit.events import (
@@ -117,7 +117,7 @@ class NativeDecoder(AnthropicDecoder):
 
     def decode(self, document: dict[str, Any]) -> None:
         super().decode(document)
-        if said(metrics := document.get(METRICS)):
+        if has_value(metrics := document.get(METRICS)):
             self.out.append(Aside(VENDOR, "metadata", METRICS, metrics))
 
 
@@ -166,7 +166,7 @@ class BedrockDecoder(BlockDecoder[Block]):
             if self._started and (document := self.load(frame)) is not None:
                 self.keep_unread(document, OF_EVENTS[KEEP_ALIVE], where=f"{KEEP_ALIVE}.")
         else:
-            self.strange()
+            self.foreign_frame()
             if self.recognised and (document := self.load(frame)) is not None:
                 self.out.append(Aside(VENDOR, "unknown_event", UNKNOWN + event, document))
 
@@ -190,7 +190,7 @@ class BedrockDecoder(BlockDecoder[Block]):
                 raise SecondResponse(offset=self.frame.offset)
             self.report.repair("response_restarted")
             return
-        extras = {name: value for name, value in document.items() if name not in {"role", PADDING} and said(value)}
+        extras = {name: value for name, value in document.items() if name not in {"role", PADDING} and has_value(value)}
         self.start(ResponseStarted(vendor=VENDOR, extras=extras or None))
 
     def _message_stop(self, document: dict[str, Any]) -> None:
@@ -213,7 +213,7 @@ class BedrockDecoder(BlockDecoder[Block]):
         if usage := self.fields(document.get("usage")):
             self.tell_counts(decode_usage(usage))
         for name, value in document.items():
-            if name not in {"usage", PADDING} and said(value) and (name != "metrics" or self.fields(value)):
+            if name not in {"usage", PADDING} and has_value(value) and (name != "metrics" or self.fields(value)):
                 self.out.append(Aside(VENDOR, "metadata", METADATA + name, value))
 
     # -- content blocks --------------------------------------------------------------------------------------------
@@ -222,19 +222,19 @@ class BedrockDecoder(BlockDecoder[Block]):
         start = {name: value for name, value in self.fields(document.get("start")).items() if value is not None}
         index = self.start_index(document.get("contentBlockIndex"))
         use = self.alone(start.get("toolUse"))
-        if type(use) is dict and not said(use.get("type")):
+        if type(use) is dict and not has_value(use.get("type")):
             self._call(use, self.open_block(index, "toolUse"))
         elif not start or (use is not None and type(use) is not dict):
             self.open_block(index, "")
             if start:
-                self.odd(document)
+                self.keep_invalid(document)
         else:
             self._aside(document, self._open_raw(index, start))
 
     def _block_delta(self, document: dict[str, Any]) -> None:
         delta = self.alone(document.get("delta"))
         if type(delta) is not dict or not delta:
-            self.odd(document)
+            self.keep_invalid(document)
             return
         index = self.block_index(document.get("contentBlockIndex"))
         block = self.blocks.get(index)
@@ -254,7 +254,7 @@ class BedrockDecoder(BlockDecoder[Block]):
             if block is None or block.kind != belongs:
                 block = self._place(index, block, belongs)
                 if block is None:
-                    self.odd(document)
+                    self.keep_invalid(document)
                     return
             if belongs == "text":
                 self._text_delta(member, value, block)
@@ -312,7 +312,7 @@ class BedrockDecoder(BlockDecoder[Block]):
         return block
 
     def _call(self, use: dict[str, Any], block: Block) -> None:
-        extras = {name: value for name, value in use.items() if name not in CALL_FIELDS and said(value)}
+        extras = {name: value for name, value in use.items() if name not in CALL_FIELDS and has_value(value)}
         self.start_call(block, use.get("toolUseId"), use.get("name"), extras)
 
     def _text_delta(self, member: str, value: Any, block: Block) -> None:
@@ -333,9 +333,9 @@ class BedrockDecoder(BlockDecoder[Block]):
             if is_base64(data):
                 self.opaque(data, block, redacted=True)
             else:
-                self.odd(data)
+                self.keep_invalid(data)
         for name, value in delta.items():
-            if name not in REASONING and said(value):
+            if name not in REASONING and has_value(value):
                 self.out.append(Aside(VENDOR, "metadata", f"reasoningContent.{name}", value))
 
     def _aside(self, document: dict[str, Any], block: Block) -> None:
@@ -360,7 +360,7 @@ class BedrockDecoder(BlockDecoder[Block]):
             raise self._native.fault
         self.recognised = self._native.recognised
         if not self.recognised:
-            self.strange()
+            self.foreign_frame()
 
     # -- errors ----------------------------------------------------------------------------------------------------
 

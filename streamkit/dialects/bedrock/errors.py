@@ -22,7 +22,7 @@ from streamkit.dialects.bedrock.wire import (
     UNKNOWN_EXCEPTION,
     VENDOR,
 )
-from streamkit.dialects.bodies.request_writer import merged
+from streamkit.dialects.bodies.request_writer import add_missing
 from streamkit.dialects.members.values import text_of
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
@@ -48,7 +48,7 @@ def encode_exception(failed: ProviderFailed, report: StreamReport) -> dict[str, 
     name = native if native is not None and native in EXCEPTIONS else BODY_EXCEPTION_NAMES[failed.type]
     body: dict[str, Any] = {TYPE: name[:1].upper() + name[1:], "message": failed.message}
     if native is not None and isinstance(failed.raw, dict):
-        return merged(body, {member: value for member, value in failed.raw.items() if member != PADDING})
+        return add_missing(body, {member: value for member, value in failed.raw.items() if member != PADDING})
     if failed.type in INEXACT_BODY_ERRORS or (failed.code is not None and failed.type != "truncated"):
         report.lose("error_detail")
     return body

@@ -17,9 +17,9 @@ from typing import Any, ClassVar
 
 from attrs import define, evolve, field
 
-from streamkit.dialects.anthropic.lint import LOOKS as NATIVE_LOOKS
+from streamkit.dialects.anthropic.lint import HINTS as NATIVE_HINTS
 from streamkit.dialects.anthropic.lint import AnthropicLinter
-from streamkit.dialects.linting.explain import COMMON_LOOKS, CUT, KNOWN, NO_RULE, READS, STOPS, TORN, Look, Looks, like
+from streamkit.dialects.linting.explain import COMMON_HINTS, CUT, KNOWN, NO_RULE, READS, STOPS, TORN, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
     CallInput,
@@ -60,39 +60,39 @@ RULES: dict[str, str] = {
 #: A rule of the model's own dialect is named at the beginning of the message.
 NATIVE = tuple(
     evolve(look, says=f"{rule}: {look.says}")
-    for rule, looks in NATIVE_LOOKS.items()
+    for rule, looks in NATIVE_HINTS.items()
     if rule != NO_RULE
     for look in looks
 )
-LOOKS: Looks = {
-    **COMMON_LOOKS,
-    "unreadable": (*COMMON_LOOKS["unreadable"], Look(STOPS, 115, "a message whose"), Look(STOPS, 115, "a chunk")),
-    "truncated": (Look(CUT, 66),),
-    "torn": (Look(TORN, 106),),
+HINTS: Hints = {
+    **COMMON_HINTS,
+    "unreadable": (*COMMON_HINTS["unreadable"], Hint(STOPS, 115, "a message whose"), Hint(STOPS, 115, "a chunk")),
+    "truncated": (Hint(CUT, 66),),
+    "torn": (Hint(TORN, 106),),
     "headers": (),
     "content_type": (),
     "kind": (),
-    "message_start": (like("response_restarted"), Look(KNOWN, 66)),
+    "message_start": (like("response_restarted"), Hint(KNOWN, 66)),
     "block_index": (
         like("block_reopened"),
         like("index_reused"),
         like("index_invalid"),
         like("index_missing"),
-        Look(KNOWN, 82),
+        Hint(KNOWN, 82),
     ),
     "block_order": (
         like("block_unclosed"),
         like("block_reopened"),
         like("block_unopened"),
         like("arguments_late"),
-        Look(KNOWN, 78),
+        Hint(KNOWN, 78),
     ),
     "start": (like("id_missing"), like("identity_blank", 33), like("call_nameless"), like("field_invalid")),
     "tool_id": (like("id_duplicate"),),
     "delta": (like("block_mismatch"), like("block_unopened"), like("field_invalid")),
     "redacted": (like("field_invalid"),),
-    "signature": (Look(READS, 88, "a signature"),),
-    "input_unparsable": (Look(KNOWN, 50),),
+    "signature": (Hint(READS, 88, "a signature"),),
+    "input_unparsable": (Hint(KNOWN, 50),),
     "message_stop": (),
     "after_stop": (like("after_end"),),
     "metadata": (),
@@ -100,9 +100,9 @@ LOOKS: Looks = {
     "metrics": (),
     "error": (like("error_shape"),),
     "after_error": (like("after_error"), like("after_end")),
-    "chunk": (Look(STOPS, 115),),
+    "chunk": (Hint(STOPS, 115),),
     "native": NATIVE,
-    NO_RULE: NATIVE_LOOKS[NO_RULE],
+    NO_RULE: NATIVE_HINTS[NO_RULE],
 }
 #: The deltas that are judged, and the kinds of their blocks: what only the vendor understands is let through.
 DELTAS = frozenset({"text", "citation", "reasoningContent", "toolUse"})
@@ -120,7 +120,7 @@ class BedrockLinter(GrammarChecker):
     """Checks the messages of one stream against ``RULES``."""
 
     rules: ClassVar = RULES
-    looks: ClassVar = LOOKS
+    hints: ClassVar = HINTS
 
     def __init__(self) -> None:
         super().__init__()

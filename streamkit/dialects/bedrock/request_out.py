@@ -59,7 +59,7 @@ from streamkit.dialects.bedrock.wire import (
     is_base64,
 )
 from streamkit.dialects.bodies.claude_requests import EFFORTS, NO_PARAMETERS, ClaudeRequestWriter
-from streamkit.dialects.bodies.request_writer import asked_effort, given, media_type_of, merged
+from streamkit.dialects.bodies.request_writer import add_missing, asked_effort, media_type_of, without_none
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.reasoning_effort import nearest
 from streamkit.errors import BadRequest
@@ -101,7 +101,7 @@ class Message:
 
     def body(self) -> dict[str, Any]:
         """The message as it is written."""
-        return merged({"role": self.role, "content": self.results + self.content}, self.extras)
+        return add_missing({"role": self.role, "content": self.results + self.content}, self.extras)
 
 
 class BedrockRequestWriter(ClaudeRequestWriter):
@@ -136,21 +136,21 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         choice = self.with_thinking(choice, thinking)
         tools, choice = self._tools(choice)
         tier = self.service_tier(options.service_tier, SERVICE_TIERS)
-        model = given(
+        model = without_none(
             thinking=thinking,
             top_k=self._top_k(options.top_k),
             tool_choice=self._parallel(choice) if tools else None,
         )
-        body = given(
+        body = without_none(
             messages=[message.body() for message in messages],
             system=system or None,
             inferenceConfig=self.options(self._inference(), BESIDE) or None,
-            toolConfig=given(tools=tools, toolChoice=self._choice(choice, model)) if tools else None,
+            toolConfig=without_none(tools=tools, toolChoice=self._choice(choice, model)) if tools else None,
             additionalModelRequestFields=model or None,
             outputConfig=self._output_config(options.thinking, options.output) or None,
             serviceTier=tier and {"type": tier},
         )
-        return merged(body, self.extras(request.extras, "parameter"))
+        return add_missing(body, self.extras(request.extras, "parameter"))
 
     # -- messages --------------------------------------------------------------------------------------------------
 
@@ -269,8 +269,8 @@ class BedrockRequestWriter(ClaudeRequestWriter):
     def _reasoning(self, part: Reasoning) -> Block | None:
         vendor = part.signature.vendor if part.signature is not None else None
         if (vendor == SIGNER and self.signs) or (vendor is None and self.own):
-            thought = given(text=part.text, signature=part.signature.blob if part.signature else None)
-            return {"reasoningContent": {"reasoningText": merged(thought, self.extras(part.extras))}}
+            thought = without_none(text=part.text, signature=part.signature.blob if part.signature else None)
+            return {"reasoningContent": {"reasoningText": add_missing(thought, self.extras(part.extras))}}
         self.lose_reasoning(part)
         return None
 
@@ -281,15 +281,15 @@ class BedrockRequestWriter(ClaudeRequestWriter):
             "name": self.tool_name(call.name),
             "input": self.object_arguments(call),
         }
-        return {"toolUse": merged(use, self.extras(call.extras))}
+        return {"toolUse": add_missing(use, self.extras(call.extras))}
 
     def _result(self, result: ToolResult) -> Block:
-        written = given(
+        written = without_none(
             toolUseId=self.call_id(result.call_id),
             content=self._blocks(result.parts, "toolResult"),
             status="error" if result.is_error else None,
         )
-        return {"toolResult": merged(written, self.extras(result.extras))}
+        return {"toolResult": add_missing(written, self.extras(result.extras))}
 
     # -- media -----------------------------------------------------------------------------------------------------
 
@@ -303,7 +303,7 @@ class BedrockRequestWriter(ClaudeRequestWriter):
             return None
         self.lose_of_media(media, name=member != "document")
         name = self._document_name(media.name) if member == "document" else None
-        return {member: merged(given(format=form, name=name, source=source), self.extras(media.extras))}
+        return {member: add_missing(without_none(format=form, name=name, source=source), self.extras(media.extras))}
 
     def _source(self, media: Media) -> dict[str, Any] | None:
         if media.data is not None:
@@ -364,7 +364,7 @@ class BedrockRequestWriter(ClaudeRequestWriter):
 
     def _output_config(self, thinking: Thinking | None, output: OutputFormat | None) -> dict[str, Any]:
         effort = self.effort(thinking) if self.claude else self._others_effort(thinking)
-        return given(effort=effort, textFormat=self._format_of(output))
+        return without_none(effort=effort, textFormat=self._format_of(output))
 
     def _others_effort(self, thinking: Thinking | None) -> str | None:
         """The effort for a model that is not Claude."""
@@ -378,7 +378,9 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         form = self.schema_form(output)
         if form is None:
             return None
-        definition = given(schema=orjson.dumps(form.schema).decode(), name=form.name, description=form.description)
+        definition = without_none(
+            schema=orjson.dumps(form.schema).decode(), name=form.name, description=form.description
+        )
         return {"type": "json_schema", "structure": {"jsonSchema": definition}}
 
     # -- tools -----------------------------------------------------------------------------------------------------
@@ -405,13 +407,13 @@ class BedrockRequestWriter(ClaudeRequestWriter):
             hosted = self.hosted(tool)
             return [] if hosted is None else [hosted, *self._point(tool)]
         tool = self.function(tool)
-        spec = given(
+        spec = without_none(
             name=self.tool_name(tool.name),
             description=tool.description or None,
             inputSchema={"json": tool.parameters},
             strict=tool.strict,
         )
-        return [{"toolSpec": merged(spec, self.extras(tool.extras))}, *self._point(tool)]
+        return [{"toolSpec": add_missing(spec, self.extras(tool.extras))}, *self._point(tool)]
 
     def _point(self, tool: Tool) -> list[Block]:
         if tool.cache is None:
@@ -436,7 +438,7 @@ class BedrockRequestWriter(ClaudeRequestWriter):
             self.lose("tool_choice", "parallel")
             return None
         kind = "auto" if choice.mode == "auto" else None
-        return given(type=kind, disable_parallel_tool_use=not choice.parallel)
+        return without_none(type=kind, disable_parallel_tool_use=not choice.parallel)
 
 
 def _is_claude(model: str | None) -> bool:

@@ -39,9 +39,9 @@ from streamkit.dialects.bedrock.wire import (
 )
 from streamkit.dialects.bodies.block_list import Block
 from streamkit.dialects.bodies.block_responses import BlockResponseWriter
-from streamkit.dialects.bodies.request_writer import given, merged
+from streamkit.dialects.bodies.request_writer import add_missing, without_none
 from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import count_of, said
+from streamkit.dialects.members.values import count_of, has_value
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.events import Aside, ProviderFailed, UsageReported
@@ -72,7 +72,7 @@ class BedrockBodyDecoder(BedrockDecoder):
             self.out.append(decode_exception(document))
         else:
             self.recognised = False
-            self.strange()
+            self.foreign_frame()
 
     def _whole(self, document: dict[str, Any], output: dict[str, Any]) -> None:
         message = self.fields(output.get("message"))
@@ -111,7 +111,7 @@ class BedrockBodyDecoder(BedrockDecoder):
                 continue
             self._read("contentBlockStop", {"contentBlockIndex": number})
             if member == "citationsContent":
-                beside = {name: inner for name, inner in value.items() if name not in CITED and said(inner)}
+                beside = {name: inner for name, inner in value.items() if name not in CITED and has_value(inner)}
                 self.out += [Aside(VENDOR, "metadata", f"{member}.{name}", inner) for name, inner in beside.items()]
 
     def _input(self, use: dict[str, Any], block: bytes) -> str:
@@ -167,14 +167,14 @@ class BedrockResponseWriter(BlockResponseWriter):
         choice = only_choice(response, self.report)
         message = {"role": "assistant", "content": self.content(choice)}
         body: dict[str, Any] = {
-            "output": {"message": merged(message, self.own_extras(response.extras, "response_fields"))},
+            "output": {"message": add_missing(message, self.own_extras(response.extras, "response_fields"))},
             "stopReason": stop_name(self.stop(choice), choice.native_stop_reason),
             "usage": self._usage(),
             "metrics": self._metrics(),
         }
         if fields := with_stop_sequence(self._fields, choice.stop_sequence):
             body["additionalModelResponseFields"] = fields
-        return merged(body, self._metadata)
+        return add_missing(body, self._metadata)
 
     def _usage(self) -> dict[str, Any]:
         usage = self.response.usage or UsageReported()
@@ -195,7 +195,7 @@ class BedrockResponseWriter(BlockResponseWriter):
         self.blocks.add_text(text_block(text), label)
 
     def thinking(self, text: str, signature: str | None) -> Block:
-        return {"reasoningContent": {"reasoningText": given(text=text, signature=signature)}}
+        return {"reasoningContent": {"reasoningText": without_none(text=text, signature=signature)}}
 
     def takes(self, redacted: str) -> bool:
         return is_base64(redacted)  # clients decode it
@@ -205,7 +205,7 @@ class BedrockResponseWriter(BlockResponseWriter):
 
     def use(self, call: ToolCall, arguments: bytes, extras: Mapping[str, Any]) -> Block:
         use = {"toolUseId": call.id, "name": call.name, "input": orjson.Fragment(arguments)}
-        return {"toolUse": merged(use, extras)}
+        return {"toolUse": add_missing(use, extras)}
 
     def beside(self, part: Aside) -> bool:
         if part.type == EXTRA_FIELDS:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 from attrs import evolve
 
 from streamkit.conversation.messages import OutputFormat, Reasoning, Request, Thinking, Tool, ToolChoice
-from streamkit.dialects.bodies.request_writer import RequestWriter, given
+from streamkit.dialects.bodies.request_writer import RequestWriter, without_none
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.profiles import Target
@@ -109,7 +109,7 @@ class ClaudeRequestWriter(RequestWriter):
             budget = budget_of(thinking.effort) or BUDGETS["medium"]
         if budget is not None:
             return self._budget(thinking, budget, unsigned=unsigned)
-        return given(type="adaptive", display=self._display(thinking.summary))
+        return without_none(type="adaptive", display=self._display(thinking.summary))
 
     def _disabled(self) -> dict[str, Any] | None:
         if not self.own and self._version >= ALWAYS:
@@ -127,7 +127,7 @@ class ClaudeRequestWriter(RequestWriter):
             if fits != budget and thinking.budget_tokens is not None:
                 self.lose("parameter", "thinking.budget_tokens")
             budget = fits
-        return given(type="enabled", budget_tokens=budget, display=self._display(thinking.summary))
+        return without_none(type="enabled", budget_tokens=budget, display=self._display(thinking.summary))
 
     def effort(self, thinking: Thinking | None) -> str | None:
         """The effort, in a word that the server knows; None where it takes none, or where none was asked for."""

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from streamkit.conversation.messages import Media, Part, ToolResult, Turn
-from streamkit.dialects.bodies.request_writer import RequestWriter, merged
+from streamkit.dialects.bodies.request_writer import RequestWriter, add_missing
 
 Message = dict[str, Any]
 
@@ -22,7 +22,7 @@ class MessageWriter(RequestWriter):
 
     # What a dialect's writer defines.
 
-    def said(self, turn: Turn, parts: Sequence[Part]) -> Message:
+    def message_of(self, turn: Turn, parts: Sequence[Part]) -> Message:
         """A message of the system or the user, with these ``parts`` of the turn."""
         raise NotImplementedError
 
@@ -38,7 +38,7 @@ class MessageWriter(RequestWriter):
         """A message with what the turn says of itself. Overridden where its name has a place."""
         if turn.name is not None:
             self.lose("turn_name", turn.name)
-        return merged(message, self.extras(turn.extras))
+        return add_missing(message, self.extras(turn.extras))
 
     # What they share.
 
@@ -65,7 +65,7 @@ class MessageWriter(RequestWriter):
             yield self.result(result, moved)
         parts = [part for part in turn.parts if not isinstance(part, ToolResult)]
         if parts or moved or not results:
-            yield self.said(turn, [*moved, *parts])
+            yield self.message_of(turn, [*moved, *parts])
 
     def _answered(self, messages: Iterable[Message]) -> list[Message]:
         """The messages with those of role ``tool`` right behind the assistant's."""

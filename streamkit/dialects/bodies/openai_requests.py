@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from streamkit.conversation.messages import OutputFormat, Thinking
 from streamkit.dialects.bodies.option_limits import OPENAI, between_openais, least_effort
-from streamkit.dialects.bodies.request_writer import RequestWriter, asked_effort, given
+from streamkit.dialects.bodies.request_writer import RequestWriter, asked_effort, without_none
 from streamkit.dialects.vocabulary.openai import SCHEMA_NAME
 
 
@@ -50,7 +50,7 @@ class OpenAIRequestWriter(RequestWriter):
             return None
         if output.kind != "schema":
             return {"type": "json_object" if output.kind == "json" else "text"}
-        schema = given(
+        schema = without_none(
             name=output.name or SCHEMA_NAME,
             description=output.description,
             schema=output.schema,

@@ -40,7 +40,7 @@ from streamkit.dialects.bodies.blocks_as_text import text_of_block, text_of_file
 from streamkit.dialects.bodies.option_limits import CLAUDES, fitting
 from streamkit.dialects.bodies.tool_choice import feasible
 from streamkit.dialects.members.fields import whole_characters
-from streamkit.dialects.members.values import said
+from streamkit.dialects.members.values import has_value
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.streams.event_encoder import wrapped_arguments, wrapped_input
 from streamkit.dialects.vocabulary.reasoning_effort import effort_of
@@ -210,7 +210,7 @@ class RequestWriter:
         if self.own:
             return extras
         for name, value in extras.items():
-            if said(value):
+            if has_value(value):
                 self.lose(kind, name)
         return {}
 
@@ -394,10 +394,10 @@ class RequestWriter:
         self.lose_cache(tool.cache, tool.name)
         if tool.kind == "custom":
             tool = self.as_function(tool)
-        function = given(
+        function = without_none(
             name=self.tool_name(tool.name), description=tool.description, parameters=parameters(tool.parameters)
         )
-        return merged({"type": "function", "function": function}, extras)
+        return add_missing({"type": "function", "function": function}, extras)
 
     def object_arguments(self, call: ToolCall) -> orjson.Fragment:
         """The arguments of a call for a dialect that carries an object: their own text (seeds.md S4).
@@ -481,18 +481,18 @@ def asked_effort(thinking: Thinking | None) -> str | None:
     return None if thinking.enabled is False else effort_of(thinking.budget_tokens)
 
 
-def merged(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
+def add_missing(body: dict[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
     """``body`` with the members that it lacks, those of nested objects included."""
     for name, value in extras.items():
         written = body.get(name)
         if isinstance(written, dict) and isinstance(value, Mapping):
-            merged(written, value)
+            add_missing(written, value)
         elif written is None:
             body[name] = value
     return body
 
 
-def given(**members: Any) -> dict[str, Any]:
+def without_none(**members: Any) -> dict[str, Any]:
     """An object of the members that are said: None is absent."""
     return {name: value for name, value in members.items() if value is not None}
 

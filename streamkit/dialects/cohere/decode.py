@@ -27,7 +27,7 @@ from streamkit.dialects.cohere.wire import (
     sound_usage,
 )
 from streamkit.dialects.members.known import KEPT, Members, kept
-from streamkit.dialects.members.values import said, text_of
+from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import StartText
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
@@ -184,7 +184,7 @@ class CohereDecoder(FrameDecoder):
             self.settle_starts()
             self.out.append(provider_failed(document.get("error") or document, VENDOR, {}))
             return
-        self.strange()
+        self.foreign_frame()
         if self._started:
             self.out.append(Aside(VENDOR, "unknown_event", kind or "event", document))
 
@@ -200,8 +200,8 @@ class CohereDecoder(FrameDecoder):
             self.restarted(self._id, document.get("id"))
             return
         message = self.message(document)
-        extras = {name: value for name, value in document.items() if name not in START_FIELDS and said(value)}
-        if inner := {name: value for name, value in message.items() if name != "role" and said(value)}:
+        extras = {name: value for name, value in document.items() if name not in START_FIELDS and has_value(value)}
+        if inner := {name: value for name, value in message.items() if name != "role" and has_value(value)}:
             extras["delta"] = inner
         self._start(text_of(document.get("id")), text_of(message.get("role")) or "assistant", extras)
 
@@ -362,7 +362,7 @@ class CohereDecoder(FrameDecoder):
             self._calls[index], self.string(call.get("id")) or None, self.string(function.get("name")) or None
         )
         if not call.keys() <= CALL_FIELDS:
-            delta.extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and said(value)}
+            delta.extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and has_value(value)}
         self._arguments(function, delta, path)
 
     def call_delta(self, document: dict[str, Any]) -> None:
@@ -453,7 +453,7 @@ class CohereDecoder(FrameDecoder):
     def _usage(self, usage: dict[str, Any]) -> None:
         self.tell_counts(decode_usage(usage))
         if (sound := sound_usage(usage)) != usage:
-            self.odd({name: value for name, value in usage.items() if sound.get(name) != value})
+            self.keep_invalid({name: value for name, value in usage.items() if sound.get(name) != value})
 
     def _failed(self, delta: dict[str, Any], native: str | None) -> None:
         self.settle_starts()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from streamkit.dialects.http import HTTP, Endpoint, under
+from streamkit.dialects.http import HTTP, Endpoint, with_root
 
-HTTP_HALF = HTTP(endpoint=Endpoint(url=lambda base, _model, _stream: under(base, "/v2") + "/chat", pasted="/v2/chat"))
+HTTP_HALF = HTTP(
+    endpoint=Endpoint(url=lambda base, _model, _stream: with_root(base, "/v2") + "/chat", pasted="/v2/chat")
+)

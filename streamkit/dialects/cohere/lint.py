@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from streamkit.dialects.cohere.wire import FAILURES, is_count
-from streamkit.dialects.linting.explain import MESSAGE_LOOKS, NO_RULE, READS, Look, Looks, like
+from streamkit.dialects.linting.explain import MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like
 from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
 from streamkit.framing.frame import Frame
 
@@ -39,9 +39,9 @@ RULES: dict[str, str] = {
     "error": "An `error` of `message-end` is a string, and the finish reason is then `ERROR` or `TIMEOUT` (§6.2).",
     "after_end": "Nothing but `[DONE]` follows `message-end` (§0.3).",
 }
-LOOKS: Looks = {
-    **MESSAGE_LOOKS,
-    "block_index": (like("block_reopened"), like("index_reused"), like("index_invalid"), Look(READS, 82)),
+HINTS: Hints = {
+    **MESSAGE_HINTS,
+    "block_index": (like("block_reopened"), like("index_reused"), like("index_invalid"), Hint(READS, 82)),
     "call_index": (like("block_reopened"), like("index_reused"), like("index_missing"), like("index_invalid")),
     "block_order": (
         like("block_unopened"),
@@ -59,7 +59,7 @@ LOOKS: Looks = {
     "citation": (like("field_invalid"),),
     "message_end": (like("field_invalid"),),
     "after_end": (like("after_end"), like("after_error")),
-    NO_RULE: (Look("finish_derived", None),),
+    NO_RULE: (Hint("finish_derived", None),),
 }
 #: The kind of block, and the index, of what is open.
 Open = tuple[str, object]
@@ -70,7 +70,7 @@ class CohereLinter(GrammarChecker):
     """Judges the events of one stream."""
 
     rules: ClassVar = RULES
-    looks: ClassVar = LOOKS
+    hints: ClassVar = HINTS
 
     def __init__(self) -> None:
         super().__init__()

@@ -34,7 +34,7 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.bodies.message_writer import MessageWriter
-from streamkit.dialects.bodies.request_writer import as_error, data_uri, given, merged, plain_or_list
+from streamkit.dialects.bodies.request_writer import add_missing, as_error, data_uri, plain_or_list, without_none
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.cohere.wire import CITATION, DETAILS, OPTIONS, RANGES, VENDOR, content_of
 from streamkit.dialects.streams.event_encoder import wrapped_input
@@ -56,7 +56,7 @@ class CohereRequestWriter(MessageWriter):
         """The body. Raises BadRequest for more than one choice."""
         request, options = self.request, self.request.options
         self.one_choice("Cohere")
-        body = given(model=request.model)
+        body = without_none(model=request.model)
         body["messages"] = list(self.messages())
         offered = self._offered(request.tool_choice)
         tools = [
@@ -64,15 +64,15 @@ class CohereRequestWriter(MessageWriter):
             for tool in offered
             if (written := self.function_tool(tool, lambda schema: schema or {})) is not None
         ]
-        body |= given(tools=tools or None, strict_tools=self._strict(offered))
-        body |= given(tool_choice=self._tool_choice(request.tool_choice, tools))
+        body |= without_none(tools=tools or None, strict_tools=self._strict(offered))
+        body |= without_none(tool_choice=self._tool_choice(request.tool_choice, tools))
         body |= self._numbers(self.options(OPTIONS, BESIDE))
-        body |= given(
+        body |= without_none(
             thinking=self._thinking(options.thinking),
             response_format=self._output(options.output),
             stream=request.stream,
         )
-        return merged(body, self.extras(request.extras, "parameter"))
+        return add_missing(body, self.extras(request.extras, "parameter"))
 
     # -- options ---------------------------------------------------------------------------------------------------
 
@@ -103,7 +103,9 @@ class CohereRequestWriter(MessageWriter):
             if thinking.effort is None and budget is None:
                 return None
             enabled = thinking.effort != "none"
-        return given(type="enabled" if enabled else "disabled", token_budget=budget if enabled or self.own else None)
+        return without_none(
+            type="enabled" if enabled else "disabled", token_budget=budget if enabled or self.own else None
+        )
 
     def _output(self, output: OutputFormat | None) -> dict[str, Any] | None:
         if output is None:
@@ -113,7 +115,7 @@ class CohereRequestWriter(MessageWriter):
         for name in ("name", "description"):
             if getattr(output, name) is not None:
                 self.lose("metadata", f"output.{name}")
-        return given(type="json_object", json_schema=output.schema)
+        return without_none(type="json_object", json_schema=output.schema)
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
@@ -152,7 +154,7 @@ class CohereRequestWriter(MessageWriter):
 
     # -- messages --------------------------------------------------------------------------------------------------
 
-    def said(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
+    def message_of(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
         return self.named({"role": turn.role, "content": self._content(parts, turn.role)}, turn)
 
     def assistant(self, turn: Turn) -> dict[str, Any] | None:
@@ -191,7 +193,7 @@ class CohereRequestWriter(MessageWriter):
         if isinstance(document := extras.get("document"), Mapping):
             data = orjson.Fragment(part.text) if document.get("data") == {} else part.text
             return {"type": "document", **extras, "document": {**document, "data": data}}
-        return merged({"type": "text", "text": part.text}, extras) if part.text or self.own else None
+        return add_missing({"type": "text", "text": part.text}, extras) if part.text or self.own else None
 
     def _media(self, media: Media, role: str) -> dict[str, Any] | None:
         url = data_uri(media) if media.data is not None else media.url
@@ -206,7 +208,9 @@ class CohereRequestWriter(MessageWriter):
         if detail is not None and detail not in DETAILS and not self.own:
             self.lose("metadata", "detail")
             detail = None
-        return merged({"type": "image_url", "image_url": given(url=url, detail=detail)}, self.extras(media.extras))
+        return add_missing(
+            {"type": "image_url", "image_url": without_none(url=url, detail=detail)}, self.extras(media.extras)
+        )
 
     # -- the assistant's messages ----------------------------------------------------------------------------------
 
@@ -238,7 +242,7 @@ class CohereRequestWriter(MessageWriter):
                 self.lose("block_order")
         if len(plans) > 1:
             self.report.lose("block_boundary", len(plans) - 1)
-        message = {"role": "assistant", **given(tool_plan="".join(plans) or None, tool_calls=calls or None)}
+        message = {"role": "assistant", **without_none(tool_plan="".join(plans) or None, tool_calls=calls or None)}
         if content or message.keys() == {"role"}:
             message["content"] = plain_or_list(content)
         if citations:
@@ -249,7 +253,7 @@ class CohereRequestWriter(MessageWriter):
         if isinstance(part, Reasoning):
             extras = self.extras(part.extras)
             self.lose_marks(part)
-            return [merged({"type": "thinking", "thinking": part.text}, extras)] if part.text else []
+            return [add_missing({"type": "thinking", "thinking": part.text}, extras)] if part.text else []
         written = self._part(part, "assistant")
         return [] if written is None else [written]
 
@@ -263,7 +267,7 @@ class CohereRequestWriter(MessageWriter):
         self.lose_marks(call)
         function = {"name": self.tool_name(call.name), "arguments": arguments}
         written = {"id": self.call_id(call.id), "type": "function", "function": function}
-        return merged(written, self.extras(call.extras))
+        return add_missing(written, self.extras(call.extras))
 
     def result(self, result: ToolResult, _moved: list[Media]) -> dict[str, Any]:
         """A ``tool`` message: text, and documents of this dialect."""
@@ -274,4 +278,4 @@ class CohereRequestWriter(MessageWriter):
         self.lose_marks(result)
         content = self._content(parts, "tool")
         message = {"role": "tool", "tool_call_id": self.call_id(result.call_id), "content": content}
-        return merged(message, self.extras(result.extras))
+        return add_missing(message, self.extras(result.extras))

@@ -20,7 +20,7 @@ from streamkit.conversation.messages import (
     Text,
     ToolCall,
 )
-from streamkit.dialects.bodies.request_writer import merged
+from streamkit.dialects.bodies.request_writer import add_missing
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.cohere.encode import MESSAGE_END
 from streamkit.dialects.cohere.wire import (
@@ -29,7 +29,7 @@ from streamkit.dialects.cohere.wire import (
     encode_usage,
     finish_reason,
 )
-from streamkit.dialects.members.values import said, text_of
+from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.streams.event_encoder import only_choice, stop_word, wrapped_input
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import Aside, ProviderFailed
@@ -58,8 +58,8 @@ class CohereResponseWriter(ResponseWriter):
 
     def _with_extras(self, body: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
         extras = dict(self.own_extras(self.response.extras, "response_fields"))
-        merged(message, extras.pop("delta", {}))
-        return merged(body, extras)
+        add_missing(message, extras.pop("delta", {}))
+        return add_missing(body, extras)
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
         raw = failure.raw
@@ -133,7 +133,7 @@ class CohereResponseWriter(ResponseWriter):
             arguments = wrapped_input(call.arguments)
         function = {"name": call.name, "arguments": arguments}
         written: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
-        return merged(written, self.own_extras(call.extras))
+        return add_missing(written, self.own_extras(call.extras))
 
     # -- asides ----------------------------------------------------------------------------------------------------
 
@@ -146,7 +146,7 @@ class CohereResponseWriter(ResponseWriter):
             message.setdefault("citations", []).append(aside.raw)
         elif aside.kind == "logprobs":
             body.setdefault("logprobs", []).append(aside.raw)
-        elif name.startswith(MESSAGE_END) and said(aside.raw):
+        elif name.startswith(MESSAGE_END) and has_value(aside.raw):
             body.setdefault(name.removeprefix(MESSAGE_END), aside.raw)
         elif content_of(aside) is None and name != "content-end":
             self.report.lose(aside.kind, what=name)

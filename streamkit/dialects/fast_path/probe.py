@@ -1,12 +1,12 @@
-"""When a skeleton of a stream's frames is looked for, and what proves it.
+"""When a template of a stream's frames is looked for, and what shows that it holds.
 
-Theory: a frame says what it says by its bytes and by the decoder's state. A skeleton (``template.py``) is **proved** by
+Theory: a frame says what it says by its bytes and by the decoder's state. A template (``template.py``) is **learned** by
 decoding one frame with probes in its holes, other values than it has: out comes one delta with the probe for its text, where
 the frame itself had its own, nothing is repaired, and the decoder's state is what it was. Frames that only differ in the holes
 then mean the same, and leave the state as it is, so that it holds for the next as well. As soon as the state is another, the
-skeleton is **forgotten**: after a reused index of Anthropic's the same bytes belong to another block.
+template is **forgotten**: after a reused index of Anthropic's the same bytes belong to another block.
 
-What is tried in vain is bounded: after each failure twice the bytes pass before the next attempt, and a skeleton is given up
+What is tried in vain is bounded: after each failure twice the bytes pass before the next attempt, and a template is given up
 where more bytes are decoded beside it than it reads.
 
 Source: design.md §9.
@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias, cast
 import orjson
 
 from streamkit.dialects.fast_path.single_event import Reader, single_reader
-from streamkit.dialects.fast_path.template import STRINGS, Kind, Skeleton
+from streamkit.dialects.fast_path.template import STRINGS, Kind, Template
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
 from streamkit.events import ReasoningDelta, RefusalDelta, TextDelta, ToolCallDelta, WireEvent
@@ -28,13 +28,13 @@ from streamkit.framing.frame import Frame
 from streamkit.report import StreamReport
 from streamkit.tool_calls.delta_run import Delta, DeltaRun, delta_like
 
-#: How many bytes are decoded frame by frame before the next attempt to find a skeleton, at least and at most. A proof takes
+#: How many bytes are decoded frame by frame before the next attempt to find a template, at least and at most. A probe takes
 #: as long as decoding ten frames.
 LEAST_BYTES: Final = 512
 MOST_BYTES: Final = 1024 * 1024
-#: What a skeleton read long ago does not keep it for ever.
+#: What a template read long ago does not keep it for ever.
 MOST_BALANCE: Final = 64 * 1024
-#: A skeleton that was good for fewer was not worth its proof.
+#: A template that was good for fewer bytes was not worth its probe.
 WORTH_BYTES: Final = 4 * 1024
 #: Of fewer events in one read each is read by itself: of text, and of fragments of calls that may differ in their index.
 FEW_TEXTS: Final = 6
@@ -50,36 +50,36 @@ Probe: TypeAlias = str | int | dict[str, Any]
 Framer: TypeAlias = Callable[[bytes, StreamReport], list[Frame] | None]
 
 
-class Proved:
-    """A skeleton, and what its frames mean."""
+class LearnedTemplate:
+    """A template, and what its frames mean."""
 
     def __init__(
         self,
-        skeleton: Skeleton,
+        template: Template,
         model: Delta,
         text: int,
         index: int | None,
         most: int,
         state: bytes,
-        one: Reader,
+        read_one: Reader,
         *,
         usage: bool,
     ) -> None:
-        self.skeleton = skeleton
+        self.template = template
         self.model = model
         self.state = state  #: of the decoder
         self._text = text  # which hole has the text
         self._index = index  # which hole has the index of the call
         self._most = most  # the greatest index
-        self.said: RunningText | None = None  #: where the text goes, if the decoder keeps it
+        self.text_so_far: RunningText | None = None  #: where the text goes, if the decoder keeps it
         self.usage = usage  #: whether a frame has token counts in a hole, so that it says two events
-        #: No more bytes are one whole event at most; fewer are few events.
-        self.two = min(2 * skeleton.size, ONE_BYTES)
-        self.few = (FEW_TEXTS if index is None else FEW_CALLS) * skeleton.size
+        #: So many bytes are one whole event at most; fewer than these are few events.
+        self.one_event_bytes = min(2 * template.size, ONE_BYTES)
+        self.few_events_bytes = (FEW_TEXTS if index is None else FEW_CALLS) * template.size
         if usage:
-            self.few = USAGE_BYTES
+            self.few_events_bytes = USAGE_BYTES
         #: The events of a like frame alone; None if it is none, or of a shape that it can't read.
-        self.one = one
+        self.read_one = read_one
 
     def run(self, columns: list[list[Any]]) -> DeltaRun | None:
         """The deltas that the values in the holes make; None if an index is none."""
@@ -92,40 +92,49 @@ class Proved:
             return None
         return run if len(labels) > 1 else DeltaRun(delta_like(self.model, "", labels[0]), texts)
 
+    def give(self, run: DeltaRun, out: list[Any], *, as_run: bool) -> None:
+        """Hand on a run, or its deltas, and keep its text if the decoder keeps it."""
+        if as_run:
+            out.append(run)
+        else:
+            out += run.deltas()
+        if self.text_so_far is not None:
+            self.text_so_far.append(run.text)
 
-class Prover:
-    """Keeps the skeleton of a stream, if it has one, and the pace of looking for it."""
+
+class TemplateFinder:
+    """Keeps the template of a stream, if it has one, and says when to look for one."""
 
     def __init__(self, decoder: FrameDecoder) -> None:
-        self.proved: Proved | None = None
+        self.learned: LearnedTemplate | None = None
         self._decoder = decoder
-        #: Bytes to read plainly before the next proof is tried; how many they were the last time; what a proof was good for.
+        #: Bytes to decode before the next probe; how many they were the last time; bytes that the last template read.
         self._due = self._wait = LEAST_BYTES
         self._served = WORTH_BYTES
-        #: Of the skeleton: bytes that it read, less twice those that were decoded beside it.
+        #: Of the template: bytes that it read, less twice those that were decoded beside it.
         self._balance = 0
 
-    def pace(self) -> int:
-        """How many bytes to decode plainly, at least, where the skeleton reads no further."""
-        return LEAST_BYTES if self.proved is not None else max(self._due, LEAST_BYTES)
+    def plain_bytes(self) -> int:
+        """How many bytes to decode frame by frame, at least, where the template reads no further."""
+        return LEAST_BYTES if self.learned is not None else max(self._due, LEAST_BYTES)
 
-    def served(self, size: int) -> None:
-        """The skeleton read so many bytes."""
+    def has_read(self, size: int) -> None:
+        """The template read so many bytes."""
         self._served += size
         self._balance = min(self._balance + size, MOST_BALANCE)
         self._due = self._wait
 
-    def wants(self, size: int) -> bool:
-        """So many bytes were decoded plainly; whether it is time for a proof. A skeleton that holds no more is forgotten."""
+    def is_due(self, size: int) -> bool:
+        """So many bytes were decoded frame by frame; whether to probe now. A template that holds no more is forgotten."""
         self._due -= size
-        if self.proved is not None:
+        if self.learned is not None:
             self._balance -= 2 * size
             if self._balance < 0:
-                self.proved, self._served = None, 0
+                self.learned, self._served = None, 0
                 self._due = self._next_wait()
                 return False
-            if self._decoder.state() != self.proved.state:
-                self.proved = None
+            if self._decoder.state() != self.learned.state:
+                self.learned = None
         if self._due > 0 or self._decoder.fault is not None:
             return False
         self._due = self._next_wait()
@@ -136,8 +145,8 @@ class Prover:
         self._served = 0
         return self._wait
 
-    def prove(self, before: bytes, payload: bytes, behind: bytes, framed: Framer) -> bool:
-        """Try to prove the skeleton of the frame that was decoded last: its payload, with the bytes of its framing around."""
+    def learn(self, before: bytes, payload: bytes, behind: bytes, framed: Framer) -> bool:
+        """Try to learn the template of the frame that was decoded last: its payload, with the bytes of its framing around."""
         holes = self._decoder.holes()
         if holes is None:
             return False
@@ -155,13 +164,15 @@ class Prover:
             found = list(map(orjson.loads, values))
         except ValueError:
             return False
-        proved = self._probed([*parts, payload[end:] + behind], kinds, found, framed)
-        if proved is not None:
-            self.proved, self._balance = proved, WORTH_BYTES
-            proved.said = self._decoder.text_of_run(proved.model)
-        return proved is not None
+        learned = self._probed([*parts, payload[end:] + behind], kinds, found, framed)
+        if learned is not None:
+            self.learned, self._balance = learned, WORTH_BYTES
+            learned.text_so_far = self._decoder.text_of_run(learned.model)
+        return learned is not None
 
-    def _probed(self, parts: list[bytes], kinds: list[Kind], values: list[Any], framed: Framer) -> Proved | None:
+    def _probed(
+        self, parts: list[bytes], kinds: list[Kind], values: list[Any], framed: Framer
+    ) -> LearnedTemplate | None:
         """Decode the frame with probes in its holes, in the place of ``values``."""
         most = self._decoder.limits.index
         probes = [
@@ -188,7 +199,7 @@ class Prover:
         if len(expected) != len(events) or said[-len(expected) :] != expected:
             return None
         one = single_reader(parts, kinds, like, most, self._decoder.usage)
-        return Proved(Skeleton(parts, kinds), like, text, index, most, state, one, usage=bool(others))
+        return LearnedTemplate(Template(parts, kinds), like, text, index, most, state, one, usage=bool(others))
 
 
 def _probe(kind: Kind, number: int, value: Any, most: int) -> Any:

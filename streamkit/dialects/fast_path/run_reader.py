@@ -1,6 +1,6 @@
-"""A parser and a decoder as one machine, which reads runs of like frames by their skeleton (``template.py``, ``probe.py``).
+"""A parser and a decoder as one machine, which reads runs of like frames by their template (``template.py``, ``probe.py``).
 
-``RunReader`` does it where frames are lines of text: the bytes of an event are skeleton, and are neither framed nor decoded.
+``RunReader`` does it where frames are lines of text: the bytes of an event are template, and are neither framed nor decoded.
 ``FrameRunReader`` does it with the payloads of frames that must be read one by one, since each has a length and checksums.
 
 Source: design.md §9.
@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, cast
 
 from attrs import evolve
 
-from streamkit.dialects.fast_path.probe import Proved, Prover
+from streamkit.dialects.fast_path.probe import LearnedTemplate, TemplateFinder
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import FOLD_EVERY
 from streamkit.events import ToolCallDelta, WireEvent
@@ -68,8 +68,8 @@ class RunReader:
         self._parser = parser
         self._decoder = decoder
         self._make_parser = make_parser
-        self._prover = Prover(decoder)
-        self._at = 0  # where the last plain piece ended: what the parser passed over since then, the skeleton read
+        self._finder = TemplateFinder(decoder)
+        self._at = 0  # where the last plain piece ended: what the parser passed over since then, the template read
         self._held = b""  # the beginning of a like event
         self._window = WINDOW_BYTES  # so much is looked at: twice as much as it read before, up to a piece
         self._marks = ReadMarks(decoder, parser)
@@ -77,25 +77,23 @@ class RunReader:
     def feed(self, chunk: bytes, /) -> list[Any]:
         if self._held:
             chunk, self._held = self._held + chunk, b""
-        proved, size = self._prover.proved, len(chunk)
-        if (
-            proved is not None and size <= proved.two
-        ):  # it is one event, as nearly always, or none: ``_few`` for it alone
+        learned, size = self._finder.learned, len(chunk)
+        if learned is not None and size <= learned.one_event_bytes:  # as nearly always: ``_by_event`` for it alone
             try:
-                events = proved.one(chunk)
+                events = learned.read_one(chunk)
             except ValueError:
                 events = None
             if events is not None and self._parser.pass_over(size, 1):
-                if (said := proved.said) is not None:
+                if (said := learned.text_so_far) is not None:
                     recent = said.recent
-                    recent.append(events[0].text)  # ``append`` without a call for each event: ``two`` bounds its length
+                    recent.append(events[0].text)  # ``append`` without a call for each event: its length is bounded
                     if len(recent) >= FOLD_EVERY:
                         said.fold()
                 return events
         out: list[Any] = []
         self._marks.clear()
-        if proved is not None and proved.two < size < proved.few:
-            chunk = self._few(chunk, proved, out)
+        if learned is not None and learned.one_event_bytes < size < learned.few_events_bytes:
+            chunk = self._by_event(chunk, learned, out)
         if 0 < len(chunk) <= PIECE_BYTES:
             self._read(chunk, out)
         else:
@@ -113,12 +111,12 @@ class RunReader:
         """As ``FrameDecoder.take_back``."""
         return self._marks.take_back(behind)
 
-    def _few(self, text: bytes, proved: Proved, out: list[Any]) -> bytes:
+    def _by_event(self, text: bytes, learned: LearnedTemplate, out: list[Any]) -> bytes:
         """Read the like events that ``text`` begins with one by one, which is faster for few; gives what is left of it."""
         events: list[Any] = []
-        skeleton, size, frames = proved.skeleton, 0, 0
+        template, size, frames = learned.template, 0, 0
         try:
-            while (end := skeleton.end(text, size)) and (said := proved.one(text[size:end])) is not None:
+            while (end := template.end(text, size)) and (said := learned.read_one(text[size:end])) is not None:
                 events += said
                 size = end
                 frames += 1
@@ -126,11 +124,11 @@ class RunReader:
             pass
         if not frames or not self._parser.pass_over(size, frames):
             return text
-        self._marks.add_like(frames, 2 if proved.usage else 1)
-        if proved.said is not None:
-            proved.said.append("".join([event.text for event in events[:: 2 if proved.usage else 1]]))
-        if self.gives_runs and frames > 1 and not (proved.usage or isinstance(proved.model, ToolCallDelta)):
-            out.append(DeltaRun(proved.model, [event.text for event in events]))
+        self._marks.add_like(frames, 2 if learned.usage else 1)
+        if learned.text_so_far is not None:
+            learned.text_so_far.append("".join([event.text for event in events[:: 2 if learned.usage else 1]]))
+        if self.gives_runs and frames > 1 and not (learned.usage or isinstance(learned.model, ToolCallDelta)):
+            out.append(DeltaRun(learned.model, [event.text for event in events]))
         else:
             out += events
         return text[size:]
@@ -163,86 +161,81 @@ class RunReader:
         out: list[Any] = []
         held, self._held = self._held, b""
         if held and self.fault is None:
-            self._plainly(held, out)
+            self._by_frame(held, out)
         return out
 
     def _read(self, text: bytes, out: list[Any]) -> None:
-        """By the skeleton as far as it goes, then at least ``LEAST_BYTES`` plainly, up to the end of an event, and again."""
+        """By the template as far as it goes, then ``LEAST_BYTES`` frame by frame, up to the end of an event, and again."""
         while self.fault is None:
-            proved = self._prover.proved
-            if proved is not None and self._parser.may_pass(len(text)):
-                text = self._few(text, proved, out) if proved.usage else self._by_skeleton(text, proved, out)
-                if self._begins(text, proved):
+            learned = self._finder.learned
+            if learned is not None and self._parser.may_pass(len(text)):
+                text = self._by_event(text, learned, out) if learned.usage else self._by_template(text, learned, out)
+                if self._begins(text, learned):
                     self._held = text
                     return
             if not text:
                 return
-            end = self._parser.end_of_event(text, self._prover.pace())
+            end = self._parser.end_of_event(text, self._finder.plain_bytes())
             if end < 0:
-                self._plainly(text, out)
+                self._by_frame(text, out)
                 return
-            self._plainly(text[:end], out)
+            self._by_frame(text[:end], out)
             text = text[end:]
 
-    def _begins(self, text: bytes, proved: Proved) -> bool:
+    def _begins(self, text: bytes, learned: LearnedTemplate) -> bool:
         """Whether ``text`` may be the beginning of a like event, of which the parser could say nothing yet either.
 
         A CR could end an event already.
         """
-        if not 0 < len(text) < HELD_BYTES or not proved.skeleton.begins(text) or b"\r" in text:
+        if not 0 < len(text) < HELD_BYTES or not learned.template.begins(text) or b"\r" in text:
             return False
         return self._parser.end_of_event(text, 0) < 0
 
-    def _by_skeleton(self, text: bytes, proved: Proved, out: list[Any]) -> bytes:
+    def _by_template(self, text: bytes, learned: LearnedTemplate, out: list[Any]) -> bytes:
         """Read the like events that ``text`` begins with; gives what is left of it."""
         begin, stopped = 0, False
         while begin < len(text) and not stopped:
             piece = text[begin : begin + self._window]
             is_last = begin + len(piece) == len(text)
-            columns, size = proved.skeleton.read(piece)
-            run = proved.run(columns) if size else None
+            columns, size = learned.template.read(piece)
+            run = learned.run(columns) if size else None
             if run is not None:
-                if self.gives_runs:
-                    out.append(run)
-                else:
-                    out += run.deltas()
-                if proved.said is not None:
-                    proved.said.append(run.text)
+                learned.give(run, out, as_run=self.gives_runs)
                 self._parser.pass_over(size, len(run.texts))
                 self._marks.add_like(len(run.texts), 1)
                 begin += size
             # no more like events, though one ends here; else the window cut one
-            is_odd = (size > 0 and run is None) or proved.skeleton.end(piece, size) > 0
+            is_odd = (size > 0 and run is None) or learned.template.end(piece, size) > 0
             stopped = is_odd or is_last
             self._window = max(2 * begin, WINDOW_BYTES) if is_odd else 2 * self._window
             self._window = min(self._window, PIECE_BYTES)
         return text[begin:]
 
     def _settle(self) -> int:
-        """Tell the prover what its skeleton has read; gives where the next piece begins."""
+        """Tell the finder what its template has read; gives where the next piece begins."""
         start = max(self._at, self._parser.boundary)
         if start > self._at:
-            self._prover.served(start - self._at)
+            self._finder.has_read(start - self._at)
             self._at = start
         return start
 
-    def _plainly(self, piece: bytes, out: list[Any]) -> None:
+    def _by_frame(self, piece: bytes, out: list[Any]) -> None:
         start = self._settle()
         self._at += len(piece)
         self._marks.begin(behind=bool(out))
         out += self._decode(self._parser.feed(piece))
         self._marks.add_decoded()
-        if self._prover.wants(len(piece)) and self.fault is None:
-            self._prove(piece, start)
+        if self._finder.is_due(len(piece)) and self.fault is None:
+            self._learn(piece, start)
 
-    def _prove(self, piece: bytes, start: int) -> None:
-        """Try to prove the skeleton of the last whole event in ``piece``, which begins at byte ``start``."""
+    def _learn(self, piece: bytes, start: int) -> None:
+        """Try to learn the template of the last whole event in ``piece``, which begins at byte ``start``."""
         frame = self._decoder.frame
         raw = piece[frame.offset - start : self._parser.boundary - start] if frame.offset >= start else b""
         shift = raw.find(frame.data)
         behind = raw[shift + len(frame.data) :]
         if shift >= 0 and b"\n" in behind and self._parser.is_event(raw):
-            self._prover.prove(raw[:shift], frame.data, behind, self._framed)
+            self._finder.learn(raw[:shift], frame.data, behind, self._framed)
 
     def _framed(self, raw: bytes, report: StreamReport) -> list[Frame] | None:
         parser = self._make_parser(report)
@@ -251,7 +244,7 @@ class RunReader:
 
 
 class ReadMarks:
-    """What the frames of one read say, in pieces: by the skeleton or by the decoder (``BatchMarks``)."""
+    """What the frames of one read say, in pieces: by the template or by the decoder (``BatchMarks``)."""
 
     __slots__ = ("_at", "_decoder", "_parser", "_pieces")
 
@@ -281,7 +274,7 @@ class ReadMarks:
             self._pieces.append(self._decoder.marks)
 
     def add_like(self, frames: int, events: int) -> None:
-        """The skeleton read so many frames, each of which says so many events."""
+        """The template read so many frames, each of which says so many events."""
         self._pieces.append(BatchMarks(range(events, frames * events + 1, events)))
 
     def take_back(self, behind: int) -> int:
@@ -297,7 +290,7 @@ class ReadMarks:
 
 
 class FrameRunReader:
-    """The same for frames without lines: what a skeleton is made of is the payload, and frames must have like headers.
+    """The same for frames without lines: what a template is made of is the payload, and frames must have like headers.
 
     Gain: a third of the whole recipe from Bedrock, at 64 KiB reads.
     """
@@ -308,23 +301,23 @@ class FrameRunReader:
         self.fault: Exception | None = None
         self._parser = parser
         self._decoder = decoder
-        self._prover = Prover(decoder)
-        self._like = Frame(b"")  # whose payload was proved
+        self._finder = TemplateFinder(decoder)
+        self._like = Frame(b"")  # whose payload is the template
         self._marks = ReadMarks(decoder, parser)
 
     def feed(self, chunk: bytes, /) -> list[Any]:
         frames = self._parser.feed(chunk)
-        proved = self._prover.proved
-        if proved is not None and len(frames) == 1 and self._parser.fault is None and self._is_like(frames[0]):
+        learned = self._finder.learned
+        if learned is not None and len(frames) == 1 and self._parser.fault is None and self._is_like(frames[0]):
             data = frames[0].data
             try:
-                events = proved.one(data)
+                events = learned.read_one(data)
             except ValueError:
                 events = None
             if events is not None:
-                self._prover.served(len(data))
-                if proved.said is not None:
-                    proved.said.append(events[0].text)
+                self._finder.has_read(len(data))
+                if learned.text_so_far is not None:
+                    learned.text_so_far.append(events[0].text)
                 return events
         self._marks.clear()
         out = self._read(frames)
@@ -348,43 +341,38 @@ class FrameRunReader:
         return out + self._decoder.abandon()
 
     def _read(self, frames: list[Frame]) -> list[Any]:
-        """By the skeleton as far as it goes, then at least ``LEAST_BYTES`` plainly, and again."""
+        """By the template as far as it goes, then at least ``LEAST_BYTES`` frame by frame, and again."""
         out: list[Any] = []
         at = 0
         while at < len(frames) and self.fault is None:
-            proved = self._prover.proved
-            if proved is not None:
-                at += self._by_skeleton(frames, at, proved, out)
-            size, begin, least = 0, at, self._prover.pace()
+            learned = self._finder.learned
+            if learned is not None:
+                at += self._by_template(frames, at, learned, out)
+            size, begin, least = 0, at, self._finder.plain_bytes()
             while at < len(frames) and size < least:
                 size += len(frames[at].data)
                 at += 1
             if begin < at:
-                self._plainly(frames[begin:at], size, out)
+                self._by_frame(frames[begin:at], size, out)
         for frame in frames[at:]:  # behind a fault
             self._decoder.report.take_back(1, repairs_of(frame))
         if self.fault is None:
             self.fault = self._parser.fault
         return out
 
-    def _by_skeleton(self, frames: list[Frame], at: int, proved: Proved, out: list[Any]) -> int:
+    def _by_template(self, frames: list[Frame], at: int, learned: LearnedTemplate, out: list[Any]) -> int:
         """Read the like frames from number ``at`` on; gives how many they are."""
-        columns, size = proved.skeleton.read_payloads(self._payloads(frames, at))
-        run = proved.run(columns) if size else None
+        columns, size = learned.template.read_payloads(self._payloads(frames, at))
+        run = learned.run(columns) if size else None
         if run is None:
             return 0
-        self._prover.served(size)
+        self._finder.has_read(size)
         self._marks.add_like(len(run.texts), 1)
-        if self.gives_runs:
-            out.append(run)
-        else:
-            out += run.deltas()
-        if proved.said is not None:
-            proved.said.append(run.text)
+        learned.give(run, out, as_run=self.gives_runs)
         return len(run.texts)
 
     def _payloads(self, frames: list[Frame], at: int) -> Iterator[bytes]:
-        """The payloads of the frames from number ``at`` on that are like the one that was proved but for their payload."""
+        """The payloads of the frames from number ``at`` on that are like the one that was learned but for their payload."""
         for number in range(at, len(frames)):
             if not self._is_like(frames[number]):
                 return
@@ -396,18 +384,18 @@ class FrameRunReader:
             return False
         return frame.terminated and frame.event == like.event
 
-    def _plainly(self, frames: list[Frame], size: int, out: list[Any]) -> None:
+    def _by_frame(self, frames: list[Frame], size: int, out: list[Any]) -> None:
         self._marks.begin(behind=bool(out))
         out += self._decoder.feed(frames)
         self._marks.add_decoded()
         self.fault = self._decoder.fault
         last = frames[-1]
-        if self._prover.wants(size) and self.fault is None and last.terminated:
+        if self._finder.is_due(size) and self.fault is None and last.terminated:
 
             def framed(raw: bytes, _report: StreamReport) -> list[Frame]:
                 return [evolve(last, data=raw)]
 
-            if self._prover.prove(b"", last.data, b"", framed):
+            if self._finder.learn(b"", last.data, b"", framed):
                 self._like = last
 
 

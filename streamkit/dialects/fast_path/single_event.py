@@ -1,7 +1,7 @@
 """One like event alone, as nearly every read brings it: from its bytes to what it says without anything between.
 
-It says what ``Skeleton.read`` and ``Proved.run`` say of many, in the shapes that most streams have; another shape, or anything
-odd in a hole, is left to them. The quotes of a string belong to what surrounds it: nothing of a line end can stand about it.
+It says what ``Template.read`` and ``LearnedTemplate.run`` say of many, in the shapes that most streams have; another shape, or
+anything unusual in a hole, is left to them. The quotes of a string belong to what surrounds it: no line end can stand there.
 
 Gain: a sixth of the whole recipe at one event a read.
 

@@ -1,16 +1,16 @@
 r"""Frames that differ in a few JSON strings only, read without parsing the rest of them again.
 
-Most frames of a stream are alike but for the text they bring. A **skeleton** is the bytes around these **holes**, those of
+Most frames of a stream are alike but for the text they bring. A **template** is the bytes around these **holes**, those of
 the framing included::
 
     data: {"id":"c1","choices":[{"index":0,"delta":{"content":|" the"|},"finish_reason":null}]}\n\n
 
-Bytes that are skeleton, JSON string, skeleton are the same document with another string in it: JSON is deterministic, so the
+Bytes that are template, JSON string, template are the same document with another string in it: JSON is deterministic, so the
 match proves it. The holes of a read are parsed together, as one array. A **mark** of white space stands between its items, and
 another in the place of each part between two holes of an event: raw in a string it is no JSON, so that no hole can reach into
 the next. The marks must be there in the order of the parts, and as many items as holes, each a string or a number.
 
-What a document means is not said here: a skeleton is proved, and forgotten, where the decoder is (``probe.py``).
+What a document means is not said here: a template is learned, and forgotten, where the decoder is (``probe.py``).
 
 Source: design.md §9; RFC 8259 §2, §7.
 """
@@ -33,7 +33,7 @@ _MARK = b"\t"
 _NO_MARKS = bytes(set(range(256)) - set(b"\t\r\n"))
 
 
-class Skeleton:
+class Template:
     """The bytes of one event around its holes: of ``parts`` there is one more than of ``kinds``, which name the holes.
 
     Only if the last part has a line end, events can be cut out of text.

@@ -14,9 +14,9 @@ from attrs import evolve
 
 from streamkit.conversation.messages import Citation, WebSearched
 from streamkit.dialects.base import CitationForm, SearchForm
-from streamkit.dialects.bodies.request_writer import given
+from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.gemini.wire import VENDOR
-from streamkit.dialects.members.values import said
+from streamkit.dialects.members.values import has_value
 from streamkit.events import Aside
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
@@ -34,7 +34,7 @@ def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
     found = list(_supported(pages, _listed(raw.get("groundingSupports"))))
     if not found:  # of the whole text
         found = [Citation(*page) for page in pages if page is not None]
-    return found, [f"groundingMetadata.{name}" for name, value in raw.items() if name not in READ and said(value)]
+    return found, [f"groundingMetadata.{name}" for name, value in raw.items() if name not in READ and has_value(value)]
 
 
 def _supported(pages: Sequence[tuple[str, str | None] | None], supports: Sequence[Any]) -> Iterator[Citation]:
@@ -72,10 +72,12 @@ def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
     for citation in citations:
         number = pages.setdefault((citation.url, citation.title), len(pages))
         if citation.start is not None:
-            segment = given(startIndex=citation.start or None, endIndex=citation.end, text=citation.quote or None)
+            segment = without_none(
+                startIndex=citation.start or None, endIndex=citation.end, text=citation.quote or None
+            )
             supports.append({"segment": segment, "groundingChunkIndices": [number]})
-    chunks = [{"web": given(uri=url, title=title)} for url, title in pages]
-    raw = given(groundingChunks=chunks, groundingSupports=supports or None)
+    chunks = [{"web": without_none(uri=url, title=title)} for url, title in pages]
+    raw = without_none(groundingChunks=chunks, groundingSupports=supports or None)
     return [Aside(VENDOR, "citation", TYPE, raw, choice, citations[-1].block)]
 
 

@@ -32,7 +32,7 @@ from streamkit.dialects.gemini.wire import (
     is_error,
 )
 from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import decode_time, said, text_of
+from streamkit.dialects.members.values import decode_time, has_value, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
@@ -162,13 +162,13 @@ class GeminiDecoder(FrameDecoder):
 
     def decode(self, document: dict[str, Any]) -> None:
         error = document.get("error")
-        if not (error or recognises("", document) or said(document.get("candidates"))):
+        if not (error or recognises("", document) or has_value(document.get("candidates"))):
             if self.frame.event == "error" or is_bare_error(document):
                 self.recognised = True
                 self.report.repair("error_shape")
                 self.out.append(provider_failed(document, VENDOR, ERROR_TYPES))
                 return
-            self.strange()
+            self.foreign_frame()
             if self._started:
                 self.out.append(Aside(VENDOR, "unknown_event", "chunk", document))
             return
@@ -185,7 +185,7 @@ class GeminiDecoder(FrameDecoder):
             self._count(self.fields(usage))
         if not document.keys() <= CHUNK_FIELDS:
             for name, value in document.items():
-                if name not in CHUNK_FIELDS and said(value) and self._extras.get(name) != value:
+                if name not in CHUNK_FIELDS and has_value(value) and self._extras.get(name) != value:
                     self.out.append(Aside(VENDOR, "metadata", name, value))
         if error:
             if not is_error(error) or next(iter(document)) != "error":
@@ -194,7 +194,9 @@ class GeminiDecoder(FrameDecoder):
 
     def _start(self, document: dict[str, Any]) -> None:
         self._started = True
-        self._extras = {name: value for name, value in document.items() if name not in CHUNK_FIELDS and said(value)}
+        self._extras = {
+            name: value for name, value in document.items() if name not in CHUNK_FIELDS and has_value(value)
+        }
         self.out.append(
             ResponseStarted(
                 text_of(document.get("responseId")),
@@ -217,7 +219,7 @@ class GeminiDecoder(FrameDecoder):
     def _candidate(self, candidate: Any, position: int) -> None:
         candidate = self.alone(candidate)
         if type(candidate) is not dict:
-            self.odd(candidate)
+            self.keep_invalid(candidate)
             return
         index = self.index(candidate.get("index"))
         if index is None:  # Vertex leaves out 0
@@ -233,7 +235,7 @@ class GeminiDecoder(FrameDecoder):
         failed = native is not None and STOP_REASONS.get(native) in FAILING
         if not candidate.keys() <= CANDIDATE_FIELDS:
             for name, value in candidate.items():
-                if name not in CANDIDATE_FIELDS and said(value) and not (name == MESSAGE and failed):
+                if name not in CANDIDATE_FIELDS and has_value(value) and not (name == MESSAGE and failed):
                     kind = ASIDES.get(name, "metadata")
                     self.out.append(Aside(VENDOR, kind, f"candidates.{name}", value, index, max(of.block, 0)))
         if native is not None and native not in UNSPECIFIED:
@@ -251,12 +253,12 @@ class GeminiDecoder(FrameDecoder):
             self.out.append(Aside(VENDOR, "metadata", "usageMetadata", others))
         for name, value in usage.items():
             if value is not None and is_bad_count(name, value):
-                self.odd({name: value})
+                self.keep_invalid({name: value})
 
     def _feedback(self, feedback: dict[str, Any]) -> None:
         """The feedback to the prompt. If it was blocked there are no candidates, and nothing more comes."""
         if not isinstance(feedback.get("blockReason"), str | None):
-            self.odd(feedback)
+            self.keep_invalid(feedback)
             return
         self.out.append(Aside(VENDOR, "metadata", "promptFeedback", feedback))
         native = text_of(feedback.get("blockReason"))
@@ -287,7 +289,7 @@ class GeminiDecoder(FrameDecoder):
 
     def _unknown(self, part: dict[str, Any], of: Candidate) -> None:
         for name, value in part.items():
-            if name not in TEXT_FIELDS and name != "functionCall" and said(value):
+            if name not in TEXT_FIELDS and name != "functionCall" and has_value(value):
                 self.out.append(Aside(VENDOR, "metadata", f"part.{name}", value, of.choice, max(of.block, 0)))
 
     def _aside(self, name: str, part: dict[str, Any], of: Candidate) -> None:
@@ -396,7 +398,7 @@ class GeminiDecoder(FrameDecoder):
         )
         of.sealed = None
         if not call.keys() <= CALL_FIELDS:
-            delta.extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and said(value)}
+            delta.extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and has_value(value)}
         self.out.append(delta)
         partial, more = call.get("partialArgs"), self.truth(call.get("willContinue"))
         if not call.get("args") and (partial or more):
@@ -405,7 +407,7 @@ class GeminiDecoder(FrameDecoder):
             return
         delta.snapshot = True
         if partial:
-            self.odd(partial)  # all of the arguments are there
+            self.keep_invalid(partial)  # all of the arguments are there
         delta.arguments = self._arguments(call.get("args"), place)
         self.out.append(ToolCallEnded(index, of.choice))
 
@@ -435,7 +437,7 @@ class GeminiDecoder(FrameDecoder):
             self.keep_unread(entry, PARTIAL, of.choice, max(of.block, 0), where="partialArgs.")
             text = open_call.arguments.add(entry, self.report)
             if text is None:
-                self.odd(entry)
+                self.keep_invalid(entry)
             else:
                 texts.append(text)
         if not more:

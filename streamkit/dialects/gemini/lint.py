@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from attrs import define
 
-from streamkit.dialects.linting.explain import COMMON_LOOKS, KNOWN, READS, TORN, UNFINISHED, Look, Looks, like
+from streamkit.dialects.linting.explain import COMMON_HINTS, KNOWN, READS, TORN, UNFINISHED, Hint, Hints, like
 from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
 from streamkit.framing.frame import Frame
 
@@ -40,22 +40,22 @@ RULES: dict[str, str] = {
     "error": "An error has `error` as its first key, with an integer `code` and a `message`: the client sees no other (§0.4).",
     "after_error": "Nothing follows an error (§5.1).",
 }  # fmt: skip
-LOOKS: Looks = {
-    **COMMON_LOOKS,
-    "unterminated": (like("last_event_unterminated"), Look(TORN, 106)),
+HINTS: Hints = {
+    **COMMON_HINTS,
+    "unterminated": (like("last_event_unterminated"), Hint(TORN, 106)),
     "event": (),
     "done": (like("foreign_terminator"),),
     "chunk": (),
     "candidates": (like("field_invalid"), like("index_invalid"), like("choice_index_missing")),
     "content": (like("field_invalid"),),
     "text": (like("field_invalid"),),
-    "signature": (like("field_invalid"), Look(READS, 88)),
+    "signature": (like("field_invalid"), Hint(READS, 88)),
     "call": (like("call_nameless"), like("call_ghost"), like("identity_blank", 33), like("field_invalid")),
     "args": (like("arguments_not_object"), like("field_invalid")),
     "partial_args": (like("field_invalid"),),
-    "call_open": (like("block_unclosed", 50), Look(UNFINISHED, None), Look(READS, 50)),
-    "finish_reason": (like("stop_conflict"), Look(KNOWN, 57)),
-    "after_finish": (Look(KNOWN, 59),),
+    "call_open": (like("block_unclosed", 50), Hint(UNFINISHED, None), Hint(READS, 50)),
+    "finish_reason": (like("stop_conflict"), Hint(KNOWN, 57)),
+    "after_finish": (Hint(KNOWN, 59),),
     "prompt_feedback": (like("field_invalid"),),
     "usage": (like("field_invalid"),),
     "identity": (),
@@ -78,7 +78,7 @@ class GeminiLinter(GrammarChecker):
     """Checks the chunks of one stream against ``RULES``."""
 
     rules: ClassVar = RULES
-    looks: ClassVar = LOOKS
+    hints: ClassVar = HINTS
 
     def __init__(self) -> None:
         super().__init__()

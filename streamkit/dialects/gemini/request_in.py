@@ -43,7 +43,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies.options import read_options
 from streamkit.dialects.bodies.request_reader import RequestReader
-from streamkit.dialects.bodies.request_writer import given
+from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.bodies.tool_results import Waiting
 from streamkit.dialects.gemini.decode import ASIDE_PARTS, TEXT_FIELDS
 from streamkit.dialects.gemini.schemas import json_schema
@@ -60,7 +60,7 @@ from streamkit.dialects.gemini.wire import (
     standard_base64,
 )
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
-from streamkit.dialects.members.values import said
+from streamkit.dialects.members.values import has_value
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import Aside, Opaque
@@ -396,7 +396,7 @@ def _kind(part: Fields) -> str:
 def _beside(part: Fields, parts: list[Part]) -> None:
     """What stands in a part beside its call or result: asides, as in a stream."""
     for name, value in part.rest().items():
-        if said(value):
+        if has_value(value):
             parts.append(Aside(VENDOR, "metadata", f"part.{name}", value))
 
 
@@ -413,4 +413,4 @@ def _search(options: Any) -> WebSearch:
     """Google's search, whose options are its own."""
     options = dict(options) if isinstance(options, Mapping) else {}
     excluded = options.pop("excludeDomains", None)
-    return read_search(options | given(blocked_domains=excluded))
+    return read_search(options | without_none(blocked_domains=excluded))

@@ -42,7 +42,7 @@ from streamkit.conversation.messages import (
     WebSearch,
 )
 from streamkit.dialects.bodies.message_order import Message, joined, results_first
-from streamkit.dialects.bodies.request_writer import RequestWriter, given, media_type_of, merged
+from streamkit.dialects.bodies.request_writer import RequestWriter, add_missing, media_type_of, without_none
 from streamkit.dialects.gemini.schemas import SchemaCutter, json_schema
 from streamkit.dialects.gemini.wire import (
     BUDGET_BOUNDS,
@@ -111,7 +111,7 @@ class GeminiRequestWriter(RequestWriter):
             instruction = None
         tools = self._tools()
         tier = self.service_tier(request.options.service_tier, SERVICE_TIERS)
-        body = given(
+        body = without_none(
             contents=contents,
             systemInstruction=instruction,
             tools=tools or None,
@@ -119,7 +119,7 @@ class GeminiRequestWriter(RequestWriter):
             generationConfig=self._generation_config() or None,
             serviceTier=tier if self.own or tier is None else SERVICE_TIERS[tier],
         )
-        return merged(body, self.extras(request.extras, "parameter"))
+        return add_missing(body, self.extras(request.extras, "parameter"))
 
     # -- contents ------------------------------------------------------------------------------------------------------
 
@@ -140,7 +140,7 @@ class GeminiRequestWriter(RequestWriter):
             elif content.blocks:
                 contents.append(content)
         arranged = [
-            merged({"role": content.role, "parts": content.blocks}, content.extras)
+            add_missing({"role": content.role, "parts": content.blocks}, content.extras)
             for content in self._arranged(contents)
         ]
         self._vouch(arranged)
@@ -220,7 +220,7 @@ class GeminiRequestWriter(RequestWriter):
         if part.type == "part" and isinstance(part.raw, Mapping):
             parts.append(dict(part.raw))
         elif part.type.startswith("part.") and parts:
-            merged(parts[-1], {part.type.removeprefix("part."): part.raw})
+            add_missing(parts[-1], {part.type.removeprefix("part."): part.raw})
         else:
             self.lose(part.kind, part.type)
 
@@ -231,7 +231,7 @@ class GeminiRequestWriter(RequestWriter):
         else:
             self.lose_cache(part.cache)
             written |= self._signed(part.signature)
-        merged(written, self.extras(part.extras))
+        add_missing(written, self.extras(part.extras))
         if written != {"text": ""}:
             return written
         if isinstance(part, Refusal) or part.signature is None:
@@ -245,7 +245,7 @@ class GeminiRequestWriter(RequestWriter):
             return None
         signature = self._signed(part.signature)
         if signature or (self.own and part.signature is None):
-            return merged({"text": part.text, "thought": True, **signature}, self.extras(part.extras))
+            return add_missing({"text": part.text, "thought": True, **signature}, self.extras(part.extras))
         if part.text:
             self.lose("reasoning_history")
         return None
@@ -268,7 +268,7 @@ class GeminiRequestWriter(RequestWriter):
             self.lose("media", media.media_type or media.kind)
             return None
         self.lose_of_media(media, name=not self.own)  # a member that only one of Google's two servers takes
-        return merged(written, self.extras(media.extras))
+        return add_missing(written, self.extras(media.extras))
 
     def _inline(self, media: Media) -> PartBody | None:
         if media.data is None:
@@ -276,21 +276,23 @@ class GeminiRequestWriter(RequestWriter):
         kind = media.media_type if self.own else media_type_of(media)
         if not self.own and not MEDIA_TYPES.fullmatch(kind or ""):
             return None
-        return {"inlineData": given(mimeType=kind, data=media.data, displayName=media.name if self.own else None)}
+        return {
+            "inlineData": without_none(mimeType=kind, data=media.data, displayName=media.name if self.own else None)
+        }
 
     def _linked(self, media: Media) -> PartBody | None:
         uri = media.url or (media.file_id if self.own else None)  # another provider's ids mean nothing here
         if uri is None or not (self.own or uri.startswith(("http:", "https:"))):
             return None
         name = media.name if self.own else None
-        return {"fileData": given(mimeType=media.media_type, fileUri=uri, displayName=name)}
+        return {"fileData": without_none(mimeType=media.media_type, fileUri=uri, displayName=name)}
 
     # -- calls and results -----------------------------------------------------------------------------------------
 
     def _call(self, call: ToolCall) -> PartBody:
         self.lose_cache(call.cache)
-        body = given(id=self._id(call.id), name=self.tool_name(call.name), args=self.object_arguments(call))
-        return {"functionCall": merged(body, self.extras(call.extras)), **self._signed(call.signature)}
+        body = without_none(id=self._id(call.id), name=self.tool_name(call.name), args=self.object_arguments(call))
+        return {"functionCall": add_missing(body, self.extras(call.extras)), **self._signed(call.signature)}
 
     def _id(self, call_id: str) -> str | None:
         return None if call_id in self._made else call_id or None
@@ -298,13 +300,13 @@ class GeminiRequestWriter(RequestWriter):
     def _result(self, result: ToolResult) -> PartBody:
         self.lose_cache(result.cache)
         called = self._names.get(result.call_id, result.name) or ""
-        body = given(
+        body = without_none(
             id=self._id(result.call_id),
             name=self.tool_name((result.name if self.own else None) or called),
             response=self._response(result),
             parts=self._inner_parts(result) or None,
         )
-        return {"functionResponse": merged(body, self.extras(result.extras))}
+        return {"functionResponse": add_missing(body, self.extras(result.extras))}
 
     def _response(self, result: ToolResult) -> Any:
         """A tool's output as an object: its own if it is one, else under the member that says what it is."""
@@ -361,7 +363,7 @@ class GeminiRequestWriter(RequestWriter):
         if thinking.summary not in {None, "none", "auto"}:
             self.lose("parameter", "thinking.summary")
         shown = None if thinking.summary is None else thinking.summary != "none"
-        return given(
+        return without_none(
             thinkingLevel=None if level is None else self._level(level), thinkingBudget=budget, includeThoughts=shown
         )
 
@@ -406,9 +408,11 @@ class GeminiRequestWriter(RequestWriter):
         """A schema under the name of its form: the older as it came, unless the schema is another by now."""
         older, newer = forms
         if not self.own:
-            return given(**{newer: SchemaCutter(lambda where: self.lose("schema_keyword", where)).cut(schema, path)})
+            return without_none(
+                **{newer: SchemaCutter(lambda where: self.lose("schema_keyword", where)).cut(schema, path)}
+            )
         is_older = came is not None and json_schema(came) == schema
-        return given(**({older: came} if is_older else {newer: schema}))
+        return without_none(**({older: came} if is_older else {newer: schema}))
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
@@ -453,8 +457,10 @@ class GeminiRequestWriter(RequestWriter):
         if tool.kind == "custom":
             tool = self.as_function(tool)
         parameters = tool.parameters if self.own else tool.parameters or None
-        declaration = given(name=self.tool_name(tool.name), description=tool.description)
-        return merged(declaration | self._schema(parameters, tool.native_parameters, PARAMETER_FORMS, path), extras)
+        declaration = without_none(name=self.tool_name(tool.name), description=tool.description)
+        return add_missing(
+            declaration | self._schema(parameters, tool.native_parameters, PARAMETER_FORMS, path), extras
+        )
 
     def _tool_config(self, choice: ToolChoice | None) -> dict[str, Any] | None:
         functions = [] if self._must_search else [tool for tool in self.request.tools if tool.kind != "server"]
@@ -473,8 +479,8 @@ class GeminiRequestWriter(RequestWriter):
         if choice.mode == "auto" and not self.own and (strict or choice.names):
             mode = VALIDATED
         names = [self.tool_name(name) for name in choice.names]
-        calling = given(mode=extras.get("mode", mode), allowedFunctionNames=names or None)
-        return {"functionCallingConfig": merged(calling, extras)}
+        calling = without_none(mode=extras.get("mode", mode), allowedFunctionNames=names or None)
+        return {"functionCallingConfig": add_missing(calling, extras)}
 
 
 def _is_result(part: PartBody) -> bool:

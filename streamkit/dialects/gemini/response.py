@@ -25,7 +25,7 @@ from streamkit.conversation.messages import (
     Text,
     ToolCall,
 )
-from streamkit.dialects.bodies.request_writer import given, merged
+from streamkit.dialects.bodies.request_writer import add_missing, without_none
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.gemini.decode import GeminiDecoder
 from streamkit.dialects.gemini.wire import (
@@ -91,14 +91,14 @@ class GeminiResponseWriter(ResponseWriter):
         usage = response.usage
         if usage is not None and usage.vendor != VENDOR and not writes_all(usage):
             self.report.lose("usage_detail")
-        body = given(
+        body = without_none(
             candidates=[candidate for candidate in written if candidate] or None,
             usageMetadata=None if usage is None else encode_usage(usage),
             modelVersion=response.model or self.encoding.profile.model or None,
             createTime=None if response.created is None else encode_time(response.created),
             responseId=response.id,
         )
-        return merged(merged(body, self._beside), self.own_extras(response.extras, "response_fields"))
+        return add_missing(add_missing(body, self._beside), self.own_extras(response.extras, "response_fields"))
 
     def candidate(self, choice: Choice) -> dict[str, Any]:
         """One candidate; empty for one whose prompt was blocked, which ``promptFeedback`` says."""
@@ -204,7 +204,7 @@ class _Parts:
             self._writer.withhold(call)
             return
         body: dict[str, Any] = {"name": call.name, "args": orjson.Fragment(text), "id": call.id}
-        part: dict[str, Any] = {"functionCall": merged(body, self._writer.own_extras(call.extras))}
+        part: dict[str, Any] = {"functionCall": add_missing(body, self._writer.own_extras(call.extras))}
         if call.signature is not None:
             part["thoughtSignature"] = signature_blob("call", call.signature.vendor, call.signature.blob)
         self.written.append(part)
@@ -220,7 +220,7 @@ class _Parts:
         elif aside.type.startswith("part."):
             if not self.written:
                 self.written.append({"text": ""})
-            merged(self.written[-1], {aside.type.removeprefix("part."): aside.raw})
+            add_missing(self.written[-1], {aside.type.removeprefix("part."): aside.raw})
 
 
 def _are_lists(value: Any) -> bool:

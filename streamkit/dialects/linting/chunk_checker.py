@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
-from streamkit.dialects.linting.explain import COMMON_LOOKS, CUT, READS, TORN, UNFINISHED, Look, Looks, like
+from streamkit.dialects.linting.explain import COMMON_HINTS, CUT, READS, TORN, UNFINISHED, Hint, Hints, like
 from streamkit.dialects.linting.grammar import GrammarChecker, Severity, is_filled, is_index, shown
 from streamkit.framing.frame import Frame
 
@@ -20,24 +20,24 @@ CHUNK_RULES: Mapping[str, str] = {
     "done": "`[DONE]` ends a stream that no error frame ended (§1.1).",
     "after_done": "Nothing follows `[DONE]` (§1.1).",
 }
-CHUNK_LOOKS: Looks = {
-    **COMMON_LOOKS,
+CHUNK_HINTS: Hints = {
+    **COMMON_HINTS,
     "truncated": (
         like("finish_derived"),
-        Look(UNFINISHED, 61),
-        Look(CUT, 114, "the stream has no choice"),
-        Look(CUT, 65),
+        Hint(UNFINISHED, 61),
+        Hint(CUT, 114, "the stream has no choice"),
+        Hint(CUT, 65),
     ),
-    "unterminated": (like("last_event_unterminated"), Look(TORN, 106), Look(CUT, 106)),
-    "empty_data": (Look(READS, 100),),
+    "unterminated": (like("last_event_unterminated"), Hint(TORN, 106), Hint(CUT, 106)),
+    "empty_data": (Hint(READS, 100),),
     "identity": (like("field_invalid"),),
     "delta": (like("delta_missing"), like("field_invalid")),
     "finish_reason": (
         like("field_invalid"),
-        Look(READS, 57, "finish_reason is"),
-        Look(READS, 58, "a second finish reason"),
+        Hint(READS, 57, "finish_reason is"),
+        Hint(READS, 58, "a second finish reason"),
     ),
-    "after_finish": (Look(READS, 59), like("after_error")),
+    "after_finish": (Hint(READS, 59), like("after_error")),
     "error": (like("error_shape"),),
     "after_error": (like("after_error"),),
     "done": (),

@@ -5,7 +5,7 @@ counted, or one of the *answers* below. Rule and answer together point to a case
 (``docs/reference/field-failures.md``), and the answer alone does where no rule is broken.
 
 It is a resemblance: one broken rule can have many causes, and the table names the one most often reported. Where none fits,
-it says so with None. Each dialect keeps its table, ``LOOKS``, beside its rules.
+it says so with None. Each dialect keeps its table, ``HINTS``, beside its rules.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ REPAIR_CASES: Final[Mapping[str, int | None]] = {
 
 
 @frozen
-class Look:
+class Hint:
     """One way in which a rule is broken: the answer to it, a repair's kind or one of ``ANSWERS``, and the case it is like."""
 
     answer: str
@@ -190,7 +190,7 @@ class Look:
     says: str = ""  #: how the checker's message begins, where one rule forbids several things
 
 
-Looks: TypeAlias = Mapping[str, tuple[Look, ...]]
+Hints: TypeAlias = Mapping[str, tuple[Hint, ...]]
 """For each rule its looks; an empty tuple says that the catalogue has nothing like it and no repair mends it."""
 
 #: The key for repairs that no broken rule explains, where their case is not that of ``REPAIR_CASES``.
@@ -206,12 +206,12 @@ class Explanation:
     answer: str
 
 
-def like(kind: str, case: int | None = None, says: str = "") -> Look:
+def like(kind: str, case: int | None = None, says: str = "") -> Hint:
     """A look that a repair answers; the case is the repair's own unless another is given."""
-    return Look(kind, REPAIR_CASES[kind] if case is None else case, says)
+    return Hint(kind, REPAIR_CASES[kind] if case is None else case, says)
 
 
-def explain(looks: Looks, rule: str, message: str, counted: AbstractSet[str], answer: str) -> Explanation:
+def explain(looks: Hints, rule: str, message: str, counted: AbstractSet[str], answer: str) -> Explanation:
     """What became of a broken rule in a frame where these repairs were ``counted``, or which came to ``answer``."""
     fitting = [look for look in looks.get(rule, ()) if message.startswith(look.says)]
     mended = [look for look in fitting if look.answer in counted]
@@ -220,32 +220,32 @@ def explain(looks: Looks, rule: str, message: str, counted: AbstractSet[str], an
     return Explanation(next((look.case for look in named if look.case is not None), None), repairs, answer)
 
 
-def explain_repair(looks: Looks, kind: str, answer: str) -> Explanation:
+def explain_repair(looks: Hints, kind: str, answer: str) -> Explanation:
     """What a repair looks like in a frame that breaks no rule, or none that it answers."""
     own = [look.case for look in looks.get(NO_RULE, ()) if look.answer == kind]
     return Explanation(own[0] if own else REPAIR_CASES.get(kind), (kind,), answer)
 
 
-COMMON_LOOKS: Final[Looks] = {
-    "not_utf8": (like("invalid_utf8"), Look(TORN, 106)),
+COMMON_HINTS: Final[Hints] = {
+    "not_utf8": (like("invalid_utf8"), Hint(TORN, 106)),
     "not_json": (
         like("comment_as_data"),
         like("lone_surrogate"),
         like("character_cut"),
         like("number_out_of_range"),
-        Look(STOPS, 115),
-        Look(TORN, 106),
-        Look(READS, 100),  # a blank payload: nothing else that is no JSON is read as it is
+        Hint(STOPS, 115),
+        Hint(TORN, 106),
+        Hint(READS, 100),  # a blank payload: nothing else that is no JSON is read as it is
     ),
-    "not_object": (like("payload_no_object"), like("payload_in_list"), Look(STOPS, 115), Look(TORN, 106)),
+    "not_object": (like("payload_no_object"), like("payload_in_list"), Hint(STOPS, 115), Hint(TORN, 106)),
     "truncated": (),
-    "unreadable": (Look(STOPS, 115, "no JSON"), Look(STOPS, 115, "a JSON value that is no object")),
+    "unreadable": (Hint(STOPS, 115, "no JSON"), Hint(STOPS, 115, "a JSON value that is no object")),
 }  # fmt: skip
 #: What rules look like that dialects share whose events start and end one message.
-MESSAGE_LOOKS: Final[Looks] = {
-    **COMMON_LOOKS,
-    "truncated": (Look(CUT, 66),),
-    "unterminated": (like("last_event_unterminated"), Look(TORN, 106), Look(CUT, 106)),
+MESSAGE_HINTS: Final[Hints] = {
+    **COMMON_HINTS,
+    "truncated": (Hint(CUT, 66),),
+    "unterminated": (like("last_event_unterminated"), Hint(TORN, 106), Hint(CUT, 106)),
     "event": (like("error_shape"), like("event_type_missing"), like("event_name_missing")),
     "message_start": (like("response_restarted"),),
     "message": (like("field_invalid"),),

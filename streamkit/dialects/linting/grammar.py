@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, TypeGuard
 import orjson
 from attrs import define, field
 
-from streamkit.dialects.linting.explain import COMMON_LOOKS, Looks
+from streamkit.dialects.linting.explain import COMMON_HINTS, Hints
 from streamkit.dialects.linting.violation import Violation
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS
@@ -47,7 +47,7 @@ class GrammarChecker:
     #: Each rule of the dialect and its sentence; ``broken`` knows no others.
     rules: ClassVar[Mapping[str, str]]
     #: What each of them looks like when it is broken. See ``explain.py``.
-    looks: ClassVar[Looks] = COMMON_LOOKS
+    hints: ClassVar[Hints] = COMMON_HINTS
 
     def __init__(self) -> None:
         self.frame = Frame(b"")

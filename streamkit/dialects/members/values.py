@@ -48,7 +48,7 @@ def text_of(value: object) -> str | None:
     return None
 
 
-def said(value: object) -> bool:
+def has_value(value: object) -> bool:
     """Whether an unknown field says anything: null and empty values do not."""
     return value is not None and value not in ("", [], {})
 

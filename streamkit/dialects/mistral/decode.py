@@ -91,7 +91,7 @@ class MistralDecoder(ChatDecoder):
     def other_part(self, part: dict[str, Any], kind: Any, choice: int) -> None:
         """A part of another type than text and thinking."""
         if kind is None:
-            self.odd(part)
+            self.keep_invalid(part)
         else:
             self._part(f"{CONTENT}{kind}", str(kind), part, choice)
 
@@ -107,7 +107,7 @@ class MistralDecoder(ChatDecoder):
                 self.keep_unread(inner, TEXT_PART, choice, block, where="content.thinking.")
             elif kind is None:
                 if inner:
-                    self.odd(inner)
+                    self.keep_invalid(inner)
             else:
                 self._part(f"{THINKING}{kind}", str(kind), inner, choice)
         if signature := self.string(part.get("signature")):

@@ -16,7 +16,7 @@ import orjson
 from attrs import define, field
 
 from streamkit.conversation.messages import ToolCall
-from streamkit.dialects.bodies.request_writer import merged
+from streamkit.dialects.bodies.request_writer import add_missing
 from streamkit.dialects.mistral.wire import (
     CONTENT,
     THINKING,
@@ -295,7 +295,7 @@ class Chunks:
             thinking = self._open()
         if text:
             thinking["thinking"].append({"type": "text", "text": text})
-        merged(thinking, members or {})
+        add_missing(thinking, members or {})
         if signature is not None:
             thinking["signature"] = signature
             self._thinking = None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from streamkit.dialects.http import HTTP, Endpoint, under
+from streamkit.dialects.http import HTTP, Endpoint, with_root
 
 HTTP_HALF = HTTP(
     endpoint=Endpoint(
-        url=lambda base, _model, _stream: under(base, "/v1") + "/chat/completions", pasted="/chat/completions"
+        url=lambda base, _model, _stream: with_root(base, "/v1") + "/chat/completions", pasted="/chat/completions"
     )
 )

@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 
 from attrs import define, field
 
-from streamkit.dialects.linting.chunk_checker import CHUNK_LOOKS, CHUNK_RULES, ChunkChecker
-from streamkit.dialects.linting.explain import KNOWN, READS, Look, Looks, like
+from streamkit.dialects.linting.chunk_checker import CHUNK_HINTS, CHUNK_RULES, ChunkChecker
+from streamkit.dialects.linting.explain import KNOWN, READS, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
     Severity,
@@ -48,28 +48,28 @@ RULES: dict[str, str] = {
     "error": "An error frame says `object: error`, or has an `error`; the client raises for either (§1.4).",
     **CHUNK_RULES,
 }
-LOOKS: Looks = {
-    **CHUNK_LOOKS,
+HINTS: Hints = {
+    **CHUNK_HINTS,
     "choices": (
         like("choice_index_missing"),
         like("index_invalid"),
         like("field_invalid"),
-        Look(READS, 71, "choices is None"),
+        Hint(READS, 71, "choices is None"),
     ),
     "content": (like("field_invalid"),),
     "part": (like("field_invalid"),),
     "tool_calls": (like("field_invalid"),),
-    "call_index": (Look(KNOWN, 6, "index is None"), Look(KNOWN, 9), like("index_invalid")),
+    "call_index": (Hint(KNOWN, 6, "index is None"), Hint(KNOWN, 9), like("index_invalid")),
     "call_id": (
         like("id_missing"),
         like("identity_blank"),
         like("id_repeated", 30),
         like("id_duplicate"),
-        Look(READS, 26),
+        Hint(READS, 26),
     ),
-    "call_name": (like("call_nameless"), like("identity_blank", 24), Look(READS, 40)),
+    "call_name": (like("call_nameless"), like("identity_blank", 24), Hint(READS, 40)),
     "arguments": (like("field_invalid"),),
-    "arguments_unparsable": (Look(KNOWN, 50),),
+    "arguments_unparsable": (Hint(KNOWN, 50),),
     "usage": (like("field_invalid"),),
 }
 
@@ -85,7 +85,7 @@ class MistralLinter(ChunkChecker[_Choice]):
     """Judges the chunks of one stream."""
 
     rules: ClassVar = RULES
-    looks: ClassVar = LOOKS
+    hints: ClassVar = HINTS
 
     # -- the stream ------------------------------------------------------------------------------------------------
 

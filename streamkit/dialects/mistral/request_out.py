@@ -36,7 +36,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.request_writer import NO_PROPERTIES, asked_effort, data_uri, given
+from streamkit.dialects.bodies.request_writer import NO_PROPERTIES, asked_effort, data_uri, without_none
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.mistral.encode import Chunks
 from streamkit.dialects.mistral.wire import DETAILS, OPTIONS, SERVICE_TIERS, VENDOR
@@ -70,7 +70,7 @@ class MistralRequestWriter(ChatRequestWriter):
         self._names = {call.id: call.name for call in self.calls}
 
     def request_body(self) -> dict[str, Any]:
-        return super().request_body() | given(
+        return super().request_body() | without_none(
             service_tier=self.service_tier(self.request.options.service_tier, SERVICE_TIERS)
         )
 
@@ -82,7 +82,7 @@ class MistralRequestWriter(ChatRequestWriter):
 
     def max_tokens(self) -> dict[str, Any]:
         """The bound of the answer."""
-        return given(max_tokens=self.request.options.max_tokens)
+        return without_none(max_tokens=self.request.options.max_tokens)
 
     def top_k(self, top_k: int) -> dict[str, Any]:
         """``top_k``, which the server takes."""
@@ -96,7 +96,7 @@ class MistralRequestWriter(ChatRequestWriter):
         effort = asked_effort(thinking)
         if effort is None and thinking.enabled is not None:
             effort = "high" if thinking.enabled else "none"
-        return given(reasoning_effort=effort)
+        return without_none(reasoning_effort=effort)
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
@@ -159,14 +159,14 @@ class MistralRequestWriter(ChatRequestWriter):
         yield from front
         yield from placed
 
-    def said(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
+    def message_of(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
         """A message of the system or the user."""
         if turn.role == "system" and not self.own:
             for part in parts:
                 if isinstance(part, Media):
                     self.lose("media", part.kind)
             parts = [part for part in parts if not isinstance(part, Media)]
-        return {**super().said(turn, parts), "role": turn.role}
+        return {**super().message_of(turn, parts), "role": turn.role}
 
     def named(self, message: dict[str, Any], turn: Turn) -> dict[str, Any]:
         """A message with the name and the extras of its turn; names of another dialect's turns have no place."""
@@ -195,12 +195,12 @@ class MistralRequestWriter(ChatRequestWriter):
             return None
         match media.kind:
             case "image" if url is not None:
-                return {"type": "image_url", "image_url": given(url=url, detail=self._closeness(media.detail))}
+                return {"type": "image_url", "image_url": without_none(url=url, detail=self._closeness(media.detail))}
             case "audio" if url is not None:
                 bare = media.data is not None and (media.media_type is None or not self.own)
                 return {"type": "input_audio", "input_audio": media.data if bare else url}
             case "file" if url is not None:
-                return given(type="document_url", document_url=url, document_name=media.name)
+                return without_none(type="document_url", document_url=url, document_name=media.name)
             case "file" if media.file_id is not None and self.own:
                 return {"type": "file", "file_id": media.file_id}
         return None

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
-from streamkit.dialects.bodies.request_writer import merged
+from streamkit.dialects.bodies.request_writer import add_missing
 from streamkit.dialects.mistral.encode import PLAIN, Chunks, whole_arguments
 from streamkit.dialects.mistral.wire import (
     CONTENT,
@@ -133,7 +133,7 @@ class MistralResponseWriter(ChatResponseWriter):
             self.report.lose("call_id")
         function = {"name": call.name, "arguments": arguments}
         written: dict[str, Any] = {"id": call_id, "type": "function", "function": function}
-        return merged(written, self.own_extras(call.extras))
+        return add_missing(written, self.own_extras(call.extras))
 
     # -- asides ----------------------------------------------------------------------------------------------------
 

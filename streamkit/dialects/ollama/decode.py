@@ -12,7 +12,7 @@ import re
 from typing import Any, Final
 
 from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import count_of, decode_time, said, text_of
+from streamkit.dialects.members.values import count_of, decode_time, has_value, text_of
 from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
@@ -113,7 +113,7 @@ class OllamaDecoder(FrameDecoder):
                 self.report.repair("error_shape")
                 self.out.append(provider_failed(line, VENDOR, ERROR_TYPES))
                 return
-            self.strange()
+            self.foreign_frame()
             if self._started:
                 self.out.append(Aside(VENDOR, "unknown_event", "line", line))
             return
@@ -138,7 +138,7 @@ class OllamaDecoder(FrameDecoder):
             self.tell_counts(usage)
         for name in COUNTS:
             if line.get(name) is not None and count_of(line, name) is None:
-                self.odd({name: line[name]})
+                self.keep_invalid({name: line[name]})
         if ends:
             self._end(line)
 
@@ -158,9 +158,9 @@ class OllamaDecoder(FrameDecoder):
         """Read members of ``/api/generate`` that stand beside a message, where the message does not say the same."""
         rest = {}
         for name, of_message in ("response", "content"), ("thinking", "thinking"), ("tool_calls", "tool_calls"):
-            if said(line.get(name)):
+            if has_value(line.get(name)):
                 self.report.repair("said_twice")
-                if not said(message.get(of_message)):
+                if not has_value(message.get(of_message)):
                     rest[of_message] = line[name]
         if rest:
             self._message(rest, (), ends=ends)
@@ -209,10 +209,10 @@ class OllamaDecoder(FrameDecoder):
         call = self.alone(call)
         function = self.alone(call.get("function")) if type(call) is dict else None
         if type(function) is not dict:
-            self.odd(call)
+            self.keep_invalid(call)
             return
-        extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and said(value)}
-        extras |= {name: value for name, value in function.items() if name not in FUNCTION_FIELDS and said(value)}
+        extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and has_value(value)}
+        extras |= {name: value for name, value in function.items() if name not in FUNCTION_FIELDS and has_value(value)}
         index = len(self._calls)
         if index >= self.limits.content_blocks:
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)

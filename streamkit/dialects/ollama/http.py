@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from streamkit.dialects.http import HTTP, Endpoint, ModelCard, Models, Query, Surface, under
+from streamkit.dialects.http import HTTP, Endpoint, ModelCard, Models, Query, Surface, with_root
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.streams.event_encoder import encode_time
 
@@ -66,7 +66,9 @@ def _named(fields: Fields) -> str:
 
 
 HTTP_HALF = HTTP(
-    endpoint=Endpoint(url=lambda base, _model, _stream: under(base, "/api") + "/chat", pasted="/api/chat", auth="none"),
+    endpoint=Endpoint(
+        url=lambda base, _model, _stream: with_root(base, "/api") + "/chat", pasted="/api/chat", auth="none"
+    ),
     # it streams unless it is told not to, as ``decode_request`` says
     surface=Surface(
         generate=("/api/chat",),

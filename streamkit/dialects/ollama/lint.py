@@ -12,7 +12,7 @@ import re
 from datetime import datetime
 from typing import Any, ClassVar
 
-from streamkit.dialects.linting.explain import COMMON_LOOKS, READS, TORN, Look, Looks, like
+from streamkit.dialects.linting.explain import COMMON_HINTS, READS, TORN, Hint, Hints, like
 from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
 from streamkit.dialects.ollama.wire import COUNTS
 from streamkit.framing.frame import Frame
@@ -36,10 +36,10 @@ RULES: dict[str, str] = {
     "error": "An error line has a string `error` that is not blank: clients see no other (§4.1).",
     "after_error": "Nothing follows an error line (§4.1).",
 }
-LOOKS: Looks = {
-    **COMMON_LOOKS,
-    "unterminated": (like("last_event_unterminated"), Look(TORN, 106)),
-    "separator": (Look(READS, 94),),
+HINTS: Hints = {
+    **COMMON_HINTS,
+    "unterminated": (like("last_event_unterminated"), Hint(TORN, 106)),
+    "separator": (Hint(READS, 94),),
     "head": (like("field_invalid"),),
     "kind": (),
     "message": (like("field_invalid"),),
@@ -64,7 +64,7 @@ class OllamaLinter(GrammarChecker):
     """Judges the lines of one stream."""
 
     rules: ClassVar = RULES
-    looks: ClassVar = LOOKS
+    hints: ClassVar = HINTS
 
     def __init__(self) -> None:
         super().__init__()

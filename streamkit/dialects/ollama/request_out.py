@@ -34,7 +34,7 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.bodies.message_writer import MessageWriter
-from streamkit.dialects.bodies.request_writer import ERROR, given, merged
+from streamkit.dialects.bodies.request_writer import ERROR, add_missing, without_none
 from streamkit.dialects.members.values import DEPTH
 from streamkit.dialects.ollama.wire import IMAGES, OPTIONS, THINK_LEVELS, TOOLS, VENDOR
 from streamkit.dialects.profiles import Target
@@ -72,20 +72,20 @@ class OllamaRequestWriter(MessageWriter):
         """The body. Raises BadRequest for more than one choice, and for a tool that must be called."""
         request, options = self.request, self.request.options
         self.one_choice("Ollama")
-        body = given(model=request.model)
+        body = without_none(model=request.model)
         body["messages"] = list(self.messages())
         if tools := self.tools():
             body["tools"] = tools
         if settings := self.options(OPTIONS, BESIDE):
             body["options"] = settings
-        body |= given(
+        body |= without_none(
             format=self.output(options.output),
             think=self.think(options.thinking),
             logprobs=options.logprobs,
             top_logprobs=options.top_logprobs,
         )
         body["stream"] = bool(request.stream)
-        return merged(body, self.extras(request.extras, "parameter"))
+        return add_missing(body, self.extras(request.extras, "parameter"))
 
     # -- options ---------------------------------------------------------------------------------------------------
 
@@ -191,7 +191,7 @@ class OllamaRequestWriter(MessageWriter):
             if self.own or turn.role != "system":
                 yield from self.turn_as_messages(turn)
 
-    def said(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
+    def message_of(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
         return self._message(turn, parts, BLANK_LINE)
 
     def _system(self, turns: list[Turn]) -> dict[str, Any]:
@@ -295,7 +295,7 @@ class OllamaRequestWriter(MessageWriter):
         self.lose_marks(call)
         function = {"name": self.tool_name(call.name), "arguments": self.object_arguments(call)}
         written = {"id": call.id, "function": function} if self._has_id(call.id) else {"function": function}
-        return merged(written, self.extras(call.extras))
+        return add_missing(written, self.extras(call.extras))
 
     def _has_id(self, call_id: str) -> bool:
         return call_id != "" and call_id not in self._made
@@ -313,4 +313,4 @@ class OllamaRequestWriter(MessageWriter):
             message["tool_name"] = self.tool_name(name)
         if self._has_id(result.call_id):
             message["tool_call_id"] = result.call_id
-        return merged(message, self.extras(result.extras))
+        return add_missing(message, self.extras(result.extras))

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias
 
 from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import details_of, said, text_of
+from streamkit.dialects.members.values import details_of, has_value, text_of
 from streamkit.dialects.openai_chat.whole_messages import TEXTS, WholeMessages
 from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage, signature_in
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
@@ -214,7 +214,7 @@ class ChatDecoder(FrameDecoder):
             self._start()
             self.tell_counts(decode_usage(chunk["usage"], self.vendor))
         else:
-            self.strange()
+            self.foreign_frame()
             if self._started:
                 self.out.append(Aside(self.vendor, "unknown_event", str(chunk.get("object") or "chunk"), chunk))
 
@@ -226,7 +226,9 @@ class ChatDecoder(FrameDecoder):
         head = self._head
         self._id = text_of(head.get("id"))
         created = head.get("created")
-        self._extras = {name: value for name, value in head.items() if name not in self.chunk_fields and said(value)}
+        self._extras = {
+            name: value for name, value in head.items() if name not in self.chunk_fields and has_value(value)
+        }
         self.out.append(
             ResponseStarted(
                 self._id,
@@ -256,13 +258,13 @@ class ChatDecoder(FrameDecoder):
         if not self._started:
             return
         for name, value in chunk.items():
-            if name not in self.chunk_fields and said(value) and self._extras.get(name) != value:
+            if name not in self.chunk_fields and has_value(value) and self._extras.get(name) != value:
                 self.out.append(Aside(self.vendor, "metadata", name, value))
 
     def _choice(self, choice: Any, position: int) -> None:
         choice = self.alone(choice)
         if type(choice) is not dict:
-            self.odd(choice)
+            self.keep_invalid(choice)
             return
         index = self.index(choice.get("index"))
         if index is None:
@@ -356,7 +358,7 @@ class ChatDecoder(FrameDecoder):
             for name, value in delta.items():
                 if name == "extra_content" and (self._content_signature(value, choice) or value in THOUGHTS):
                     continue
-                if name not in DELTA_FIELDS and said(value):
+                if name not in DELTA_FIELDS and has_value(value):
                     self.out.append(Aside(self.vendor, "metadata", f"delta.{name}", value, choice))
 
     def _reasoning(self, delta: dict[str, Any], choice: int) -> None:
@@ -554,12 +556,12 @@ class ChatDecoder(FrameDecoder):
         """Read one entry of ``tool_calls``; ``path`` is its place below ``choices``."""
         call = self.alone(call)
         if type(call) is not dict:
-            self.odd(call)
+            self.keep_invalid(call)
             return
         delta = ToolCallDelta(self.index(call.get("index")), self._identity(call.get("id")), choice=choice)
         place = None if call.keys() <= CALL_FIELDS else len(self.out)
         if place is not None:
-            delta.extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and said(value)}
+            delta.extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and has_value(value)}
             delta.signature = signature_in(delta.extras.get("extra_content"))
             if delta.signature is not None:
                 del delta.extras["extra_content"]

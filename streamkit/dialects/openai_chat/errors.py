@@ -22,11 +22,6 @@ CODES: Final[Mapping[ErrorType, str]] = {
 }
 
 
-def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
-    """An ``error`` object that is neither Anthropic's (a ``type`` beside it) nor Google's (a ``status`` in it)."""
-    return decode_error(document, VENDOR, ERROR_TYPES)
-
-
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
     """An error body, and the headers that go with it."""
     headers = NO_RETRY if failed.type == "billing" else {}
@@ -43,7 +38,7 @@ def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any]
 ERRORS = Errors(
     vendors=frozenset({VENDOR}),
     words=ERROR_TYPES,
-    decode=decode,
+    decode=lambda document, _headers: decode_error(document, VENDOR, ERROR_TYPES),
     encode=encode,
     statuses={**STATUSES, "billing": 429},
 )

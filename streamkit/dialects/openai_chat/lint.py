@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from attrs import define, field
 
-from streamkit.dialects.linting.chunk_checker import CHUNK_LOOKS, CHUNK_RULES, DONE, ChunkChecker
-from streamkit.dialects.linting.explain import KNOWN, READS, Look, Looks, like
+from streamkit.dialects.linting.chunk_checker import CHUNK_HINTS, CHUNK_RULES, DONE, ChunkChecker
+from streamkit.dialects.linting.explain import KNOWN, READS, Hint, Hints, like
 from streamkit.dialects.linting.grammar import COMMON_RULES, Severity, is_filled, is_index, is_text, shown
 from streamkit.framing.frame import Frame
 
@@ -39,15 +39,15 @@ RULES: dict[str, str] = {
     "error": "An error frame has an object `error` with a string `message` (§1.4).",
     **CHUNK_RULES,
 }
-LOOKS: Looks = {
-    **CHUNK_LOOKS,
-    "object": (Look(KNOWN, 70), like("error_shape")),
+HINTS: Hints = {
+    **CHUNK_HINTS,
+    "object": (Hint(KNOWN, 70), like("error_shape")),
     "choices": (
         like("error_shape"),
         like("choice_index_missing"),
         like("index_invalid"),
         like("field_invalid"),
-        Look(READS, 71, "choices is None"),
+        Hint(READS, 71, "choices is None"),
     ),
     "text": (like("content_as_list"), like("field_invalid")),
     "role": (),
@@ -57,7 +57,7 @@ LOOKS: Looks = {
         like("index_invalid", says="index is"),
         like("index_reused", 14, "a new call"),
         like("index_changed", says="a new call"),
-        Look(READS, 14, "a new call"),
+        Hint(READS, 14, "a new call"),
     ),
     "call_start": (
         like("id_repeated", 15),
@@ -66,8 +66,8 @@ LOOKS: Looks = {
         like("call_ghost"),
         like("id_missing", says="the id"),
         like("call_nameless", says="the name"),
-        Look(READS, 26, "the id"),
-        Look(READS, 40, "the name"),
+        Hint(READS, 26, "the id"),
+        Hint(READS, 40, "the name"),
     ),
     "call_id": (
         like("index_changed", 15),
@@ -85,11 +85,11 @@ LOOKS: Looks = {
         like("name_pieces", says="name"),
         like("name_changed", says="name"),
         like("identity_blank"),
-        Look(KNOWN, 25),
-        Look(READS, 40, "name"),
+        Hint(KNOWN, 25),
+        Hint(READS, 40, "name"),
     ),
-    "arguments": (like("arguments_not_text"), like("arguments_replaced"), Look(KNOWN, 43)),
-    "usage": (like("field_invalid"), Look(KNOWN, 73)),
+    "arguments": (like("arguments_not_text"), like("arguments_replaced"), Hint(KNOWN, 43)),
+    "usage": (like("field_invalid"), Hint(KNOWN, 73)),
     "after_usage": (),
 }
 
@@ -114,7 +114,7 @@ class ChatLinter(ChunkChecker[_Choice]):
     """Judges the chunks of one stream."""
 
     rules: ClassVar = RULES
-    looks: ClassVar = LOOKS
+    hints: ClassVar = HINTS
 
     def __init__(self) -> None:
         super().__init__()

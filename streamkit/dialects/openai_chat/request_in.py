@@ -32,7 +32,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies.options import read_options
 from streamkit.dialects.bodies.request_reader import content_of, function_tool, media_at, server_tool, unknown_part
-from streamkit.dialects.bodies.request_writer import given
+from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.bodies.turn_reader import TurnReader
 from streamkit.dialects.members.fields import Fields, is_data_uri, kind_of, media_of
 from streamkit.dialects.members.values import text_of
@@ -326,13 +326,13 @@ class ChatRequestReader(TurnReader):
                 part = RedactedReasoning(Opaque(vendor, detail.needed("data")))
                 signature = vendor
             case _:
-                raw = given(type=kind, format=form) | detail.rest()
+                raw = without_none(type=kind, format=form) | detail.rest()
                 return Aside(self.vendor, "unknown_event", f"reasoning_details.{kind}", raw)
         if detail.peek("index") == number:
             detail.take("index")
         if signature and form == format_of(vendor):
             form = None
-        part.extras = (given(format=form) | detail.rest()) or None
+        part.extras = (without_none(format=form) | detail.rest()) or None
         return part
 
     # -- calls and results -----------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies.message_writer import MessageWriter
 from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
-from streamkit.dialects.bodies.request_writer import as_error, data_uri, given, merged, plain_or_list
+from streamkit.dialects.bodies.request_writer import add_missing, as_error, data_uri, plain_or_list, without_none
 from streamkit.dialects.openai_chat.providers import PLAIN, UNNAMED, ChatProvider
 from streamkit.dialects.openai_chat.wire import (
     AUDIO_FORMATS,
@@ -88,7 +88,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
 
     def request_body(self) -> dict[str, Any]:
         request = self.request
-        body = given(model=request.model)
+        body = without_none(model=request.model)
         body["messages"] = list(self.messages())
         tools = [written for tool in self.offered() if (written := self.tool(tool)) is not None]
         if tools:
@@ -99,11 +99,11 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         body |= self.options(self.option_names, self.beside)
         body |= self.max_tokens()
         body |= self.thinking(request.options.thinking)
-        body |= given(response_format=self.form(request.options.output, nested=True), stream=request.stream)
+        body |= without_none(response_format=self.form(request.options.output, nested=True), stream=request.stream)
         if request.options.top_k is not None:
             body |= self.top_k(request.options.top_k)
         body |= self.stream_usage()
-        return merged(body, self.request_extras())
+        return add_missing(body, self.request_extras())
 
     def stream_usage(self) -> dict[str, Any]:
         """The member that asks for token counts at the end of a stream."""
@@ -131,7 +131,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         options, name = self.request.options, self.provider.max_tokens_field
         if self.as_it_came and options.native_max_tokens is not None:
             name = options.native_max_tokens
-        return given(**{name: options.max_tokens})
+        return without_none(**{name: options.max_tokens})
 
     def top_k(self, top_k: int) -> dict[str, Any]:
         """OpenAI has no such field, many of the others do: it is written where the client speaks to one of them."""
@@ -148,7 +148,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         if self.as_it_came and thinking.native is not None:
             field = thinking.native
         if field == "reasoning_effort":
-            return given(reasoning_effort=self.effort(thinking, "budget_tokens", "summary"))
+            return without_none(reasoning_effort=self.effort(thinking, "budget_tokens", "summary"))
         if thinking.summary not in {None, "none", "auto"}:
             self.lose_thinking(thinking, "summary")
         exclude = None if thinking.summary is None else thinking.summary == "none"
@@ -157,7 +157,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
             self.lose_thinking(thinking, "effort")
             effort = None
         return {
-            field: given(
+            field: without_none(
                 effort=effort,
                 max_tokens=thinking.budget_tokens,
                 enabled=thinking.enabled,
@@ -179,7 +179,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
             tool = self.as_function(tool)
         match tool.kind:
             case "function":
-                function = given(
+                function = without_none(
                     name=self.tool_name(tool.name),
                     description=tool.description,
                     parameters=self.with_properties(tool.parameters),
@@ -187,7 +187,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
                 )
                 written: dict[str, Any] = {"type": "function", "function": function}
             case "custom":
-                custom = given(
+                custom = without_none(
                     name=self.tool_name(tool.name), description=tool.description, format=_format(tool.format)
                 )
                 written = {"type": "custom", "custom": custom}
@@ -197,7 +197,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
                     self._beside_tools = hosted
                     return None
                 return hosted
-        return merged(written, self.extras(tool.extras))
+        return add_missing(written, self.extras(tool.extras))
 
     def tool_choice(self, choice: ToolChoice | None) -> dict[str, Any]:
         """Which tools may or must be called. ``auto``, the default, is not said where only ``parallel`` is."""
@@ -206,7 +206,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         self.extras(choice.extras)
         if choice.names and not self.own:
             choice = self._without_search(choice)
-        body = given(parallel_tool_calls=choice.parallel)
+        body = without_none(parallel_tool_calls=choice.parallel)
         if self.own and choice.native is not None:
             return {**body, "tool_choice": choice.native}
         if choice.mode == "required" and len(choice.names) == 1:
@@ -235,7 +235,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
     def search_tool(self, search: WebSearch) -> dict[str, Any]:
         """The member that lets a model search the web."""
         location = None if search.location is None else {"type": "approximate", "approximate": dict(search.location)}
-        return {SEARCH: given(user_location=location, search_context_size=search.context)}
+        return {SEARCH: without_none(user_location=location, search_context_size=search.context)}
 
     def named_tool(self, name: str) -> dict[str, Any]:
         """A tool of the program as a choice names it."""
@@ -252,7 +252,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         """Whether the provider is one of those that know no custom tools, which OpenAI alone has in Chat."""
         return not self.own and self.provider.cache_marks != "openai"
 
-    def said(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
+    def message_of(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
         """A message of the system or the user."""
         role = "developer" if turn.native_role == "developer" else turn.role
         return self.named({"role": role, "content": self.content(parts)}, turn)
@@ -261,7 +261,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         """The message with what the turn says of itself."""
         if turn.name is not None:
             message["name"] = turn.name
-        return merged(message, self.extras(turn.extras))
+        return add_missing(message, self.extras(turn.extras))
 
     # -- content ---------------------------------------------------------------------------------------------------
 
@@ -291,7 +291,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
             case Text():
                 written = {"type": "text", "text": part.text}
             case Refusal():
-                return merged({"type": "refusal", "refusal": part.text}, self.extras(part.extras))
+                return add_missing({"type": "refusal", "refusal": part.text}, self.extras(part.extras))
             case Media():
                 media = self.media(part)
                 if media is None:
@@ -304,7 +304,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
                 raise TypeError(f"content has no {type(part).__name__}")
         if part.cache is not None:
             written |= self.cache_mark(part.cache)
-        return merged(written, self.extras(part.extras))
+        return add_missing(written, self.extras(part.extras))
 
     def media(self, media: Media) -> dict[str, Any] | None:
         """Media as content; None for what has no form in Chat."""
@@ -312,7 +312,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
             case "image":
                 url = data_uri(media) if media.data is not None else media.url
                 if url is not None and (self.own or url.startswith(("data:", "http:", "https:"))):
-                    return {"type": "image_url", "image_url": given(url=url, detail=media.detail)}
+                    return {"type": "image_url", "image_url": without_none(url=url, detail=media.detail)}
             case "audio" if media.data is not None:
                 form = AUDIO_FORMATS.get(media.media_type or "")
                 if form is None and self.own and media.media_type is not None:
@@ -322,9 +322,12 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
             case "file" if media.data is not None:
                 bare = self.own and media.media_type is None
                 data = media.data if bare else data_uri(media)
-                return {"type": "file", "file": given(file_data=data, file_id=media.file_id, filename=media.name)}
+                return {
+                    "type": "file",
+                    "file": without_none(file_data=data, file_id=media.file_id, filename=media.name),
+                }
             case "file" if media.file_id is not None and self.related:
-                return {"type": "file", "file": given(file_id=media.file_id, filename=media.name)}
+                return {"type": "file", "file": without_none(file_id=media.file_id, filename=media.name)}
         return None
 
     def cache_mark(self, cache: CacheMark) -> dict[str, Any]:
@@ -496,7 +499,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
             written["extra_content"] = extra_content(signature)
         else:
             self.lose_signature(signature)
-        return merged(written, self.extras(call.extras))
+        return add_missing(written, self.extras(call.extras))
 
     def result(self, result: ToolResult, moved: list[Media]) -> dict[str, Any]:
         """A ``tool`` message: text. Media go to ``moved``, for a message behind all results."""
@@ -516,7 +519,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         message = {"role": "tool", "tool_call_id": self.call_id(result.call_id), "content": self.content(parts)}
         if result.name is not None and self.own and result.place:  # as it came; of other results the call says it
             message["name"] = result.name
-        return merged(message, self.extras(result.extras))
+        return add_missing(message, self.extras(result.extras))
 
     def _marked(self, parts: list[Part], cache: CacheMark) -> list[Part]:
         """What a tool said, with the result's mark on the text at its end for a provider who takes one there."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Response, Text, ToolCall
-from streamkit.dialects.bodies.request_writer import merged
+from streamkit.dialects.bodies.request_writer import add_missing
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.members.values import number_in
@@ -48,7 +48,7 @@ class ChatBodyDecoder(ChatDecoder):
     def decode(self, document: dict[str, Any]) -> None:
         """Read the body."""
         if document.get("choices") and not recognises("", document):  # of the older Completions
-            self.strange()
+            self.foreign_frame()
             return
         super().decode(document)
         if "choices" in document:
@@ -92,7 +92,7 @@ class ChatResponseWriter(ResponseWriter):
         }
         body["choices"] = [self.choice(choice, body) for choice in response.choices]
         body |= self.usage()
-        return merged(body, self.own_extras(response.extras, "response_fields"))
+        return add_missing(body, self.own_extras(response.extras, "response_fields"))
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
         return {"error": encode_error(failure, self.vendor)}
@@ -184,7 +184,7 @@ class ChatResponseWriter(ResponseWriter):
         written = tool_call(call, call.id, call.name)
         if call.signature is not None:
             written["extra_content"] = extra_content(call.signature)
-        return merged(written, self.own_extras(call.extras))
+        return add_missing(written, self.own_extras(call.extras))
 
     def aside(self, aside: Aside, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> None:
         """What only this dialect knows, in its place; what came in pieces becomes one."""

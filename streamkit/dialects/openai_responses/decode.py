@@ -15,7 +15,7 @@ from typing import Any, Final
 from attrs import evolve
 
 from streamkit.dialects.members.known import UNREAD
-from streamkit.dialects.members.values import said, text_of
+from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.openai_responses.items import ItemReader
 from streamkit.dialects.openai_responses.members import COMMON, EVENTS, FEW, SaidBefore
 from streamkit.dialects.openai_responses.texts import HOLES, REFUSAL, SUMMARY, TEXT, THOUGHT, placeless
@@ -95,7 +95,7 @@ def known_status(word: object) -> str | None:
 
 def tells_error(error: object) -> bool:
     """Whether the ``error`` of a response says anything; of one that did not fail it is null."""
-    return any(map(said, error.values())) if isinstance(error, dict) else said(error)
+    return any(map(has_value, error.values())) if isinstance(error, dict) else has_value(error)
 
 
 class ResponsesDecoder(ItemReader):
@@ -110,7 +110,7 @@ class ResponsesDecoder(ItemReader):
         self._terminal = False
         self._failures: set[str] = set()  # the events that told of one
         self._extras: dict[str, Any] = {}
-        self._said = SaidBefore()
+        self._said_before = SaidBefore()
         self._by_type: dict[str, Callable[[dict[str, Any]], None]] = {
             "response.output_text.delta": partial(self.delta, speech=TEXT),
             "response.function_call_arguments.delta": partial(self.call_delta, kind="function_call"),
@@ -165,7 +165,7 @@ class ResponsesDecoder(ItemReader):
         members = EVENTS.get(kind)
         if members is None or kind.endswith("text.delta") or kind == "response.refusal.delta":
             return  # carried whole, or kept by the reader of texts
-        for path, value in self._said.of_event(document, kind):
+        for path, value in self._said_before.of_event(document, kind):
             self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{path}", value))
         if document.keys() <= members.names and not members.inner:
             return
@@ -187,7 +187,7 @@ class ResponsesDecoder(ItemReader):
             self.recognised = True
             self.ensure_started()
         else:
-            self.strange()
+            self.foreign_frame()
         if self._started:
             self.out.append(Aside(VENDOR, "unknown_event", kind or "event", placeless(document)))
 
@@ -226,7 +226,7 @@ class ResponsesDecoder(ItemReader):
     def _changed(self, response: dict[str, Any]) -> None:
         """Members of the response that are unknown, and new or other than at its start."""
         for name, value in response.items():
-            if name not in RESPONSE_FIELDS and said(value) and self._extras.get(name) != value:
+            if name not in RESPONSE_FIELDS and has_value(value) and self._extras.get(name) != value:
                 if len(self._extras) < FEW:
                     self._extras = {**self._extras, name: value}
                 self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
@@ -240,7 +240,9 @@ class ResponsesDecoder(ItemReader):
         self._started = True
         self._id = text_of(response.get("id"))
         created = response.get("created_at")
-        self._extras = {name: value for name, value in response.items() if name not in RESPONSE_FIELDS and said(value)}
+        self._extras = {
+            name: value for name, value in response.items() if name not in RESPONSE_FIELDS and has_value(value)
+        }
         self.out.append(
             ResponseStarted(
                 self._id,
@@ -282,7 +284,7 @@ class ResponsesDecoder(ItemReader):
         if usage := self.fields(response.get("usage")):
             self.tell_counts(decode_usage(usage))
         for name, value in response.items():
-            if name not in RESPONSE_FIELDS and said(value) and self._extras.get(name) != value:
+            if name not in RESPONSE_FIELDS and has_value(value) and self._extras.get(name) != value:
                 self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
         if status == "failed":
             if not response.get("error") and document.get("error"):

@@ -18,11 +18,6 @@ from streamkit.report import StreamReport
 VENDORS: Final = frozenset({VENDOR, OPAQUE_VENDOR})
 
 
-def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
-    """An ``error`` object that is neither Anthropic's (a ``type`` beside it) nor Google's (a ``status`` in it)."""
-    return decode_error(document, VENDOR, ERROR_TYPES)
-
-
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
     """An error body, and the headers that go with it."""
     headers = NO_RETRY if failed.type == "billing" else {}
@@ -37,7 +32,7 @@ def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any]
 ERRORS = Errors(
     vendors=VENDORS,
     words=ERROR_TYPES,
-    decode=decode,
+    decode=lambda document, _headers: decode_error(document, VENDOR, ERROR_TYPES),
     encode=encode,
     statuses={**STATUSES, "billing": 429},
 )

@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from streamkit.dialects.members.values import said
+from streamkit.dialects.members.values import has_value
 from streamkit.dialects.openai_responses.texts import (
     OPEN_LOOKED_AT,
     SPEECHES,
@@ -141,7 +141,7 @@ class ItemReader(TextReader):
         elif kind.strip():
             self._carry(document, item)
         else:
-            self.odd(document)
+            self.keep_invalid(document)
 
     def _begin(self, index: int, kind: str, item_id: str, start: dict[str, Any]) -> Item:
         self.ensure_started()
@@ -237,7 +237,7 @@ class ItemReader(TextReader):
         """Fields of an item that are the vendor's; those that its start had are not said again."""
         known = ITEM_FIELDS[item.kind] | item.fields
         for name, value in found.items():
-            if name not in known and said(value):
+            if name not in known and has_value(value):
                 item.fields.add(name)
                 self.out.append(Aside(VENDOR, "metadata", f"{item.kind}.{name}", value, block=self.block_of(item)))
 
@@ -270,7 +270,7 @@ class ItemReader(TextReader):
         kind: ToolKind = "custom" if item.kind == "custom_tool_call" else "function"
         delta = ToolCallDelta(item.call, *self._identity(item, found), kind=kind)
         known = ITEM_FIELDS[item.kind]
-        delta.extras = {name: value for name, value in found.items() if name not in known and said(value)} or None
+        delta.extras = {name: value for name, value in found.items() if name not in known and has_value(value)} or None
         delta.signature, self.signature = self.signature, None
         self.out.append(delta)
 
@@ -361,7 +361,7 @@ class ItemReader(TextReader):
             part, logprobs = item.parts.get(copy.key), copy.found.get("logprobs")
             if copy.speech is None and not left:
                 self._carry_copy(item, copy)
-            elif copy.speech and part and self.has_said(part) and self.adds(part, copy.speech, copy.text, logprobs):
+            elif copy.speech and part and self.has_text(part) and self.adds(part, copy.speech, copy.text, logprobs):
                 used.add(part.number)
                 self.beside(part, copy.found)
             else:
@@ -376,7 +376,7 @@ class ItemReader(TextReader):
 
     def _misplaced(self, item: Item, copies: list[Copy], used: set[int]) -> None:
         """Copies that do not go on from what stands at their place: they are new, or of a part with another number."""
-        free = [part for part in item.parts.values() if part.number not in used and self.has_said(part)]
+        free = [part for part in item.parts.values() if part.number not in used and self.has_text(part)]
         texts = [copy for copy in copies if copy.text]
         if not free and texts:
             for other in list(self.open_items(item.kind, None)):
@@ -407,7 +407,7 @@ class ItemReader(TextReader):
     def _new_part(self, item: Item, speech: Speech, place: int) -> Part:
         """The part at a place, if it said nothing yet; else one behind all others."""
         part = self.part_at(item, speech, place)
-        if self.has_said(part):
+        if self.has_text(part):
             part = self.part_at(item, speech, 1 + max(place for _, place in item.parts))
         return part
 
@@ -503,7 +503,7 @@ class ItemReader(TextReader):
     def _divided(self, kind: str, entries: list[tuple[int, dict[str, Any]]], items: list[Item]) -> bool:
         """Whether the entries of a kind together say what its items did, though not each what one of them did."""
         texts = [copy for _, found in entries if found["type"] == kind for copy in self._copies(found) if copy.text]
-        parts = [part for item in items if item.kind == kind for part in item.parts.values() if self.has_said(part)]
+        parts = [part for item in items if item.kind == kind for part in item.parts.values() if self.has_text(part)]
         return bool(texts) and len(texts) != len(parts) > 0 and self.says_all(parts, texts)
 
     def _repeats(self, item: Item, found: dict[str, Any]) -> bool:
@@ -511,7 +511,7 @@ class ItemReader(TextReader):
         if item.kind != found.get("type") or item.kind in CALL_INPUTS:
             return False
         texts = [copy for copy in self._copies(found) if copy.text]
-        parts = [part for part in item.parts.values() if self.has_said(part)]
+        parts = [part for part in item.parts.values() if self.has_text(part)]
         return bool(texts and parts) and self.says_all(parts, texts)
 
 

@@ -17,14 +17,14 @@ from typing import Any, ClassVar
 from attrs import define, field
 
 from streamkit.dialects.linting.explain import (
-    COMMON_LOOKS,
+    COMMON_HINTS,
     CUT,
     KNOWN,
     NO_RULE,
     READS,
     TORN,
-    Look,
-    Looks,
+    Hint,
+    Hints,
     like,
 )
 from streamkit.dialects.linting.grammar import (
@@ -69,10 +69,10 @@ RULES: dict[str, str] = {
     "after_end": "Nothing follows the last response (§2.2).",
     "after_error": "Nothing follows an error but `response.failed` (§2.2).",
 }  # fmt: skip
-LOOKS: Looks = {
-    **COMMON_LOOKS,
-    "truncated": (Look(CUT, 65),),
-    "unterminated": (like("last_event_unterminated"), Look(TORN, 106), Look(CUT, 106)),
+HINTS: Hints = {
+    **COMMON_HINTS,
+    "truncated": (Hint(CUT, 65),),
+    "unterminated": (like("last_event_unterminated"), Hint(TORN, 106), Hint(CUT, 106)),
     "event": (like("error_shape"), like("event_type_missing")),
     "event_line": (),
     "sequence": (),
@@ -81,21 +81,21 @@ LOOKS: Looks = {
     "identity": (),
     "usage": (like("field_invalid"),),
     "output_index": (like("index_reused"), like("index_missing"), like("index_invalid"), like("block_reopened")),
-    "item": (like("field_invalid"), Look(READS, 80, "item is None")),
+    "item": (like("field_invalid"), Hint(READS, 80, "item is None")),
     "item_order": (like("block_unopened", 80), like("arguments_late")),
-    "interleaved": (Look(READS, 17),),
-    "item_id": (like("index_reused", 11), Look(READS, 132)),
-    "part_order": (Look(READS, 131),),
+    "interleaved": (Hint(READS, 17),),
+    "item_id": (like("index_reused", 11), Hint(READS, 132)),
+    "part_order": (Hint(READS, 131),),
     "part": (like("field_invalid"),),
     "delta": (like("block_mismatch"), like("field_invalid")),
     "whole": (like("fragments_missing"), like("whole_differs"), like("arguments_replaced")),
     "call": (like("id_missing"), like("call_nameless"), like("arguments_not_text"), like("field_invalid")),
     "call_id": (like("id_duplicate"),),
-    "arguments_unparsable": (Look(KNOWN, 50),),
-    "output": (like("block_unopened", 131), Look(READS, 131)),
+    "arguments_unparsable": (Hint(KNOWN, 50),),
+    "output": (like("block_unopened", 131), Hint(READS, 131)),
     "unfinished": (like("block_unclosed", 131),),
     "incomplete": (),
-    "error": (like("error_shape"), Look(READS, 112)),
+    "error": (like("error_shape"), Hint(READS, 112)),
     "after_end": (like("foreign_terminator"), like("after_end")),
     "after_error": (like("after_error"), like("foreign_terminator")),
     NO_RULE: (),
@@ -171,7 +171,7 @@ class ResponsesLinter(GrammarChecker):
     """Checks one stream."""
 
     rules: ClassVar = RULES
-    looks: ClassVar = LOOKS
+    hints: ClassVar = HINTS
 
     def __init__(self) -> None:
         super().__init__()

@@ -11,7 +11,7 @@ from typing import Any, Final
 from attrs import define, field
 
 from streamkit.dialects.members.known import Members, kept, of_events
-from streamkit.dialects.members.values import said
+from streamkit.dialects.members.values import has_value
 from streamkit.dialects.openai_responses.items import ITEM_FIELDS
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS
 
@@ -72,13 +72,13 @@ FEW: Final = 1000
 class SaidBefore:
     """Which members of items and parts came, by the id of the item, else its place."""
 
-    _told: set[tuple[Any, ...]] = field(factory=set)
+    _reported: set[tuple[Any, ...]] = field(factory=set)
 
     def _is_new(self, *key: Any) -> bool:
-        if key in self._told:
+        if key in self._reported:
             return False
-        if len(self._told) < FEW:
-            self._told.add(key)
+        if len(self._reported) < FEW:
+            self._reported.add(key)
         return True
 
     def of_item(self, item: Any, place: Any, *, kept: bool) -> Iterator[tuple[str, Any]]:
@@ -89,7 +89,7 @@ class SaidBefore:
         if kind not in ITEM_FIELDS:  # carried whole
             return
         for name, value in item.items():
-            if name not in ITEM_FIELDS[kind] and said(value) and self._is_new(whose, name) and not kept:
+            if name not in ITEM_FIELDS[kind] and has_value(value) and self._is_new(whose, name) and not kept:
                 yield f"item.{name}", value
         if kind in CALL_INPUTS:
             return
@@ -103,7 +103,7 @@ class SaidBefore:
         if type(part) is not dict or type(kind := part.get("type")) is not str or kind not in PARTS:
             return
         for name, value in part.items():
-            if name not in PART_FIELDS and said(value) and self._is_new(place, group, number, name):
+            if name not in PART_FIELDS and has_value(value) and self._is_new(place, group, number, name):
                 yield f"part.{name}", value
 
     def of_event(self, document: dict[str, Any], kind: str) -> Iterator[tuple[str, Any]]:

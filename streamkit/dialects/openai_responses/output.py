@@ -46,7 +46,7 @@ class OutputList:
         for label in labels:
             self._own((item["type"], label), item)
 
-    def said(self, part: Item, label: int, of_item: Extras | None, *, apart: bool) -> None:
+    def add_part(self, part: Item, label: int, of_item: Extras | None, *, apart: bool) -> None:
         """Add a part of a message.
 
         It joins the message before it that ``of_item`` names by its id. Where neither says of which message it is, it joins
@@ -72,7 +72,7 @@ class OutputList:
             self.add(part.raw)
         elif part.type.startswith(CONTENT):
             named = self._message[1] if self._message is not None else None
-            self.said(part.raw, part.block, None if named is None else {"id": named}, apart=False)
+            self.add_part(part.raw, part.block, None if named is None else {"id": named}, apart=False)
         elif part.kind in {"citation", "logprobs"}:
             self._put_beside(part)
         elif part.kind == "metadata" and kind in {"message", "reasoning"}:

@@ -41,7 +41,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies.options import read_options
 from streamkit.dialects.bodies.request_reader import RequestReader, unknown_part
-from streamkit.dialects.bodies.request_writer import given
+from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.openai_responses.asides import is_made
 from streamkit.dialects.openai_responses.client_items import ANSWERS, CALLS, answered, call_id_of, call_of, result_of
@@ -260,7 +260,7 @@ class ResponsesRequestReader(RequestReader):
     def _item(self, item: Fields) -> None:
         kind = item.string("type") or _untyped(item)
         match kind:
-            case "message" if _is_said(item):
+            case "message" if _is_answer(item):
                 self._message(item)
             case "reasoning" if _is_thought(item):
                 self._reasoning(item)
@@ -291,7 +291,7 @@ class ResponsesRequestReader(RequestReader):
     def _message(self, item: Fields) -> None:
         role = item.needed("role")
         if role == "assistant":
-            self._said(item)
+            self._message_item(item)
             return
         self._close()
         match role:
@@ -337,7 +337,7 @@ class ResponsesRequestReader(RequestReader):
 
     # -- what the assistant said -----------------------------------------------------------------------------------
 
-    def _said(self, item: Fields) -> None:
+    def _message_item(self, item: Fields) -> None:
         parts = self.content(item) or [Text("")]
         of_item = members(item)
         for number, part in enumerate(part for part in parts if isinstance(part, Text | Refusal)):
@@ -476,7 +476,7 @@ def _with_item(extras: Extras | None, of_item: dict[str, Any] | None, *, first: 
     """The extras of a part, with those of its item: of further parts its id alone, where it has one."""
     if of_item is not None and not first and "id" in of_item:
         of_item = {"id": of_item["id"]}
-    return {**(extras or {}), **given(item=of_item)} or None
+    return {**(extras or {}), **without_none(item=of_item)} or None
 
 
 def _untyped(item: Fields) -> str:
@@ -488,7 +488,7 @@ def _untyped(item: Fields) -> str:
     raise item.wrong("text is needed, and there is none", "type")
 
 
-def _is_said(item: Fields) -> bool:
+def _is_answer(item: Fields) -> bool:
     """Whether a message is not one of the assistant's without any part of a kind that has a word of ours."""
     kinds = _kinds(item, "content")
     return item.peek("role") != "assistant" or not kinds or not SAID.isdisjoint(kinds)

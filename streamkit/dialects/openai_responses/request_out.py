@@ -41,7 +41,14 @@ from streamkit.conversation.messages import (
     WebSearch,
 )
 from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
-from streamkit.dialects.bodies.request_writer import NO_PROPERTIES, as_error, data_uri, given, merged, plain_or_list
+from streamkit.dialects.bodies.request_writer import (
+    NO_PROPERTIES,
+    add_missing,
+    as_error,
+    data_uri,
+    plain_or_list,
+    without_none,
+)
 from streamkit.dialects.openai_responses.client_items import items_again
 from streamkit.dialects.openai_responses.output import (
     Item,
@@ -91,7 +98,7 @@ class RequestBodyWriter(OpenAIRequestWriter):
         instructions, items = self.conversation()
         items += self._trigger(options.compaction)
         tools = self._tools()
-        body = given(
+        body = without_none(
             model=request.model,
             instructions=instructions,
             input=items if items or not self.own else None,
@@ -99,7 +106,7 @@ class RequestBodyWriter(OpenAIRequestWriter):
             **self._tool_choice(request.tool_choice),
             max_output_tokens=self._max_tokens(options.max_tokens),
             reasoning=self._thinking(options.thinking),
-            text=given(format=self.form(options.output, nested=False)) or None,
+            text=without_none(format=self.form(options.output, nested=False)) or None,
             service_tier=self.service_tier(options.service_tier, SERVICE_TIERS),
             stream=request.stream,
         )
@@ -108,7 +115,7 @@ class RequestBodyWriter(OpenAIRequestWriter):
         include = [*extras.pop("include", ()), *([LOGPROBS] if options.logprobs else ())]
         if self.search is not None:
             include.append(SOURCES)
-        return merged(body, extras | given(include=include or None))
+        return add_missing(body, extras | without_none(include=include or None))
 
     # -- options ---------------------------------------------------------------------------------------------------
 
@@ -130,7 +137,7 @@ class RequestBodyWriter(OpenAIRequestWriter):
                 self.lose("parameter", f"compaction.{name}")
         if compaction.now and compaction.threshold is None:
             return {}
-        return {MANAGEMENT: [given(type=COMPACTION, compact_threshold=compaction.threshold)]}
+        return {MANAGEMENT: [without_none(type=COMPACTION, compact_threshold=compaction.threshold)]}
 
     def _max_tokens(self, bound: int | None) -> int | None:
         if bound is None or self.own or not 0 < bound < LEAST_TOKENS:
@@ -142,7 +149,7 @@ class RequestBodyWriter(OpenAIRequestWriter):
         if thinking is None:
             return None
         summary = None if thinking.summary == "none" else thinking.summary
-        return given(effort=self.effort(thinking, "budget_tokens"), summary=summary) or None
+        return without_none(effort=self.effort(thinking, "budget_tokens"), summary=summary) or None
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
@@ -172,20 +179,20 @@ class RequestBodyWriter(OpenAIRequestWriter):
             case "function":
                 nothing = not self.own and tool.parameters in NOTHING
                 written = {
-                    **given(type="function", name=self._defined_name(tool), description=tool.description),
+                    **without_none(type="function", name=self._defined_name(tool), description=tool.description),
                     "parameters": dict(NO_PROPERTIES) if nothing else self.with_properties(tool.parameters),
                     "strict": tool.strict if self.own else bool(tool.strict),
                 }
             case "custom":
                 name, form = self._defined_name(tool), tool.format
-                written = given(type="custom", name=name, description=tool.description, format=form)
+                written = without_none(type="custom", name=name, description=tool.description, format=form)
             case "server":
                 return self.hosted(tool)
-        return merged(written, self.extras(tool.extras))
+        return add_missing(written, self.extras(tool.extras))
 
     def search_tool(self, search: WebSearch) -> dict[str, Any]:
         """The tool that searches the web."""
-        return given(
+        return without_none(
             type=SEARCH,
             filters={"allowed_domains": [*search.allowed_domains]} if search.allowed_domains else None,
             user_location=location_out(search),
@@ -200,7 +207,7 @@ class RequestBodyWriter(OpenAIRequestWriter):
         if choice is None:
             return {}
         self.extras(choice.extras, "tool_choice")
-        body = given(parallel_tool_calls=choice.parallel)
+        body = without_none(parallel_tool_calls=choice.parallel)
         if self.own and choice.native is not None:
             return {**body, "tool_choice": choice.native}
         if choice.mode == "required" and len(choice.names) == 1 and not self.is_search(choice.names[0]):
@@ -245,11 +252,11 @@ class RequestBodyWriter(OpenAIRequestWriter):
             yield from self._assistant(turn)
         else:
             role = "developer" if turn.native_role == "developer" else turn.role
-            yield from self._told(turn.parts, role, extras)
+            yield from self._messages_of(turn.parts, role, extras)
         for name in extras:  # of no message
             self.lose("metadata", name)
 
-    def _told(self, parts: Sequence[Part], role: str, extras: dict[str, Any]) -> Iterator[Item]:
+    def _messages_of(self, parts: Sequence[Part], role: str, extras: dict[str, Any]) -> Iterator[Item]:
         """What the user, the system or a tool says: messages, and items between them."""
         content: list[Part] = []
         for part in parts:
@@ -273,7 +280,7 @@ class RequestBodyWriter(OpenAIRequestWriter):
 
     def _message(self, parts: Sequence[Part], role: str, extras: dict[str, Any]) -> Item:
         """A message; the first of a turn has what the turn says of itself."""
-        message = merged({"role": role, "content": self.content(parts)}, extras)
+        message = add_missing({"role": role, "content": self.content(parts)}, extras)
         extras.clear()
         return message
 
@@ -295,7 +302,7 @@ class RequestBodyWriter(OpenAIRequestWriter):
         }
         if result.name is not None and self.own:  # elsewhere the call says it
             item["name"] = result.name
-        return merged(item, self.extras(result.extras))
+        return add_missing(item, self.extras(result.extras))
 
     # -- what the assistant said -----------------------------------------------------------------------------------
 
@@ -315,7 +322,7 @@ class RequestBodyWriter(OpenAIRequestWriter):
             case RedactedReasoning():
                 self._redacted(part, output)
             case Text() | Refusal():
-                self._said(part, output)
+                self._text_part(part, output)
             case ToolCall():
                 output.add(self._call(part))
             case Media():
@@ -326,7 +333,7 @@ class RequestBodyWriter(OpenAIRequestWriter):
             case _:
                 raise TypeError(f"an assistant's turn has no {type(part).__name__}")
 
-    def _said(self, part: Text | Refusal, output: OutputList) -> None:
+    def _text_part(self, part: Text | Refusal, output: OutputList) -> None:
         if isinstance(part, Refusal):
             written: Item = {"type": "refusal", "refusal": part.text}
         else:
@@ -337,7 +344,7 @@ class RequestBodyWriter(OpenAIRequestWriter):
                     self.report.repair("turn_empty")
                 return
         members, item = self._split(part.extras)
-        output.said(merged(written, members), part.block, item, apart=True)
+        output.add_part(add_missing(written, members), part.block, item, apart=True)
 
     def _split(self, extras: Extras | None) -> tuple[Item, Extras | None]:
         """The members of a part, and those of its item.
@@ -365,7 +372,7 @@ class RequestBodyWriter(OpenAIRequestWriter):
             self.extras(part.extras)
         body = reasoning_item(run if self.own else [Reasoning(part.text, part.kind) for part in run])
         kept = item if self.own else None
-        output.add({**body, **(kept or {}), **given(encrypted_content=encrypted)}, [part.block for part in run])
+        output.add({**body, **(kept or {}), **without_none(encrypted_content=encrypted)}, [part.block for part in run])
 
     def _redacted(self, part: RedactedReasoning, output: OutputList) -> None:
         if part.opaque.vendor == OPENAIS:
@@ -386,7 +393,7 @@ class RequestBodyWriter(OpenAIRequestWriter):
         if (again := self._again.get(call.id)) is not None:
             return again[0]
         item = call_item(call, self.call_id(call.id), self.tool_name(call.name))
-        return merged(item, self.extras(call.extras))
+        return add_missing(item, self.extras(call.extras))
 
     def content(self, parts: Sequence[Part]) -> str | list[Item]:
         """A string for one plain text, else a list of parts."""
@@ -400,7 +407,7 @@ class RequestBodyWriter(OpenAIRequestWriter):
                 written: Item = {"type": "input_text", "text": part.text}
             case Refusal():
                 self.lose("refusal_as_text")
-                return merged({"type": "input_text", "text": part.text}, self.extras(part.extras))
+                return add_missing({"type": "input_text", "text": part.text}, self.extras(part.extras))
             case Media():
                 media = self._media(part)
                 if media is None:
@@ -411,7 +418,7 @@ class RequestBodyWriter(OpenAIRequestWriter):
                 return dict(part.raw) if self.aside(part) else None
             case _:
                 raise TypeError(f"content has no {type(part).__name__}")
-        return merged(written | self._cache_mark(part.cache), self.extras(part.extras))
+        return add_missing(written | self._cache_mark(part.cache), self.extras(part.extras))
 
     def _media(self, media: Media) -> Item | None:
         """Media as content; None for what has no form here."""
@@ -420,11 +427,13 @@ class RequestBodyWriter(OpenAIRequestWriter):
         match media.kind:
             case "image" if media.data is not None or url is not None or file_id is not None:
                 shown = url if media.data is None else data_uri(media)
-                return given(type="input_image", image_url=shown, file_id=file_id, detail=media.detail or "auto")
+                return without_none(type="input_image", image_url=shown, file_id=file_id, detail=media.detail or "auto")
             case "file" if media.data is not None or url is not None or file_id is not None:
                 bare = media.data is None or (self.own and media.media_type is None)
                 data = media.data if bare else data_uri(media)
-                members = given(file_data=data, file_url=url, file_id=file_id, filename=media.name, detail=media.detail)
+                members = without_none(
+                    file_data=data, file_url=url, file_id=file_id, filename=media.name, detail=media.detail
+                )
                 return {"type": "input_file", **members}
             case "audio" if self.own and media.data is not None:  # the server takes none in a message (§7.4)
                 kind = media.media_type or ""
@@ -442,7 +451,7 @@ class RequestBodyWriter(OpenAIRequestWriter):
 
 def _namespace(namespace: Namespace, first: dict[str, Any]) -> dict[str, Any]:
     """A namespace with its first tool."""
-    head = given(type="namespace", name=namespace.name, description=namespace.description)
+    head = without_none(type="namespace", name=namespace.name, description=namespace.description)
     return {**head, **(namespace.extras or {}), "tools": [first]}
 
 

@@ -24,7 +24,7 @@ from streamkit.conversation.messages import (
     Text,
     ToolCall,
 )
-from streamkit.dialects.bodies.request_writer import merged
+from streamkit.dialects.bodies.request_writer import add_missing
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.known import UNREAD
 from streamkit.dialects.openai_responses.decode import ResponsesDecoder, known_status
@@ -68,7 +68,7 @@ class ResponsesBodyDecoder(ResponsesDecoder):
                 self.report.repair("error_shape")
             self._fail(error or document, "error")
         else:
-            self.strange()
+            self.foreign_frame()
 
     def _whole(self, response: dict[str, Any]) -> None:
         self._start({name: value for name, value in response.items() if name not in LAST})
@@ -87,7 +87,7 @@ class ResponsesBodyDecoder(ResponsesDecoder):
         kind = self.string(found.get("type"))
         if not kind.strip():
             if found:
-                self.odd(found)
+                self.keep_invalid(found)
             return
         item = self._begin(place, kind, self.string(found.get("id")), found)
         if kind in OWN_ITEMS:
@@ -95,7 +95,7 @@ class ResponsesBodyDecoder(ResponsesDecoder):
                 self._unknown(item, found)
             self._whole_item(item, found, ("output", place))
             self.end_lacking()
-            for path, value in self._said.of_item(found, place, kept=True):
+            for path, value in self._said_before.of_item(found, place, kept=True):
                 self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{path}", value))
             return
         self.whole_carried(item, found)
@@ -175,11 +175,11 @@ class ResponsesBodyWriter(ResponseWriter):
             case Text():
                 if part.text:
                     text = {"type": "output_text", "text": part.text, "annotations": [], "logprobs": []}
-                    output.said(text, part.block, None, apart=False)
+                    output.add_part(text, part.block, None, apart=False)
                 if part.signature is not None:
                     output.add(self._sealed("text" if part.text else "part", part.signature))
             case Refusal():
-                output.said({"type": "refusal", "refusal": part.text}, part.block, None, apart=False)
+                output.add_part({"type": "refusal", "refusal": part.text}, part.block, None, apart=False)
             case RedactedReasoning():
                 output.add(self._sealed("opaque", part.opaque), [part.block])
             case ToolCall():
@@ -220,7 +220,7 @@ class ResponsesBodyWriter(ResponseWriter):
             **call_item(call, call.id, call.name, cut=cut),
         }
         self._calls += 1
-        output.add(merged(item, self.own_extras(call.extras)))
+        output.add(add_missing(item, self.own_extras(call.extras)))
 
     def _aside(self, part: Aside, output: OutputList) -> None:
         owner, _, name = part.type.partition(".")

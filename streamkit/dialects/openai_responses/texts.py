@@ -22,7 +22,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define, field, frozen
 
-from streamkit.dialects.members.values import said
+from streamkit.dialects.members.values import has_value
 from streamkit.dialects.openai_responses.wire import OPAQUE_VENDOR, VENDOR
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
@@ -107,7 +107,7 @@ class Part:
     annotations: int = 0  #: how many came
     logprobs: bool = False  #: some came
     differs: bool = False  #: counted once
-    told: set[str] = field(factory=set)  #: the kinds of events that had its whole text
+    whole_in: set[str] = field(factory=set)  #: the kinds of events that had its whole text
     start: str = ""  #: what it started with, until its deltas tell whether they repeat it
     echo: Part | None = None  #: an earlier message's, until it is clear whether this one repeats it
     held: list[str] = field(factory=list)  #: deltas that may repeat the start, or the earlier message
@@ -231,7 +231,7 @@ class TextReader(FrameDecoder):
             self._say(part, speech, text)
         if not document.keys() <= DELTA_FIELDS:
             for name, value in document.items():
-                if name not in DELTA_FIELDS and said(value):
+                if name not in DELTA_FIELDS and has_value(value):
                     self.out.append(Aside(VENDOR, "metadata", f"delta.{name}", value, block=part.block))
 
     def annotation_added(self, document: dict[str, Any]) -> None:
@@ -260,7 +260,7 @@ class TextReader(FrameDecoder):
         own = None
         if item is not None and item.kind == speech.item:
             own = item.parts.get((speech.place, self.index(document.get(speech.place)) or 0))
-        if own is None or not text or not self.has_said(own) or not self.adds(own, speech, text, logprobs):
+        if own is None or not text or not self.has_text(own) or not self.adds(own, speech, text, logprobs):
             other = self._another(event, speech, text, item, own) if text else None
             if other is not None:
                 self.report.repair("whole_misplaced")
@@ -269,14 +269,14 @@ class TextReader(FrameDecoder):
             else:
                 own = own or self._part(document, speech)
                 self.whole_text(own, speech, text, logprobs)
-        own.told.add(event)
+        own.whole_in.add(event)
         return own
 
     def _another(self, event: str, speech: Speech, text: str, first: Item | None, own: Part | None) -> Part | None:
         """A part that is not ``own``, with whose text a whole one begins that no such event had. A few are looked at."""
         parts = (part for item in self.open_items(speech.item, first) for part in item.parts.values())
         for part in islice(parts, OPEN_LOOKED_AT):
-            if event not in part.told and part.speech is speech and part is not own and self.agrees(part, text):
+            if event not in part.whole_in and part.speech is speech and part is not own and self.agrees(part, text):
                 return part
         return None
 
@@ -291,7 +291,7 @@ class TextReader(FrameDecoder):
     def _carry_part(self, document: dict[str, Any], found: dict[str, Any]) -> None:
         if not self.string(found.get("type")).strip():
             if found:
-                self.odd(found)
+                self.keep_invalid(found)
             return
         item = self.find(document, "message")
         item.carried = True
@@ -417,7 +417,7 @@ class TextReader(FrameDecoder):
             self._say(part, speech, rest)
         return rest is not None
 
-    def has_said(self, part: Part) -> bool:
+    def has_text(self, part: Part) -> bool:
         """Whether anything of a part came."""
         return bool(part.start or part.held or self._chars(part))
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import orjson
 
-from streamkit.dialects.members.values import said
+from streamkit.dialects.members.values import has_value
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.events import Aside, Event, ToolCallArguments, ToolCallFinished, ToolCallStarted
 from streamkit.limits import Limits
@@ -58,7 +58,7 @@ def id_of(item: Mapping[str, Any]) -> str:
 
 def arguments_of(kind: str, item: Mapping[str, Any], text_of: Callable[[str], str]) -> str:
     """The arguments of the call; ``text_of`` gives the JSON text of a member."""
-    names = [name for name in SAYING[kind] if said(item.get(name))]
+    names = [name for name in SAYING[kind] if has_value(item.get(name))]
     if kind == "computer_call" and "actions" in names and "action" in names:
         names.remove("action")  # one name for each, as the newer models have it
     texts = {name: text_of(name) for name in names}
@@ -145,7 +145,7 @@ class ClientCallReader:
         if call_id in self._calls:  # the same call, in an item with another id
             return []
         for name, value in item.items():
-            if name not in IMPLIED and name not in SAYING[kind] and said(value):
+            if name not in IMPLIED and name not in SAYING[kind] and has_value(value):
                 self._report.lose("metadata", what=f"{kind}.{name}")
         self._calls[call_id] = hash(text)
         number = -len(self._calls)  # none of the accumulator's

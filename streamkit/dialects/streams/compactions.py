@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import orjson
 
-from streamkit.dialects.members.values import said
+from streamkit.dialects.members.values import has_value
 from streamkit.dialects.streams.client_calls import ADDED, DONE, RESPONSES
 from streamkit.dialects.vocabulary.sealed_reasoning import ANTHROPIC, MADE, seal, unseal
 from streamkit.events import Aside, Event, ReasoningOpaque, TextDelta
@@ -127,7 +127,7 @@ class CompactionReader:
             self._report.lose(COMPACTION)
             return []
         for name in sorted(item.keys() - ITEM):
-            if said(item[name]):
+            if has_value(item[name]):
                 self._report.lose("metadata", what=f"{COMPACTION}.{name}")
         if self._native != ANTHROPIC:
             return [ReasoningOpaque(blob, OPENAIS, aside.choice, aside.block)]

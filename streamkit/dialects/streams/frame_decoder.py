@@ -18,8 +18,8 @@ from streamkit.dialects.members.values import (
     CONTAINERS,
     DEPTH,
     TEXT_MEMBERS,
+    has_value,
     number_in,
-    said,
     text_in,
     text_of,
 )
@@ -51,7 +51,7 @@ DONE = b"[DONE]"
 #: What was said is only looked at where a whole text comes, and no frame with one is read without the decoder.
 PASSING = frozenset(
     {"limits", "report", "fault", "out", "frame", "marks", "marks_all"}
-    | {"texts", "_unheld", "_strange", "_whole_inputs", "_by_type", "_by_event", "_values"}
+    | {"texts", "_unheld", "_foreign", "_whole_inputs", "_by_type", "_by_event", "_values"}
 )
 IN_TEXT: Final = Members("type", *TEXT_MEMBERS)
 #: What a frame behind the terminator may still tell.
@@ -76,7 +76,7 @@ class FrameDecoder:
         self.out: list[WireEvent] = []
         self.frame = Frame(b"")
         self.recognised = False  # a frame that is the dialect's was seen
-        self._strange: Frame | None = None  # the first frame that is not
+        self._foreign: Frame | None = None  # the first frame that is not
         self._held: Held | None = None  # frames that wait for the second half of a character
         self.texts = Texts()  # that were said, where the dialect may say them again
         self._counted = False  # token counts were told
@@ -271,10 +271,10 @@ class FrameDecoder:
 
     def _other_dialect(self) -> NotThisDialect | None:
         """Frames came and none was the dialect's: the input is another one."""
-        if self._strange is None or self.recognised:
+        if self._foreign is None or self.recognised:
             return None
         return NotThisDialect(
-            self.dialect, f"frames of another kind ({quoted(self._strange.text)})", offset=self._strange.offset
+            self.dialect, f"frames of another kind ({quoted(self._foreign.text)})", offset=self._foreign.offset
         )
 
     def abandon(self) -> list[WireEvent]:
@@ -335,10 +335,10 @@ class FrameDecoder:
         if not counted:
             self.report.repair("after_end")
         before = len(self.out)
-        told = BEHIND_END - {UsageReported} if self._counted else BEHIND_END  # others count the next answer
+        kept = BEHIND_END - {UsageReported} if self._counted else BEHIND_END  # others count the next answer
         with suppress(SecondResponse):  # it is passed over with the rest
             read(value)
-        self.out[before:] = [event for event in self.out[before:] if type(event) in told]
+        self.out[before:] = [event for event in self.out[before:] if type(event) in kept]
 
     def tell_counts(self, usage: UsageReported) -> None:
         """Tell the token counts of the answer."""
@@ -348,15 +348,15 @@ class FrameDecoder:
     def named_by_its_line(self, document: dict[str, Any], kinds: Collection[str]) -> dict[str, Any] | None:
         """A payload without a ``type``, with the one of ``kinds`` that its ``event:`` line says; None if that says none."""
         event = self.frame.event
-        if said(document.get("type")) or event not in kinds:
+        if has_value(document.get("type")) or event not in kinds:
             return None
         self.report.repair("event_type_missing")
         return {**document, "type": event}
 
-    def strange(self) -> None:
+    def foreign_frame(self) -> None:
         """Note a frame that is not the dialect's: if none is, the input is not this dialect at all."""
-        if self._strange is None:
-            self._strange = self.frame
+        if self._foreign is None:
+            self._foreign = self.frame
 
     def load(self, frame: Frame) -> dict[str, Any] | None:
         """The frame's JSON object; None for the torso of one that the end of input cut off.
@@ -395,9 +395,9 @@ class FrameDecoder:
                     self.take(self.frame)
             self.frame = frame
             return None
-        if frame.event == "error" and said(value):
+        if frame.event == "error" and has_value(value):
             return {"error": value}
-        self.strange()
+        self.foreign_frame()
         self.report.repair("payload_no_object")
         return None
 
@@ -438,7 +438,7 @@ class FrameDecoder:
         if type(alone := self.alone(value)) is dict:
             return alone
         if value is not None:
-            self.odd(value)
+            self.keep_invalid(value)
         return {}
 
     def alone(self, value: Any) -> Any:
@@ -454,7 +454,7 @@ class FrameDecoder:
         if type(value) is dict and value:
             return [item for _, item in self.listed(value)]
         if value is not None:
-            self.odd(value)
+            self.keep_invalid(value)
         return []
 
     def contents(self, value: Any) -> list[Any]:
@@ -477,7 +477,7 @@ class FrameDecoder:
             self.report.repair("text_as_object")
             self.keep_unread(value, IN_TEXT, where="text.")
             return text
-        self.odd(value)
+        self.keep_invalid(value)
         return ""
 
     def truth(self, value: Any) -> bool:
@@ -523,10 +523,10 @@ class FrameDecoder:
     ) -> None:
         """Keep the members that are not ``known``, as asides that the dialect's encoder writes again ``where`` they were."""
         for name, value in fields.items():
-            if name not in known and said(value):
+            if name not in known and has_value(value):
                 self.out.append(Aside(self.vendor, "metadata", f"{where}{name}", value, choice, block))
 
-    def odd(self, value: Any) -> None:
+    def keep_invalid(self, value: Any) -> None:
         """Keep what has a type that the dialect does not know."""
         self.report.repair("field_invalid")
         self.out.append(Aside(self.vendor, "unknown_event", "field", value))

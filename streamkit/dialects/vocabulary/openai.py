@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, cast
 
 from streamkit.conversation.messages import CacheMark, Citation, Media, Part, Text, ToolChoice
 from streamkit.conversation.tool_definitions import ToolRules
-from streamkit.dialects.http import ModelCard, Models, under
+from streamkit.dialects.http import ModelCard, Models, with_root
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.errors import BadRequest
@@ -183,7 +183,7 @@ ANSWER_HEADERS: Final = ("openai-processing-ms", "openai-version")
 
 def azure_root(base: str) -> str:
     """Where Azure's resources stand, of a base URL that may name a deployment."""
-    return under(base.partition("/deployments/")[0], "/openai")
+    return with_root(base.partition("/deployments/")[0], "/openai")
 
 
 def _model(card: ModelCard) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from streamkit.conversation.messages import WebSearch
-from streamkit.dialects.members.values import said
+from streamkit.dialects.members.values import has_value
 
 LOCATION: Final = ("city", "region", "country", "timezone")
 CONTEXTS: Final = frozenset({"low", "medium", "high"})
@@ -20,7 +20,7 @@ CONTEXTS: Final = frozenset({"low", "medium", "high"})
 
 def read_search(options: Mapping[str, Any]) -> WebSearch:
     """The options of a search by the names that Anthropic and Responses give them; what is none of them stays beside."""
-    left = {name: value for name, value in options.items() if said(value)}
+    left = {name: value for name, value in options.items() if has_value(value)}
     search = WebSearch()
     if type(left.get("max_uses")) is int:
         search.max_uses = left.pop("max_uses")

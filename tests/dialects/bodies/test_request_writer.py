@@ -10,7 +10,14 @@ import pytest
 from attrs import fields
 
 from streamkit.conversation.messages import Media, Options, OutputFormat, Request, Thinking, Tool, ToolCall
-from streamkit.dialects.bodies.request_writer import INPUT_SCHEMA, RequestWriter, data_uri, given, media_type_of, merged
+from streamkit.dialects.bodies.request_writer import (
+    INPUT_SCHEMA,
+    RequestWriter,
+    add_missing,
+    data_uri,
+    media_type_of,
+    without_none,
+)
 from streamkit.dialects.profiles import Target
 from streamkit.events import Aside
 from streamkit.report import StreamReport
@@ -39,7 +46,7 @@ def test_extras_are_written_within_the_dialect_and_lost_elsewhere():
 
 def test_extras_fill_what_is_not_written():
     body = {"a": {"b": 1}, "c": None, "d": 5}
-    assert merged(body, {"a": {"b": 2, "x": 3}, "c": 4, "d": 6, "e": 7}) == {
+    assert add_missing(body, {"a": {"b": 2, "x": 3}, "c": 4, "d": 6, "e": 7}) == {
         "a": {"b": 1, "x": 3},
         "c": 4,
         "d": 5,
@@ -106,7 +113,7 @@ def test_a_custom_tool_is_a_function_that_takes_text():
 
 
 def test_given_is_what_was_said():
-    assert given(a=None, b=0, c="", d=False) == {"b": 0, "c": "", "d": False}
+    assert without_none(a=None, b=0, c="", d=False) == {"b": 0, "c": "", "d": False}
 
 
 @pytest.mark.parametrize(

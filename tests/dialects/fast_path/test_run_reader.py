@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from streamkit.dialects import DIALECTS, decode
 from streamkit.dialects.fast_path import probe
-from streamkit.dialects.fast_path.probe import Prover
+from streamkit.dialects.fast_path.probe import TemplateFinder
 from streamkit.dialects.fast_path.run_reader import DecodeStage, FrameRunReader
-from streamkit.dialects.fast_path.template import Skeleton
+from streamkit.dialects.fast_path.template import Template
 from streamkit.dialects.openai_chat.decode import ChatDecoder
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams import decoder_state
@@ -42,7 +42,7 @@ from tests.framing.binary import chunks, events
 from tests.laws.running import CLOCK, every_stream, maker
 from tests.vectors import anthropic as am
 
-#: Dialects whose frames are read by skeleton.
+#: Dialects whose frames are read by template.
 READ = [
     name
     for name, dialect in DIALECTS.items()
@@ -52,7 +52,7 @@ READ = [
 
 @pytest.fixture
 def eager(monkeypatch):
-    """A proof after each event, so that short streams are read by skeletons too."""
+    """A probe after each event, so that short streams are read by templates too."""
     monkeypatch.setattr(probe, "LEAST_BYTES", 1)
     monkeypatch.setattr(probe, "MOST_BYTES", 1)
 
@@ -168,7 +168,7 @@ def test_a_few_events_a_read_are_read_as_by_frames(count, odd):
 @pytest.mark.parametrize("dialect", READ)
 @pytest.mark.parametrize("size", [65536, None])
 def test_long_runs_are_read_at_once_and_deltas_alone_as_they_come(dialect, size, monkeypatch):
-    """The fast path is used, and not only proved and left."""
+    """The fast path is used, and not only learned and left."""
     encoder = DIALECTS[dialect].encoder(Encoding(make_id=maker(), clock=CLOCK), StreamReport())
     deltas = [TextDelta(f"word {number}, ") for number in range(600)]
     events = [ResponseStarted("r", "m", 1), ChoiceStarted(), *deltas, ResponseFinished("stop"), StreamEnded(clean=True)]
@@ -383,7 +383,7 @@ def test_limits_are_met_at_the_same_byte(name, value):
 
 @pytest.mark.usefixtures("eager")
 def test_the_same_bytes_mean_another_block_once_a_signature_closed_the_first():
-    """The counter-example: what frames mean depends on the decoder's state, which a skeleton must not outlive."""
+    """The counter-example: what frames mean depends on the decoder's state, which a template must not outlive."""
     thought = [chunk(b'{"reasoning":"t%d"}' % number) for number in range(5)]
     signed = chunk(b'{"reasoning_details":[{"index":0,"type":"reasoning.text","signature":"s","format":"x-v1"}]}')
     body = sse(*thought, signed, *thought, *LAST)
@@ -503,8 +503,8 @@ def test_blocks_that_take_turns_are_read_in_linear_time(monkeypatch):
 @pytest.mark.parametrize("every", [1, 2, 6, 40])
 def test_where_something_else_stands_between_like_events_little_is_looked_at_twice(every, monkeypatch):
     looked = []
-    cut = Skeleton.read
-    monkeypatch.setattr(Skeleton, "read", lambda self, text: looked.append(len(text)) or cut(self, text))
+    cut = Template.read
+    monkeypatch.setattr(Template, "read", lambda self, text: looked.append(len(text)) or cut(self, text))
     odd = text(b'"a"', b',"x":1')
     body = sse(*[one for n in range(4000 // every) for one in (*[text(b'"a%d"' % n)] * every, odd)])
     by_runs("openai-chat", cut_at(body, list(range(0, len(body), 65536))[1:]))
@@ -537,7 +537,7 @@ def test_a_large_state_is_not_looked_at_again_and_again(monkeypatch):
 
 
 def test_an_event_longer_than_the_pace_is_read_once():
-    """A frame that the skeleton does not fit is left to the parser, however long it is."""
+    """A frame that the template does not fit is left to the parser, however long it is."""
     longs = [text(b'"%b"' % (b"x" * 5000), b',"extra":%d' % number) for number in range(20)]
     body = sse(*[text(b'"a"')] * 40, *longs, *[text(b'"a"')] * 40, *LAST)
     check("openai-chat", body, ways=8)
@@ -545,17 +545,17 @@ def test_an_event_longer_than_the_pace_is_read_once():
 
 def test_frames_that_no_skeleton_fits_are_tried_ever_less_often(monkeypatch):
     tried = []
-    prove = Prover.prove
-    monkeypatch.setattr(Prover, "prove", lambda self, *a: tried.append(1) or prove(self, *a))
+    learn = TemplateFinder.learn
+    monkeypatch.setattr(TemplateFinder, "learn", lambda self, *a: tried.append(1) or learn(self, *a))
     body = sse(*[text(b'"a"', b',"extra":%d' % n) for n in range(5000)])
     by_runs("openai-chat", cut_at(body, list(range(0, len(body), 65536))[1:]))
     assert 3 < len(tried) < 16
 
 
-def test_a_bad_hole_in_every_tenth_frame_does_not_cost_a_proof_each(monkeypatch):
+def test_a_bad_hole_in_every_tenth_frame_does_not_cost_a_probe_each(monkeypatch):
     tried = []
-    prove = Prover.prove
-    monkeypatch.setattr(Prover, "prove", lambda self, *a: tried.append(1) or prove(self, *a))
+    learn = TemplateFinder.learn
+    monkeypatch.setattr(TemplateFinder, "learn", lambda self, *a: tried.append(1) or learn(self, *a))
     body = sse(*[text(b'""' if n % 10 == 0 else b'"a"') for n in range(5000)])
     check("openai-chat", body)
     tried.clear()
@@ -586,7 +586,7 @@ class EndInText(ChatDecoder):
         ]
 
 
-def test_a_decoder_that_looks_into_the_text_is_not_read_by_skeletons_unless_it_says_that_it_does_not(eager):
+def test_a_decoder_that_looks_into_the_text_is_not_read_by_templates_unless_it_says_that_it_does_not(eager):
     dialect = evolve(DIALECTS["openai-chat"], decoder=EndInText)
     stage = DecodeStage("decode", lambda report: dialect.decoder(DEFAULT_LIMITS, report))
     parser = Stage("parse", lambda report: dialect.parser(DEFAULT_LIMITS, report))

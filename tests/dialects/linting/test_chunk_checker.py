@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.linting.chunk_checker import CHUNK_LOOKS, CHUNK_RULES
+from streamkit.dialects.linting.chunk_checker import CHUNK_HINTS, CHUNK_RULES
 from streamkit.framing.frame import Frame
 
 END = {"id": "a", "model": "m", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {}}]}
@@ -48,4 +48,4 @@ def test_the_run_of_a_stream_is_judged_alike(dialect, payloads, rules):
 def test_each_shared_rule_is_a_rule_of_the_dialect(dialect):
     linter = DIALECTS[dialect].linter()
     assert CHUNK_RULES.items() <= linter.rules.items()  # type: ignore[attr-defined]
-    assert CHUNK_LOOKS.items() <= linter.looks.items()
+    assert CHUNK_HINTS.items() <= linter.hints.items()

@@ -175,7 +175,7 @@ OLLAMA = lines(*map(ol.line, WORDS), ol.end(message={"role": "assistant", "conte
 
 
 def text_by_runs(dialect: str, reads: list[bytes]) -> tuple[str, StreamReport]:
-    """The text of a stream whose like frames are read by their skeleton, and its report."""
+    """The text of a stream whose like frames are read by their template, and its report."""
     named, report = DIALECTS[dialect], StreamReport()
     stage = DecodeStage("decode", lambda report: named.decoder(DEFAULT_LIMITS, report))
     machine: Any = stage.make_with(Stage("parse", lambda report: named.parser(DEFAULT_LIMITS, report)), report)
@@ -200,4 +200,4 @@ def test_what_runs_brought_is_remembered(dialect, body, repairs, size, monkeypat
     assert text == ALL
     assert dict(report.repairs) == repairs
     if size != 300:  # where reads cut most lines, most are framed one by one
-        assert sum(decoded) < len(WORDS) / 4  # the others by their skeleton
+        assert sum(decoded) < len(WORDS) / 4  # the others by their template
