@@ -255,7 +255,6 @@ NO_HTTP: Final = HTTP()
 
 # -- pages of models ---------------------------------------------------------------------------------------------------
 
-NO_QUERY: Final[Query] = MappingProxyType({})
 
 
 def place_of(models: Iterable[ModelCard], query: Query, name: str) -> int:
