@@ -256,7 +256,6 @@ NO_HTTP: Final = HTTP()
 # -- pages of models ---------------------------------------------------------------------------------------------------
 
 
-
 def place_of(models: Iterable[ModelCard], query: Query, name: str) -> int:
     """Where the model stands that ``name`` in the query names; -1 if it names none. Raises BadRequest for an unknown one."""
     cursor = query.get(name)
