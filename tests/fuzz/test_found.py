@@ -52,7 +52,7 @@ def test_a_find_says_what_broke_and_how_to_run_it_again(tmp_path, monkeypatch, c
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("engine", ["atheris", "hypothesis"])
+@pytest.mark.parametrize("engine", [pytest.param("atheris", marks=pytest.mark.exhaustive), "hypothesis"])
 def test_a_short_run_ends_in_time_and_tells_what_it_ran(engine, tmp_path):
     if engine == "atheris":
         pytest.importorskip("atheris", reason="the extra fuzz is not installed")

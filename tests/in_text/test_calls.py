@@ -470,7 +470,7 @@ def same(stream, policy=EVERYTHING):
     return found.events == plain.events and found.report.repairs == plain.report.repairs
 
 
-@pytest.mark.parametrize("stream", every_stream("no such text"))
+@pytest.mark.parametrize("stream", every_stream("no such text", ours=24))
 def test_no_event_of_a_stream_that_holds_no_such_text_changes(stream):
     assert same(stream) is (str(stream) not in KNOWN)
 
@@ -493,7 +493,7 @@ def said_by(response):
     ]
 
 
-@pytest.mark.parametrize("stream", every_stream("no such answer"))
+@pytest.mark.parametrize("stream", every_stream("no such answer", ours=24))
 async def test_no_whole_answer_that_holds_no_such_text_changes(stream):
     """The answer of a stream, written whole in its own dialect."""
     response = await collect(source_of([stream.body]), stream.dialect)

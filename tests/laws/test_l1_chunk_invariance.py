@@ -230,7 +230,7 @@ def test_strict_hands_on_what_came_before_a_bare_input_of_a_custom_tool():
 
 
 @pytest.mark.parametrize("policy", ["strict", "lenient"])
-@pytest.mark.parametrize("stream", every_stream("l1 policies", recorded_=1))
+@pytest.mark.parametrize("stream", every_stream("l1 policies", ours=20, recorded_=1))
 def test_report_and_fault_are_the_same_under_the_other_policies(stream, policy):
     sample = 3 if len(stream.body) < 4096 else 1
     check_cuts(stream, cuts(stream.body, sample=sample, seed=len(stream.body)), policy=POLICIES[policy], join=True)

@@ -97,7 +97,7 @@ def test_only_line_ends_change_in_a_dialect_of_objects(arguments, dialect):
     assert through(chat(arguments, 4), "openai-chat", dialect) == in_one_line(arguments)
 
 
-@pytest.mark.parametrize("stream", every_stream("l4 calls"))
+@pytest.mark.parametrize("stream", every_stream("l4 calls", ours=24))
 def test_recorded_calls_come_back_as_they_were(stream):
     there = read(stream.dialect, [stream.body])
     calls = [

@@ -108,7 +108,7 @@ def conversations(draw):
 
 
 @pytest.mark.parametrize(("first", "through"), PAIRS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(request=conversations())
 def test_a_conversation_comes_back(first: str, through: str, request: Request):
     one = decode_request(encode_request(request, first), first)

@@ -1,4 +1,4 @@
-"""The second leg: the model's turn as it was, a result for each call, and no request built on what was not said (seeds S3)."""
+"""The request with results: the model's turn as it was, a result for each call, and no request built on what was not said (seeds S3)."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_fields_of_another_dialect_than_the_request_s_are_a_counted_loss():
     st.lists(st.sampled_from([GOOD, BAD, Verdict("truncated"), Verdict("empty")]), min_size=1, max_size=5),
     st.booleans(),
 )
-def test_a_second_leg_is_well_paired_and_so_is_a_third(verdicts, answered):
+def test_a_request_with_results_is_well_paired_and_so_is_the_next(verdicts, answered):
     request = first_leg()
     for leg in range(2):
         calls = [call(n, f"{leg}_{n}", verdict=verdict) for n, verdict in enumerate(verdicts)]
@@ -169,8 +169,8 @@ def test_a_second_leg_is_well_paired_and_so_is_a_third(verdicts, answered):
     assert len(request.turns) == 5
 
 
-@pytest.mark.parametrize("stream", every_stream("second leg"))
-def test_every_stream_with_calls_has_a_second_leg(stream):
+@pytest.mark.parametrize("stream", every_stream("tool loop"))
+def test_every_stream_with_calls_goes_on_with_results(stream):
     answer = collected(stream)
     request = Request(stream.dialect, turns=[ASKED])
     if not answer.tool_calls or not answer.clean:

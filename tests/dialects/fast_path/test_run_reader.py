@@ -133,7 +133,7 @@ def frames_taken(monkeypatch, dialect: str) -> list[Any]:
     return taken
 
 
-@pytest.mark.parametrize("stream", every_stream("runs"))
+@pytest.mark.parametrize("stream", every_stream("runs", ours=24))
 @pytest.mark.usefixtures("eager")
 def test_every_stream_says_the_same_by_runs_and_by_frames(stream):
     if stream.dialect in READ:

@@ -56,7 +56,7 @@ def reads_of(stream):
     return cut_at(stream.body, sorted(rng.choices(range(len(stream.body) + 1), k=5)))
 
 
-@pytest.mark.parametrize("stream", every_stream("one driver"))
+@pytest.mark.parametrize("stream", every_stream("one driver", ours=24))
 async def test_one_driver_gives_what_a_driver_for_each_stage_gives(stream):
     reads = reads_of(stream)
     to = TARGETS[len(stream.body) % len(TARGETS)]
