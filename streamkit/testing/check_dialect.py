@@ -37,7 +37,7 @@ from streamkit.tool_calls.check import check_json
 #: A member that no dialect has, and a value that nothing else has.
 UNKNOWN, VALUE = "zz_unknown_member", 987_654_321_012
 #: Cuts of a long stream that are tried for L3.
-CUTS = 200
+CUTS = 60
 
 
 def check_dialect(dialect: Dialect, bodies: Mapping[str, bytes], *, exhaustive: bool = False, seed: int = 0) -> None:

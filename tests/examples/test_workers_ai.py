@@ -24,12 +24,13 @@ BODY = (
 TESTS = (sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-p", "no:xdist")
 
 
-def runner(project: Path, site: Path):
-    """Runs a command in an environment that has the example."""
-    install(project, site)
+def runner(project: Path, site: Path | None = None):
+    """Runs a command in an environment that has the example, installed where a ``site`` is given."""
+    if site is not None:
+        install(project, site)
     variables = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(site), str(project), os.environ.get("PYTHONPATH")])),
+        "PYTHONPATH": os.pathsep.join(filter(None, [site and str(site), str(project), os.environ.get("PYTHONPATH")])),
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONWARNINGS": "error",
     }
@@ -112,7 +113,7 @@ def test_its_own_test_sees_a_dialect_that_breaks_a_law(tmp_path, sound, faulty, 
     text = module.read_text("utf-8")
     assert text.count(sound) == 1
     module.write_text(text.replace(sound, faulty), "utf-8")
-    done = runner(copy, tmp_path / "site")(*TESTS, "-x")
+    done = runner(copy)(*TESTS, "-x")
     assert done.returncode == 1, done.stdout
     assert b"AssertionError: " + law in done.stdout
 

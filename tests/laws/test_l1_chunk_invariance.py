@@ -40,7 +40,7 @@ def check_cuts(stream, ways, **how):
 
 @pytest.mark.parametrize("stream", every_stream("l1 cuts"))
 def test_the_events_are_the_same_however_the_bytes_are_cut(stream):
-    sample = 12 if len(stream.body) < 4096 else 3
+    sample = 8 if len(stream.body) < 4096 else 3
     check_cuts(stream, cuts(stream.body, sample=sample, seed=len(stream.body)))
 
 

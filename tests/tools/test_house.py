@@ -133,6 +133,7 @@ def test_a_table_has_each_figure_beside_that_of_an_earlier_day(root, tmp_path, m
     assert "| `web` | 1, 9 | - |" in told
 
 
+@pytest.mark.exhaustive
 def test_the_figures_of_this_checkout_can_be_taken():
     figures = house.measure(Path(__file__).parents[2])
     assert figures["totals"]["lines"] == sum(counts["lines"] for counts in figures["rooms"].values())
