@@ -130,7 +130,7 @@ def test_what_may_be_written_of_interleaved_calls_does_not_depend_on_the_cuts(ta
 
 
 #: Seeds of deviating streams, and how many of each.
-SEEDS, STREAMS = 12, 25
+SEEDS, STREAMS = 7, 25
 MANY_SEEDS, MANY_STREAMS = 60, 200
 
 
