@@ -45,7 +45,8 @@ How large each package is, and where its order is broken, as `python tools/house
 `python tools/house.py --list parts` prints the places behind a figure; so do `said`, `names`, `lines`, `docstrings` and
 `references`.
 
-- A class stands in several files when a base of it is in another file of the same folder and has no other heir.
+- A class stands in several files when a base of it is in another file of the same folder and has no other heir. Those that
+  are left read whole bodies: they derive from the decoder of streams, and stand in `response.py` as in every dialect.
 - A dialect is named outside of its folder when its name stands, in any spelling, in a file that is not in
   `streamkit/dialects/<name>/`. A docstring counts as a comment.
 - Equal lines are runs of six or more lines that are code, the same but for white space, in two files or two places of one; a
