@@ -42,7 +42,7 @@ class Detector:
         if name := self._first(lambda parser: parser.finish()):
             return name
         if has_comments_only(b"".join(self._seen)[:BEGINNING_BYTES]):
-            return "openai-chat"  # an event stream that was cut before it said whose it is
+            return next(iter(DIALECTS))  # an event stream that was cut before it said whose it is
         raise self._unknown()
 
     def _first(self, frames_of: Callable[[FramingParser], list[Frame]]) -> str | None:
@@ -72,7 +72,7 @@ class Detector:
 
     def _recognised(self, dialect: Dialect, frame: Frame) -> bool:
         if frame.data.strip() == b"[DONE]":
-            return dialect.name == "openai-chat"
+            return dialect.done_mark  # of several the first in the table, as ever
         try:
             # an error of a binary stream stands in its headers, and has no payload
             return dialect.recognises(frame.event, orjson.loads(frame.data or b"{}"))
