@@ -5,7 +5,7 @@ Source: dialects.md §0.3, §1.1, §6.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
 from streamkit.dialects.linting.explain import COMMON_HINTS, CUT, READS, TORN, UNFINISHED, Hint, Hints, like
@@ -57,6 +57,9 @@ C = TypeVar("C", bound=Finishing)
 class ChunkChecker(GrammarChecker, Generic[C]):
     """Judges the chunks of one stream; what a chunk has in it is for the dialect's own."""
 
+    #: Makes a choice of which nothing came.
+    new_choice: Callable[[], C]
+
     def __init__(self) -> None:
         super().__init__()
         self.failed = False  # an error frame came
@@ -64,13 +67,9 @@ class ChunkChecker(GrammarChecker, Generic[C]):
         self._identity: dict[str, str] = {}
         self._done = False
 
-    def make_choice(self) -> C:
-        """A choice of which nothing came."""
-        raise NotImplementedError
-
-    def unterminated(self, frame: Frame) -> Severity:
-        """How bad it is that the last event lacks its blank line."""
-        raise NotImplementedError
+    def unterminated(self, frame: Frame) -> Severity:  # noqa: ARG002 - for those that override it
+        """How bad it is that the last event lacks its blank line: clients read it, unless the dialect's does not."""
+        return "note"
 
     def take(self, frame: Frame) -> None:
         """One frame: a chunk, or ``[DONE]``."""
@@ -121,7 +120,7 @@ class ChunkChecker(GrammarChecker, Generic[C]):
             return None
         choice = self.choices.get(entry["index"])
         if choice is None:
-            choice = self.choices[entry["index"]] = self.make_choice()
+            choice = self.choices[entry["index"]] = self.new_choice()
         delta = entry.get("delta")
         if isinstance(delta, dict):
             return choice, entry, delta

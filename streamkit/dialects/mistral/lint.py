@@ -17,7 +17,6 @@ from streamkit.dialects.linting.chunk_checker import CHUNK_HINTS, CHUNK_RULES, C
 from streamkit.dialects.linting.explain import KNOWN, READS, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
-    Severity,
     is_filled,
     is_index,
     is_object,
@@ -25,7 +24,6 @@ from streamkit.dialects.linting.grammar import (
     shown,
 )
 from streamkit.dialects.mistral.wire import COUNTS
-from streamkit.framing.frame import Frame
 from streamkit.text.identifiers import NINE
 
 RULES: dict[str, str] = {
@@ -86,16 +84,7 @@ class MistralLinter(ChunkChecker[_Choice]):
 
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
-
-    # -- the stream ------------------------------------------------------------------------------------------------
-
-    def make_choice(self) -> _Choice:
-        """A choice of which nothing came."""
-        return _Choice()
-
-    def unterminated(self, _frame: Frame) -> Severity:
-        """The client reads the event."""
-        return "note"
+    new_choice = _Choice
 
     def check(self, document: dict[str, Any]) -> None:
         error = document.get("error")
@@ -121,8 +110,6 @@ class MistralLinter(ChunkChecker[_Choice]):
         ]
         if wrong:
             self.broken("usage", f"usage has {shown(wrong[0])}")
-
-    # -- a choice --------------------------------------------------------------------------------------------------
 
     def _choice(self, value: object) -> None:
         found = self.entry(value)
@@ -162,8 +149,6 @@ class MistralLinter(ChunkChecker[_Choice]):
     def _text(self, part: object) -> None:
         if not isinstance(part, dict) or not is_text(part.get("text")):
             self.broken("part", f"the text is {shown(part)}")
-
-    # -- tool calls ------------------------------------------------------------------------------------------------
 
     def _call(self, choice: _Choice, entry: dict[str, Any], function: dict[str, Any]) -> None:
         index, call_id, arguments = entry.get("index"), entry.get("id"), function.get("arguments")

@@ -115,6 +115,7 @@ class ChatLinter(ChunkChecker[_Choice]):
 
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
+    new_choice = _Choice
 
     def __init__(self) -> None:
         super().__init__()
@@ -122,17 +123,14 @@ class ChatLinter(ChunkChecker[_Choice]):
 
     # -- the stream ------------------------------------------------------------------------------------------------
 
-    def make_choice(self) -> _Choice:
-        """A choice of which nothing came."""
-        return _Choice()
-
     def unterminated(self, frame: Frame) -> Severity:
         """The client drops the event; that of ``[DONE]`` it does without."""
         return "note" if frame.data == DONE else "error"
 
     def check(self, document: dict[str, Any]) -> None:
         """Check one chunk."""
-        if document.get("error") or frame_names_error(self.frame, document):
+        is_named = "error" in (self.frame.event, document.get("object"), document.get("type"))  # unknown to the client
+        if document.get("error") or is_named:
             self._error(document)
             if "choices" not in document:
                 return
@@ -233,8 +231,3 @@ class ChatLinter(ChunkChecker[_Choice]):
         else:
             again = "again" if value == first else f"another than {shown(first)}"
             self.broken("call_repeat", f"{what} {shown(value)} {again} in a later fragment")
-
-
-def frame_names_error(frame: Frame, document: dict[str, Any]) -> bool:
-    """An error in a form that the client does not know as one."""
-    return "error" in (frame.event, document.get("object"), document.get("type"))
