@@ -9,18 +9,18 @@ Source: dialects.md §7.3.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from streamkit.conversation.messages import Media, Part, ToolResult, Turn
 from streamkit.dialects.bodies.request_writer import RequestWriter, add_missing
 
 Message = dict[str, Any]
+#: What stands between texts that become one, unless they are pieces of what a model wrote.
+BLANK_LINE: Final = "\n\n"
 
 
 class MessageWriter(RequestWriter):
     """Writes one request whose results are messages. A dialect's own says what is in each message."""
-
-    # What a dialect's writer defines.
 
     def message_of(self, turn: Turn, parts: Sequence[Part]) -> Message:
         """A message of the system or the user, with these ``parts`` of the turn."""
@@ -39,8 +39,6 @@ class MessageWriter(RequestWriter):
         if turn.name is not None:
             self.lose("turn_name", turn.name)
         return add_missing(message, self.extras(turn.extras))
-
-    # What they share.
 
     def messages(self) -> Iterable[Message]:
         """The messages in the order that the server wants."""
@@ -66,6 +64,13 @@ class MessageWriter(RequestWriter):
         parts = [part for part in turn.parts if not isinstance(part, ToolResult)]
         if parts or moved or not results:
             yield self.message_of(turn, [*moved, *parts])
+
+    def joined(self, texts: Iterable[str], joint: str = "") -> str:
+        """Texts as one, without blank ones; the boundaries between them are lost."""
+        texts = [text for text in texts if text]
+        if len(texts) > 1:
+            self.report.lose("block_boundary", len(texts) - 1)
+        return joint.join(texts)
 
     def _answered(self, messages: Iterable[Message]) -> list[Message]:
         """The messages with those of role ``tool`` right behind the assistant's."""

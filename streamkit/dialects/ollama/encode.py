@@ -5,15 +5,12 @@ Source: dialects.md §4.4, §0 (the strict reader), §0.4.
 
 from __future__ import annotations
 
-from typing import Any
-
 import orjson
 
-from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage, takes_ids
+from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_error, encode_usage, takes_ids
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import encode_time, stop_word
 from streamkit.dialects.streams.whole_call_encoder import WholeCallEncoder
-from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import (
     Aside,
     ProviderFailed,
@@ -36,8 +33,6 @@ class OllamaEncoder(WholeCallEncoder):
         super().__init__(encoding, report)
         self._head: bytes = b""
 
-    # -- lines -----------------------------------------------------------------------------------------------------
-
     def response_started(self, event: ResponseStarted) -> None:
         seconds = event.created if event.created is not None else self.encoding.clock()
         head = {"model": event.model or self.encoding.profile.model, "created_at": encode_time(seconds)}
@@ -49,8 +44,6 @@ class OllamaEncoder(WholeCallEncoder):
         if not self._head:
             self.response_started(ResponseStarted())
         self.write(b'%b,"message":{"role":"assistant",%b},%b}\n' % (self._head, message, rest))
-
-    # -- text, reasoning, calls ------------------------------------------------------------------------------------
 
     def write_text(self, text: str) -> None:
         self._line(b'"content":%b' % dumps(text))
@@ -69,8 +62,6 @@ class OllamaEncoder(WholeCallEncoder):
             % (call_id, dumps(call.name), arguments)
         )
 
-    # -- asides ----------------------------------------------------------------------------------------------------
-
     def aside(self, event: Aside) -> None:
         if event.vendor == VENDOR and event.kind == "logprobs":
             self._line(b'"content":""', b'"logprobs":%b,"done":false' % dumps(event.raw))
@@ -81,21 +72,11 @@ class OllamaEncoder(WholeCallEncoder):
         else:
             super().aside(event)
 
-    # -- the end ---------------------------------------------------------------------------------------------------
-
     def terminate(self) -> None:
         stop = self.stop or ResponseFinished("stop")
         reason = stop_word(done_reason(stop.reason, stop.native), stop.stop_sequence, self.report)
-        last = {"done": True, "done_reason": reason, **self._counts()}
+        last = {"done": True, "done_reason": reason, **encode_usage(self._usage, self.report)}
         self._line(b'"content":""', dumps(last)[1:-1])
 
-    def _counts(self) -> dict[str, Any]:
-        counts, is_less = encode_usage(self._usage) if self._usage is not None else ({}, False)
-        if is_less:
-            self.lose("usage_detail")
-        return counts
-
     def error(self, event: ProviderFailed) -> None:
-        if has_detail(event, VENDOR):
-            self.lose("error_detail")
-        self.write(serialize_ndjson(dumps({"error": event.message})))
+        self.write(serialize_ndjson(dumps(encode_error(event, self.report))))

@@ -50,8 +50,6 @@ class OllamaRequestReader(TurnReader):
         stream = fields.boolean("stream") is not False
         return Request(self.dialect, fields.needed("model"), stream=stream)
 
-    # -- options ---------------------------------------------------------------------------------------------------
-
     def options(self, fields: Fields) -> Options:
         others: dict[str, Any] = {
             "logprobs": fields.boolean("logprobs"),
@@ -93,15 +91,11 @@ class OllamaRequestReader(TurnReader):
                 shown = quoted(form) if isinstance(form, str) else kind_of(form)
                 raise fields.wrong(f"'json' or a JSON schema is needed, not {shown}", "format")
 
-    # -- tools -----------------------------------------------------------------------------------------------------
-
     def tool(self, tool: Fields) -> Tool:
         kind = tool.string("type") or "function"
         if kind != "function":
             return server_tool(kind, tool)
         return function_tool(tool.needed_fields("function"), tool)
-
-    # -- messages --------------------------------------------------------------------------------------------------
 
     def role(self, message: Fields) -> str:
         """The role, which the server takes in capitals, too."""

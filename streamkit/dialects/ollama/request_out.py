@@ -33,7 +33,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.message_writer import MessageWriter
+from streamkit.dialects.bodies.message_writer import BLANK_LINE, MessageWriter
 from streamkit.dialects.bodies.request_writer import ERROR, add_missing, without_none
 from streamkit.dialects.members.values import DEPTH
 from streamkit.dialects.ollama.wire import IMAGES, OPTIONS, THINK_LEVELS, TOOLS, VENDOR
@@ -46,8 +46,6 @@ from streamkit.text.quoting import STEP_CHARS, shortened
 
 #: Options that are not members of ``options``.
 BESIDE: Final = frozenset({"choices", "logprobs", "top_logprobs", "thinking", "output"})
-#: What stands between texts that become one, unless they are pieces of what a model wrote.
-BLANK_LINE: Final = "\n\n"
 
 
 def wants_bytes(media: Media, _in_result: bool) -> bool:
@@ -244,15 +242,8 @@ class OllamaRequestWriter(MessageWriter):
                     raise TypeError(f"content has no {type(part).__name__}")
         if late:
             self.lose("block_order")
-        content = {"content": self._joined(texts, joint)}
+        content = {"content": self.joined(texts, joint)}
         return {**content, "images": images} if images else content
-
-    def _joined(self, texts: list[str], joint: str) -> str:
-        """Texts as one; the boundaries between them are lost."""
-        texts = [text for text in texts if text]
-        if len(texts) > 1:
-            self.report.lose("block_boundary", len(texts) - 1)
-        return joint.join(texts)
 
     # -- the assistant's messages ----------------------------------------------------------------------------------
 
@@ -283,7 +274,7 @@ class OllamaRequestWriter(MessageWriter):
         if late:
             self.lose("block_order")
         message = {**self._message(turn, content, ""), **members}
-        if text := self._joined(thinking, ""):
+        if text := self.joined(thinking):
             message["thinking"] = text
         if calls:
             message["tool_calls"] = calls

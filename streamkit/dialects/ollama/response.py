@@ -16,10 +16,9 @@ import orjson
 from streamkit.conversation.messages import Choice, Reasoning, Refusal, Response, Text, ToolCall
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.growing import Growing
-from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_usage, takes_ids
+from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_error, encode_usage, takes_ids
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import encode_time, object_arguments, only_choice, stop_word
-from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import Aside, ProviderFailed
 from streamkit.report import StreamReport
 
@@ -34,9 +33,7 @@ class OllamaResponseWriter(ResponseWriter):
         self._growing = Growing()
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
-        if has_detail(failure, VENDOR):
-            self.report.lose("error_detail")
-        return {"error": failure.message}
+        return encode_error(failure, self.report)
 
     def answer(self) -> dict[str, Any]:
         response, report = self.response, self.report
@@ -52,7 +49,9 @@ class OllamaResponseWriter(ResponseWriter):
         }
         for aside in choice.asides:
             self.aside(aside, body, message)
-        return {**body, "done": True, "done_reason": self.done_reason(choice), **self.counts()}
+        found = done_reason(choice.stop_reason or "other", choice.native_stop_reason)
+        reason = stop_word(found, choice.stop_sequence, report)
+        return {**body, "done": True, "done_reason": reason, **encode_usage(response.usage, report)}
 
     def message(self, choice: Choice) -> dict[str, Any]:
         """The message of a choice."""
@@ -103,15 +102,3 @@ class OllamaResponseWriter(ResponseWriter):
                 self.report.lose("metadata", what=name)
         else:
             self.report.lose(aside.kind, what=name)
-
-    def done_reason(self, choice: Choice) -> str:
-        """Why the answer ended, in Ollama's words."""
-        found = done_reason(choice.stop_reason or "other", choice.native_stop_reason)
-        return stop_word(found, choice.stop_sequence, self.report)
-
-    def counts(self) -> dict[str, Any]:
-        """The token counts and durations, which are members of the body."""
-        counts, is_less = encode_usage(self.response.usage) if self.response.usage is not None else ({}, False)
-        if is_less:
-            self.report.lose("usage_detail")
-        return counts

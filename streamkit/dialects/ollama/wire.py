@@ -11,8 +11,10 @@ from attrs import frozen
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.profiles import Profile
+from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.dialects.vocabulary.usage_counts import loses_counts, total_of
-from streamkit.events import ErrorType, StopReason, UsageReported
+from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
+from streamkit.report import StreamReport
 
 VENDOR = "ollama"
 
@@ -67,16 +69,23 @@ def done_reason(reason: StopReason, native: str | None) -> tuple[str, bool]:
     return word, reason not in EXACT_REASONS
 
 
-def encode_usage(usage: UsageReported) -> tuple[dict[str, Any], bool]:
-    """The counts and durations to write, and whether they say less than ``usage``. Unknown ones are left out, as 0 is."""
+def encode_usage(usage: UsageReported | None, report: StreamReport) -> dict[str, Any]:
+    """The counts and durations to write; unknown ones are left out, as 0 is. What has no place is counted."""
+    if usage is None:
+        return {}
     if usage.vendor == VENDOR:
-        return dict(usage.raw or {}), False
+        return dict(usage.raw or {})
+    if loses_counts(usage, VENDOR, usage.input_cached, usage.input_cache_write, usage.output_reasoning):
+        report.lose("usage_detail")
     counts = {"prompt_eval_count": usage.input_total, "eval_count": usage.output_total}
-    less = loses_counts(usage, VENDOR, usage.input_cached, usage.input_cache_write, usage.output_reasoning)
-    return {name: count for name, count in counts.items() if count is not None}, less
+    return {name: count for name, count in counts.items() if count is not None}
 
 
-# -- clients -----------------------------------------------------------------------------------------------------------
+def encode_error(failure: ProviderFailed, report: StreamReport) -> dict[str, Any]:
+    """An error, which is its message; what else another vendor's says is counted."""
+    if has_detail(failure, VENDOR):
+        report.lose("error_detail")
+    return {"error": failure.message}
 
 
 @frozen(kw_only=True)

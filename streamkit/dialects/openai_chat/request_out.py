@@ -37,7 +37,7 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
-from streamkit.dialects.bodies.message_writer import MessageWriter
+from streamkit.dialects.bodies.message_writer import BLANK_LINE, MessageWriter
 from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
 from streamkit.dialects.bodies.request_writer import add_missing, as_error, data_uri, plain_or_list, without_none
 from streamkit.dialects.openai_chat.providers import PLAIN, UNNAMED, ChatProvider
@@ -65,8 +65,6 @@ SEARCH_MODELS = re.compile(r"-search-(?:preview|api)")
 #: A part of reasoning, or one of OpenRouter's details that says something else.
 Thought: TypeAlias = Reasoning | RedactedReasoning | Aside
 DETAILS: Final = "reasoning_details"
-#: What stands between texts that become one, unless they are pieces of what a model wrote.
-BLANK_LINE: Final = "\n\n"
 #: Dialects whose marks on a prompt are for Anthropic's two spans.
 ANTHROPIC_SPANS: Final = frozenset({"anthropic", "bedrock"})
 
@@ -441,9 +439,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         needed = self.provider.reasoning_history_needed and bool(calls)
         if not field or not (texts or needed):
             return {}
-        if len(texts) > 1:
-            self.report.lose("block_boundary", len(texts) - 1)
-        return {field: "".join(texts)}
+        return {field: self.joined(texts)}
 
     def _flattened(self, part: Thought, field: str) -> None:
         """Count what plain text, or no field at all, does not carry of reasoning."""
