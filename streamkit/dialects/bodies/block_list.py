@@ -48,8 +48,6 @@ class BlockList:
         self._growing: dict[int, GrowingBlock] = {}
         self._citations: dict[int, list[Any]] = {}  # that came before their text
 
-    # What a dialect defines.
-
     def growing(self, start: Any) -> GrowingBlock | None:
         """The block that a start begins; None for one of an unknown kind."""
         raise NotImplementedError
@@ -57,8 +55,6 @@ class BlockList:
     def cite(self, block: Block, citation: Any) -> None:
         """Add a citation to a text block."""
         raise NotImplementedError
-
-    # What they share.
 
     def add(self, block: Block) -> None:
         """Add a block that is whole."""

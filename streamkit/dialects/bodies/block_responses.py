@@ -17,7 +17,7 @@ from streamkit.dialects.bodies.block_list import Block, BlockList
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import object_arguments
-from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
+from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal, signature_text
 from streamkit.events import Aside, Opaque, StopReason
 from streamkit.report import StreamReport
 
@@ -34,8 +34,6 @@ class BlockResponseWriter(ResponseWriter):
         super().__init__(response, encoding, report)
         self.blocks = self.block_list()
         self._calls = 0  # that were written
-
-    # What a dialect's writer defines.
 
     def block_list(self) -> BlockList:
         """The dialect's list of blocks."""
@@ -61,8 +59,6 @@ class BlockResponseWriter(ResponseWriter):
         """Whether an aside of this vendor stands beside the content, where it was put."""
         raise NotImplementedError
 
-    # What they share.
-
     def stop(self, choice: Choice) -> StopReason:
         """The stop reason. Where every call was withheld, the client must not wait for one."""
         reason = choice.stop_reason or "other"
@@ -83,7 +79,7 @@ class BlockResponseWriter(ResponseWriter):
                     if isinstance(part, Text) and part.signature is not None:
                         self._sealed("text" if part.text else "part", part.signature)
                 case Reasoning():
-                    self.blocks.add(self.thinking(part.text, self._signature(part.signature)))
+                    self.blocks.add(self.thinking(part.text, signature_text(part.signature, self.signer)))
                 case RedactedReasoning() if part.opaque.vendor == self.signer and self.takes(part.opaque.blob):
                     self.blocks.add(self.redacted(part.opaque.blob))
                 case RedactedReasoning():
@@ -118,8 +114,3 @@ class BlockResponseWriter(ResponseWriter):
 
     def _sealed(self, kind: Kind, opaque: Opaque) -> None:
         self.blocks.add(self.redacted(seal(kind, opaque.vendor, opaque.blob)))
-
-    def _signature(self, opaque: Opaque | None) -> str | None:
-        if opaque is None or opaque.vendor == self.signer:
-            return None if opaque is None else opaque.blob
-        return seal("reasoning", opaque.vendor, opaque.blob)

@@ -36,8 +36,6 @@ class RequestReader:
         """Read a request body. Raises BadRequest."""
         return cls(report).request(fields)
 
-    # What a dialect's reader defines.
-
     def begun(self, fields: Fields) -> Request:
         """The request as far as its model and whether to stream. Overridden where they stand elsewhere."""
         return Request(self.dialect, fields.string("model"), stream=fields.boolean("stream"))
@@ -65,8 +63,6 @@ class RequestReader:
     def stream_usage(self, fields: Fields, stream: bool | None) -> bool | None:  # noqa: ARG002 - for those that override it
         """Whether a stream shall end with token counts, which most dialects bring without being asked."""
         return stream or None
-
-    # What they share.
 
     def request(self, fields: Fields) -> Request:
         """The whole request. Raises BadRequest."""

@@ -82,6 +82,8 @@ _NOT_OPTIONS: Final = frozenset({"native_max_tokens"})
 OPENING: Final = "(The assistant speaks first.)"
 #: What stands before the text of a tool's result that is an error, where nothing else can say so.
 ERROR: Final = "Error: "
+#: The members of a text that has nothing beside it.
+PLAIN_TEXT: Final = frozenset({"type", "text"})
 #: The schema of a function that takes nothing, for a server that demands one with its properties.
 NO_PROPERTIES: Final[Mapping[str, Any]] = {"type": "object", "properties": {}}
 #: The one parameter of a function that stands for a custom tool (dialects.md §1.8).
@@ -499,7 +501,7 @@ def without_none(**members: Any) -> dict[str, Any]:
 
 def plain_or_list(content: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     """A content as text where it is one plain text, or nothing; else as the list of its parts."""
-    if len(content) == 1 and content[0].keys() == {"type", "text"}:
+    if len(content) == 1 and content[0].keys() == PLAIN_TEXT:
         return str(content[0]["text"])
     return content or ""
 

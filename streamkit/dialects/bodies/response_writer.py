@@ -53,8 +53,6 @@ class ResponseWriter:
         """A whole body as JSON values."""
         return cls(response, encoding, report).body()
 
-    # What a dialect's writer defines.
-
     def answer(self) -> dict[str, Any]:
         """The body of an answer."""
         raise NotImplementedError
@@ -62,8 +60,6 @@ class ResponseWriter:
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
         """The body of the error that took the place of an answer."""
         raise NotImplementedError
-
-    # What they share.
 
     def body(self) -> dict[str, Any]:
         """The whole body as JSON values: an answer, or the error that the response ended with."""

@@ -23,8 +23,6 @@ class TurnReader(RequestReader):
         super().__init__(report)
         self._results: Turn | None = None  #: the turn that further results join
 
-    # What a dialect's reader defines.
-
     def content(self, message: Fields, /) -> Sequence[Part]:
         """The parts of a message of the system or the user."""
         raise NotImplementedError
@@ -40,8 +38,6 @@ class TurnReader(RequestReader):
     def role(self, message: Fields) -> str:
         """The role of a message. Overridden where the server takes it in more than one spelling."""
         return message.needed("role")
-
-    # What they share.
 
     def read_turns(self, fields: Fields) -> None:
         """Read the messages. Raises BadRequest."""

@@ -59,9 +59,7 @@ class MistralDecoder(ChatDecoder):
 
     dialect = "mistral"
     vendor = VENDOR
-    takes_objects: ClassVar = True
-    takes_parts: ClassVar = True
-    has_flat_errors: ClassVar = True
+    is_varied: ClassVar = True
     error_types: ClassVar = ERROR_TYPES
     chunk_fields: ClassVar = CHUNK_FIELDS | {"p"}
     opaque_holes = HOLES
@@ -85,8 +83,6 @@ class MistralDecoder(ChatDecoder):
             self.out.append(provider_failed(chunk, VENDOR, ERROR_TYPES))
         else:
             super().no_chunk(chunk)
-
-    # -- content ---------------------------------------------------------------------------------------------------
 
     def other_part(self, part: dict[str, Any], kind: Any, choice: int) -> None:
         """A part of another type than text and thinking."""
@@ -139,8 +135,6 @@ class MistralDecoder(ChatDecoder):
             event = ReasoningOpaque if kind == "opaque" else ReasoningSignature
             self.out.append(event(blob, vendor, choice, block))
             self._signed[choice] = block, vendor
-
-    # -- tool calls ------------------------------------------------------------------------------------------------
 
     def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
         """One entry, with the number of its call in the place of its index."""

@@ -9,14 +9,15 @@ Source: dialects.md §0.4, §6.3.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import orjson
 from attrs import define, field
 
 from streamkit.conversation.messages import ToolCall
-from streamkit.dialects.bodies.request_writer import add_missing
+from streamkit.dialects.bodies.request_writer import add_missing, plain_or_list
 from streamkit.dialects.mistral.wire import (
     CONTENT,
     THINKING,
@@ -52,8 +53,6 @@ from streamkit.text.identifiers import nine_characters
 from streamkit.tool_calls.check import check_arguments
 
 dumps = orjson.dumps
-#: The members of a text without anything beside it.
-PLAIN: Final = {"type", "text"}
 
 
 @define
@@ -86,7 +85,7 @@ class MistralEncoder(ChatEncoder):
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
-        self._calls: dict[int, _Calls] = {}
+        self._calls: defaultdict[int, _Calls] = defaultdict(_Calls)
         self._signatures: dict[int, _Signature] = {}  # by choice, the one that is not written yet
         self._signature_chars = 0
         self._finished: list[ResponseFinished] = []
@@ -109,7 +108,7 @@ class MistralEncoder(ChatEncoder):
         super()._place(event, 1)
 
     def refusal(self, event: RefusalDelta) -> None:
-        choice = self._choice(event.choice)
+        choice = self._choices[event.choice]
         if not choice.refused:
             self.lose("refusal_as_text")
         choice.refused = True
@@ -120,7 +119,7 @@ class MistralEncoder(ChatEncoder):
         self._thinking(event.choice, b'"thinking":[{"type":"text","text":%b}]' % dumps(event.text))
 
     def signature(self, event: ReasoningSignature) -> None:
-        choice = self._choice(event.choice)
+        choice = self._choices[event.choice]
         if event.on == "text":
             kind: Kind = "text" if choice.blocks.get(TextDelta) == event.block else "part"
         elif choice.unsigned > 1 or (choice.unsigned and choice.blocks[ReasoningDelta] != event.block):
@@ -146,7 +145,7 @@ class MistralEncoder(ChatEncoder):
 
     def opaque(self, event: ReasoningOpaque) -> None:
         self._settle(event.choice)
-        choice = self._choice(event.choice)
+        choice = self._choices[event.choice]
         if choice.order > 1:  # the call in front is written when it is whole
             self.lose("block_order")
         self._write_signature(event.choice, seal("opaque", event.vendor, event.blob))
@@ -155,29 +154,23 @@ class MistralEncoder(ChatEncoder):
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
-        self._choice(event.choice).order = 2
-        self._calls.setdefault(event.choice, _Calls()).order.start(event)
+        self._choices[event.choice].order = 2
+        self._calls[event.choice].order.start(event)
 
     def call_arguments(self, _event: ToolCallArguments) -> None:
         """Held: the finished call has the whole text."""
 
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write it once the calls mentioned before it are written."""
-        calls = self._calls.setdefault(event.choice, _Calls())
+        calls = self._calls[event.choice]
         for start, finished in calls.order.finish(event):
             self._write_call(calls, start, finished)
 
     def _write_call(self, calls: _Calls, start: ToolCallStarted, event: ToolCallFinished) -> None:
-        arguments = whole_arguments(event, self.encoding.limits, self.report)
-        if arguments is None or not event.name:
-            self.withhold("call_withheld", event.id, event.name or None, event.arguments)
+        call = whole_call(event, self.encoding.limits, self.report)
+        if call is None:
             return
-        call_id = nine_characters(event.id)
-        if call_id != event.id:
-            self.lose("call_id")
-        function = {"name": event.name, "arguments": arguments}
-        entry: dict[str, Any] = {"index": calls.written, "id": call_id, "type": "function", "function": function}
-        entry.update(self.own_extras(start.extras))
+        entry = {"index": calls.written, **call, **self.own_extras(start.extras)}
         if start.signature is not None:
             self._write_signature(event.choice, seal("call", start.signature.vendor, start.signature.blob))
         calls.written += 1
@@ -186,24 +179,13 @@ class MistralEncoder(ChatEncoder):
     # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
-        if event.vendor == VENDOR and event.type.startswith((CONTENT, THINKING, THINKING_MEMBER)):
-            if not self._is_written(event):
-                self.lose(event.kind)
-        else:
+        chunks = Chunks()
+        if not is_content(event):
             super().aside(event)
-
-    def _is_written(self, event: Aside) -> bool:
-        """Write a part of the content, a part of a thinking, or a field of one; False if the client could not read it."""
-        where, _, name = event.type.partition(":")
-        if name:
-            self._thinking(event.choice, b'"thinking":[],%b' % dumps({name: event.raw})[1:-1])
-        elif not isinstance(event.raw, dict) or not isinstance(event.raw.get("type"), str):
-            return False
-        elif where.startswith(CONTENT):
-            self._delta(event.choice, b'{"content":[%b]}' % dumps(event.raw))
-        else:
-            self._thinking(event.choice, b'"thinking":[%b]' % dumps(event.raw))
-        return True
+        elif chunks.aside(event):
+            self._delta(event.choice, b'{"content":%b}' % dumps(chunks.written))
+        else:  # the client could not read it
+            self.lose(event.kind)
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
@@ -219,7 +201,7 @@ class MistralEncoder(ChatEncoder):
                 self.lose("usage_detail")
         for event in self._finished:
             number = event.choice
-            choice = self._choice(number)
+            choice = self._choices[number]
             reason = self._finish_reason(event).encode()
             content = b"" if choice.role_written else b'"role":"assistant",'
             choice.role_written = True
@@ -231,8 +213,7 @@ class MistralEncoder(ChatEncoder):
         self.write(b"data: [DONE]\n\n")
 
     def _finish_reason(self, event: ResponseFinished) -> str:
-        calls = self._calls.get(event.choice)
-        found = finish_reason(event.reason, called=calls is not None and calls.written > 0)
+        found = finish_reason(event.reason, called=self._calls[event.choice].written > 0)
         return stop_word(found, event.stop_sequence, self.report)
 
     def flush(self) -> None:
@@ -249,7 +230,19 @@ class MistralEncoder(ChatEncoder):
         self.write(b"data: %b\n\n" % dumps(body))
 
 
-def whole_arguments(call: ToolCallFinished | ToolCall, limits: Limits, report: StreamReport) -> str | None:
+def whole_call(call: ToolCallFinished | ToolCall, limits: Limits, report: StreamReport) -> dict[str, Any] | None:
+    """One of ``tool_calls``, without its index; None, and withheld, for a call that was cut or has no name."""
+    arguments = _whole_arguments(call, limits, report)
+    if arguments is None or not call.name:
+        report.withhold("call_withheld", call.id, call.name, call.arguments)
+        return None
+    call_id = nine_characters(call.id)
+    if call_id != call.id:
+        report.lose("call_id")
+    return {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+def _whole_arguments(call: ToolCallFinished | ToolCall, limits: Limits, report: StreamReport) -> str | None:
     """The text to write; None for a call that was cut, which a client would run."""
     if not call.ended:
         return None
@@ -260,6 +253,11 @@ def whole_arguments(call: ToolCallFinished | ToolCall, limits: Limits, report: S
     if verdict.kind == "truncated":
         return None
     return call.arguments if call.arguments.strip() else "{}"
+
+
+def is_content(aside: Aside) -> bool:
+    """Whether an aside belongs among the parts of the content."""
+    return aside.vendor == VENDOR and aside.type.startswith((CONTENT, THINKING, THINKING_MEMBER))
 
 
 class Chunks:
@@ -277,11 +275,7 @@ class Chunks:
     @property
     def content(self) -> str | list[dict[str, Any]]:
         """A string for no text or one plain text, else the list."""
-        if not self.written:
-            return ""
-        if len(self.written) == 1 and self.written[0].keys() == PLAIN:
-            return str(self.written[0]["text"])
-        return self.written
+        return plain_or_list(self.written)
 
     def add(self, part: dict[str, Any]) -> None:
         """Add a part, which closes a thinking in front of it."""

@@ -12,22 +12,13 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
-from streamkit.dialects.bodies.request_writer import add_missing
-from streamkit.dialects.mistral.encode import PLAIN, Chunks, whole_arguments
-from streamkit.dialects.mistral.wire import (
-    CONTENT,
-    THINKING,
-    THINKING_MEMBER,
-    VENDOR,
-    encode_error,
-    encode_usage,
-    finish_reason,
-)
+from streamkit.dialects.bodies.request_writer import PLAIN_TEXT, add_missing
+from streamkit.dialects.mistral.encode import Chunks, is_content, whole_call
+from streamkit.dialects.mistral.wire import VENDOR, encode_error, encode_usage, finish_reason
 from streamkit.dialects.openai_chat.response import ChatResponseWriter
-from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
+from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal, signature_text
 from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import Aside, Opaque, ProviderFailed
-from streamkit.text.identifiers import nine_characters
 
 
 class MistralResponseWriter(ChatResponseWriter):
@@ -55,8 +46,6 @@ class MistralResponseWriter(ChatResponseWriter):
     def complete(self, written: dict[str, Any], choice: Choice) -> None:
         """Nothing: Mistral's schema requires no more."""
 
-    # -- the message -----------------------------------------------------------------------------------------------
-
     def message(self, choice: Choice) -> dict[str, Any]:
         """The message of a choice, whose content has its text and its thinking."""
         chunks = Chunks()
@@ -73,10 +62,12 @@ class MistralResponseWriter(ChatResponseWriter):
                 case Refusal():
                     self._add_text(part.text, chunks)
                 case Reasoning():
-                    self._think(part, chunks)
+                    signature = signature_text(part.signature, VENDOR)
+                    if part.text or signature:
+                        chunks.think(part.text, signature)
                 case RedactedReasoning():
                     _seal(chunks, "opaque", part.opaque)
-                case Aside() if self._is_content(part) and not chunks.aside(part):
+                case Aside() if is_content(part) and not chunks.aside(part):
                     self.report.lose(part.kind, what=part.type)
         if choice.refusal:
             self.report.lose("refusal_as_text")
@@ -90,20 +81,11 @@ class MistralResponseWriter(ChatResponseWriter):
         last = chunks.written[-1] if chunks.written else None
         if not text:
             return
-        if last is not None and last.keys() == PLAIN and last["type"] == "text":
+        if last is not None and last.keys() == PLAIN_TEXT and last["type"] == "text":
             self.report.lose("block_boundary")
             self.growing.append(last, "text", text)
         else:
             chunks.add({"type": "text", "text": text})
-
-    def _think(self, part: Reasoning, chunks: Chunks) -> None:
-        signature = part.signature
-        if signature is None or signature.vendor == VENDOR:
-            blob = None if signature is None else signature.blob
-        else:
-            blob = seal("reasoning", signature.vendor, signature.blob)
-        if part.text or blob:
-            chunks.think(part.text, blob)
 
     def _calls(self, choice: Choice, chunks: Chunks) -> list[dict[str, Any]]:
         """The calls; their signatures go among the ``chunks``."""
@@ -124,27 +106,13 @@ class MistralResponseWriter(ChatResponseWriter):
 
     def call(self, call: ToolCall) -> dict[str, Any] | None:
         """One call; None for one that was cut, or has no name."""
-        arguments = whole_arguments(call, self.encoding.limits, self.report)
-        if arguments is None or not call.name:
-            self.withhold(call)
-            return None
-        call_id = nine_characters(call.id)
-        if call_id != call.id:
-            self.report.lose("call_id")
-        function = {"name": call.name, "arguments": arguments}
-        written: dict[str, Any] = {"id": call_id, "type": "function", "function": function}
-        return add_missing(written, self.own_extras(call.extras))
-
-    # -- asides ----------------------------------------------------------------------------------------------------
+        written = whole_call(call, self.encoding.limits, self.report)
+        return None if written is None else add_missing(written, self.own_extras(call.extras))
 
     def aside(self, aside: Aside, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> None:
         """Write what only this dialect knows where it belongs, unless it is in the content."""
-        if not self._is_content(aside):
+        if not is_content(aside):
             super().aside(aside, body, choice, message)
-
-    def _is_content(self, aside: Aside) -> bool:
-        """Whether an aside belongs among the parts of the content."""
-        return aside.vendor == VENDOR and aside.type.startswith((CONTENT, THINKING, THINKING_MEMBER))
 
 
 def _seal(chunks: Chunks, kind: Kind, opaque: Opaque) -> None:

@@ -64,8 +64,6 @@ def encode_usage(usage: UsageReported) -> dict[str, Any]:
     return {name: count for name, count in raw.items() if name not in COUNTS or type(count) is int or count is None}
 
 
-# -- requests ----------------------------------------------------------------------------------------------------------
-
 #: Options that are one field each, by our names.
 OPTIONS: Mapping[str, str] = {
     "temperature": "temperature",

@@ -115,14 +115,10 @@ class ChatDecoder(FrameDecoder):
     chunk_fields: ClassVar[frozenset[str]] = CHUNK_FIELDS
     #: Words for the type of an error.
     error_types: ClassVar[Mapping[str, ErrorType]] = ERROR_TYPES
-    #: Whether an error may stand in a chunk of its own kind, flat, as well as in ``error``.
-    has_flat_errors: ClassVar[bool] = False
     dialect = "openai-chat"
     vendor = VENDOR
-    #: Whether arguments may be an object as well as text.
-    takes_objects: ClassVar[bool] = False
-    #: Whether a content may be a list of parts as well as text.
-    takes_parts: ClassVar[bool] = False
+    #: Whether a content as a list, arguments as an object and a flat error are forms of the dialect, and need no repair.
+    is_varied: ClassVar[bool] = False
     #: Whether each entry of ``tool_calls`` is a call, and none a fragment of one.
     whole_calls: ClassVar[bool] = False
     opaque_holes = HOLES
@@ -206,7 +202,7 @@ class ChatDecoder(FrameDecoder):
         flat = chunk.get("object") == "error" or chunk.get("type") == "error" or "detail" in chunk
         if flat or is_bare_error(chunk) or self.frame.event == "error":
             self.recognised = True
-            if not (self.has_flat_errors and chunk.get("object") == "error"):
+            if not (self.is_varied and chunk.get("object") == "error"):
                 self.report.repair("error_shape")
             self.out.append(provider_failed(chunk, self.vendor, self.error_types))
         elif "prompt_tokens" in details_of(chunk, "usage"):
@@ -442,7 +438,7 @@ class ChatDecoder(FrameDecoder):
 
     def parts(self, content: Any, choice: int) -> None:
         """Content as a list of parts, as Mistral has it."""
-        if not self.takes_parts:
+        if not self.is_varied:
             self.report.repair("content_as_list")
         for each in self.items(content):
             part = self.part_of(each)
@@ -600,7 +596,7 @@ class ChatDecoder(FrameDecoder):
         if isinstance(arguments, str) or arguments is None:
             delta.arguments = arguments
         else:  # an object: its own text, so that 1.0 and 2^64 stay what they were (quirks.md 46, 48)
-            if not self.takes_objects:
+            if not self.is_varied:
                 self.report.repair("arguments_not_text")
             delta.arguments = self.text_at("choices", *path, name)
             delta.snapshot = True

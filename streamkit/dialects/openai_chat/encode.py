@@ -8,6 +8,7 @@ Source: dialects.md §1.8, §0.4.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any, ClassVar
 
 import orjson
@@ -76,7 +77,7 @@ class ChatEncoder(EventEncoder):
         super().__init__(encoding, report)
         self._client = client_of(encoding.profile)
         self._head = b""
-        self._choices: dict[int, _Choice] = {}
+        self._choices: defaultdict[int, _Choice] = defaultdict(_Choice)
         self._stop = b""  #: the last chunk with a stop reason, where the usage is to stand in it
 
     # -- the response ----------------------------------------------------------------------------------------------
@@ -102,14 +103,8 @@ class ChatEncoder(EventEncoder):
         """Open a choice, whose role comes with its first delta."""
         self._choices[event.choice] = _Choice()
 
-    def _choice(self, number: int) -> _Choice:
-        choice = self._choices.get(number)
-        if choice is None:
-            choice = self._choices[number] = _Choice()
-        return choice
-
     def _delta(self, number: int, delta: bytes, *, content: bytes = b"null") -> None:
-        choice = self._choice(number)
+        choice = self._choices[number]
         if not choice.role_written:
             choice.role_written = True
             self._choice_chunk(number, b'{"role":"assistant","content":%b}' % content)
@@ -128,7 +123,7 @@ class ChatEncoder(EventEncoder):
     def refusal(self, event: RefusalDelta) -> None:
         """Write a piece of a refusal."""
         self._place(event, 1)
-        self._choice(event.choice).refused = True
+        self._choices[event.choice].refused = True
         self._delta(event.choice, b'{"refusal":%b}' % dumps(event.text))
 
     def reasoning(self, event: ReasoningDelta) -> None:
@@ -140,7 +135,7 @@ class ChatEncoder(EventEncoder):
 
     def _place(self, event: TextDelta | RefusalDelta | ReasoningDelta, order: int) -> None:
         """Count what the flat shape of Chat loses: block boundaries, and text after calls or before reasoning."""
-        choice = self._choice(event.choice)
+        choice = self._choices[event.choice]
         kind = type(event)
         block = choice.blocks.get(kind)
         if block != event.block:
@@ -156,7 +151,7 @@ class ChatEncoder(EventEncoder):
 
     def signature(self, event: ReasoningSignature) -> None:
         """Write a signature: of a text as ``extra_content``, of reasoning as a detail."""
-        choice = self._choice(event.choice)
+        choice = self._choices[event.choice]
         if not self._client.reasoning_details:
             self.lose("reasoning_signature")
             return
@@ -179,7 +174,7 @@ class ChatEncoder(EventEncoder):
     def opaque(self, event: ReasoningOpaque) -> None:
         """Write reasoning that only its vendor can read, as a detail."""
         if self._client.reasoning_details:
-            choice = self._choice(event.choice)
+            choice = self._choices[event.choice]
             choice.parted = choice.parted or choice.unsigned > 0
             self._detail(choice, event, "reasoning.encrypted", "data")
         else:
@@ -200,7 +195,7 @@ class ChatEncoder(EventEncoder):
 
     def call_started(self, event: ToolCallStarted) -> None:
         """Write the identity of a call."""
-        choice = self._choice(event.choice)
+        choice = self._choices[event.choice]
         choice.order = 2
         if not event.name or event.cut:
             return  # withheld when it ends
@@ -218,7 +213,7 @@ class ChatEncoder(EventEncoder):
 
     def call_arguments(self, event: ToolCallArguments) -> None:
         """Write a fragment of a function's arguments."""
-        call = self._choice(event.choice).calls.get(event.call)
+        call = self._choices[event.choice].calls.get(event.call)
         if call is not None and call.kind == "function":
             self._arguments(event.choice, call, event.fragment)
 
@@ -229,7 +224,7 @@ class ChatEncoder(EventEncoder):
 
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write what is missing of a call that has ended, or withhold it."""
-        call = self._choice(event.choice).calls.get(event.call)
+        call = self._choices[event.choice].calls.get(event.call)
         if call is None:
             self.withhold("call_withheld", event.id, event.name or None, event.arguments)
         elif call.kind == "custom":  # openai-python's stream helper fails on custom deltas (dialects.md §0.4)
@@ -273,7 +268,7 @@ class ChatEncoder(EventEncoder):
 
     def finished(self, event: ResponseFinished) -> None:
         """Write the stop reason of a choice."""
-        choice = self._choice(event.choice)
+        choice = self._choices[event.choice]
         found = finish_reason(event.reason, refused=choice.refused, called=bool(choice.calls))
         reason = stop_word(found, event.stop_sequence, self.report)
         if not choice.role_written:

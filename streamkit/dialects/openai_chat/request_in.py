@@ -245,7 +245,7 @@ class ChatRequestReader(TurnReader):
             case "image_url":
                 return self._image(part)
             case "input_audio":
-                return self._audio(part)
+                return finished_media(read_audio(part), part)
             case "file":
                 return self._file(part)
             case kind:
@@ -256,9 +256,6 @@ class ChatRequestReader(TurnReader):
         media = media_at("image", image, "url")
         media.detail, media.place = image.string("detail"), part.place
         return finished_media(media, part)
-
-    def _audio(self, part: Fields) -> Media:
-        return finished_media(read_audio(part), part)
 
     def _file(self, part: Fields) -> Media:
         file = part.needed_fields("file")
@@ -304,7 +301,7 @@ class ChatRequestReader(TurnReader):
                 signed = [part for part in parts if isinstance(part, Reasoning) and part.signature is not None]
                 if (
                     len(signed) == 1 and not signed[0].extras
-                ):  # a stream put together: deltas tell text and signature apart
+                ):  # a stream put together: its text and its signature were apart
                     signed[0].text = text
                 else:
                     parts.insert(0, Reasoning(text))
@@ -377,24 +374,17 @@ class ChatRequestReader(TurnReader):
     def result(self, message: Fields) -> ToolResult:
         """A ``tool`` message as a result."""
         call_id = message.string("tool_call_id") or ""
-        result = ToolResult(
-            call_id,
-            only_of_tools(self.content(message), message, "content"),
-            message.string("name"),
-            place=message.place,
-        )
+        result = self._result(message, call_id, message.string("name"))
         result.kind = "custom" if call_id in self._custom else "function"
-        result.extras = message.rest() or None
         return result
 
     def _function_result(self, message: Fields) -> ToolResult:
         name = message.needed("name")
-        result = ToolResult(
-            self._functions.pop(name, ""),
-            only_of_tools(self.content(message), message, "content"),
-            name,
-            place=message.place,
-        )
+        return self._result(message, self._functions.pop(name, ""), name)
+
+    def _result(self, message: Fields, call_id: str, name: str | None) -> ToolResult:
+        parts = only_of_tools(self.content(message), message, "content")
+        result = ToolResult(call_id, parts, name, place=message.place)
         result.extras = message.rest() or None
         return result
 

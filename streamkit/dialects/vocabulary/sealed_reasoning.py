@@ -68,3 +68,10 @@ def unsealed(text: str, vendor: str) -> Opaque:
     """What a text of ``vendor``'s dialect means: another vendor's that was sealed, or the vendor's own."""
     sealed = unseal(text)
     return Opaque(vendor, text) if sealed is None else sealed.opaque
+
+
+def signature_text(signature: Opaque | None, vendor: str) -> str | None:
+    """A signature of reasoning in ``vendor``'s dialect: the vendor's own as it is, another's sealed. ``unsealed`` reads it."""
+    if signature is None or signature.vendor == vendor:
+        return None if signature is None else signature.blob
+    return seal("reasoning", signature.vendor, signature.blob)
