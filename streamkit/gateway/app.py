@@ -23,18 +23,17 @@ from streamkit.gateway.front_page import front_page
 from streamkit.gateway.log import log, log_record
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.record import Record
-from streamkit.gateway.routing import Route, Routes, Target
+from streamkit.gateway.routing import Route, Routes
 from streamkit.gateway.token_counts import count
 from streamkit.text.identifiers import random_id
 from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.client_dialect import Handler, client_dialect, expect_anything, expected, refuse_in_dialect
 from streamkit.web.client_keys import KeyRing, admit
 from streamkit.web.cors import Origins
-from streamkit.web.exchange import Exchange
 from streamkit.web.hosts import Hosts, refuse_other_hosts
 from streamkit.web.inventory import ModelCard, add_inventory, add_misspelt_inventory, keyless_paths, untagged
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
-from streamkit.web.reply import Delivery, Reply
+from streamkit.web.reply import Delivery, reply_to
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.surfaces import Ask, aliases, read_ask, surfaces
 from streamkit.web.turns import Turns
@@ -248,10 +247,8 @@ def _handler(dialect: str, operation: Operation) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         _refuse_if_busy(request)
         ask = await read_ask(request, dialect, operation)
-        try:
+        with ask.hold:
             return await _answer(request, ask)
-        finally:
-            ask.hold.shrink(0)
 
     return handle
 
@@ -267,7 +264,7 @@ async def _answer(request: web.Request, ask: Ask) -> web.StreamResponse:
     ask, record.route = evolve(ask, model=model), route.name
     if ask.operation == "count":
         mode = gateway.config.server.count_tokens
-        return await count(ask, route, gateway.session, request.headers, record, lambda: gateway.stopping, mode)
+        return await count(ask, route, gateway.session, record, lambda: gateway.stopping, mode)
     return await _generate(request, ask, route)
 
 
@@ -281,28 +278,8 @@ async def _generate(request: web.Request, ask: Ask, route: Route) -> web.StreamR
     gateway, record = request.app[GATEWAY], request[RECORD]
     loop = asyncio.get_running_loop()
     started = loop.time()
-    reply = Reply(
-        request,
-        ask.dialect,
-        stream=ask.stream,
-        as_array=ask.as_array,
-        delivery=gateway.delivery,
-        headers={REQUEST_ID: record.id},
-        begins=ask.let_go,
-    )
-
-    def begin(target: Target) -> Exchange:
-        return Exchange(
-            ask,
-            target.upstream,
-            gateway.session,
-            reply,
-            model=target.model,
-            client_headers=request.headers,
-            policy=gateway.delivery.policy,
-        )
-
-    attempts = Attempts(route, reply, record, gateway.memory, begin, ask.stream, bool(ask.request.tools), ask.model)
+    reply = reply_to(request, ask, gateway.delivery, {REQUEST_ID: record.id})
+    attempts = Attempts(route, ask, reply, record, gateway.memory, gateway.session)
     try:
         return await reply.run(attempts.run())
     finally:

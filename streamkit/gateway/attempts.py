@@ -21,9 +21,10 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
+from aiohttp import ClientSession
 from attrs import define, field
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_exponential_jitter
 
@@ -35,6 +36,7 @@ from streamkit.gateway.routing import Route, Target
 from streamkit.http_errors import is_retryable
 from streamkit.web.exchange import Exchange
 from streamkit.web.reply import ClientLeftError, Reply
+from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream_request import UNFIT
 
@@ -79,13 +81,11 @@ class Attempts:
     """The work of one reply: a route's upstreams, one after the other."""
 
     route: Route
+    ask: Ask
     reply: Reply
     record: Record
     memory: Memory
-    begin: Callable[[Target], Exchange]
-    stream: bool
-    wants_tools: bool
-    model: str  #: as the client calls it
+    session: ClientSession
     #: A whole answer that ignored the choice of tools.
     _kept: tuple[Exchange, Response] | None = field(default=None, repr=False)
     #: Of this round, each with the headers that came with it.
@@ -126,11 +126,8 @@ class Attempts:
             failed = await self._try(target)
             if failed is None:
                 return None
-            headers, self.reply.upstream_headers = (
-                self.reply.upstream_headers,
-                NO_HEADERS,
-            )  # whoever answers has its own
-            self._failures.append((failed, headers))
+            self._failures.append((failed, self.reply.upstream_headers))
+            self.reply.upstream_headers = NO_HEADERS  # whoever answers has its own
             if self.reply.interrupted is not None:
                 break
             if not may_do_better(failed):
@@ -158,11 +155,11 @@ class Attempts:
 
     def _order(self) -> list[Target] | ProviderFailed:
         """Whom to ask in this round; why nobody."""
-        able = [target for target in self.route.targets if target.upstream.tools or not self.wants_tools]
+        able = [target for target in self.route.targets if target.upstream.tools or not self.ask.request.tools]
         if not able:
             return ProviderFailed("invalid_request", "no upstream of this model supports tools; leave `tools` out")
         now = asyncio.get_running_loop().time()
-        if self.wants_tools:
+        if self.ask.request.tools:
             able = [target for target in able if self.memory.without_tools.get(self._key(target), 0.0) <= now] or able
         awake = [target for target in able if self._rests_until(target) <= now]
         return awake or [min(able, key=self._rests_until)]
@@ -171,20 +168,20 @@ class Attempts:
         """The upstreams that the route prefers to one that refuses the request, and that were passed over to rest."""
         now = asyncio.get_running_loop().time()
         preferred = self.route.targets[: self.route.targets.index(refusing)]
-        able = [target for target in preferred if target.upstream.tools or not self.wants_tools]
+        able = [target for target in preferred if target.upstream.tools or not self.ask.request.tools]
         return [target for target in able if target not in asked and self._rests_until(target) > now]
 
     async def _try(self, target: Target) -> ProviderFailed | None:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        exchange = self.begin(target)
+        exchange = Exchange(self.ask, target.upstream, self.session, self.reply, target.model)
         outcome, detail = "failed", ""
         try:
-            failed = await (exchange.stream() if self.stream else self._whole(exchange, target))
+            failed = await (exchange.stream() if self.ask.stream else self._whole(exchange, target))
             failure = failed or self.reply.failure
             if failed is IGNORED:
                 failure = None
-            outcome = outcome_of(exchange, failure, exchange.report.verdicts.total())
+            outcome = outcome_of(exchange, failure)
             detail = failure.message if failure is not None else ""
         except (asyncio.CancelledError, ClientLeftError):
             outcome = self._cut_short(exchange)
@@ -204,7 +201,7 @@ class Attempts:
     def _cut_short(self, exchange: Exchange) -> str:
         """Why an attempt ended that nobody let end."""
         if self.reply.ending == "whole":  # the client had all of it
-            return outcome_of(exchange, None, exchange.report.verdicts.total())
+            return outcome_of(exchange, None)
         if self.reply.interrupted is not None:
             return "shut_down"
         return "client_stalled" if self.reply.ending == "client stalled" else "client_left"
@@ -213,9 +210,8 @@ class Attempts:
         answer = await exchange.fetch()
         if isinstance(answer, ProviderFailed):
             return answer
-        ignored = outcome_of(exchange, None, exchange.report.verdicts.total()) == "tool_choice_ignored"
         if (
-            ignored
+            outcome_of(exchange, None) == "tool_choice_ignored"
             and self.route.on_tool_choice_ignored == "next"
             and self._kept is None
             and target is not self.route.targets[-1]
@@ -235,7 +231,7 @@ class Attempts:
         return self.memory.resting.get(self._key(target), 0.0)
 
     def _key(self, target: Target) -> tuple[str, str]:
-        return target.upstream.name, (target.model or self.model)[:NAME_CHARS]
+        return target.upstream.name, (target.model or self.ask.model)[:NAME_CHARS]
 
 
 #: Not an error of anybody's: the next upstream is asked whether it heeds the choice of tools.

@@ -21,10 +21,10 @@ OUTCOMES: Final = {
 }
 
 
-def outcome_of(exchange: Exchange, failed: ProviderFailed | None, calls: int) -> str:
-    """How it went. ``failed`` is what the client, or the next upstream, was told of it; ``calls`` are the finished ones."""
+def outcome_of(exchange: Exchange, failed: ProviderFailed | None) -> str:
+    """How it went. ``failed`` is what the client, or the next upstream, was told of it."""
     if failed is None:
-        choice = exchange.ask.request.tool_choice
+        choice, calls = exchange.ask.request.tool_choice, exchange.report.verdicts.total()
         if choice is not None and choice.mode == "required" and not calls:
             return "tool_choice_ignored"
         return "answered" if exchange.ask.request.tools and not calls else "success"

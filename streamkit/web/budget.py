@@ -8,7 +8,7 @@ Source: limits.md T8.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Self
 
 from aiohttp import web
 from attrs import define, field
@@ -41,7 +41,7 @@ class Budget:
 
 @define(eq=False)
 class Hold:
-    """What one request holds of a budget."""
+    """What one request holds of a budget: nothing any more once the ``with`` around it is left."""
 
     budget: Budget = field(factory=Budget)
     _size_bytes: int = 0
@@ -61,6 +61,12 @@ class Hold:
     def shrink(self, size_bytes: int) -> None:
         """Hold no more than that."""
         self.resize(min(self._size_bytes, size_bytes))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.resize(0)
 
 
 #: The budget of an application. One that has none reads bodies without.

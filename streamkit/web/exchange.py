@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Final, TypeVar
 
-from aiohttp import ClientResponse, ClientSession
+from aiohttp import ClientSession
 from attrs import define, evolve, field
 
 from streamkit.conversation.messages import Request, Response
@@ -28,9 +28,8 @@ from streamkit.dialects.profiles import Profile
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import StreamError, TooManyValues
 from streamkit.events import Event, ProviderFailed
-from streamkit.limits import ANSWER_VALUES, DEFAULT_LIMITS, Limits
+from streamkit.limits import ANSWER_VALUES
 from streamkit.pipeline import Pipe, pipe
-from streamkit.policy import TOLERANT, Policy
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect, transcode
 from streamkit.report import StreamReport
@@ -39,10 +38,9 @@ from streamkit.translation.citations import carries, carry_citations_of
 from streamkit.translation.web_searches import carries_searches, carry_searches_of
 from streamkit.web.forms import Came, form_of
 from streamkit.web.heavy import beside, count_values, is_heavy
-from streamkit.web.json_array import as_array
 from streamkit.web.reply import Reply, failure_in
-from streamkit.web.source import TimedSource, iter_upstream, whole_body
-from streamkit.web.surfaces import Ask, surface_of
+from streamkit.web.source import TimedSource, whole_body
+from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, hidden, path_of
 from streamkit.web.upstream.hiding import Cut
 from streamkit.web.upstream_request import open_answer
@@ -61,9 +59,6 @@ class Exchange:
     session: ClientSession
     reply: Reply
     model: str | None = None  #: what the model is called there; None: as the client calls it
-    client_headers: Mapping[str, str] = field(factory=dict, repr=False)  # keys are among them
-    limits: Limits = DEFAULT_LIMITS
-    policy: Policy = TOLERANT
     #: What the request lost on its way to the upstream.
     asked: StreamReport = field(factory=StreamReport, repr=False)
     #: What was repaired and lost of the answer; the upstream's own words are in it.
@@ -75,12 +70,9 @@ class Exchange:
 
     async def stream(self) -> ProviderFailed | None:
         """Ask for a stream and write it to the client. Returns what failed before the model spoke."""
-        response = await self._open(stream=True)
-        if isinstance(response, ProviderFailed):
-            return response
-        source = iter_upstream(
-            response, timeouts=self.upstream.timeouts, started=self._started, name=self.upstream.name
-        )
+        source = await self._open(stream=True)
+        if isinstance(source, ProviderFailed):
+            return source
         try:
             came = await self._form_of(source)
             if came.form == "body":
@@ -99,8 +91,6 @@ class Exchange:
         return await self._send(translated, source)
 
     async def _send(self, written: Pipe[bytes], source: TimedSource | None = None) -> ProviderFailed | None:
-        if self.ask.as_array and (array := surface_of(self.ask.dialect).array) is not None:
-            written = as_array(written, array, limits=self.limits)
         failed = await self.reply.send(written, source, cut=self._cut)
         if self.reply.failure is not None:
             self.reply.failure = hidden(self.reply.failure, self._cut)
@@ -126,19 +116,16 @@ class Exchange:
         if not self._within:
             await self._translated(partial(self._restore, answer))
         events = await self._translated(partial(replay, answer))
-        written = encode(self.reply.client, profile=self._profile(), limits=self.limits)
+        written = encode(self.reply.client, profile=self._profile())
         return await self._send(pipe(_slices(events), written, report=self.report))
 
     async def fetch(self) -> Response | ProviderFailed:
         """Ask for a whole answer and read it."""
-        response = await self._open(stream=False)
-        if isinstance(response, ProviderFailed):
-            return response
+        source = await self._open(stream=False)
+        if isinstance(source, ProviderFailed):
+            return source
         body = b""
         try:
-            source = iter_upstream(
-                response, timeouts=self.upstream.timeouts, started=self._started, name=self.upstream.name
-            )
             came = await self._form_of(source)
             if came.form == "stream":
                 answer = await self._collected(source)
@@ -163,14 +150,9 @@ class Exchange:
         if values > ANSWER_VALUES:
             raise TooManyValues(ANSWER_VALUES)
         self._heavy = is_heavy(len(body), values)
-        read = partial(
-            decode_response,
-            body,
-            self.upstream.dialect,
-            self._options,
-            report=self.report,
+        return await self._translated(
+            partial(decode_response, body, self.upstream.dialect, self._options, report=self.report)
         )
-        return await self._translated(read)
 
     async def _translated(self, work: Callable[[], T]) -> T:
         """What ``work`` returns, in a thread where the answer is large."""
@@ -179,12 +161,7 @@ class Exchange:
     async def _collected(self, source: TimedSource) -> Response:
         """A stream as the whole answer that was asked for. Raises StreamError."""
         source.report = self.report
-        answer = await collect(
-            source,
-            self.upstream.dialect,
-            self._options,
-            report=self.report,
-        )
+        answer = await collect(source, self.upstream.dialect, self._options, report=self.report)
         if self.report.error is not None:
             raise self.report.error
         self._heavy = is_heavy(source.read_bytes, 0)
@@ -198,21 +175,18 @@ class Exchange:
         if self.raw is not None:
             await self.reply.whole(self.raw)
             return None
-        profile = self._profile()
-        write = partial(
-            encode_response, answer, self.reply.client, profile=profile, limits=self.limits, report=self.report
-        )
+        write = partial(encode_response, answer, self.reply.client, profile=self._profile(), report=self.report)
         await self.reply.whole(await self._translated(write))
         return None
 
     def _restore(self, answer: Response) -> None:
         """A whole answer of another dialect as the client knows its tools, and cites."""
         tools, client = self.ask.request.tools, client_named(self.reply.client)[0].name
-        restore_response(answer, tools, limits=self.limits)
+        restore_response(answer, tools)
         if carries_searches(answer.dialect, client, tools):
-            carry_searches_of(answer, client, limits=self.limits)
+            carry_searches_of(answer, client)
         if carries(answer.dialect, client, tools):
-            carry_citations_of(answer, client, limits=self.limits)
+            carry_citations_of(answer, client)
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
@@ -224,13 +198,14 @@ class Exchange:
     @property
     def _options(self) -> ReadOptions:
         """How an answer of this upstream is read."""
-        think_tags = self.policy.think_tags if self.upstream.think_tags == "auto" else self.upstream.think_tags
+        policy = self.reply.delivery.policy
+        think_tags = policy.think_tags if self.upstream.think_tags == "auto" else self.upstream.think_tags
         if think_tags == "auto" and self._within:
             think_tags = "off"  # a client of the upstream's own dialect gets what it would get there, in either form
         tools = any(tool.kind != "server" for tool in self.ask.request.tools)
-        text_calls = self.upstream.text_calls or self.policy.text_calls
-        policy = evolve(self.policy, think_tags=think_tags, text_calls=text_calls if tools else ())
-        return ReadOptions(policy=policy, limits=self.limits, tools=self.ask.request.tools)
+        text_calls = self.upstream.text_calls or policy.text_calls
+        policy = evolve(policy, think_tags=think_tags, text_calls=text_calls if tools else ())
+        return ReadOptions(policy=policy, tools=self.ask.request.tools)
 
     def _request(self, *, stream: bool) -> Request:
         """The request as this upstream is to get it."""
@@ -247,7 +222,7 @@ class Exchange:
         dialect, profile = client_named(self.reply.client)
         asked = self.ask.request.stream_usage
         if asked is None:
-            agent = self.client_headers.get("User-Agent", "").lower()
+            agent = self.ask.headers.get("User-Agent", "").lower()
             profile = next((each for each in dialect.clients if each.user_agent and each.user_agent in agent), profile)
         counted = asked is True or profile.usage_unasked
         return evolve(profile, include_usage=counted, model=self.ask.model, settings=dialect.settings(self.ask.request))
@@ -257,26 +232,22 @@ class Exchange:
         profile = client_named(self.reply.client)[1]
         return evolve(profile, include_usage=self.ask.request.stream_usage is True, model=self.ask.model)
 
-    async def _open(self, *, stream: bool) -> ClientResponse | ProviderFailed:
+    async def _open(self, *, stream: bool) -> TimedSource | ProviderFailed:
         """The upstream's answer with status 200, its body unread; else what is wrong."""
         self.path = path_of(self.upstream, self.model or self.ask.model, stream=stream)
         opened = await open_answer(
             self.session,
             self.upstream,
             self._request(stream=stream),
-            client=client_named(self.reply.client)[0].name,
-            client_headers=self.client_headers,
-            heavy=self.ask.heavy,
-            budget=self.ask.hold.budget,
+            self.ask,
             asked=self.asked,
             report=self.report,
         )
-        self.status, self._started, self._cut = opened.status, opened.started, opened.cut
+        self.status, self._cut = opened.status, opened.cut
         self._upstream_headers = self.reply.upstream_headers = opened.upstream_headers
         return opened.answer
 
     _heavy: bool = field(init=False, default=False)  #: a whole answer is so large that it is translated in a thread
-    _started: float = field(init=False, default=0.0)
     _upstream_headers: Mapping[str, str] = field(init=False, factory=dict, repr=False)
     _cut: Cut = field(init=False, default=str, repr=False)  #: takes the keys that were sent out of what comes back
 

@@ -36,8 +36,10 @@ from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.web.client_connection import Gone, Watch, bound_unsent
+from streamkit.web.json_array import as_array
 from streamkit.web.shutdown import LIVE
 from streamkit.web.source import DRAIN_S, TimedSource
+from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.hiding import Cut, without_keys
 
 log = logging.getLogger("streamkit.web")
@@ -116,7 +118,7 @@ class Reply:
         surface = self._dialect.http.surface
         self._array = surface.array if as_array and surface is not None else None
         self._media_type = self._dialect.media_type if stream and self._array is None else "application/json"
-        self._delivery = delivery
+        self.delivery = delivery
         if stream and self._array is None:
             self._alive = keep_alive(client, delivery.keep_alive)
         else:
@@ -143,7 +145,7 @@ class Reply:
         waits until it has closed what it opened.
         """
         self._work = asyncio.create_task(work)
-        self._watch = watch = Watch(self._request, self._gone, stall_s=self._delivery.stall_s)
+        self._watch = watch = Watch(self._request, self._gone, stall_s=self.delivery.stall_s)
         live = self._request.config_dict.get(LIVE)
         if live is not None:
             live.add(self)
@@ -201,7 +203,7 @@ class Reply:
         """Seconds until a keep-alive is due; None if there are none."""
         if not self._alive or self._has_end or (self.begun and not self._stream):
             return None
-        return max(0.0, self._wrote_at + self._delivery.keep_alive_s - self._loop.time())
+        return max(0.0, self._wrote_at + self.delivery.keep_alive_s - self._loop.time())
 
     async def _keep_alive(self) -> None:
         await self._write(self._alive, keep_alive=True)
@@ -244,6 +246,8 @@ class Reply:
         self._source = source
         if source is not None:
             source.report = pipe.report
+        if self._array is not None:
+            pipe = as_array(pipe, self._array)
         try:
             return await self._send(pipe, cut)
         except Exception as error:
@@ -368,7 +372,7 @@ class Reply:
         transport = self._request.transport
         if transport is None or transport.is_closing():
             raise ClientLeftError
-        bound_unsent(transport, self._delivery.unsent_bytes)
+        bound_unsent(transport, self.delivery.unsent_bytes)
         if self._request.version < HttpVersion11 and response.content_length is None:
             response.force_close()  # HTTP/1.0 has no chunks: only the connection's end tells the answer's (RFC 1945 §7.2.2)
         with _departures():
@@ -376,6 +380,19 @@ class Reply:
         self._response = response
         if self._watch is not None:
             self._watch.writer = self._writer
+
+
+def reply_to(request: web.Request, ask: Ask, delivery: Delivery, headers: Mapping[str, str] | None = None) -> Reply:
+    """The answer to what a client asks, which is held no longer than another upstream may be asked."""
+    return Reply(
+        request,
+        ask.dialect,
+        stream=ask.stream,
+        as_array=ask.as_array,
+        delivery=delivery,
+        headers=headers,
+        begins=ask.let_go,
+    )
 
 
 @contextlib.contextmanager

@@ -18,13 +18,12 @@ from streamkit.events import ProviderFailed
 from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.client_dialect import expected, in_dialect, no_socket, wants_socket
 from streamkit.web.exchange import Exchange
-from streamkit.web.refusals import no_count
-from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
+from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, reply_to
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
-from streamkit.web.surfaces import Ask, read_ask, surface_of, surfaces
-from streamkit.web.token_counts import Count, count_response, estimate_instead
+from streamkit.web.surfaces import read_ask, surface_of, surfaces
+from streamkit.web.token_counts import Count, first_count
 from streamkit.web.token_estimate import CountTokens
-from streamkit.web.upstream import Upstream, can_count, client_session
+from streamkit.web.upstream import Upstream, client_session
 
 #: The connections to upstreams, while the application runs. One that is there already is used, and not closed.
 SESSION: Final = web.AppKey("streamkit-session", ClientSession)
@@ -42,40 +41,20 @@ class _Route:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         ask = await read_ask(request, self.client)
-        try:
-            return await self._answered(request, ask)
-        finally:
-            ask.hold.shrink(0)
+        with ask.hold:
+            reply = reply_to(request, ask, self.delivery)
+            exchange = Exchange(ask, self.upstream, request.config_dict[SESSION], reply, self.model)
 
-    async def _answered(self, request: web.Request, ask: Ask) -> web.StreamResponse:
-        reply = Reply(
-            request,
-            ask.dialect,
-            stream=ask.stream,
-            as_array=ask.as_array,
-            delivery=self.delivery,
-            begins=ask.let_go,
-        )
-        exchange = Exchange(
-            ask,
-            self.upstream,
-            request.config_dict[SESSION],
-            reply,
-            model=self.model,
-            client_headers=request.headers,
-            policy=self.delivery.policy,
-        )
+            async def work() -> None:
+                failed = await (exchange.stream() if ask.stream else whole())
+                if failed is not None:
+                    await reply.fail(failed)
 
-        async def work() -> None:
-            failed = await (exchange.stream() if ask.stream else whole())
-            if failed is not None:
-                await reply.fail(failed)
+            async def whole() -> ProviderFailed | None:
+                answer = await exchange.fetch()
+                return answer if isinstance(answer, ProviderFailed) else await exchange.deliver(answer)
 
-        async def whole() -> ProviderFailed | None:
-            answer = await exchange.fetch()
-            return answer if isinstance(answer, ProviderFailed) else await exchange.deliver(answer)
-
-        return await reply.run(work())
+            return await reply.run(work())
 
     async def refuse_socket(self, request: web.Request) -> web.Response:
         """``GET`` is for WebSockets, which nobody serves here; of anything else aiohttp says what it always does."""
@@ -85,19 +64,9 @@ class _Route:
 
     async def count(self, request: web.Request) -> web.Response:
         ask = await read_ask(request, self.client, "count")
-        try:
-            return await self._counted(request, ask)
-        finally:
-            ask.hold.shrink(0)
-
-    async def _counted(self, request: web.Request, ask: Ask) -> web.Response:
-        if self.count_tokens == "off" or not can_count(self.upstream):
-            return await estimate_instead(ask, no_count(ask.model), self.count_tokens)
-        counting = Count(ask, self.upstream, request.config_dict[SESSION], self.model, request.headers)
-        tokens = await counting.fetch()
-        if isinstance(tokens, ProviderFailed):
-            return await estimate_instead(ask, tokens, self.count_tokens, counting.upstream_headers)
-        return count_response(ask.dialect, tokens, counting.upstream_headers)
+        with ask.hold:
+            counting = Count(ask, self.upstream, request.config_dict[SESSION], self.model)
+            return await first_count(ask, [counting], self.count_tokens)
 
 
 def setup(

@@ -62,6 +62,8 @@ class Ask:
     #: The stream is to be one JSON array. See ``json_array.py``.
     as_array: bool = False
     request: Request = field(repr=False)  # what people said belongs in no log
+    #: What the client sent beside it; keys are among them.
+    headers: Mapping[str, str] = field(factory=dict, repr=False)
     #: What was repaired as it was read.
     report: StreamReport = field(factory=StreamReport, repr=False)
     #: Whether it is large enough to be translated in a thread.
@@ -148,6 +150,7 @@ async def read_ask(
         stream=address.stream,
         as_array=address.as_array,
         request=asked,
+        headers=request.headers,
         report=report,
         heavy=heavy,
         hold=hold,
@@ -156,11 +159,8 @@ async def read_ask(
 
 async def read_body(request: web.Request, dialect: str, *, body_s: float = BODY_S) -> bytes:
     """The body of a request of a client of ``dialect``, decompressed, that is read at once and not held. Raises Refused."""
-    hold = hold_in(request)
-    try:
+    with hold_in(request) as hold:
         return (await _counted_body(request, dialect, hold, body_s))[0]
-    finally:
-        hold.shrink(0)
 
 
 async def _counted_body(request: web.Request, dialect: str, hold: Hold, body_s: float) -> tuple[bytes, int]:
@@ -183,22 +183,15 @@ async def _whole_body(request: web.Request, dialect: str, hold: Hold, body_s: fl
         )
     try:
         async with asyncio.timeout(body_s):
-            return await _read(request, hold)
-    except web.HTTPRequestEntityTooLarge as error:
-        message = f"the body is larger than the {request.client_max_size:,} bytes that are read; send less at once"
-        raise Refused(ProviderFailed("too_large", message)) from error
-    except SilentBodyError as error:
-        message = f"nothing came of the body for {BODY_SILENCE_S:g} s"
-        raise Refused(with_status("timeout", message, 408, dialect), {"Connection": "close"}) from error
+            return await _read(request, dialect, hold)
     except TimeoutError as error:
-        message = f"the body did not arrive within {body_s:g} s"
-        raise Refused(with_status("timeout", message, 408, dialect), {"Connection": "close"}) from error
+        raise _too_slow(f"the body did not arrive within {body_s:g} s", dialect) from error
     except (web.RequestPayloadError, ConnectionError) as error:
         message = "the body broke off, or is not what its Content-Encoding says"
         raise Refused(ProviderFailed("invalid_request", message)) from error
 
 
-async def _read(request: web.Request, hold: Hold) -> bytes:
+async def _read(request: web.Request, dialect: str, hold: Hold) -> bytes:
     """As ``request.read``, which unpacks a bomb in pieces as large as the bound, and has several of them in memory."""
     announced = min(request.content_length or 0, request.client_max_size)
     hold.budget.refuse_beyond(max(0, announced - UNCOUNTED_BYTES))  # before any of it is read
@@ -207,24 +200,25 @@ async def _read(request: web.Request, hold: Hold) -> bytes:
         transport.max_size = READ_BYTES
     parts: list[bytes] = []
     size = 0
-    while chunk := await _next(request):
+    while chunk := await _next(request, dialect):
         size += len(chunk)
         if size > request.client_max_size > 0:
-            raise web.HTTPRequestEntityTooLarge(request.client_max_size)
+            message = f"the body is larger than the {request.client_max_size:,} bytes that are read; send less at once"
+            raise Refused(ProviderFailed("too_large", message))
         hold.add(len(chunk))
         parts.append(chunk)
     return b"".join(parts)
 
 
-async def _next(request: web.Request) -> bytes:
+async def _next(request: web.Request, dialect: str) -> bytes:
     try:
         async with asyncio.timeout(BODY_SILENCE_S) as silence:
             return await request.content.readany()
     except TimeoutError as error:
         if silence.expired():
-            raise SilentBodyError from error
+            raise _too_slow(f"nothing came of the body for {BODY_SILENCE_S:g} s", dialect) from error
         raise
 
 
-class SilentBodyError(Exception):
-    """A client sent nothing of its body for long."""
+def _too_slow(message: str, dialect: str) -> Refused:
+    return Refused(with_status("timeout", message, 408, dialect), {"Connection": "close"})

@@ -7,7 +7,7 @@ Source: clients.md §10.4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
 import orjson
@@ -19,11 +19,11 @@ from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.errors import StreamError, UsageError
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
-from streamkit.web.refusals import Refused
-from streamkit.web.source import iter_upstream, whole_body
+from streamkit.web.refusals import Refused, no_count
+from streamkit.web.source import whole_body
 from streamkit.web.surfaces import Ask, surfaces
 from streamkit.web.token_estimate import CountTokens, estimate
-from streamkit.web.upstream import Upstream, count_of, hidden
+from streamkit.web.upstream import Upstream, can_count, count_of, hidden
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream_request import UNFIT, open_answer
 
@@ -41,7 +41,6 @@ class Count:
     upstream: Upstream
     session: ClientSession
     model: str | None = None  #: what the model is called there; None: as the client calls it
-    client_headers: Mapping[str, str] = field(factory=dict, repr=False)  # keys are among them
     asked: StreamReport = field(factory=StreamReport, repr=False)  #: what the request lost
     report: StreamReport = field(factory=StreamReport, repr=False)  #: what broke
     status: int | None = None  #: the upstream's HTTP status, if it answered
@@ -50,35 +49,36 @@ class Count:
     async def fetch(self) -> int | ProviderFailed:
         """The count. What fails is a value."""
         request = evolve(self.ask.request, model=self.model or self.ask.model, stream=None, stream_usage=None)
-        opened = await open_answer(
-            self.session,
-            self.upstream,
-            request,
-            client=self.ask.dialect,
-            client_headers=self.client_headers,
-            operation="count",
-            heavy=self.ask.heavy,
-            budget=self.ask.hold.budget,
-            asked=self.asked,
-            report=self.report,
-        )
+        opened = await open_answer(self.session, self.upstream, request, self.ask, asked=self.asked, report=self.report)
         self.status, self.upstream_headers = opened.status, opened.upstream_headers
         if isinstance(opened.answer, ProviderFailed):
             return opened.answer
         try:
-            source = iter_upstream(
-                opened.answer, timeouts=self.upstream.timeouts, started=opened.started, name=self.upstream.name
-            )
-            return count_of(self.upstream, await whole_body(source, body_bytes=COUNT_BYTES))
+            return count_of(self.upstream, await whole_body(opened.answer, body_bytes=COUNT_BYTES))
         except StreamError as error:
             self.report.failed(error)
             return hidden(failure_from(error), opened.cut)
 
 
-async def estimate_instead(
-    ask: Ask, failed: ProviderFailed, mode: CountTokens, headers: Mapping[str, str] = NO_HEADERS
+async def first_count(
+    ask: Ask,
+    counts: Iterable[Count],
+    mode: CountTokens,
+    fetch: Callable[[Count], Awaitable[int | ProviderFailed]] = Count.fetch,
 ) -> web.Response:
-    """The answer where no upstream gave a count: an estimate, where one is wanted. Raises Refused: with what ``failed``."""
+    """The answer with the first of ``counts`` that its upstream gives to ``fetch``, else with an estimate.
+
+    Raises Refused where there is to be none: not found where no upstream counts, else the last failure; and for a request
+    that an upstream finds wrong.
+    """
+    failed, headers = no_count(ask.model), NO_HEADERS
+    for count in counts:
+        if mode == "off" or not can_count(count.upstream):
+            continue
+        tokens = await fetch(count)
+        if isinstance(tokens, int):
+            return count_response(ask.dialect, tokens, count.upstream_headers)
+        failed, headers = tokens, count.upstream_headers
     if mode != "estimate" or (failed.type in _OF_THE_REQUEST and failed.code != UNFIT):
         raise Refused(failed, headers)
     found = await estimate(ask.request)

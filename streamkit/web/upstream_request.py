@@ -14,7 +14,7 @@ from functools import partial
 from traceback import clear_frames
 from typing import Final
 
-from aiohttp import ClientResponse, ClientSession
+from aiohttp import ClientSession
 from attrs import field, frozen
 
 from streamkit.conversation.messages import Request
@@ -23,11 +23,13 @@ from streamkit.errors import BadRequest, SourceFailed, StreamError
 from streamkit.events import ProviderFailed
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import encode_request
-from streamkit.web.budget import Budget, Hold
+from streamkit.web.budget import Hold
 from streamkit.web.fetching import with_fetched_media
 from streamkit.web.heavy import beside
 from streamkit.web.refusals import Refused
-from streamkit.web.upstream import Operation, Upstream, count_request, error_of, redactor, response_headers, send
+from streamkit.web.source import TimedSource, iter_upstream
+from streamkit.web.surfaces import Ask
+from streamkit.web.upstream import Upstream, count_request, error_of, redactor, response_headers, send
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream.hiding import Cut
 
@@ -39,9 +41,8 @@ UNFIT: Final = "request_unfit"
 class Opened:
     """What is known once the headers are there, or nothing comes any more."""
 
-    #: With status 200, its body unread; else what is wrong.
-    answer: ClientResponse | ProviderFailed
-    started: float  #: the loop's time at which it was asked
+    #: With status 200, its body unread, whose clocks run since it was asked; else what is wrong.
+    answer: TimedSource | ProviderFailed
     status: int | None = None  #: if it answered
     upstream_headers: Mapping[str, str] = field(default=NO_HEADERS, repr=False)  #: the headers that are for the client
     cut: Cut = field(default=str, repr=False)  #: takes the keys that were sent out of what comes back
@@ -51,65 +52,61 @@ async def open_answer(
     session: ClientSession,
     upstream: Upstream,
     request: Request,
+    ask: Ask,
     *,
-    client: str,
-    client_headers: Mapping[str, str],
-    operation: Operation = "generate",
-    heavy: bool = False,
-    budget: Budget | None = None,
     asked: StreamReport,
     report: StreamReport,
 ) -> Opened:
     """Ask ``upstream`` for what ``request`` says, its model and whether to stream included.
 
-    ``client`` is the dialect of the client, whose feature headers are passed on.
-    A ``heavy`` request is written in a thread. What is fetched for it is held of ``budget`` until it was sent.
+    ``ask`` is where it came from: the client's feature headers are passed on, a heavy request is written in a thread, and
+    what is fetched for it is held of the same budget until it was sent.
     ``asked`` gets what the request loses on its way, ``report`` what broke.
     """
     started = asyncio.get_running_loop().time()
     model = request.model or ""
-    fetched = Hold() if budget is None else Hold(budget)
     try:
-        if upstream.linked_media == "fetch":
-            request = await with_fetched_media(request, upstream.wire, hold=fetched)
-        write = partial(
-            encode_request,
-            request,
-            upstream.dialect,
-            max_tokens=upstream.max_tokens,
-            emulate=upstream.emulate,
-            assistant_first=upstream.assistant_first,
-            linked_media="drop" if upstream.linked_media == "drop" else "refuse",
-            report=asked,
-        )
-        body = await beside(write) if heavy else write()
-        response = await send(
-            session,
-            upstream,
-            count_request(upstream, body, model) if operation == "count" else body,
-            model=model,
-            stream=request.stream is True,
-            operation=operation,
-            client_dialect=client,
-            client_headers=client_headers,
-            features=upstream.wire.features(request),
-        )
+        with Hold(ask.hold.budget) as fetched:
+            if upstream.linked_media == "fetch":
+                request = await with_fetched_media(request, upstream.wire, hold=fetched)
+            write = partial(
+                encode_request,
+                request,
+                upstream.dialect,
+                max_tokens=upstream.max_tokens,
+                emulate=upstream.emulate,
+                assistant_first=upstream.assistant_first,
+                linked_media="drop" if upstream.linked_media == "drop" else "refuse",
+                report=asked,
+            )
+            body = await beside(write) if ask.heavy else write()
+            response = await send(
+                session,
+                upstream,
+                count_request(upstream, body, model) if ask.operation == "count" else body,
+                model=model,
+                stream=request.stream is True,
+                operation=ask.operation,
+                client_dialect=ask.dialect,
+                client_headers=ask.headers,
+                features=upstream.wire.features(request),
+            )
     except Refused as error:
-        return Opened(error.failed, started)
+        return Opened(error.failed)
     except BadRequest as error:
-        return Opened(ProviderFailed("invalid_request", str(error), code=UNFIT), started)
+        return Opened(ProviderFailed("invalid_request", str(error), code=UNFIT))
     except StreamError as error:
         _forget_frames(error)
         if isinstance(error, SourceFailed):
             error.upstream = upstream.name
         report.failed(error)
-        return Opened(failure_from(error), started)
-    finally:
-        fetched.shrink(0)
+        return Opened(failure_from(error))
     cut = redactor([upstream], response.request_info.headers)
     upstream_headers = {name: cut(value) for name, value in response_headers(response.headers).items()}
-    answer = response if response.status == 200 else await error_of(response, upstream)
-    return Opened(answer, started, response.status, upstream_headers, cut)
+    if response.status != 200:
+        return Opened(await error_of(response, upstream), response.status, upstream_headers, cut)
+    answer = iter_upstream(response, timeouts=upstream.timeouts, started=started, name=upstream.name)
+    return Opened(answer, response.status, upstream_headers, cut)
 
 
 def _forget_frames(error: BaseException) -> None:
