@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Choice, Response, ToolCall
 from streamkit.detect import detect
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError, UsageError
+from streamkit.events import ProviderFailed
 from streamkit.framing.frame import NOTHING
 from streamkit.policy import Policy
 from streamkit.read_options import ReadOptions
@@ -39,6 +40,9 @@ where "arguments" is the text as received.
 example:
   curl -N … | streamkit inspect
 """
+#: Members of the JSON form, in their order.
+USAGE = ("input_total", "input_cached", "input_cache_write", "output_total", "output_reasoning", "total")
+CHOICE = ("index", "text", "reasoning", "refusal", "tool_calls", "stop_reason", "native_stop_reason")
 
 
 def add_to(commands: Any) -> None:
@@ -125,46 +129,35 @@ async def inspect(
 
 def as_object(path: str, response: Response) -> dict[str, Any]:
     """The JSON form of one file."""
-    report, usage, error = response.report, response.usage, response.error
+    report = response.report
     return {
         "file": path,
         "dialect": response.dialect,
         "choices": [_choice(choice) for choice in response.choices],
-        "usage": None
-        if usage is None
-        else {
-            "input_total": usage.input_total,
-            "input_cached": usage.input_cached,
-            "input_cache_write": usage.input_cache_write,
-            "output_total": usage.output_total,
-            "output_reasoning": usage.output_reasoning,
-            "total": usage.total,
-        },
+        "usage": response.usage and _members(response.usage, USAGE),
         "clean": response.clean,
-        "error": {"type": error.type, "message": error.message}
-        if error is not None
-        else {"type": type(report.error).__name__, "message": str(report.error)}
-        if report.error is not None
-        else None,
+        "error": _error(response.error or report.error),
         "repairs": dict(report.repairs),
         "losses": dict(report.losses),
     }
 
 
+def _members(value: object, names: Sequence[str]) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in names}
+
+
+def _error(error: ProviderFailed | Exception | None) -> dict[str, str] | None:
+    if isinstance(error, Exception):
+        return {"type": type(error).__name__, "message": str(error)}
+    return None if error is None else {"type": error.type, "message": error.message}
+
+
 def _choice(choice: Choice) -> dict[str, Any]:
-    return {
-        "index": choice.index,
-        "text": choice.text,
-        "reasoning": choice.reasoning,
-        "refusal": choice.refusal,
-        "tool_calls": [_call(call) for call in choice.tool_calls],
-        "stop_reason": choice.stop_reason,
-        "native_stop_reason": choice.native_stop_reason,
-    }
+    return {**_members(choice, CHOICE), "tool_calls": [_call(call) for call in choice.tool_calls]}
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    members: dict[str, Any] = {"index": call.index, "id": call.id, "name": call.name, "arguments": call.arguments}
+    members = _members(call, ("index", "id", "name", "arguments"))
     members["verdict"] = None if call.verdict is None else call.verdict.kind
     if call.verdict is not None and call.verdict.reason is not None:
         members |= {"reason": call.verdict.reason, "position": call.verdict.position}

@@ -30,6 +30,7 @@ ASCII_BARS = ".:-=+*#@"
 #: A stream that took less was read from a file: its times say nothing.
 LIVE_SECONDS = 0.2
 COLOURS = {"reasoning": "35", "text": "36", "refusal": "33", "call": "34"}
+KINDS: dict[type[Event], str] = {TextDelta: "text", ReasoningDelta: "reasoning", RefusalDelta: "refusal"}
 VERDICT_COLOURS = {
     "complete": "32",
     "empty": "32",
@@ -75,19 +76,14 @@ class Picture:
         now = time.monotonic() - self._began
         for event in events:
             match event:
-                case TextDelta():
-                    self._mark(("text", event.choice), "text", event.text, now)
-                case ReasoningDelta():
-                    self._mark(("reasoning", event.choice), "reasoning", event.text, now)
-                case RefusalDelta():
-                    self._mark(("refusal", event.choice), "refusal", event.text, now)
+                case TextDelta() | ReasoningDelta() | RefusalDelta():
+                    kind = KINDS[type(event)]
+                    self._mark((kind, event.choice), kind, event.text, now)
                 case ToolCallStarted():
                     self._lane(("call", event.choice, event.call), f"call {event.call} {event.name}", "call")
                     self._mark(("call", event.choice, event.call), "call", event.name, now)
                 case ToolCallArguments():
                     self._mark(("call", event.choice, event.call), "call", event.fragment, now)
-                case _:
-                    pass
 
     def draw(self, title: str, response: Response) -> str:
         """The whole picture, ending with a line end."""

@@ -17,7 +17,7 @@ from streamkit.gateway.faults import KeyPath, dotted
 from streamkit.gateway.keys import KeyFile
 from streamkit.gateway.routing import covers, is_pattern
 from streamkit.web.cors import ANY
-from streamkit.web.origins import is_loopback
+from streamkit.web.hosts import is_loopback
 from streamkit.web.upstream import Upstream
 
 Remark: TypeAlias = tuple[KeyPath, str]
@@ -35,9 +35,6 @@ def warnings(config: Config, values: Mapping[str, Any], key_files: Mapping[str, 
     yield from _clear_text(config.upstreams)
     yield from _unused(config)
     yield from _open_files(values, key_files)
-
-
-# -- faults ------------------------------------------------------------------------------------------------------------
 
 
 def _unreachable(values: Mapping[str, Any]) -> Iterator[Remark]:
@@ -71,9 +68,6 @@ def _idle_timers(upstreams: Mapping[str, Upstream | None]) -> Iterator[Remark]:
         if times is not None and times.total_s is not None and times.total_s < times.first_byte_s:
             reason = f"less than first_byte_s ({times.first_byte_s:g}), which could never run out"
             yield ("upstreams", name, "timeouts", "total_s"), reason
-
-
-# -- warnings ----------------------------------------------------------------------------------------------------------
 
 
 def _listeners(server: Server) -> Iterator[Remark]:

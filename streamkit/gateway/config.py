@@ -8,8 +8,8 @@ Source: limits.md §1 (defaults), §3 (T5, T6, T8); clients.md §10.3.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final, Literal
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from attrs import Attribute, field, frozen
@@ -23,8 +23,7 @@ from streamkit.limits import MIB
 from streamkit.policy import POLICIES, PolicyName
 from streamkit.web.budget import BODIES_BYTES
 from streamkit.web.cors import is_origin
-from streamkit.web.hosts import Hosts, is_host_name
-from streamkit.web.origins import is_loopback
+from streamkit.web.hosts import Hosts, is_host_name, is_loopback
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery
 from streamkit.web.token_estimate import CountTokens
 from streamkit.web.upstream import Secret, Upstream
@@ -33,28 +32,29 @@ LOOPBACK: Final = "127.0.0.1"
 
 
 def _is_host(_instance: object, _attribute: Attribute[str], value: str) -> None:
-    if not value or any(letter in value for letter in "/@[] \t\n") or _is_host_and_port(value):
+    if not value or any(letter in value for letter in "/@[] \t\n") or value.count(":") == 1:  # more are IPv6
         raise Refusal(
             'the name or the address of an interface is needed, without the port: "127.0.0.1", "0.0.0.0", "::"'
         )
 
 
-def _are_host_names(_instance: object, _attribute: Attribute[tuple[str, ...]], value: tuple[str, ...]) -> None:
-    for index, name in enumerate(value):
-        if not is_host_name(name):
-            reason = (
-                'a name without scheme, port and path is needed: "llm.example.org", "*.example.org", or "*" for any'
-            )
-            raise Refusal(reason, at=(index,))
+def _each(fits: Callable[[str], bool], reason: str) -> Callable[[object, Attribute[Any], tuple[str, ...]], None]:
+    """A validator of several texts, which refuses the first that does not fit."""
+
+    def validate(_instance: object, _attribute: Attribute[Any], value: tuple[str, ...]) -> None:
+        for index, text in enumerate(value):
+            if not fits(text):
+                raise Refusal(reason, at=(index,))
+
+    return validate
 
 
-def _are_origins(_instance: object, _attribute: Attribute[tuple[str, ...]], value: tuple[str, ...]) -> None:
-    for index, origin in enumerate(value):
-        if not is_origin(origin):
-            reason = (
-                'scheme, host and port as a browser says them are needed: "https://chat.example.org", or "*" for any'
-            )
-            raise Refusal(reason, at=(index,))
+_are_host_names = _each(
+    is_host_name, 'a name without scheme, port and path is needed: "llm.example.org", "*.example.org", or "*" for any'
+)
+_are_origins = _each(
+    is_origin, 'scheme, host and port as a browser says them are needed: "https://chat.example.org", or "*" for any'
+)
 
 
 def _is_listener(_instance: object, _attribute: Attribute[str], value: str) -> None:
@@ -194,10 +194,6 @@ def address_in(text: str) -> tuple[str, int] | None:
     if not host or port is None or url.netloc != text or "@" in text:
         return None
     return host, port
-
-
-def _is_host_and_port(text: str) -> bool:
-    return text.count(":") == 1  # more of them are an address of IPv6
 
 
 def _overlap(one: tuple[str, int], other: tuple[str, int]) -> bool:

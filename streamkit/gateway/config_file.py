@@ -87,9 +87,6 @@ def _place(finding: Finding) -> tuple[int, int]:
     return finding.line or 0, finding.column or 0
 
 
-# -- the text ----------------------------------------------------------------------------------------------------------
-
-
 @frozen
 class _Document:
     name: str
@@ -123,9 +120,6 @@ def _syntax_fault(text: str, name: str, message: str) -> Finding:
         end = position_at(text, len(text))
         return Finding(file=name, line=end.line, column=end.column, reason=f"{reason}, but the file ends")
     return Finding(file=name, reason=reason)
-
-
-# -- tables ------------------------------------------------------------------------------------------------------------
 
 
 class _Reading:

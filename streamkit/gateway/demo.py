@@ -164,9 +164,6 @@ async def _break_off(request: web.Request, response: web.StreamResponse, rest: b
         request.transport.close()
 
 
-# -- what is told to who starts it -------------------------------------------------------------------------------------
-
-
 def commands(url: str) -> dict[str, str]:
     """By what each shows, a command for a shell that asks the gateway at ``url``."""
     return {

@@ -88,14 +88,7 @@ async def _served(config: Config | None, server: Server, how: _How, announce: Ca
 async def _alone(config: Config, announce: Callable[[str], None]) -> int:
     stop = stopped()
     metrics = Metrics()
-    streams, connections = _fitting(config.server)
-    public, address = gateway_app(config, metrics, streams=streams), (config.server.host, config.server.port)
-    idle_s = config.server.idle_connection_s
-    async with (
-        _private(config, metrics) as private,
-        listening(public, address, idle_s=idle_s, connections=connections) as bound,
-    ):
-        _settle()
+    async with _private(config, metrics) as private, _public(config, metrics) as bound:
         announce(url_of(bound))
         _say(config, bound, private)
         await stop.wait()
@@ -149,12 +142,7 @@ def work(config: Config, listens: Connection) -> None:
 async def _work(config: Config, listens: Connection) -> None:
     stop = stopped()
     _stop_with_parent(stop)
-    address = config.server.host, config.server.port
-    idle_s = config.server.idle_connection_s
-    streams, connections = _fitting(config.server)
-    app = gateway_app(config, Metrics(), streams=streams)
-    async with listening(app, address, idle_s=idle_s, shared=True, connections=connections):
-        _settle()
+    async with _public(config, Metrics(), shared=True):
         with suppress(BrokenPipeError), listens:  # the parent is gone, which ends the worker
             listens.send(None)
         await stop.wait()
@@ -245,6 +233,19 @@ async def _ended(workers: list[_Worker], within_s: float) -> int:
 
 
 @asynccontextmanager
+async def _public(config: Config, metrics: Metrics, *, shared: bool = False) -> AsyncGenerator[tuple[str, int], None]:
+    """The listener for clients; ``shared``: other workers listen there too."""
+    server = config.server
+    streams, connections = _fitting(server)
+    app, address = gateway_app(config, metrics, streams=streams), (server.host, server.port)
+    async with listening(
+        app, address, idle_s=server.idle_connection_s, shared=shared, connections=connections
+    ) as bound:
+        _settle()
+        yield bound
+
+
+@asynccontextmanager
 async def _private(config: Config, metrics: Metrics | None) -> AsyncGenerator[tuple[str, int] | None, None]:
     """The private listener, if there is to be one."""
     address = config.server.private_address
@@ -269,11 +270,9 @@ def stopped() -> asyncio.Event:
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()
-    except TimeoutError:
-        pass
 
 
 def _say(config: Config, bound: tuple[str, int], private: tuple[str, int] | None) -> None:

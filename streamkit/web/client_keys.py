@@ -19,7 +19,7 @@ from aiohttp import web
 from streamkit.errors import UsageError
 from streamkit.events import ProviderFailed
 from streamkit.web.cors import Origins
-from streamkit.web.origins import is_foreign
+from streamkit.web.hosts import is_foreign
 from streamkit.web.refusals import Refused
 
 #: Where some vendors' clients have their key instead (clients.md §10.3).

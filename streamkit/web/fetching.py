@@ -21,7 +21,7 @@ import ipaddress
 import socket
 from collections.abc import Callable, Mapping
 from ssl import SSLContext
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from aiohttp import (
     AddrInfoType,
@@ -37,7 +37,7 @@ from aiohttp.resolver import DefaultResolver
 from attrs import Factory, define, evolve, field, frozen
 from yarl import URL
 
-from streamkit.conversation.messages import Media, Part, Request, ToolResult, Turn
+from streamkit.conversation.messages import Media, Request, ToolResult
 from streamkit.dialects.base import Dialect
 from streamkit.errors import BadRequest
 from streamkit.translation.bodies import linked_in
@@ -154,9 +154,8 @@ class Fetcher:
         """
         wanted = {each.url: each for each in media if each.url is not None}
         if len(wanted) > self.limits.files:
-            raise BadRequest(
-                media[0].place, f"{len(wanted)} files at URLs are to be fetched, of {self.limits.files} at most"
-            )
+            message = f"{len(wanted)} files at URLs are to be fetched, of {self.limits.files} at most"
+            raise BadRequest(media[0].place, message)
         resolver = PublicResolver(self.resolver(), self.allows)
         connector = TCPConnector(
             resolver=resolver, use_dns_cache=False, force_close=True, limit=4, ssl=self.ssl, socket_factory=self._socket
@@ -236,13 +235,14 @@ class Fetcher:
             raise _Unfetched(f"its type is none of {', '.join(sorted(TYPES[media.kind]))}")
         if response.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise _Unfetched("it is compressed")
+        too_long = _Unfetched(f"it has more than {self.limits.file_bytes} bytes")
         if (response.content_length or 0) > self.limits.file_bytes:
-            raise _Unfetched(f"it has more than {self.limits.file_bytes} bytes")
+            raise too_long
         pieces, size = [], 0
         async for piece in response.content.iter_any():
             size += len(piece)
             if size > self.limits.file_bytes:
-                raise _Unfetched(f"it has more than {self.limits.file_bytes} bytes")
+                raise too_long
             budget.take(len(piece))
             pieces.append(piece)
         return evolve(media, data=base64.b64encode(b"".join(pieces)).decode(), media_type=kind, url=None)
@@ -263,21 +263,13 @@ async def with_fetched_media(
         return request
     fetched = await fetcher.fetch(linked, Hold() if hold is None else hold)
     found = {id(media): fetched[media.url] for media in linked if media.url is not None}
-    return evolve(request, turns=[_with_media(turn, found) for turn in request.turns])
+    turns = [evolve(turn, parts=[_with_media(part, found) for part in turn.parts]) for turn in request.turns]
+    return evolve(request, turns=turns)
 
 
-def _with_media(turn: Turn, found: Mapping[int, Media]) -> Turn:
-    parts: list[Part] = []
-    for part in turn.parts:
-        if isinstance(part, ToolResult):
-            inner = [_own(each, found) if isinstance(each, Media) else each for each in part.parts]
-            parts.append(evolve(part, parts=inner))
-        else:
-            parts.append(_own(part, found) if isinstance(part, Media) else part)
-    return evolve(turn, parts=parts)
-
-
-def _own(media: Media, found: Mapping[int, Media]) -> Media:
-    """The media with what was fetched for its URL; what else it says stays its own."""
-    fetched = found.get(id(media))
-    return media if fetched is None else evolve(media, data=fetched.data, media_type=fetched.media_type, url=None)
+def _with_media(part: Any, found: Mapping[int, Media]) -> Any:
+    """A part with what was fetched for the URLs in it; what else a media says stays its own."""
+    if isinstance(part, ToolResult):
+        return evolve(part, parts=[_with_media(each, found) for each in part.parts])
+    fetched = found.get(id(part))
+    return part if fetched is None else evolve(part, data=fetched.data, media_type=fetched.media_type, url=None)

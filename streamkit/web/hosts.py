@@ -1,10 +1,10 @@
-"""The names by which clients may call a server: what stands in ``Host``.
+"""The names by which clients may call a server, what stands in ``Host``; and where a request comes from, in ``Origin``.
 
 A page of the web can have its own name turned to this machine once it is loaded (DNS rebinding): the browser takes a server
 here for the page's own, and lets the page read what it answers. Such a request has the page's name in ``Host``. Nobody can
 turn an address, nor ``localhost``, which browsers do not look up.
 
-Source: RFC 9110 §7.2; RFC 6761 §6.3 (localhost); limits.md T5.
+Source: RFC 9110 §7.2; RFC 6454 §7; RFC 6761 §6.3 (localhost); limits.md T5.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import ipaddress
 import re
 from collections.abc import Iterable
 from typing import Final
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
 from streamkit.events import ProviderFailed
-from streamkit.web.origins import is_loopback
 from streamkit.web.refusals import Refused, shown
 
 #: In a list of names: any is served.
@@ -70,3 +70,23 @@ def refuse_other_hosts(request: web.Request, hosts: Hosts | None) -> None:
         if not hosts.allows(host):
             message = f"this gateway is not served by the name {shown(host)}; its operator can add it to server.hosts"
             raise Refused(ProviderFailed("permission", message))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches that host."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost" or host.lower().endswith(".localhost")
+
+
+def is_foreign(origin: str | None) -> bool:
+    """Whether a browser says that a page of the web asks: not of this machine, and no application's own scheme."""
+    if origin is None:
+        return False
+    try:
+        url = urlsplit(origin)
+        host = url.hostname or ""
+    except ValueError:
+        return True
+    return origin == "null" or (url.scheme in {"http", "https"} and not is_loopback(host))

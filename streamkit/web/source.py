@@ -139,7 +139,8 @@ class TimedSource:
 
     async def __anext__(self) -> bytes:
         now, total_s = self._loop.time(), self._timeouts.total_s
-        if self._until is None and self.report is not None and _is_over(self.report):
+        report = self.report
+        if self._until is None and report is not None and (report.terminated or report.failure is not None):
             self._until = now + DRAIN_S
             self._disarm()  # it was set for a clock that may have run for minutes
         if total_s is not None and now >= self._started + total_s:
@@ -246,10 +247,6 @@ class TimedSource:
 
 #: Not told to anybody: what was read is whole.
 DRAINED: Final = IdleTimeout(DRAIN_S)
-
-
-def _is_over(report: StreamReport) -> bool:
-    return report.terminated or report.failure is not None
 
 
 def iter_upstream(

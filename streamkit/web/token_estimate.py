@@ -94,9 +94,6 @@ def _vocabulary() -> Callable[[str], list[int]] | None:
     return encode
 
 
-# -- what a model reads ------------------------------------------------------------------------------------------------
-
-
 def _texts(request: Request) -> Iterator[str]:
     for turn in request.turns:
         yield from _of_parts(turn.parts)

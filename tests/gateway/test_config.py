@@ -10,7 +10,7 @@ from streamkit.gateway.config import Config, Server, address_in, describe
 from streamkit.gateway.faults import Finding, Refusal
 from streamkit.gateway.routing import Route, Target
 from streamkit.policy import LENIENT, TOLERANT
-from streamkit.web.origins import is_loopback
+from streamkit.web.hosts import is_loopback
 from streamkit.web.reply import DEFAULT_DELIVERY
 from streamkit.web.upstream import Secret, Upstream
 

@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from yarl import URL
 
-from streamkit.dialects.http import Operation
+from streamkit.dialects.http import Operation, TokenCount
 from streamkit.errors import BadRequest, UsageError
 from streamkit.text.redact import excerpt
 from streamkit.web.upstream.value import Upstream
@@ -31,8 +31,19 @@ PATH_CHARS: Final = 300
 
 def can_count(upstream: Upstream) -> bool:
     """Whether the upstream's dialect has an operation that counts the tokens of a request. Its server may still have none."""
-    endpoint = upstream.endpoint
-    return endpoint is not None and endpoint.count is not None and not upstream.has_deployments
+    return _count(upstream) is not None
+
+
+def count_at(upstream: Upstream) -> TokenCount:
+    """How the upstream counts. Raises UsageError where its dialect has no operation for it."""
+    count = _count(upstream)
+    if count is None:
+        raise UsageError(f"{upstream.name} can't count tokens: {upstream.wire.name} has no operation for it there")
+    return count
+
+
+def _count(upstream: Upstream) -> TokenCount | None:
+    return None if upstream.endpoint is None or upstream.has_deployments else upstream.endpoint.count
 
 
 def address(upstream: Upstream, model: str, *, stream: bool, operation: Operation = "generate") -> str:
@@ -43,9 +54,7 @@ def address(upstream: Upstream, model: str, *, stream: bool, operation: Operatio
     """
     endpoint, base = upstream.endpoint, str(URL(upstream.base_url)).rstrip("/")
     if operation == "count":
-        if endpoint is None or endpoint.count is None or upstream.has_deployments:
-            raise UsageError(f"{upstream.name} can't count tokens: {upstream.wire.name} has no operation for it there")
-        url = endpoint.count.url(base, model)
+        url = count_at(upstream).url(base, model)
     elif endpoint is None:
         return base
     elif endpoint.deployment is not None and upstream.has_deployments:

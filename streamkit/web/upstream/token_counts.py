@@ -12,15 +12,15 @@ from typing import Any
 
 import orjson
 
-from streamkit.dialects.http import TokenCount
 from streamkit.dialects.members.fields import fields_of
-from streamkit.errors import BrokenFrame, UsageError
+from streamkit.errors import BrokenFrame
+from streamkit.web.upstream.addresses import count_at
 from streamkit.web.upstream.value import Upstream
 
 
 def count_request(upstream: Upstream, body: bytes, model: str) -> bytes:
     """The body of a count, from a request's body in the upstream's dialect. Raises UsageError where it can't count."""
-    count = _count(upstream)
+    count = count_at(upstream)
     fields = fields_of(body)
     members: dict[str, Any] = {}
     for name in fields.names:
@@ -35,14 +35,7 @@ def count_of(upstream: Upstream, body: bytes) -> int:
         answer = orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise BrokenFrame("the answer to a count is no JSON", body) from error
-    count = answer.get(_count(upstream).member) if isinstance(answer, dict) else None
+    count = answer.get(count_at(upstream).member) if isinstance(answer, dict) else None
     if not isinstance(count, int) or isinstance(count, bool) or count < 0:
         raise BrokenFrame("the answer to a count has no number of tokens", body)
     return count
-
-
-def _count(upstream: Upstream) -> TokenCount:
-    endpoint = upstream.endpoint
-    if endpoint is None or endpoint.count is None or upstream.has_deployments:
-        raise UsageError(f"{upstream.name} can't count tokens: {upstream.wire.name} has no operation for it there")
-    return endpoint.count
