@@ -264,7 +264,7 @@ async def _answer(request: web.Request, ask: Ask) -> web.StreamResponse:
     ask, record.route = evolve(ask, model=model), route.name
     if ask.operation == "count":
         mode = gateway.config.server.count_tokens
-        return await count(ask, route, gateway.session, record, lambda: gateway.stopping, mode)
+        return await count(ask, route, gateway.session, request.headers, record, lambda: gateway.stopping, mode)
     return await _generate(request, ask, route)
 
 

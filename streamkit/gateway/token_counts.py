@@ -6,7 +6,7 @@ Source: clients.md §10.4; dialects.md §3.2, §5.1.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from aiohttp import ClientSession, web
@@ -25,6 +25,7 @@ async def count(
     ask: Ask,
     route: Route,
     session: ClientSession,
+    client_headers: Mapping[str, str],
     record: Record,
     stopping: Callable[[], bool],
     mode: CountTokens,
@@ -33,7 +34,7 @@ async def count(
 
     Each that is asked is an attempt of ``record``. ``stopping`` says whether it is the gateway that ends what is cancelled.
     """
-    counts = (Count(ask, target.upstream, session, target.model) for target in route.targets)
+    counts = (Count(ask, target.upstream, session, client_headers, target.model) for target in route.targets)
     response = await first_count(ask, counts, mode, partial(_try, record, stopping))
     record.estimated = ESTIMATED in response.headers
     return response

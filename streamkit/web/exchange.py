@@ -222,7 +222,7 @@ class Exchange:
         dialect, profile = client_named(self.reply.client)
         asked = self.ask.request.stream_usage
         if asked is None:
-            agent = self.ask.headers.get("User-Agent", "").lower()
+            agent = self.reply.client_headers.get("User-Agent", "").lower()
             profile = next((each for each in dialect.clients if each.user_agent and each.user_agent in agent), profile)
         counted = asked is True or profile.usage_unasked
         return evolve(profile, include_usage=counted, model=self.ask.model, settings=dialect.settings(self.ask.request))
@@ -240,6 +240,7 @@ class Exchange:
             self.upstream,
             self._request(stream=stream),
             self.ask,
+            self.reply.client_headers,
             asked=self.asked,
             report=self.report,
         )

@@ -136,6 +136,11 @@ class Reply:
         """The HTTP status that the client got; 499 if it left before there was one."""
         return 499 if self._response is None else self._response.status
 
+    @property
+    def client_headers(self) -> Mapping[str, str]:
+        """The headers of the request; keys are among them."""
+        return self._request.headers
+
     # -- the handler's side ----------------------------------------------------------------------------------------
 
     async def run(self, work: Coroutine[Any, Any, None]) -> web.StreamResponse:

@@ -65,7 +65,7 @@ class _Route:
     async def count(self, request: web.Request) -> web.Response:
         ask = await read_ask(request, self.client, "count")
         with ask.hold:
-            counting = Count(ask, self.upstream, request.config_dict[SESSION], self.model)
+            counting = Count(ask, self.upstream, request.config_dict[SESSION], request.headers, self.model)
             return await first_count(ask, [counting], self.count_tokens)
 
 

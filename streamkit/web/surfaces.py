@@ -62,8 +62,6 @@ class Ask:
     #: The stream is to be one JSON array. See ``json_array.py``.
     as_array: bool = False
     request: Request = field(repr=False)  # what people said belongs in no log
-    #: What the client sent beside it; keys are among them.
-    headers: Mapping[str, str] = field(factory=dict, repr=False)
     #: What was repaired as it was read.
     report: StreamReport = field(factory=StreamReport, repr=False)
     #: Whether it is large enough to be translated in a thread.
@@ -150,7 +148,6 @@ async def read_ask(
         stream=address.stream,
         as_array=address.as_array,
         request=asked,
-        headers=request.headers,
         report=report,
         heavy=heavy,
         hold=hold,

@@ -40,6 +40,7 @@ class Count:
     ask: Ask
     upstream: Upstream
     session: ClientSession
+    client_headers: Mapping[str, str] = field(repr=False)  # keys are among them
     model: str | None = None  #: what the model is called there; None: as the client calls it
     asked: StreamReport = field(factory=StreamReport, repr=False)  #: what the request lost
     report: StreamReport = field(factory=StreamReport, repr=False)  #: what broke
@@ -49,7 +50,9 @@ class Count:
     async def fetch(self) -> int | ProviderFailed:
         """The count. What fails is a value."""
         request = evolve(self.ask.request, model=self.model or self.ask.model, stream=None, stream_usage=None)
-        opened = await open_answer(self.session, self.upstream, request, self.ask, asked=self.asked, report=self.report)
+        opened = await open_answer(
+            self.session, self.upstream, request, self.ask, self.client_headers, asked=self.asked, report=self.report
+        )
         self.status, self.upstream_headers = opened.status, opened.upstream_headers
         if isinstance(opened.answer, ProviderFailed):
             return opened.answer

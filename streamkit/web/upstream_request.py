@@ -53,14 +53,15 @@ async def open_answer(
     upstream: Upstream,
     request: Request,
     ask: Ask,
+    client_headers: Mapping[str, str],
     *,
     asked: StreamReport,
     report: StreamReport,
 ) -> Opened:
     """Ask ``upstream`` for what ``request`` says, its model and whether to stream included.
 
-    ``ask`` is where it came from: the client's feature headers are passed on, a heavy request is written in a thread, and
-    what is fetched for it is held of the same budget until it was sent.
+    ``ask`` is where it came from, with ``client_headers``, of which the feature headers are passed on. A heavy request is
+    written in a thread, and what is fetched for it is held of the same budget until it was sent.
     ``asked`` gets what the request loses on its way, ``report`` what broke.
     """
     started = asyncio.get_running_loop().time()
@@ -88,7 +89,7 @@ async def open_answer(
                 stream=request.stream is True,
                 operation=ask.operation,
                 client_dialect=ask.dialect,
-                client_headers=ask.headers,
+                client_headers=client_headers,
                 features=upstream.wire.features(request),
             )
     except Refused as error:

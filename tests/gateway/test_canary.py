@@ -17,6 +17,7 @@ from attrs import define, field
 
 from streamkit.dialects import DIALECTS
 from streamkit.gateway import app as app_module
+from streamkit.gateway import attempts as attempts_module
 from streamkit.gateway.app import GATEWAY, gateway_app
 from streamkit.gateway.attempts import Attempts
 from streamkit.gateway.config import describe
@@ -124,13 +125,13 @@ def everything(monkeypatch):
     logging.getLogger().manager._clear_cache()
     root.addHandler(handler)
 
-    for kind in (Attempts, Exchange):
+    for module, kind in ((app_module, Attempts), (attempts_module, Exchange)):
 
         def make(*arguments, kind=kind, **named):
             handler.made.append(kind(*arguments, **named))
             return handler.made[-1]
 
-        monkeypatch.setattr(app_module, kind.__name__, make)
+        monkeypatch.setattr(module, kind.__name__, make)
     yield handler
     root.removeHandler(handler)
     handler.close()
