@@ -1,4 +1,4 @@
-"""What the two commands for whole bodies share: reading one, writing one over several lines, telling what became of it."""
+"""What the commands that convert share: reading a whole body, writing one over several lines, telling what became of it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 from typing import Any
 
 from streamkit.cli.streams import STDIN, name_of, read, say, write
-from streamkit.errors import StreamkitError
 from streamkit.report import describe
 
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[^\s{}\[\],:"]++|[{}\[\],:]', re.DOTALL)
@@ -36,7 +35,7 @@ def title_of(options: argparse.Namespace) -> str:
     return f"{name_of(options.file)}: {options.source} -> {options.target}"
 
 
-def refuse(options: argparse.Namespace, error: StreamkitError) -> None:
+def refuse(options: argparse.Namespace, error: Exception) -> None:
     """Why there is no body, on one line."""
     say(f"{name_of(options.file)}: {describe(error)}")
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from attrs import evolve
 
+from streamkit.cli.bodies import refuse, title_of
 from streamkit.cli.options import add_in_text, add_policy, client, policy_of, source
-from streamkit.cli.streams import STDIN, name_of, read, say, write
+from streamkit.cli.streams import STDIN, read, say, write
 from streamkit.dialects import client_named
 from streamkit.dialects.ollama.wire import OllamaClient
 from streamkit.read_options import ReadOptions
@@ -75,10 +76,9 @@ async def run(options: argparse.Namespace) -> Status:
             write(chunk)
     report = stream.report
     if report.status is Status.NOT_THIS_DIALECT and report.error is not None:
-        say(f"{name_of(options.file)}: {describe(report.error)}")
+        refuse(options, report.error)
     elif not options.quiet:
-        title = f"{name_of(options.file)}: {options.source} -> {options.target}"
-        tell(report, f"{title}: {report.frames} frames, {ending(report)}")
+        tell(report, f"{title_of(options)}: {report.frames} frames, {ending(report)}")
     return report.status
 
 

@@ -280,9 +280,9 @@ def _lines(group: Group) -> Iterator[str]:
     more = f" (and {group.more} more, the last at {_where(group.last)})" if group.more else ""
     yield f"  {_where(group.first)}: {what}{more}"
     explanation = group.first.explanation
-    parts = (
-        [] if explanation.case is None else [f"looks like field failure {explanation.case}: {CASES[explanation.case]}"]
-    )
+    parts = []
+    if explanation.case is not None:
+        parts.append(f"looks like field failure {explanation.case}: {CASES[explanation.case]}")
     if explanation.repairs:
         repairs = "; ".join(f"{REPAIRS[kind]} ({kind})" for kind in explanation.repairs)
         parts.append(f"streamkit repairs it: {repairs}")

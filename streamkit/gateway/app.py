@@ -66,7 +66,7 @@ class Gateway:
     streams: int = 0  #: answers that may be under way at once
     turns: Turns = field(factory=Turns)
     origins: Origins = field(factory=Origins)
-    _sessions: list[ClientSession] = field(factory=list)
+    session: ClientSession = field(init=False, repr=False)  #: to the upstreams; there while the application runs
 
     @property
     def cards(self) -> list[ModelCard]:
@@ -92,14 +92,8 @@ class Gateway:
         )
         return ModelCard(id=name, tools=route.tools, counts=counts)
 
-    @property
-    def session(self) -> ClientSession:
-        """The connections to the upstreams; they are there while the application runs."""
-        return self._sessions[0]
-
     async def connected(self, _app: web.Application) -> AsyncGenerator[None, None]:
-        async with client_session() as session:
-            self._sessions = [session]
+        async with client_session() as self.session:
             yield
 
 
@@ -117,7 +111,7 @@ def gateway_app(config: Config, metrics: Metrics, *, streams: int | None = None)
     gateway.origins = Origins(config.server.cors)
     app = web.Application(
         client_max_size=config.server.body_bytes,
-        middlewares=[_recorded, _addressed, _crossing, refuse_in_dialect, _admitted],
+        middlewares=[_recorded, _addressed, refuse_in_dialect, _admitted],
     )
     app[GATEWAY] = gateway
     app[BUDGET] = Budget(max(config.server.bodies_bytes, config.server.body_bytes))
@@ -216,18 +210,15 @@ async def _answered(request: web.Request, handler: Handler, record: Record) -> w
 
 @web.middleware
 async def _addressed(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse what is asked by another name than the gateway's, before anything else. Probes may use any name."""
+    """Refuse what is asked by another name than the gateway's, before anything else. Probes may use any name.
+
+    A browser that asks whether a page of another site may ask is answered then; it sends no key with that.
+    """
     if request.path not in PROBES:
         try:
             refuse_other_hosts(request, request.app[GATEWAY].hosts)
         except Refused as refused:
             return refused.response(client_dialect(request))
-    return await handler(request)
-
-
-@web.middleware
-async def _crossing(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Answer a browser that asks whether a page of another site may ask; it sends no key with that."""
     return request.app[GATEWAY].origins.preflight(request) or await handler(request)
 
 

@@ -29,17 +29,27 @@ from attrs import define, field
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result, stop_after_attempt, wait_exponential_jitter
 
 from streamkit.conversation.messages import Response
+from streamkit.errors import ConnectTimeout, FirstByteTimeout, IdleTimeout, Interrupted, NotThisDialect, TotalTimeout
 from streamkit.events import ProviderFailed
-from streamkit.gateway.outcomes import outcome_of
 from streamkit.gateway.record import Attempt, Record
 from streamkit.gateway.routing import Route, Target
 from streamkit.http_errors import is_retryable
+from streamkit.report import StreamReport
 from streamkit.web.exchange import Exchange
 from streamkit.web.reply import ClientLeftError, Reply
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream_request import UNFIT
 
+#: What broke the reading, as an outcome.
+OUTCOMES: Final = {
+    ConnectTimeout: "connect_timeout",
+    FirstByteTimeout: "first_byte_timeout",
+    IdleTimeout: "idle_timeout",
+    TotalTimeout: "total_timeout",
+    NotThisDialect: "not_this_dialect",
+    Interrupted: "shut_down",
+}
 #: How long an upstream counts as one without tools after it said so.
 NO_TOOLS_S: Final = 3600.0
 #: Upstreams and models of which something is remembered, and of a model's name, which is the client's word, so much.
@@ -253,3 +263,31 @@ def _wait_of(failed: ProviderFailed | None) -> float:
 
 def _result(state: RetryCallState) -> ProviderFailed | None:
     return None if state.outcome is None else state.outcome.result()
+
+
+def outcome_of(exchange: Exchange, failed: ProviderFailed | None) -> str:
+    """How an attempt went, for the log and for metrics; docs/how-to/run-the-gateway.md has all the words.
+
+    ``failed`` is what the client, or the next upstream, was told of it.
+    """
+    if failed is None:
+        choice, calls = exchange.ask.request.tool_choice, exchange.report.verdicts.total()
+        if choice is not None and choice.mode == "required" and not calls:
+            return "tool_choice_ignored"
+        return "answered" if exchange.ask.request.tools and not calls else "success"
+    return failed_outcome(failed, exchange.report, exchange.status)
+
+
+def failed_outcome(failed: ProviderFailed, report: StreamReport, status: int | None) -> str:
+    """One word for how an attempt failed: ``status`` is the upstream's, if it answered, and ``report`` has what broke."""
+    error = report.error
+    named = next((name for kind, name in OUTCOMES.items() if isinstance(error, kind)), None)
+    if named is not None:
+        return named
+    if status is None:
+        return "refused" if error is not None else UNFIT
+    if status != 200:
+        return f"http_{status}"
+    if failed.type == "truncated":
+        return "cut"
+    return "broken" if error is not None else "error_event"

@@ -94,11 +94,9 @@ class Record:
         line = {"upstream": attempt.upstream, "outcome": attempt.outcome, "seconds": round(attempt.seconds, 3)}
         if attempt.path and attempt.outcome not in ANSWERS:
             line["path"] = self._logged(attempt.path, ASKED_CHARS)
-        return (
-            {**line, "detail": self._logged(attempt.detail, DETAIL_CHARS)}
-            if attempt.detail not in {"", self.error}
-            else line
-        )
+        if attempt.detail not in {"", self.error}:
+            line["detail"] = self._logged(attempt.detail, DETAIL_CHARS)
+        return line
 
     def _logged(self, text: str, chars: int) -> str:
         """The beginning of what somebody else wrote, without keys: those that the gateway has, and what looks like one."""

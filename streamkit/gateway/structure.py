@@ -49,8 +49,8 @@ def converter(keys: KeyReader, upstreams: Mapping[str, Upstream | None]) -> Conv
         made.register_structure_hook(kind, _exactly(kind, word))
     made.register_structure_hook(float, _number)
     made.register_structure_hook_func(_is_literal, _word)
-    made.register_structure_hook_factory(_is_tuple, _array_hook)
-    made.register_structure_hook_factory(is_mapping, _mapping_hook)
+    made.register_structure_hook_factory(_is_tuple, _shaped(list, homogenous_tuple_structure_factory))
+    made.register_structure_hook_factory(is_mapping, _shaped(dict, mapping_structure_factory))
     made.register_structure_hook_factory(attrs.has, _table_hook)
 
     def secret(value: Any, _kind: Any) -> Secret:
@@ -187,12 +187,8 @@ def _is_tuple(kind: Any) -> bool:
     return get_origin(kind) is tuple
 
 
-def _array_hook(kind: Any, made: Any) -> Hook:
-    return _only(list, homogenous_tuple_structure_factory(kind, made))
-
-
-def _mapping_hook(kind: Any, made: Any) -> Hook:
-    return _only(dict, mapping_structure_factory(kind, made))
+def _shaped(shape: type, factory: Callable[[Any, Any], Hook]) -> Callable[[Any, Converter], Hook]:
+    return lambda kind, made: _only(shape, factory(kind, made))
 
 
 def _table_hook(kind: Any, made: Converter, own: Mapping[str, Hook] | None = None) -> Hook:

@@ -12,7 +12,7 @@ from functools import partial
 from aiohttp import ClientSession, web
 
 from streamkit.events import ProviderFailed
-from streamkit.gateway.outcomes import failed_outcome
+from streamkit.gateway.attempts import failed_outcome
 from streamkit.gateway.record import Attempt, Record
 from streamkit.gateway.routing import Route
 from streamkit.web.surfaces import Ask

@@ -11,7 +11,8 @@ Source: clients.md §10.2, §10.3.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
+from itertools import chain
 from typing import Final, TypeAlias
 
 from aiohttp import HttpVersion11, web
@@ -40,16 +41,11 @@ METHOD_CHARS: Final = 20
 def client_dialect(request: web.Request) -> str:
     """The dialect of the client, by path, else by header; the first of the table where neither tells."""
     path, every = request.path, surfaces()
-    if (method := _method_of_a_model(path)) and (
-        found := _first(name for name in every if method in every[name].methods)
-    ):
-        return found
-    by_path = None if _MODELS.search(path) else _first(name for name in every if every[name].path.search(path))
-    return by_path or _first(name for name in every if every[name].header in request.headers) or next(iter(every))
-
-
-def _first(names: Iterator[str]) -> str | None:
-    return next(names, None)
+    method, shared = _method_of_a_model(path), _MODELS.search(path) is not None
+    by_method = (name for name in every if method and method in every[name].methods)
+    by_path = (name for name in every if not shared and every[name].path.search(path))
+    by_header = (name for name in every if every[name].header in request.headers)
+    return next(chain(by_method, by_path, by_header, every))
 
 
 def _method_of_a_model(path: str) -> str:
@@ -80,9 +76,8 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
     ``error`` is what the router says: ``request.match_info.http_exception``.
     """
     dialect = client_dialect(request)
-    asked = (
-        f"{shortened(request.method, METHOD_CHARS)} {shown(request.path)}"  # without the query, in which keys are sent
-    )
+    # without the query, in which keys are sent
+    asked = f"{shortened(request.method, METHOD_CHARS)} {shown(request.path)}"
     unknown = request.method == "POST" and _method_of_a_model(request.path) != ""  # the same path may be looked up
     if isinstance(error, web.HTTPMethodNotAllowed) and wants_socket(request):
         return no_socket(request).response(dialect)
@@ -96,10 +91,8 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
     message = f"{asked} is not served here; requests go to {known}{in_words}"
     if any(surface.kept is not None and surface.kept.search(request.path) for surface in every):
         message = f"{asked} is not served: {STATELESS}"
-    failed = evolve(
-        with_status("not_found", message, 404, dialect), code="not_found"
-    )  # OpenAI's usual code says: no such model
-    return Refused(failed).response(dialect)
+    failed = with_status("not_found", message, 404, dialect)
+    return Refused(evolve(failed, code="not_found")).response(dialect)  # OpenAI's usual code says: no such model
 
 
 async def expected(request: web.Request) -> None:

@@ -78,8 +78,7 @@ class Exchange:
             if came.form == "body":
                 return await self._replayed(came.body)
         except StreamError as error:
-            self.report.failed(error)
-            return hidden(failure_from(error), self._cut)
+            return self._failed(error)
         translated = transcode(
             source,
             self.upstream.dialect,
@@ -89,6 +88,10 @@ class Exchange:
             profile=self._passing() if self._within else self._profile(),
         )
         return await self._send(translated, source)
+
+    def _failed(self, error: StreamError) -> ProviderFailed:
+        self.report.failed(error)
+        return hidden(failure_from(error), self._cut)
 
     async def _send(self, written: Pipe[bytes], source: TimedSource | None = None) -> ProviderFailed | None:
         failed = await self.reply.send(written, source, cut=self._cut)
@@ -133,8 +136,7 @@ class Exchange:
                 body = came.body or await whole_body(source)
                 answer = await self._read(body)
         except StreamError as error:
-            self.report.failed(error)
-            return hidden(failure_from(error), self._cut)
+            return self._failed(error)
         if not answer.clean:
             return hidden(answer.error or failure_in(self.report), self._cut)
         named = answer.model or self.upstream.wire.model_place is None  # it need not name it
