@@ -10,9 +10,10 @@ import random
 
 import pytest
 
-from streamkit import Limits, StreamReport, transcode
+from streamkit import Limits, StreamReport, collect, transcode
 from streamkit.dialects import DIALECTS
 from streamkit.framing.eventstream import EventStreamParser, serialize_eventstream
+from streamkit.testing import source_of
 from tests.vectors import VECTORS
 
 ODD = [
@@ -112,3 +113,22 @@ async def test_nothing_but_the_dialect_comes_of_any_payload(seed):
 @pytest.mark.parametrize("seed", range(100, 150))
 async def test_nothing_but_the_dialect_comes_of_any_payload_at_length(seed):
     await nothing_escapes(seed, 2000)
+
+
+@pytest.mark.parametrize(
+    "content", [rb'[{"type":"text","text":"a\ud83d"}]', rb'[{"type":"text","text":"a","n":1E400}]']
+)
+async def test_what_orjson_refuses_in_a_block_of_the_start_of_a_message_is_read_as_anywhere(content):
+    start = (
+        rb'{"type":"message_start","message":{"id":"m","model":"c","role":"assistant","content":%b,"usage":{}}}'
+        % content
+    )
+    stop = b'{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}'
+    body = b"".join(
+        b"event: %b\ndata: %b\n\n" % (json.loads(one, strict=False)["type"].encode(), one) for one in (start, stop)
+    )
+    body += b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+    answer = await collect(source_of([body]), "anthropic")
+    assert answer.clean
+    assert answer.text.rstrip("\ufffd") == "a"
+    assert set(answer.report.repairs) & {"lone_surrogate", "number_out_of_range"}

@@ -14,7 +14,6 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import orjson
 from attrs import define
 
 from streamkit.dialects.anthropic.asides import aside_of, frames_of
@@ -129,7 +128,8 @@ class AnthropicDecoder(BlockDecoder[Block]):
         super().__init__(limits, report)
         self._id: str | None = None
         self._usage: dict[str, Any] = {}
-        self.in_start: dict[int, bytes] = {}  #: by index, the JSON of blocks in the message's start, until they come
+        #: By index, blocks in the message's start and their own JSON, until they come.
+        self.in_start: dict[int, tuple[Any, bytes]] = {}
         self.block_text = b""  #: the JSON of the whole block that is being read
         self._by_type = {
             "message_start": self._message_start,
@@ -205,16 +205,16 @@ class AnthropicDecoder(BlockDecoder[Block]):
         if usage is not None:
             self.out.append(usage)  # the answer's own counts come with its end
         if blocks := self.contents(message.get("content")):
-            texts = self.texts_at(len(blocks), "message", "content")
-            self.in_start = {number: text for number, text in enumerate(texts) if _has_content(orjson.loads(text))}
+            found = zip(blocks, self.texts_at(len(blocks), "message", "content"), strict=True)
+            self.in_start = {number: pair for number, pair in enumerate(found) if _has_content(pair[0])}
         if has_value(reason := message.get("stop_reason")):  # before its content an answer has not ended
             self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}message.stop_reason", reason))
 
     def _read_start(self, *, ended: bool) -> None:
         """Read the blocks of the message's start that no event brought."""
         blocks, self.in_start = self.in_start, {}
-        for number, text in blocks.items():
-            self.whole_block(orjson.loads(text), number, text, ended=ended)
+        for number, (block, text) in blocks.items():
+            self.whole_block(block, number, text, ended=ended)
 
     # -- the message -----------------------------------------------------------------------------------------------
 
