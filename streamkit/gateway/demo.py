@@ -53,12 +53,12 @@ REQUEST_BYTES: Final = 32 * 1024 * 1024
 SHUTDOWN_S: Final = 1.0
 
 
-async def start_demo(*, speed: float = 1.0, seed: int = 0) -> tuple[web.AppRunner, str]:
+async def start_demo(*, speed: float = 1.0) -> tuple[web.AppRunner, str]:
     """Serve ``demo_app`` on a free port of loopback: the runner, whose ``cleanup`` ends it, and the base URL.
 
     Raises UsageError for a speed below 0, OSError where loopback can't be listened on.
     """
-    app = demo_app(speed=speed, seed=seed)
+    app = demo_app(speed=speed)
     runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=SHUTDOWN_S)
     try:
         await runner.setup()

@@ -83,11 +83,10 @@ class KeyReader:
         return self._of_file(source.file or "")
 
     def _of_variable(self, name: str) -> Secret:
-        shown = (
-            f"the environment variable {name}" if _is_plainly_a_name(name) else "the environment variable named here"
-        )
+        plain = _is_plainly_a_name(name)
+        shown = f"the environment variable {name}" if plain else "the environment variable named here"
         if name not in self.env:
-            hint = "" if _is_plainly_a_name(name) else "; write the name of a variable, not the key itself"
+            hint = "" if plain else "; write the name of a variable, not the key itself"
             raise Refusal(f"{shown} is not set{hint}", at=("env",))
         return _key(self.env[name].encode("utf-8", "surrogateescape"), shown, at="env")
 

@@ -6,7 +6,7 @@ Source: clients.md §10.1, §10.2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import orjson
@@ -45,28 +45,23 @@ def add_misspelt_inventory(router: web.UrlDispatcher, cards: Sequence[ModelCard]
 def _add(router: web.UrlDispatcher, inventory: Inventory, spelt: Callable[[str], Iterable[str]]) -> None:
     known: set[str] = set()
 
-    def paths(*spelling: str) -> Iterator[str]:
-        for path in (other for canonical in spelling for other in spelt(canonical)):
+    def serve(add: Callable[..., object], canonical: str, handler: Handler) -> None:
+        for path in spelt(canonical):
             if path not in known:  # without their versions two are one
                 known.add(path)
-                yield path
+                add(path, in_dialect(handler), expect_handler=expected)
 
     for listing in _listings().values():
-        for path in paths(listing.path):
-            router.add_get(path, in_dialect(inventory.models), expect_handler=expected)
+        serve(router.add_get, listing.path, inventory.models)
     for listing in _listings().values():
         if listing.by_body is None:
-            for path in paths(f"{listing.path}/{{model:.+}}"):  # names have slashes
-                router.add_get(path, in_dialect(inventory.model), expect_handler=expected)
+            serve(router.add_get, f"{listing.path}/{{model:.+}}", inventory.model)  # names have slashes
     for dialect, listing in _listings().items():
         if listing.by_body is not None:
-            for path in paths(listing.by_body[0]):
-                router.add_post(
-                    path, in_dialect(inventory.by_body(dialect, listing.by_body[1])), expect_handler=expected
-                )
+            path, name_in = listing.by_body
+            serve(router.add_post, path, inventory.by_body(dialect, name_in))
         for constant, answer in listing.constants.items():
-            for path in paths(constant):
-                router.add_get(path, in_dialect(_constant(answer)), expect_handler=expected)
+            serve(router.add_get, constant, _constant(answer))
 
 
 def _listings() -> dict[str, Models]:

@@ -15,9 +15,9 @@ def events_to_array(form: ArrayForm, *, limits: Limits = DEFAULT_LIMITS) -> Stag
     return Stage("events to array", lambda _report: form.writer(limits), takes="bytes", gives="bytes")
 
 
-def as_array(stream: Pipe[bytes], form: ArrayForm, *, limits: Limits = DEFAULT_LIMITS) -> Pipe[bytes]:
+def as_array(stream: Pipe[bytes], form: ArrayForm) -> Pipe[bytes]:
     """What ``transcode`` returns, as an array: to be entered instead of ``stream``, whose report it keeps."""
-    return pipe(Entered(stream), events_to_array(form, limits=limits), report=stream.report)
+    return pipe(Entered(stream), events_to_array(form), report=stream.report)
 
 
 class Entered:

@@ -154,10 +154,10 @@ async def read_ask(
     )
 
 
-async def read_body(request: web.Request, dialect: str, *, body_s: float = BODY_S) -> bytes:
+async def read_body(request: web.Request, dialect: str) -> bytes:
     """The body of a request of a client of ``dialect``, decompressed, that is read at once and not held. Raises Refused."""
     with hold_in(request) as hold:
-        return (await _counted_body(request, dialect, hold, body_s))[0]
+        return (await _counted_body(request, dialect, hold, BODY_S))[0]
 
 
 async def _counted_body(request: web.Request, dialect: str, hold: Hold, body_s: float) -> tuple[bytes, int]:
