@@ -21,7 +21,6 @@ from typing import Any, ClassVar, Final
 from attrs import evolve
 
 from streamkit.conversation.messages import (
-    CacheMark,
     Media,
     Part,
     Reasoning,
@@ -40,9 +39,9 @@ from streamkit.dialects.bodies.request_writer import NO_PROPERTIES, asked_effort
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.mistral.encode import Chunks
 from streamkit.dialects.mistral.wire import DETAILS, OPTIONS, SERVICE_TIERS, VENDOR
+from streamkit.dialects.openai_chat.providers import PLAIN, ChatProvider
 from streamkit.dialects.openai_chat.request_out import BESIDE, ChatRequestWriter
 from streamkit.dialects.profiles import Target
-from streamkit.dialects.streams.event_encoder import wrapped_input
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import NINE
@@ -60,6 +59,7 @@ class MistralRequestWriter(ChatRequestWriter):
     users = None  # there is no such member
     text_files: ClassVar[bool] = True
     relatives: ClassVar[frozenset[str]] = frozenset({"mistral"})
+    unnamed: ClassVar[ChatProvider] = PLAIN
     media_in_results: ClassVar[bool] = True
     option_names: ClassVar[Mapping[str, str]] = OPTIONS
     beside: ClassVar[frozenset[str]] = BESIDE | {"service_tier"}
@@ -79,10 +79,6 @@ class MistralRequestWriter(ChatRequestWriter):
         return {}
 
     # -- options ---------------------------------------------------------------------------------------------------
-
-    def max_tokens(self) -> dict[str, Any]:
-        """The bound of the answer."""
-        return without_none(max_tokens=self.request.options.max_tokens)
 
     def top_k(self, top_k: int) -> dict[str, Any]:
         """``top_k``, which the server takes."""
@@ -109,10 +105,7 @@ class MistralRequestWriter(ChatRequestWriter):
 
     def tool(self, tool: Tool) -> dict[str, Any] | None:
         """A definition; None for a tool that another dialect's provider runs itself."""
-        if tool.kind == "custom":
-            self.extras(tool.extras)
-            tool = self.as_function(tool)
-        elif tool.kind == "function" and tool.parameters is None:
+        if tool.kind == "function" and tool.parameters is None:
             tool = evolve(tool, parameters=dict(NO_PROPERTIES))
         return super().tool(tool)
 
@@ -123,9 +116,10 @@ class MistralRequestWriter(ChatRequestWriter):
         body = super().tool_choice(choice)
         return {**body, "tool_choice": "any"} if body.get("tool_choice") == "required" else body
 
-    def named_tool(self, name: str) -> dict[str, Any]:
-        """A tool that is chosen by its name."""
-        return {"type": "function", "function": {"name": self.tool_name(name)}}
+    @property
+    def functions_only(self) -> bool:
+        """Whether the server knows no custom tools: always."""
+        return True
 
     # -- the order of messages -------------------------------------------------------------------------------------
 
@@ -211,11 +205,6 @@ class MistralRequestWriter(ChatRequestWriter):
         self.lose("metadata", "detail")
         return None
 
-    def cache_mark(self, cache: CacheMark) -> dict[str, Any]:
-        """Nothing: a mark has no place."""
-        self.lose("cache_mark", cache)
-        return {}
-
     # -- the assistant's messages ----------------------------------------------------------------------------------
 
     def assistant(self, turn: Turn) -> dict[str, Any]:
@@ -277,13 +266,6 @@ class MistralRequestWriter(ChatRequestWriter):
         return False
 
     # -- calls and results -----------------------------------------------------------------------------------------
-
-    def call(self, call: ToolCall, details: list[dict[str, Any]] | None) -> dict[str, Any]:
-        """One call, as a function."""
-        if call.kind == "custom":
-            self.lose("custom_tool_wrapped", call.name)
-            call = evolve(call, kind="function", arguments=wrapped_input(call.arguments))
-        return super().call(call, details)
 
     def result(self, result: ToolResult, moved: list[Media]) -> dict[str, Any]:
         """A ``tool`` message, with the name of the tool."""

@@ -81,6 +81,8 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
     dialect = "openai-chat"
     vendor = VENDOR
     text_files: ClassVar[bool] = False
+    #: What a server wants of which no more is known than its dialect.
+    unnamed: ClassVar[ChatProvider] = UNNAMED
     #: Whether a ``tool`` message may have media.
     media_in_results: ClassVar[bool] = False
 
@@ -112,7 +114,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
     def provider(self) -> ChatProvider:
         """What the server wants in a request."""
         provider = self.target.provider
-        return UNNAMED if provider is None else provider if isinstance(provider, ChatProvider) else PLAIN
+        return self.unnamed if provider is None else provider if isinstance(provider, ChatProvider) else PLAIN
 
     # -- options ---------------------------------------------------------------------------------------------------
 
