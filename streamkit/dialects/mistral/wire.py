@@ -66,16 +66,8 @@ def encode_usage(usage: UsageReported) -> dict[str, Any]:
 
 #: Options that are one field each, by our names.
 OPTIONS: Mapping[str, str] = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "stop": "stop",
-    "seed": "random_seed",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "choices": "n",
-    "logprobs": "logprobs",
-    "top_logprobs": "top_logprobs",
-}
+    ours: theirs for ours, theirs in chat.OPTIONS.items() if ours not in {"service_tier", "user"}
+} | {"seed": "random_seed"}
 #: The names of tools that the server takes: those of its own refusal.
 TOOLS = ToolRules(names=re.compile(r"[A-Za-z0-9_-]{1,64}"))
 SERVICE_TIERS = frozenset({"auto", "standard_only"})

@@ -29,13 +29,8 @@ THINK_LEVELS = ("low", "medium", "high", "max")
 #: Members of a request's ``options`` by our names.
 OPTIONS: Mapping[str, str] = {
     "max_tokens": "num_predict",
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "top_k": "top_k",
-    "stop": "stop",
-    "seed": "seed",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
+    **{name: name for name in ("temperature", "top_p", "top_k", "stop", "seed")},
+    **{name: name for name in ("presence_penalty", "frequency_penalty")},
 }
 #: What the member ``images`` takes: sounds too, for models that hear.
 IMAGES = frozenset({"image", "audio"})

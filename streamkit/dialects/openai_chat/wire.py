@@ -13,6 +13,7 @@ from streamkit.dialects.members.values import count_of, details_of, text_of
 from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.context_overflow import CODE, is_overflow, with_code
 from streamkit.dialects.vocabulary.openai import WEB, read_url_citation, write_url_citation
+from streamkit.dialects.vocabulary.usage_counts import total_of
 from streamkit.events import Aside, ErrorType, Opaque, ProviderFailed, StopReason, UsageReported
 
 VENDOR = "openai"
@@ -109,8 +110,8 @@ def encode_usage(usage: UsageReported, vendor: str = VENDOR) -> dict[str, Any]:
         counts = {name: count_of(usage.raw, name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
         return {**usage.raw, **counts}
     prompt_tokens, output, total = usage.input_total, usage.output_total, usage.total
-    if total is None and prompt_tokens is not None and output is not None:
-        total = prompt_tokens + output
+    if total is None:
+        total = total_of(prompt_tokens, output)
     raw: dict[str, Any] = {"prompt_tokens": prompt_tokens, "completion_tokens": output, "total_tokens": total}
     prompt = {"cached_tokens": usage.input_cached, "cache_write_tokens": usage.input_cache_write}
     if known := {name: count for name, count in prompt.items() if count is not None}:
@@ -179,17 +180,9 @@ def encrypted(opaque: Opaque) -> dict[str, Any]:
 
 #: Options that are one field each, by our names (dialects.md §1.3).
 OPTIONS: Mapping[str, str] = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "stop": "stop",
-    "seed": "seed",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
+    **{name: name for name in ("temperature", "top_p", "stop", "seed", "presence_penalty", "frequency_penalty")},
     "choices": "n",
-    "logprobs": "logprobs",
-    "top_logprobs": "top_logprobs",
-    "service_tier": "service_tier",
-    "user": "user",
+    **{name: name for name in ("logprobs", "top_logprobs", "service_tier", "user")},
 }
 #: Anthropic's marks, which OpenRouter takes in Chat.
 CACHE_CONTROLS: Mapping[CacheMark, Mapping[str, str]] = {
