@@ -50,8 +50,7 @@ from streamkit.dialects.anthropic.wire import (
 from streamkit.dialects.bodies.block_parts import BlockParts, call_of, role_of
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.claude_requests import read_thinking
-from streamkit.dialects.bodies.options import read_options
-from streamkit.dialects.bodies.request_reader import RequestReader, server_tool, unknown_part
+from streamkit.dialects.bodies.request_reader import RequestReader, read_options, server_tool, unknown_part
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.streams.client_calls import RESPONSES
 from streamkit.dialects.streams.compactions import INSTEAD, OPENAIS, openais_in

@@ -43,8 +43,7 @@ from streamkit.dialects.bedrock.wire import CACHE_SPANS, INFERENCE, MEDIA_TYPES,
 from streamkit.dialects.bodies.block_parts import BlockParts, call_of, role_of
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.claude_requests import read_thinking
-from streamkit.dialects.bodies.options import read_options
-from streamkit.dialects.bodies.request_reader import RequestReader
+from streamkit.dialects.bodies.request_reader import RequestReader, read_options
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
 from streamkit.events import Aside
 from streamkit.report import StreamReport

@@ -7,8 +7,8 @@ Source: dialects.md §7.3, §7.4.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final, TypeVar
 
 from streamkit.conversation.messages import Media, Options, Part, Request, Text, Tool, ToolChoice, Turn
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
@@ -17,6 +17,14 @@ from streamkit.events import Aside
 from streamkit.report import StreamReport
 
 P = TypeVar("P", bound=Part)
+#: How the value of each option that is one field is read, by our names.
+READERS: Final[Mapping[str, Callable[[Fields, str], Any]]] = {
+    **dict.fromkeys(("max_tokens", "top_k", "seed", "choices", "top_logprobs"), Fields.integer),
+    **dict.fromkeys(("temperature", "top_p", "presence_penalty", "frequency_penalty"), Fields.number),
+    **dict.fromkeys(("service_tier", "user"), Fields.string),
+    "logprobs": Fields.boolean,
+    "stop": Fields.strings,
+}
 
 
 class RequestReader:
@@ -78,6 +86,15 @@ class RequestReader:
         return request
 
 
+def read_options(fields: Fields, names: Mapping[str, str], **others: Any) -> Options:
+    """The options whose names in the dialect are in ``names``, by ours, and ``others``, which are read already.
+
+    ``RequestWriter.options`` writes by the same table. Raises BadRequest for a value of another type.
+    """
+    plain = {name: READERS[name](fields, theirs) for name, theirs in names.items() if name not in others}
+    return Options(**plain, **others)
+
+
 def content_of(message: Fields, read: Callable[[Fields], P], name: str = "content") -> list[P | Text]:
     """The parts of a content that is a text or a list of parts; an empty text is none. Raises BadRequest."""
     content = message.text_or_each(name)
@@ -89,6 +106,14 @@ def content_of(message: Fields, read: Callable[[Fields], P], name: str = "conten
 def unknown_part(vendor: str, kind: str, part: Fields, block: int = 0) -> Aside:
     """A part that only one dialect knows, whole."""
     return Aside(vendor, "unknown_event", f"{CONTENT}{kind}", {"type": kind, **part.rest()}, block=block)
+
+
+def image_of(part: Fields) -> Media:
+    """The image of a part whose ``image_url`` is an object, as OpenAI's is. Raises BadRequest."""
+    image = part.needed_fields("image_url")
+    media = media_at("image", image, "url")
+    media.detail = image.string("detail")
+    return media
 
 
 def media_at(kind: Any, fields: Fields, name: str) -> Media:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from operator import is_
 from typing import Any, ClassVar, Final, TypeGuard, TypeVar, cast
 
 import orjson
@@ -312,11 +311,7 @@ class RequestWriter:
     def _without_blanks(self, turn: Turn) -> list[Turn]:
         """The turn without blank texts that say nothing beside its calls, its media, its results; none of a blank system's."""
         parts = self._telling([self._telling_result(part) for part in turn.parts], all_blank=turn.role != "system")
-        if turn.parts and not parts:
-            return []
-        return [
-            turn if all(map(is_, parts, turn.parts)) and len(parts) == len(turn.parts) else evolve(turn, parts=parts)
-        ]
+        return [evolve(turn, parts=parts)] if parts or not turn.parts else []
 
     def _telling_result(self, part: Part) -> Part:
         """A part, without the blank texts in it if it is a result."""

@@ -44,6 +44,7 @@ class TurnReader(RequestReader):
         for message in fields.needed_each("messages"):
             role = self.role(message)
             if (result := self.answer(message, role)) is not None:
+                result.extras = message.rest() or None
                 self.join(result)
                 continue
             self._results = None

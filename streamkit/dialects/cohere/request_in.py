@@ -25,8 +25,14 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.options import read_options
-from streamkit.dialects.bodies.request_reader import content_of, function_tool, media_at, server_tool, unknown_part
+from streamkit.dialects.bodies.request_reader import (
+    content_of,
+    function_tool,
+    image_of,
+    read_options,
+    server_tool,
+    unknown_part,
+)
 from streamkit.dialects.bodies.turn_reader import TurnReader
 from streamkit.dialects.cohere.wire import CITATION, OPTIONS, VENDOR
 from streamkit.dialects.members.fields import Fields, kind_of
@@ -99,16 +105,11 @@ class CohereRequestReader(TurnReader):
             case "text":
                 return Text(part.needed("text"), extras=part.rest() or None)
             case "image_url":
-                return self._image(part)
+                media = image_of(part)
+                media.extras = part.rest() or None
+                return media
             case kind:
                 return unknown_part(VENDOR, kind, part)
-
-    def _image(self, part: Fields) -> Media:
-        image = part.needed_fields("image_url")
-        media = media_at("image", image, "url")
-        media.detail = image.string("detail")
-        media.extras = part.rest() or None
-        return media
 
     def assistant(self, message: Fields) -> Turn:
         """A message of the assistant: the tool plan, its content, its calls and its citations."""
@@ -140,7 +141,6 @@ class CohereRequestReader(TurnReader):
         """A result: text, documents and images."""
         result = ToolResult(message.string("tool_call_id") or "", place=message.place)
         result.parts = content_of(message, self._result_part)
-        result.extras = message.rest() or None
         return result
 
     def _result_part(self, part: Fields) -> Text | Media | Aside:

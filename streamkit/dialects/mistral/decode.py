@@ -23,7 +23,7 @@ from streamkit.dialects.mistral.wire import ASIDES, CONTENT, ERROR_TYPES, THINKI
 from streamkit.dialects.openai_chat.decode import CHUNK_FIELDS, TEXT_PART, ChatDecoder
 from streamkit.dialects.openai_chat.response import ChatBodyDecoder
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
-from streamkit.dialects.vocabulary.sealed_reasoning import unseal
+from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.errors import HeldTooLong, TooManyToolCalls
 from streamkit.events import (
     Aside,
@@ -114,9 +114,8 @@ class MistralDecoder(ChatDecoder):
         self.out.append(Aside(VENDOR, ASIDES.get(kind, "unknown_event"), name, part, choice))
 
     def _signature(self, blob: str, choice: int, block: int) -> None:
-        sealed = unseal(blob)
-        kind = sealed.kind if sealed is not None else "reasoning"
-        vendor, blob = (sealed.vendor, sealed.blob) if sealed is not None else (VENDOR, blob)
+        sealed = unseal(blob) or Sealed("reasoning", VENDOR, blob)
+        kind, vendor, blob = sealed.kind, sealed.vendor, sealed.blob
         if kind == "call":
             signatures = self._call_signatures.setdefault(choice, deque())
             self._signature_chars += len(blob)
@@ -124,7 +123,7 @@ class MistralDecoder(ChatDecoder):
                 raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
             if self._signature_chars > self.limits.held_chars:
                 raise HeldTooLong(self.limits.held_chars, offset=self.frame.offset)
-            signatures.append(Opaque(vendor, blob))
+            signatures.append(sealed.opaque)
         elif kind == "text":
             self.out.append(ReasoningSignature(blob, vendor, choice, 0, "text"))
         elif kind == "part":

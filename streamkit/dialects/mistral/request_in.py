@@ -28,8 +28,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.options import read_options
-from streamkit.dialects.bodies.request_reader import media_at, server_tool
+from streamkit.dialects.bodies.request_reader import image_of, media_at, read_options, server_tool
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import text_of
 from streamkit.dialects.mistral.wire import ASIDES, CONTENT, OPTIONS, THINKING, VENDOR
@@ -108,7 +107,8 @@ class MistralRequestReader(ChatRequestReader):
             case "text":
                 return Text(part.needed("text"), extras=part.rest() or None)
             case "image_url":
-                media = self._image_url(part)
+                is_object = isinstance(part.peek("image_url"), dict)
+                media = image_of(part) if is_object else media_at("image", part, "image_url")
             case "document_url":
                 media = media_at("file", part, "document_url")
                 media.name = part.string("document_name")
@@ -119,15 +119,6 @@ class MistralRequestReader(ChatRequestReader):
             case kind:
                 return _aside(CONTENT, kind, part)
         media.extras = part.rest() or None
-        return media
-
-    def _image_url(self, part: Fields) -> Media:
-        """An image: a text, or an object with it."""
-        if not isinstance(part.peek("image_url"), dict):
-            return media_at("image", part, "image_url")
-        image = part.needed_fields("image_url")
-        media = media_at("image", image, "url")
-        media.detail = image.string("detail")
         return media
 
     def _input_audio(self, part: Fields) -> Media:

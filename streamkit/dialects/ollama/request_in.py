@@ -25,8 +25,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.options import read_options
-from streamkit.dialects.bodies.request_reader import function_tool, server_tool
+from streamkit.dialects.bodies.request_reader import function_tool, read_options, server_tool
 from streamkit.dialects.bodies.tool_results import Waiting
 from streamkit.dialects.bodies.turn_reader import TurnReader
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
@@ -139,6 +138,4 @@ class OllamaRequestReader(TurnReader):
     def result(self, message: Fields) -> ToolResult:
         """A result, with the id of the call that it answers."""
         call_id, name = message.string("tool_call_id") or "", message.string("tool_name")
-        result = ToolResult(self._waiting.answer(call_id, name), [*self.content(message)], name, place=message.place)
-        result.extras = message.rest() or None
-        return result
+        return ToolResult(self._waiting.answer(call_id, name), [*self.content(message)], name, place=message.place)

@@ -217,12 +217,10 @@ class OllamaRequestWriter(MessageWriter):
         late = False
         for part in parts:
             match part:
-                case Text():
+                case Text() | Refusal():
+                    if isinstance(part, Refusal):
+                        self.lose("refusal_as_text")
                     self.lose_marks(part)
-                    self.extras(part.extras)
-                    texts.append(part.text)
-                case Refusal():
-                    self.lose("refusal_as_text")
                     self.extras(part.extras)
                     texts.append(part.text)
                 case Media() if part.kind in IMAGES and part.data is not None:

@@ -48,24 +48,10 @@ CHUNK_FIELDS = frozenset(
 CHOICE_FIELDS = frozenset(
     {"index", "delta", "message", "finish_reason", "logprobs", "usage", "stop_reason", "matched_stop"}
 )
-DELTA_FIELDS = frozenset(
-    {
-        "role",
-        "content",
-        "refusal",
-        "reasoning",
-        "reasoning_content",
-        "reasoning_details",
-        "thinking",
-        "tool_calls",
-        "function_call",
-        "audio",
-        "annotations",
-    }
-)
 #: Fields that say the same as plain text, in the order in which they are asked (quirks.md 91).
 PLAIN_REASONING = ("reasoning", "reasoning_content", "thinking")
 REASONING_FIELDS = frozenset({"reasoning_details", *PLAIN_REASONING})
+DELTA_FIELDS = REASONING_FIELDS | {"role", "content", "refusal", "tool_calls", "function_call", "audio", "annotations"}
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
 #: What is read of a function, of parts of a content, and of an entry of ``reasoning_details``, whose id is nobody's.
 NONE = Members()

@@ -30,8 +30,14 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.options import read_options
-from streamkit.dialects.bodies.request_reader import content_of, function_tool, media_at, server_tool, unknown_part
+from streamkit.dialects.bodies.request_reader import (
+    content_of,
+    function_tool,
+    image_of,
+    read_options,
+    server_tool,
+    unknown_part,
+)
 from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.bodies.turn_reader import TurnReader
 from streamkit.dialects.members.fields import Fields, is_data_uri, kind_of, media_of
@@ -243,19 +249,13 @@ class ChatRequestReader(TurnReader):
             case "refusal":
                 return Refusal(part.needed("refusal"), part.rest() or None)
             case "image_url":
-                return self._image(part)
+                return finished_media(evolve(image_of(part), place=part.place), part)
             case "input_audio":
                 return finished_media(read_audio(part), part)
             case "file":
                 return self._file(part)
             case kind:
                 return unknown_part(self.vendor, kind, part)
-
-    def _image(self, part: Fields) -> Media:
-        image = part.needed_fields("image_url")
-        media = media_at("image", image, "url")
-        media.detail, media.place = image.string("detail"), part.place
-        return finished_media(media, part)
 
     def _file(self, part: Fields) -> Media:
         file = part.needed_fields("file")
@@ -384,9 +384,7 @@ class ChatRequestReader(TurnReader):
 
     def _result(self, message: Fields, call_id: str, name: str | None) -> ToolResult:
         parts = only_of_tools(self.content(message), message, "content")
-        result = ToolResult(call_id, parts, name, place=message.place)
-        result.extras = message.rest() or None
-        return result
+        return ToolResult(call_id, parts, name, place=message.place)
 
 
 def _signing(reasoning: list[Part], calls: list[ToolCall]) -> list[Part]:

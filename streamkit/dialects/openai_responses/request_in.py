@@ -39,8 +39,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.options import read_options
-from streamkit.dialects.bodies.request_reader import RequestReader, unknown_part
+from streamkit.dialects.bodies.request_reader import RequestReader, read_options, unknown_part
 from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.openai_responses.asides import is_made

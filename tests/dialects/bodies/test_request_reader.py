@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import orjson
 import pytest
+from attrs import fields as members_of
 
-from streamkit.conversation.messages import Media, Options, Text, Tool, Turn
+from streamkit.conversation.messages import Media, Options, Text, Thinking, Tool, Turn
 from streamkit.dialects.bodies.request_reader import (
+    READERS,
     RequestReader,
     content_of,
     function_tool,
+    image_of,
     media_at,
+    read_options,
     server_tool,
     unknown_part,
 )
@@ -18,6 +22,8 @@ from streamkit.dialects.members.fields import Fields, fields_of
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
 from streamkit.report import StreamReport
+
+OPTIONS = {"max_tokens": "num_predict", "top_p": "p", "stop": "stops", "logprobs": "logprobs", "user": "user"}
 
 
 def fields(**members: object) -> Fields:
@@ -81,3 +87,35 @@ def test_a_function_keeps_what_nobody_reads_of_it():
     read = function_tool(tool.needed_fields("function"), tool)
     assert (read.name, read.description, read.parameters) == ("look", "looks", {})
     assert read.extras == {"type": "function", "function": {"strict": True}}
+
+
+def test_each_option_is_read_by_its_name_in_the_dialect():
+    body = fields(num_predict=5, p=0.5, stops=["a", "b"], logprobs=True, user="me", seed=7)
+    assert read_options(body, OPTIONS) == Options(max_tokens=5, top_p=0.5, stop=("a", "b"), logprobs=True, user="me")
+    assert body.rest() == {"seed": 7}
+
+
+def test_an_absent_option_is_as_one_that_nobody_set():
+    assert read_options(fields(), OPTIONS) == Options()
+
+
+def test_what_is_read_already_is_not_read_again():
+    body = fields(num_predict=-1, p=1)
+    options = read_options(body, OPTIONS, max_tokens=None, thinking=Thinking("low"))
+    assert options == Options(top_p=1, thinking=Thinking("low"))
+    assert body.rest() == {"num_predict": -1}
+
+
+@pytest.mark.parametrize(("name", "value"), [("num_predict", "5"), ("p", []), ("stops", "a"), ("logprobs", 1)])
+def test_a_value_of_another_type_is_refused_by_its_place(name, value):
+    with pytest.raises(BadRequest, match=f"^{name}"):
+        read_options(fields(**{name: value}), OPTIONS)
+
+
+def test_every_reader_is_for_an_option():
+    assert READERS.keys() <= {member.name for member in members_of(Options)}
+
+
+def test_an_image_keeps_how_closely_to_look_and_where_it_stands():
+    part = fields(image_url={"url": "https://example.com/a.png", "detail": "low"})
+    assert image_of(part) == Media("image", url="https://example.com/a.png", detail="low", place=part.at("image_url"))
