@@ -32,7 +32,6 @@ from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.call_order import CallOrder
 from streamkit.dialects.streams.event_encoder import stop_word, wrapped_input
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
-from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.errors import HeldTooLong
 from streamkit.events import (
     Aside,
@@ -196,9 +195,7 @@ class MistralEncoder(ChatEncoder):
     def terminate(self) -> None:
         usage = b""
         if self._usage is not None:
-            usage = b',"usage":' + dumps(encode_usage(self._usage))
-            if has_more(self._usage, VENDOR):
-                self.lose("usage_detail")
+            usage = b',"usage":' + dumps(encode_usage(self._usage, self.report))
         for event in self._finished:
             number = event.choice
             choice = self._choices[number]
@@ -224,10 +221,7 @@ class MistralEncoder(ChatEncoder):
 
     def error(self, event: ProviderFailed) -> None:
         """A chunk that is none: the client raises for it, and shows its body."""
-        body, is_less = encode_error(event)
-        if is_less:
-            self.lose("error_detail")
-        self.write(b"data: %b\n\n" % dumps(body))
+        self.write(b"data: %b\n\n" % dumps(encode_error(event, self.report)))
 
 
 def whole_call(call: ToolCallFinished | ToolCall, limits: Limits, report: StreamReport) -> dict[str, Any] | None:

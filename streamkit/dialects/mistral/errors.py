@@ -31,10 +31,7 @@ def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any]
     """The body of an error, and no headers."""
     if failed.vendor == VENDOR and isinstance(failed.raw, dict) and decode(failed.raw, {}):
         return failed.raw, {}
-    body, is_less = encode_error(evolve(failed, code=CODES.get(failed.type), http_status=None))
-    if is_less:
-        report.lose("error_detail")
-    return body, {}
+    return encode_error(evolve(failed, code=CODES.get(failed.type), http_status=None), report), {}
 
 
 ERRORS = Errors(vendors=frozenset({VENDOR}), words=ERROR_TYPES, decode=decode, encode=encode)

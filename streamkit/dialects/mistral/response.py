@@ -17,7 +17,6 @@ from streamkit.dialects.mistral.encode import Chunks, is_content, whole_call
 from streamkit.dialects.mistral.wire import VENDOR, encode_error, encode_usage, finish_reason
 from streamkit.dialects.openai_chat.response import ChatResponseWriter
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal, signature_text
-from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import Aside, Opaque, ProviderFailed
 
 
@@ -27,17 +26,12 @@ class MistralResponseWriter(ChatResponseWriter):
     vendor: ClassVar[str] = VENDOR
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
-        body, is_less = encode_error(failure)
-        if is_less:
-            self.report.lose("error_detail")
-        return body
+        return encode_error(failure, self.report)
 
     def usage(self) -> dict[str, Any]:
         """Token counts; the client demands the object, not the counts in it."""
         usage = self.response.usage
-        if has_more(usage, VENDOR):
-            self.report.lose("usage_detail")
-        return {"usage": {} if usage is None else encode_usage(usage)}
+        return {"usage": {} if usage is None else encode_usage(usage, self.report)}
 
     def finish_reason(self, choice: Choice, *, called: bool) -> tuple[str, bool]:
         """The word to write, and whether it says less than the stop reason."""

@@ -8,7 +8,9 @@ from typing import Any
 
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.openai_chat import wire as chat
+from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import AsideKind, ErrorType, ProviderFailed, StopReason, UsageReported
+from streamkit.report import StreamReport
 
 VENDOR = "mistral"
 
@@ -43,8 +45,8 @@ def finish_reason(reason: StopReason, *, called: bool) -> tuple[str, bool]:
     return FINISH_REASONS[reason], chat.STOP_REASONS[FINISH_REASONS[reason]] != reason
 
 
-def encode_error(event: ProviderFailed) -> tuple[dict[str, Any], bool]:
-    """An error, flat, and whether it says less than ``event`` does."""
+def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
+    """An error, flat. What another vendor's says beside it is a loss."""
     ours = event.vendor == VENDOR
     body = {
         "object": "error",
@@ -55,12 +57,14 @@ def encode_error(event: ProviderFailed) -> tuple[dict[str, Any], bool]:
     }
     if ours and isinstance(event.raw, dict):
         body |= {name: value for name, value in event.raw.items() if name not in NO_DETAILS}
-    return body, bool(event.vendor and not ours and (event.native_type or event.http_status))
+    if event.vendor and has_detail(event, VENDOR):
+        report.lose("error_detail")
+    return body
 
 
-def encode_usage(usage: UsageReported) -> dict[str, Any]:
+def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
     """A ``usage`` object. The client takes further members as they are, so the details are Chat's."""
-    raw = chat.encode_usage(usage, VENDOR)
+    raw = chat.encode_usage(usage, report, VENDOR)
     return {name: count for name, count in raw.items() if name not in COUNTS or type(count) is int or count is None}
 
 

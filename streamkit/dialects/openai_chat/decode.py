@@ -211,15 +211,9 @@ class ChatDecoder(FrameDecoder):
         self._extras = {
             name: value for name, value in head.items() if name not in self.chunk_fields and has_value(value)
         }
-        self.out.append(
-            ResponseStarted(
-                self._id,
-                text_of(head.get("model")),
-                int(created) if isinstance(created, int | float) and 0 <= created < 1e11 else None,
-                self.vendor,
-                self._extras or None,
-            )
-        )
+        seconds = int(created) if isinstance(created, int | float) and 0 <= created < 1e11 else None
+        model, extras = text_of(head.get("model")), self._extras or None
+        self.out.append(ResponseStarted(self._id, model, seconds, self.vendor, extras))
         self._head = {}
 
     def _see_id(self, value: Any, choices: list[Any]) -> None:
@@ -456,13 +450,7 @@ class ChatDecoder(FrameDecoder):
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
-    def read_calls(
-        self,
-        listed: list[Entry],
-        function: dict[str, Any],
-        choice: int,
-        where: tuple[int, str],
-    ) -> None:
+    def read_calls(self, listed: list[Entry], function: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
         """The two members that say what is called. Some servers write each fragment in both (llama-cpp-python)."""
         self._bound(listed)
         calls = [call for _, call in listed]

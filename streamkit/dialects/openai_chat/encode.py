@@ -25,7 +25,6 @@ from streamkit.dialects.openai_chat.wire import (
 )
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import EventEncoder, stop_word, wrapped_input
-from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -225,14 +224,11 @@ class ChatEncoder(EventEncoder):
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write what is missing of a call that has ended, or withhold it."""
         call = self._choices[event.choice].calls.get(event.call)
-        if call is None:
+        if call is None or (call.kind == "custom" and not event.ended):
             self.withhold("call_withheld", event.id, event.name or None, event.arguments)
         elif call.kind == "custom":  # openai-python's stream helper fails on custom deltas (dialects.md §0.4)
-            if event.ended:
-                self.lose("custom_tool_wrapped")
-                self._arguments(event.choice, call, wrapped_input(event.arguments))
-            else:
-                self.withhold("call_withheld", event.id, event.name, event.arguments)
+            self.lose("custom_tool_wrapped")
+            self._arguments(event.choice, call, wrapped_input(event.arguments))
         elif event.ended and not event.arguments.strip():  # clients parse the text: "" is no JSON (quirks.md 42)
             self._arguments(event.choice, call, "{}")
 
@@ -291,9 +287,7 @@ class ChatEncoder(EventEncoder):
         """Write token counts, where the client asked for them, and ``[DONE]``."""
         usage = b""
         if self._usage is not None and self.encoding.profile.include_usage:
-            usage = b'"usage":' + dumps(encode_usage(self._usage, self.vendor))
-            if has_more(self._usage, self.vendor):
-                self.lose("usage_detail")
+            usage = b'"usage":' + dumps(encode_usage(self._usage, self.report, self.vendor))
         if self._stop:
             self._write_stop(b"," + usage if usage else b"")
         elif usage:

@@ -40,7 +40,7 @@ from streamkit.dialects.bodies.request_reader import (
 )
 from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.bodies.turn_reader import TurnReader
-from streamkit.dialects.members.fields import Fields, is_data_uri, kind_of, media_of
+from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import text_of
 from streamkit.dialects.openai_chat.decode import PLAIN_REASONING
 from streamkit.dialects.openai_chat.wire import OPTIONS, VENDOR, format_of, signature_in
@@ -104,11 +104,7 @@ class ChatRequestReader(TurnReader):
         """The texts that end an answer: one, or a list."""
         if isinstance(fields.peek("stop"), str):
             return (fields.needed("stop"),)
-        stops = fields.listed("stop")
-        for number, stop in enumerate(stops):
-            if not isinstance(stop, str):
-                raise fields.wrong(f"text is needed, not {kind_of(stop)}", f"stop[{number}]")
-        return tuple(stops)
+        return fields.strings("stop")
 
     def thinking(self, fields: Fields) -> Thinking | None:
         """``reasoning_effort``, or the object ``reasoning`` (OpenRouter)."""

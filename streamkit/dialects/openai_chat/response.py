@@ -32,7 +32,6 @@ from streamkit.dialects.openai_chat.wire import (
 )
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import stop_word
-from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import Aside, ProviderFailed, TerminatorSeen
 from streamkit.report import StreamReport
 
@@ -100,9 +99,7 @@ class ChatResponseWriter(ResponseWriter):
     def usage(self) -> dict[str, Any]:
         """The member with the token counts, if there are any."""
         usage = self.response.usage
-        if has_more(usage, self.vendor):
-            self.report.lose("usage_detail")
-        return {} if usage is None else {"usage": encode_usage(usage, self.vendor)}
+        return {} if usage is None else {"usage": encode_usage(usage, self.report, self.vendor)}
 
     def choice(self, choice: Choice, body: dict[str, Any]) -> dict[str, Any]:
         """One choice; what belongs to the whole body is added to it."""

@@ -13,8 +13,9 @@ from streamkit.dialects.members.values import count_of, details_of, text_of
 from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.context_overflow import CODE, is_overflow, with_code
 from streamkit.dialects.vocabulary.openai import WEB, read_url_citation, write_url_citation
-from streamkit.dialects.vocabulary.usage_counts import total_of
+from streamkit.dialects.vocabulary.usage_counts import has_more, total_of
 from streamkit.events import Aside, ErrorType, Opaque, ProviderFailed, StopReason, UsageReported
+from streamkit.report import StreamReport
 
 VENDOR = "openai"
 
@@ -104,8 +105,13 @@ def decode_usage(raw: Mapping[str, Any], vendor: str = VENDOR) -> UsageReported:
     )
 
 
-def encode_usage(usage: UsageReported, vendor: str = VENDOR) -> dict[str, Any]:
-    """A ``usage`` object; the vendor's own where it came from this dialect. Unknown counts are null, not 0."""
+def encode_usage(usage: UsageReported, report: StreamReport, vendor: str = VENDOR) -> dict[str, Any]:
+    """A ``usage`` object; the vendor's own where it came from this dialect. Unknown counts are null, not 0.
+
+    Counts of another vendor's that have no place here are a loss.
+    """
+    if has_more(usage, vendor):
+        report.lose("usage_detail")
     if usage.vendor == vendor and usage.raw is not None:
         counts = {name: count_of(usage.raw, name) for name in ("prompt_tokens", "completion_tokens", "total_tokens")}
         return {**usage.raw, **counts}
