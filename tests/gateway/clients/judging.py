@@ -77,6 +77,6 @@ def take_made_ids(want: Reading, seen: Reading) -> None:
     """A call that came without an id of its own gets one that nobody can know before; it is only to be like no other."""
     for number, choice in want.choices.items():
         read = seen.choices[number].calls if number in seen.choices else []
-        for call, other in zip(choice.calls, read, strict=False):
+        for call, other in zip(choice.calls or (), read, strict=False):
             if call.id is not None and MADE.fullmatch(call.id) and [each.id for each in read].count(other.id) == 1:
                 call.id = other.id

@@ -59,7 +59,11 @@ def test_zed_takes_every_line(source: str, chosen: Any, served: GatewayThread):
         response = whole(stream.body, source)
         lines = [json.loads(line) for line in body.splitlines()]
         names = [call["function"]["name"] for line in lines for call in line["message"].get("tool_calls") or []]
-        if names != [call.name for call in response.choices[0].tool_calls]:
+        calls = [call.name for call in response.choices[0].tool_calls]
+        own = any(
+            aside.kind == "client_tool" for aside in response.choices[0].asides
+        )  # what the client runs in a form of its own
+        if names != calls and not (own and set(calls) <= set(names)):
             complaints.append(f"{stream.name}: calls of {names}")
     assert not complaints, "\n".join(complaints[:30])
 
