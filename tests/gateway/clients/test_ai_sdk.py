@@ -105,9 +105,9 @@ def unlike(stream: Stream, provider: str, came: dict[str, Any], record: Record) 
     choice.stop, choice.refusal = None, ""
     if provider in DEAF and not seen.choices[0].reasoning:
         choice.reasoning = ""
-    for call in choice.calls:
+    for call in choice.calls or ():
         call.arguments = call.text if call.arguments is None else call.arguments  # free text is its value
-    for call in (*choice.calls, *seen.choices[0].calls):
+    for call in (*(choice.calls or ()), *seen.choices[0].calls):
         call.arguments, call.text = in_javascript(call.arguments), None
     take_made_ids(want, seen)
     return differences(want, seen)
