@@ -64,12 +64,13 @@ from streamkit.report import StreamReport, Withheld
 from streamkit.text.identifiers import random_id
 from streamkit.tool_calls.call import Call, Choice
 from streamkit.tool_calls.cumulative import is_object, is_object_or_part, may_follow, may_repeat, rest_of
-from streamkit.tool_calls.delta_run import DeltaRun, grouped, whole_run
+from streamkit.tool_calls.delta_run import DeltaRun
 from streamkit.tool_calls.ending import calls_nobody, is_cut, missing_end, stop_reason, strongest
 from streamkit.tool_calls.failed_turns import FAILING, failure_in
 from streamkit.tool_calls.identity import Identity
 from streamkit.tool_calls.joining import join_deltas
 from streamkit.tool_calls.pairs import paired
+from streamkit.tool_calls.settled import SettledCalls
 
 log = logging.getLogger("streamkit.tool_calls")
 
@@ -102,55 +103,33 @@ class ToolCallAccumulator:
         self._choices: dict[int, Choice] = {}
         self._out: list[Event] = []
         self._calls = 0
-        self._chars = 0
         self._failed = False
         self._vendor = ""
         self._abandoned = False
         self._terminator: TerminatorSeen | None = None
-        #: Calls by index, at whose fragments no vote and no wait can happen: ``_grows`` was true, and nothing but fragments,
-        #: text and runs came since then.
-        self._settled: dict[int | None, tuple[Choice, Call]] = {}
         self._debug = log.isEnabledFor(logging.DEBUG)
-        #: Whether each fragment is to be looked at by itself.
-        self._careful = self._debug or policy.two_objects == "split"
+        self._settled = SettledCalls(limits, careful=self._debug or policy.two_objects == "split")
 
     def feed(self, events: Sequence[WireEvent | DeltaRun], /) -> list[Event]:
-        if len(events) == 1:  # as nearly always at one event a read: half of the time
-            event = events[0]
-            if type(event) is ToolCallDelta:
-                if (grown := self._grown(event)) is not None:
-                    return [grown]
-            elif (
-                (type(event) is TextDelta or type(event) is ReasoningDelta) and self.report.spoken and not self._failed
-            ):
-                return [event]
         out: list[Any] = []
         self._out = out
-        if len(events) <= FEW:
-            if events and type(events[0]) is ToolCallDelta:
-                events = self._grow_few(events)
-        else:
-            run = whole_run(events)
-            if run is not None and not self._failed and self._grow_together(run):
-                return out
-            events = grouped(events)
+        spoken = self.report.spoken and not self._failed
         left = iter(events)
         for event in left:
             kind = type(event)
+            if kind is ToolCallDelta:
+                if (grown := self._settled.grown(cast("ToolCallDelta", event))) is not None:
+                    out.append(grown)
+                    continue
+            elif spoken and (kind is TextDelta or kind is ReasoningDelta):
+                out.append(event)
+                continue
             try:
-                if kind in OWN:
-                    self._take(event)
-                elif self._failed and kind not in AFTER_ERROR:
-                    self.report.repair("after_error")
-                else:
-                    if kind is RefusalDelta:
-                        self._choice(cast("RefusalDelta", event).choice).refused = True
-                    elif kind is ResponseStarted:
-                        self._vendor = cast("ResponseStarted", event).vendor
-                    out.append(cast("Carried", event))
+                self._take(event)
             except StreamError as error:
                 self._fails(error)
                 self.behind += sum(len(one.texts) if type(one) is DeltaRun else 1 for one in left)
+            spoken = spoken and not self._failed
         if not self.report.spoken:
             self.report.spoken = any(map(_is_spoken, out))
         return join_deltas(out) if self.join and len(out) > 1 else out
@@ -222,7 +201,8 @@ class ToolCallAccumulator:
     # -- events ----------------------------------------------------------------------------------------------------
 
     def _take(self, event: WireEvent | DeltaRun) -> None:
-        if self._settled and type(event) is not ToolCallDelta and type(event) is not DeltaRun:
+        kind = type(event)
+        if kind is not ToolCallDelta and kind is not DeltaRun:
             self._settled.clear()
         if isinstance(event, DeltaRun):
             self._run(event)
@@ -248,9 +228,20 @@ class ToolCallAccumulator:
             self.report.broken_frame = event.raw
         elif isinstance(event, ProviderFailed):
             self._fail(event)
-        elif isinstance(event, ChoiceStarted) and not self._failed:
+        elif not self._failed or kind in AFTER_ERROR:
+            self._carry(event)
+        elif kind is not ChoiceStarted:
+            self.report.repair("after_error")
+
+    def _carry(self, event: Carried | ChoiceStarted) -> None:
+        """What is handed on as it is."""
+        if isinstance(event, RefusalDelta):
+            self._choice(event.choice).refused = True
+        elif isinstance(event, ResponseStarted):
+            self._vendor = event.vendor
+        elif isinstance(event, ChoiceStarted):
             self._choice(event.choice)
-            self._out.append(event)
+        self._out.append(event)
 
     def _choice(self, number: int) -> Choice:
         choice = self._choices.get(number)
@@ -308,114 +299,23 @@ class ToolCallAccumulator:
             self._out += run.deltas()
 
     def _fragments(self, run: DeltaRun, like: ToolCallDelta) -> None:
-        if len(run.texts) > 1 and self._grow_together(run):
-            return
-        labels = run.indices or [cast("int", like.index)] * len(run.texts)
-        for number, (index, text) in enumerate(zip(labels, run.texts, strict=True), 1):
-            self.behind = len(run.texts) - number
-            self._delta(ToolCallDelta(index, None, None, text, like.choice, like.kind))
-
-    def _grow_together(self, run: DeltaRun) -> bool:
-        """All fragments of each call at once; False, and nothing is done, if any of them may be more than text.
-
-        Gain: nine tenths of the time of accumulating runs of one call, half of it where calls interleave.
-        """
-        choice = self._choices.get(run.model.choice)
-        if choice is None:
-            return False
-        by_call = run.by_call()
-        texts = {index: "".join(fragments) for index, fragments in by_call.items()}
-        total = sum(map(len, texts.values()))
-        calls = [choice.by_index.get(index) for index in texts]
-        if len(set(map(id, calls))) != len(calls):  # one call at two indices: its fragments must stay in their order
-            return False
-        for call in calls:
-            if call is None or not self._grows(choice, call, total):
-                return False
-            # a fragment that is as long as all before it may repeat it: none is
-            if call.text.chars <= total and call.text.chars <= max(map(len, run.texts)):
-                return False
-        ordinals: dict[int, int] = {}
-        for index, call in zip(texts, cast("list[Call]", calls), strict=True):
-            call.grow(texts[index])
-            ordinals[index] = cast("int", call.ordinal)
-            if self.join:
-                self._out.append(ToolCallArguments(ordinals[index], texts[index], call.choice))
-        self._chars += total
-        first = next(iter(ordinals))
-        choice.last = choice.by_index[first if run.indices is None else run.indices[-1]]
-        if not self.join:
-            like = ToolCallArguments(ordinals[first], "", choice.last.choice)
-            whose = None if run.indices is None else [ordinals[index] for index in run.indices]
-            of_ordinals = {ordinals[index]: fragments for index, fragments in by_call.items()}
-            self._hand_on_run(DeltaRun(like, run.texts, whose, of_ordinals))
-        return True
-
-    def _grows(self, choice: Choice, call: Call, size: int) -> bool:
-        """Whether there is nothing to decide about a fragment of ``size`` characters that says nothing of identity.
-
-        Whether it repeats what came is another question (``may_repeat``).
-        """
-        chars, limits = call.text.chars, self.limits
-        return (
-            call.sent
-            and not call.ended
-            and not self._careful
-            and not call.cumulative
-            and call.doubt is None
-            and not call.unsent.chars  # or a later fragment would overtake it
-            and choice.announced == len(choice.calls)  # none waits for this one to be heard of
-            and chars + size <= limits.arguments_chars
-            and self._chars + size <= limits.stream_arguments_chars
-        )
-
-    def _grown(self, delta: ToolCallDelta) -> ToolCallArguments | None:
-        """What a fragment becomes, of a call at which no vote and no wait can happen: nearly all, in a quarter of the time.
-
-        Of what ``_grows`` asks, only what a fragment can change is asked again.
-        """
-        settled, fragment = self._settled.get(delta.index), delta.arguments
-        if settled is None or delta.id is not None or delta.name is not None or not fragment or delta.snapshot:
-            return None
-        if delta.signature is not None or delta.extras is not None:
-            return None
-        choice, call = settled
-        ordinal, size, chars, limits = call.ordinal, len(fragment), call.text.chars, self.limits
-        if (
-            ordinal is None
-            or delta.choice != call.choice
-            or (size >= chars and may_repeat(fragment, chars))
-            or chars + size > limits.arguments_chars
-            or self._chars + size > limits.stream_arguments_chars
-        ):
-            return None
-        choice.last = call
-        self._chars += size
-        call.text.append(fragment)  # as ``Call.grow``, a call less
-        if call.scanner is not None:
-            call.scanner.append(fragment)
-        return ToolCallArguments(ordinal, fragment, call.choice)
-
-    def _grow_few(self, events: Sequence[WireEvent | DeltaRun]) -> Sequence[WireEvent | DeltaRun]:
-        """Fragments alone, as long as there are any; gives the rest of the events. Gain: half of the time of few fragments."""
-        for number, event in enumerate(events):
-            grown = self._grown(event) if type(event) is ToolCallDelta else None
-            if grown is None:
-                return events[number:]
-            self._out.append(grown)
-        return ()
+        grown = self._settled.grown_together(self._choice(like.choice), run, join=self.join)
+        if grown is None:
+            for number, delta in enumerate(run.deltas(), 1):
+                self.behind = len(run.texts) - number
+                self._delta(delta)
+        elif self.join:
+            self._out += grown
+        else:
+            self._hand_on_run(grown[0])
 
     # -- one delta -------------------------------------------------------------------------------------------------
 
     def _delta(self, delta: ToolCallDelta) -> None:
         choice = self._choice(delta.choice)
-        if delta.arguments and delta.index is not None and delta.id is None and delta.name is None:
-            found = choice.by_index.get(delta.index)
-            if found is not None and self._grows(choice, found, len(delta.arguments)):
-                self._settled[delta.index] = choice, found  # until anything but a fragment comes
-                if (arguments := self._grown(delta)) is not None:
-                    self._out.append(arguments)
-                    return
+        if (grown := self._settled.add(choice, delta)) is not None:
+            self._out.append(grown)
+            return
         self._settled.clear()
         call, is_new = self._identity.place(choice, delta)
         if delta.extras or delta.signature is not None:
@@ -435,8 +335,8 @@ class ToolCallAccumulator:
                 self._tell_apart(call)
         self._hand_on(choice, call)
         if self._debug and delta.arguments:
-            grown = call.text.chars - before
-            log.debug("call %s: %+d characters, %d in all", call.id or call.name, grown, call.text.chars)
+            added = call.text.chars - before
+            log.debug("call %s: %+d characters, %d in all", call.id or call.name, added, call.text.chars)
 
     def _tell_apart(self, call: Call) -> None:
         """A call with the id and the name of an earlier one is another call, since its arguments are others."""
@@ -472,10 +372,10 @@ class ToolCallAccumulator:
 
     def _arguments(self, call: Call, delta: ToolCallDelta) -> None:
         fragment = delta.arguments or ""
-        self._chars += len(fragment)
+        self._settled.chars += len(fragment)
         if call.text.chars + len(fragment) > self.limits.arguments_chars:
             raise ArgumentsTooLong(self.limits.arguments_chars)
-        if self._chars > self.limits.stream_arguments_chars:
+        if self._settled.chars > self.limits.stream_arguments_chars:
             raise StreamArgumentsTooLong(self.limits.stream_arguments_chars)
         if delta.snapshot and not call.sent:
             if call.text.chars:
@@ -591,8 +491,8 @@ class ToolCallAccumulator:
 
     def _set_aside(self, repair: str, call: Call, text: str) -> None:
         self.report.repair(repair)
-        self._chars += len(text)
-        if self._chars > self.limits.stream_arguments_chars:
+        self._settled.chars += len(text)
+        if self._settled.chars > self.limits.stream_arguments_chars:
             raise StreamArgumentsTooLong(self.limits.stream_arguments_chars)
         self.report.keep(Withheld(repair, call.id, call.name, text))
 
@@ -682,8 +582,6 @@ class ToolCallAccumulator:
                 self._start(choice, call, cut=ended and blank and is_cut(choice, call))
 
 
-#: So few events are not worth looking for runs.
-FEW = 8
 #: What may follow an error without being content.
 AFTER_ERROR = frozenset({ResponseStarted, UsageReported})
 
@@ -707,20 +605,6 @@ SPOKEN = frozenset(
 )
 #: Kinds of asides that a model says or has done, unlike what servers say of the request.
 SPOKEN_ASIDES = frozenset({"server_tool", "citation", "audio"})
-OWN = frozenset(
-    {
-        DeltaRun,
-        ToolCallDelta,
-        ToolCallWhole,
-        ToolCallsWhole,
-        ToolCallEnded,
-        StopReasonSeen,
-        TerminatorSeen,
-        LastFrameBroken,
-        ProviderFailed,
-        ChoiceStarted,
-    }
-)
 
 
 def accumulate_tool_calls(

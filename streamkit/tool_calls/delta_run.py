@@ -6,8 +6,6 @@ It flows between machines that share a driver and know of it, and nowhere else: 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from operator import attrgetter
 from typing import Any, TypeAlias, cast
 
 from attrs import evolve
@@ -17,69 +15,14 @@ from streamkit.events import ReasoningDelta, RefusalDelta, TextDelta, ToolCallAr
 Delta: TypeAlias = TextDelta | RefusalDelta | ReasoningDelta | ToolCallDelta | ToolCallArguments
 
 
-#: What a fragment says beside its text and its index.
-_SAYS = attrgetter("id", "name", "signature", "snapshot", "choice")
-_EXTRAS = attrgetter("extras")
-
-
-def whole_run(events: Sequence[Any]) -> DeltaRun | None:
-    """``events`` as one run, if they are fragments of calls and nothing else, all of one choice; None if not.
-
-    What they say of a call that is not known yet is not in the run. Gain: half of the time of accumulating such a batch.
-    """
-    if {ToolCallDelta} != set(map(type, events)):
-        return None
-    nothing = (None, None, None, False, events[0].choice)
-    if _SAYS(events[0]) != nothing or {nothing} != set(map(_SAYS, events)) or any(map(_EXTRAS, events)):
-        return None
-    texts = [e.arguments for e in events]
-    if not all(texts):
-        return None
-    indices = [e.index for e in events]
-    if None in indices:
-        return None
-    return DeltaRun(events[0], texts, None if indices.count(indices[0]) == len(indices) else indices)
-
-
-def grouped(events: Sequence[Any]) -> list[Any]:
-    """``events``, with neighbouring fragments of calls that say nothing of identity as runs.
-
-    Gain: a third of the time of accumulating fragments that were decoded one by one.
-    """
-    out: list[Any] = []
-    run: DeltaRun | None = None
-    texts: list[Any] = []
-    indices: list[Any] = []
-    kind = ""
-    for event in events:
-        if type(event) is not ToolCallDelta or not _is_fragment(event):
-            run = None
-        elif run is not None and event.choice == run.model.choice and event.kind == kind:
-            texts.append(event.arguments)
-            indices.append(event.index)
-            continue
-        else:
-            texts, indices, kind = [event.arguments], [event.index], event.kind
-            run = DeltaRun(event, texts, indices)
-            out.append(run)
-            continue
-        out.append(event)
-    return out
-
-
-def _is_fragment(delta: ToolCallDelta) -> bool:
-    """Whether a delta says an index and text and nothing else."""
-    if delta.id is not None or delta.name is not None or not delta.arguments or delta.index is None:
-        return False
-    return not (delta.snapshot or delta.extras or delta.signature or delta.anonymous)
-
-
 def delta_like(like: Delta, text: str, index: int | None) -> Any:
     """One delta: ``like`` with this text, and this label if one is given."""
     if type(like) is TextDelta:  # nearly all, and ``evolve`` takes six times as long
         return TextDelta(text, like.choice, like.block)
     if type(like) is ToolCallDelta:
         return ToolCallDelta(like.index if index is None else index, None, None, text, like.choice, like.kind)
+    if type(like) is ReasoningDelta:
+        return ReasoningDelta(text, like.choice, like.block, like.kind)
     return evolve(cast("Any", like), text=text)
 
 

@@ -21,14 +21,13 @@ from streamkit.events import (
     StreamEnded,
     TextDelta,
     ToolCallArguments,
-    ToolCallDelta,
     ToolCallFinished,
     ToolCallStarted,
     Verdict,
 )
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport
-from streamkit.tool_calls.delta_run import DeltaRun, delta_like, grouped
+from streamkit.tool_calls.delta_run import DeltaRun, delta_like
 from tests.laws.running import CLOCK, maker
 
 TEXTS = st.lists(
@@ -131,23 +130,6 @@ def test_a_call_that_becomes_complete_inside_a_run_is_closed_where_it_does(diale
 def test_a_delta_that_is_a_comma_or_looks_like_the_space_between_two_is_one():
     texts = ["a", ",", ",\n  ", '",\n  "', "\n"]
     assert b"".join(deltas_of(b"%b;", texts)) == b'"a";",";",\\n  ";"\\",\\n  \\"";"\\n";'
-
-
-WIRE = st.lists(
-    st.builds(
-        lambda index, id, name, text, choice, snapshot: ToolCallDelta(
-            index, id, name, text, choice, snapshot=snapshot
-        ),
-        st.sampled_from([0, 1, None]), st.sampled_from([None, None, None, "i"]), st.sampled_from([None, None, None, "n"]),
-        st.sampled_from(["{", "}", "", None, "x"]), st.sampled_from([0, 0, 1]), st.sampled_from([False, False, False, True]),
-    ) | st.builds(TextDelta, st.just("t")),
-    max_size=20,
-)  # fmt: skip
-
-
-@given(WIRE)
-def test_grouping_keeps_every_delta_and_their_order(events):
-    assert [d for part in grouped(events) for d in (part.deltas() if type(part) is DeltaRun else [part])] == events
 
 
 @pytest.mark.parametrize("like", [*MODELS, ToolCallArguments(1, "")])
