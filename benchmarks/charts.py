@@ -82,7 +82,7 @@ def reads(results: Results) -> Figure:
     return made
 
 
-PARTS = ("parse", "decode", "parse and decode", "accumulate", "check", "encode")
+PARTS = ("parse", "decode", "accumulate", "check", "encode")
 PART_LABELS = {
     "machine": "machine, without a loop",
     "stage": "stage, in a pipe of its own",

@@ -102,18 +102,16 @@ def stages(*, join: bool) -> Mapping[str, Stage[Any, Any]]:
 
 
 def together(*, join: bool) -> Mapping[str, Callable[[], Machine[Any, Any]]]:
-    """The machines as one driver has them: parser and decoder as one, told what the next one takes (``machines_of``)."""
+    """The machines as one driver has them: told what the next one takes (``machines_of``)."""
     report = StreamReport()
-    built_in = stages(join=join)
-    before = [stage for part, stage in built_in.items() if part != "encode"]
-    whole = [*machines_of(before, report), machines(join=join)["encode"]()]
+    before = {part: stage for part, stage in stages(join=join).items() if part != "encode"}
+    write = machines(join=join)["encode"]
+    whole = [*machines_of(list(before.values()), report), write()]
     allow_runs(whole)
-    makes = {
-        "parse and decode": lambda: machines_of(before[:2], report)[0],
-        "accumulate": lambda: built_in["accumulate"].make(report),
-        "check": lambda: built_in["check"].make(report),
-        "encode": machines(join=join)["encode"],
+    makes: dict[str, Callable[[], Any]] = {
+        part: lambda stage=stage: stage.make(report) for part, stage in before.items()
     }
+    makes["encode"] = write
     return {part: _told(make, machine) for (part, make), machine in zip(makes.items(), whole, strict=True)}
 
 

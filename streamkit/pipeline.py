@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Sequence
 from itertools import pairwise
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, overload
+from typing import Any, ClassVar, Generic, Literal, Protocol, TypeAlias, TypeVar, cast, overload
 
 from streamkit.errors import UsageError
 from streamkit.report import StreamReport
@@ -168,18 +168,17 @@ class Stage(Generic[A_contra, B_co]):
         self.takes = takes
         self.gives = gives
 
+    #: Whether another stage may drive this one's machine together with its own.
+    plain: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.plain = cls.__call__ is Stage.__call__ and cls.over is Stage.over
+
     def __call__(
         self, source: AsyncIterable[A_contra], report: StreamReport | None = None
     ) -> AsyncGenerator[B_co, None]:
         return self.over(source, report if report is not None else StreamReport())
-
-    def make_with(
-        self,
-        before: Stage[Any, Any],  # noqa: ARG002 - for those that override it
-        report: StreamReport,  # noqa: ARG002
-    ) -> Machine[Any, Any] | None:
-        """One machine in place of those of ``before`` and of this stage, where that is faster."""
-        return None
 
     def over(
         self, source: AsyncIterable[Any], report: StreamReport, before: Sequence[Stage[Any, Any]] = ()
@@ -188,28 +187,17 @@ class Stage(Generic[A_contra, B_co]):
         machines = machines_of([*before, self], report)
         return drive(machines[0] if len(machines) == 1 else Chain(*machines), source)
 
-    @property
-    def plain(self) -> bool:
-        """Whether another stage may drive this one's machine together with its own."""
-        return type(self).__call__ is Stage.__call__ and type(self).over is Stage.over
-
     def __repr__(self) -> str:
         return f"<stage {self.name}>"
 
 
 def machines_of(stages: Sequence[Stage[Any, Any]], report: StreamReport) -> list[Machine[Any, Any]]:
-    """The machines of stages that follow one another: one for each, or one for two that know of a faster way together.
+    """The machines of stages that follow one another.
 
-    Between them may flow what no stage yields, *runs* (``DeltaRun``), from a machine that has ``gives_runs`` to one that
-    ``takes_runs``; what a machine passes on unseen it takes if the next one does.
+    Between them may flow what no stage yields, *runs* (``FrameRun``, ``DeltaRun``), from a machine that has ``gives_runs`` to
+    one that ``takes_runs``; what a machine passes on unseen it takes if the next one does.
     """
-    machines: list[Any] = []
-    for number, stage in enumerate(stages):
-        together = stage.make_with(stages[number - 1], report) if machines else None
-        if together is None:
-            machines.append(stage.make(report))
-        else:
-            machines[-1] = together
+    machines = [stage.make(report) for stage in stages]
     allow_runs(machines)
     return machines
 

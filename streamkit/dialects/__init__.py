@@ -20,7 +20,7 @@ from streamkit.dialects import (
     openai_responses,
 )
 from streamkit.dialects.base import Dialect
-from streamkit.dialects.fast_path.run_reader import DecodeStage
+from streamkit.dialects.fast_path.like_frames import decode_stage
 from streamkit.dialects.profiles import DEFAULT_PROFILE, Encoding, KeepAliveForm, Profile, Provider
 from streamkit.dialects.registry import Registry
 from streamkit.dialects.streams.encode_stage import EncodeStage
@@ -83,10 +83,12 @@ def decode(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Frame
     Raises UsageError for an unknown name; the stage raises BrokenFrame, NotThisDialect and LimitExceeded in the order of
     the stream.
     """
-    named, _ = source_named(dialect)
-    return DecodeStage(
-        f"decode {dialect}", lambda report: named.decoder(limits, report), takes="frames", gives="wire events"
-    )
+    return decode_frames(source_named(dialect)[0], limits, dialect)
+
+
+def decode_frames(dialect: Dialect, limits: Limits, name: str) -> Stage[list[Frame], list[WireEvent]]:
+    """The stage that ``decode`` gives, of a dialect that was looked up by ``name``."""
+    return decode_stage(f"decode {name}", lambda report: dialect.decoder(limits, report))
 
 
 def keep_alive(dialect: str, form: KeepAliveForm = "dialect") -> bytes:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterable, Mapping
-from itertools import groupby
+from itertools import accumulate, groupby
 from types import MappingProxyType
 from typing import Any, Final
 from zlib import crc32
@@ -66,6 +66,31 @@ class RepairedFrame(Frame):
         return isinstance(other, Frame) and values == {name: getattr(other, name) for name in _VALUES}
 
     __hash__ = None  # as of every frame
+
+
+class FrameRun:
+    """Whole SSE events that follow one another and differ in their payload alone, without an object for each.
+
+    It flows between machines that share a driver, to one that takes it (``pipeline.allow_runs``); no stage yields it.
+    ``offset`` is the byte where the first one begins, and ``around`` how many bytes each has beside its payload.
+    """
+
+    __slots__ = ("_offsets", "around", "event", "id", "offset", "payloads")
+
+    def __init__(self, payloads: list[bytes], offset: int, event: str, id: str, around: int) -> None:
+        self.payloads = payloads
+        self.offset = offset
+        self.event = event
+        self.id = id
+        self.around = around
+        self._offsets: list[int] | None = None
+
+    def frame(self, number: int) -> Frame:
+        """One of them."""
+        if self._offsets is None:
+            sizes = (len(payload) + self.around for payload in self.payloads)
+            self._offsets = list(accumulate(sizes, initial=self.offset))
+        return Frame(self.payloads[number], self._offsets[number], self.event, self.id)
 
 
 _VALUES: Final = tuple(field.name for field in fields(Frame))

@@ -75,31 +75,6 @@ class NDJSONParser:
         self._report.frames += 1
         return [Frame(line, self._at, "message", "", False)]
 
-    # For somebody else who can read whole lines that are alike (``dialects/fast_path/run_reader.py``).
-
-    @staticmethod
-    def end_of_event(text: bytes, start: int) -> int:
-        """Where the first line ends that ends at ``start`` or behind it; -1 if none does."""
-        return text.find(b"\n", start) + 1 or -1
-
-    def may_pass(self, size: int) -> bool:
-        """Whether a line begins here, and ``size`` bytes can't break a limit. It begins at ``boundary``."""
-        return not self._partial and self._object_seen and size <= self._cap and not self._beginning.open
-
-    def pass_over(self, size: int, frames: int) -> bool:
-        """``size`` bytes were read by somebody else: ``frames`` whole lines. False, and nothing done, if they may not."""
-        if not self.may_pass(size):
-            return False
-        self._report.bytes_in += size
-        self._report.frames += frames
-        self._at = self.boundary = self._at + size
-        return True
-
-    @staticmethod
-    def is_event(raw: bytes) -> bool:
-        """Whether these bytes are one line."""
-        return raw.find(b"\n") == len(raw) - 1
-
     def _take(self) -> bytes:
         """The partial line, copied out once."""
         line = bytes(self._partial)

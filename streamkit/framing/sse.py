@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal, cast
 
 from streamkit.errors import (
     EventTooLong,
@@ -34,6 +34,7 @@ from streamkit.framing.frame import (
     BEGINNING_BYTES,
     Beginning,
     Frame,
+    FrameRun,
     RepairedFrame,
     cut_lines,
     describe_beginning,
@@ -51,8 +52,9 @@ _LF: Final = ord("\n")
 _BRACE: Final = ord("{")
 #: Eighteen digits of milliseconds are 31 million years; ``int`` slows down with length, and refuses 4,301 digits.
 _RETRY_DIGITS: Final = 18
-#: From so many lines in one read on, the path for streams of nothing but data pays.
+#: From so many lines in one read on, the path for events that are alike pays; so many are looked at together.
 _MANY: Final = 8
+_MOST: Final = 3 * 1024
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 
 #: A comment for a client that waits. The blank line is for clients that cut at blank lines only.
@@ -76,6 +78,9 @@ class SSEParser:
     Cost of a 329-byte event in units of ``orjson.loads`` of it (1.1 to 1.3 µs; CPython 3.11, two shared cores), at 64 KiB
     reads: ``data`` alone 0.66, with CRLF 1.0, with an ``event`` line 1.5; one event a read 2.0.
     """
+
+    #: Whether the next machine takes ``FrameRun`` in the place of many frames.
+    gives_runs = False
 
     def __init__(
         self,
@@ -103,6 +108,7 @@ class SSEParser:
         self._bare_body = bare_body
         self._beginning = Beginning()
         self._any_event = False
+        self._is_idle = False  # whether nothing is pending behind an event
         self._after_cr = False
         #: Where the line that is being read begins, and what earlier reads brought of it. Growing arrays, here and
         #: below: in a list, fragments of two bytes take 43 each, and the limits would mean little.
@@ -123,6 +129,8 @@ class SSEParser:
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The events that ``chunk`` completed, possibly none. After a fault nothing more is read."""
+        if self._is_idle and (frame := self._only_event(chunk)) is not None:
+            return [frame]
         frames: list[Frame] = []
         if self.fault is not None:
             return frames
@@ -139,8 +147,38 @@ class SSEParser:
                 self.fault = NeedsRepair(error.kind, REPAIRS[error.kind], offset=self._repaired_at)
         if frames:
             self._any_event = True
+            self._beginning.open = False  # it is for input without any event
             self._report.frames += len(frames)
+        self._is_idle = (
+            self._any_event
+            and self._begin == _NONE
+            and not (self._partial or self._after_cr or self._repairs or self.fault)
+        )
         return frames
+
+    def _only_event(self, chunk: bytes) -> Frame | None:
+        """The event that a read brought whole and alone, where nothing is pending; None if it is anything else.
+
+        So are nearly all where a provider sends each event at once. Gain: two thirds of the time of cutting such a read.
+        """
+        start, event = 6, "message"
+        if not chunk.startswith(b"data: "):
+            end = chunk.find(b"\n")
+            if not (chunk.startswith(b"event: ") and chunk.startswith(b"data: ", end + 1)):
+                return None
+            if end - 7 > self._limits.name_bytes:
+                return None
+            start, event = end + 7, chunk[7:end].decode("utf-8", "replace") or "message"
+        size = len(chunk)
+        end = chunk.find(b"\n", start)
+        if end != size - 2 or not chunk.endswith(b"\n") or size > self._cap or b"\r" in chunk:
+            return None
+        report = self._report
+        report.bytes_in += size
+        report.frames += 1
+        at, self._at = self._at, self._at + size
+        self.boundary = self._at
+        return Frame(chunk[start:end], at, event, self._id)
 
     def finish(self) -> list[Frame]:
         """The input ended: the last event if it lacked its blank line. Sets a fault if this was no event stream."""
@@ -164,46 +202,6 @@ class SSEParser:
             return []
         self._report.frames += len(frames)
         return frames
-
-    # For somebody else who can read whole events that are alike (``dialects/fast_path/run_reader.py``).
-
-    @staticmethod
-    def end_of_event(text: bytes, start: int) -> int:
-        """Where the first event ends that ends at ``start`` or behind it; -1 if none does."""
-        end = text.find(b"\n\n", start)
-        if end >= 0:
-            return end + 2
-        end = text.find(b"\n\r\n", start)
-        return end + 3 if end >= 0 else -1
-
-    def may_pass(self, size: int) -> bool:
-        """Whether an event may begin here, and ``size`` bytes can't break a limit. It begins at ``boundary``."""
-        if self._partial or self._begin != _NONE or self._after_cr or self._repairs is not None:
-            return False
-        return size <= self._cap and not self._beginning.open
-
-    def pass_over(self, size: int, frames: int) -> bool:
-        """``size`` bytes were read by somebody else: ``frames`` whole events. False, and nothing done, if they may not."""
-        if self._partial or self._begin != _NONE or self._after_cr or size > self._cap or self._beginning.open:
-            return False  # as ``may_pass``, without a call for each event
-        if self._repairs is not None:
-            return False
-        report = self._report
-        report.bytes_in += size
-        report.frames += frames
-        self._at = self.boundary = self._at + size
-        return True
-
-    @staticmethod
-    def is_event(raw: bytes) -> bool:
-        """Whether these bytes are one event of a name and data only: an id, or a reconnection time, is remembered."""
-        lines = raw.split(b"\n")
-        if raw.count(b"\r") != raw.count(b"\r\n"):  # a CR alone ends a line, too
-            return False
-        return all(line[:5] == b"data:" or line[:6] == b"event:" for line in lines[:-2]) and lines[-2:] in (
-            [b"", b""],
-            [b"\r", b""],
-        )
 
     def _last(self) -> list[Frame]:
         line = self._beginning.release() + self._take()
@@ -239,10 +237,10 @@ class SSEParser:
             self._partial += runs[0][0][0]
             runs[0][0][0] = self._take()
         for lines, width in runs:
-            if self._begin == _NONE and len(lines) >= _MANY and self._repairs is None:
-                lines = self._read_data_only(lines, width, frames)  # noqa: PLW2901 - what it left
-            if lines:
+            if len(lines) < _MANY:
                 self._read(lines, width, frames)
+            else:
+                self._read_lines(lines, width, frames)
             if self.fault is not None:
                 return
         self._after_cr = chunk.endswith(b"\r")
@@ -257,30 +255,54 @@ class SSEParser:
         self._partial.clear()
         return line
 
-    def _read_data_only(self, lines: list[bytes], width: int, frames: list[Frame]) -> list[bytes]:
-        """Read ``data: …`` and a blank line, over and over, while nothing is pending; gives the lines that are left.
+    def _read_lines(self, lines: list[bytes], width: int, frames: list[Frame]) -> None:
+        """Many whole lines: events that are alike together, others one by one, ever more before the next attempt."""
+        first, plain = 0, _MANY
+        while first < len(lines) and self.fault is None:
+            count = 0
+            if self._begin == _NONE and self._repairs is None:
+                count = self._read_alike(lines[first : first + _MOST], width, frames)
+            if count:
+                first, plain = first + count, _MANY
+                continue
+            end = first + plain
+            while end < len(lines) and lines[end - 1]:
+                end += 1
+            self._read(lines[first:end], width, frames)
+            first, plain = end, min(2 * plain, _MOST)
+
+    def _read_alike(self, lines: list[bytes], width: int, frames: list[Frame]) -> int:
+        """Read the events of one data line, and of the same name or none, that ``lines`` begin with, where nothing is
+        pending; gives how many lines they have.
 
         Many streams are nothing else. It agrees with ``_read``; with it an event costs a quarter less.
         """
-        at, last_id = self._at, self._id
-        first = len(frames)
-        blanks = lines[1::2]
-        whole = lines[: 2 * len(blanks) : 2]  # a last line alone is left to ``_read``
+        name = lines[0] if lines[0].startswith(b"event: ") else b""
+        step = 3 if name else 2
+        count = len(lines) // step
+        blanks = lines[step - 1 : count * step : step]
         if any(blanks):  # asked of all at once: one by one takes a sixth more
-            whole = whole[: next(number for number, line in enumerate(blanks) if line)]
-        sizes = list(map(len, whole))
-        if not whole or max(sizes) > self._cap:
-            return lines
-        for line, size in zip(whole, sizes, strict=True):
-            data = line.removeprefix(b"data: ")
-            if len(data) == size:  # it had no such prefix
+            count = next(number for number, line in enumerate(blanks) if line)
+        if name and lines[: count * step : step].count(name) != count:
+            count = next(number for number in range(count) if lines[number * step] != name)
+        payloads: list[bytes] = []
+        most = self._cap - len(name)
+        for line in lines[step - 2 : count * step : step]:
+            if not line.startswith(b"data: ") or len(line) > most:
                 break
-            frames.append(Frame(data, at, "message", last_id))
-            at += size + 2 * width
-        count = len(frames) - first
-        if count:
-            self._at = self.boundary = at
-        return lines[2 * count :]
+            payloads.append(line[6:])
+        count = len(payloads)
+        if not count or len(name) - 7 > self._limits.name_bytes:
+            return 0
+        event, around = name[7:].decode("utf-8", "replace") or "message", 6 + len(name) + step * width
+        run = FrameRun(payloads, self._at, event, self._id, around)
+        if self.gives_runs:
+            cast("list[Any]", frames).append(run)
+            self._report.frames += count - 1
+        else:
+            frames += map(run.frame, range(count))
+        self._at = self.boundary = self._at + count * around + sum(map(len, payloads))
+        return step * count
 
     def _read(self, lines: list[bytes], width: int, frames: list[Frame]) -> None:
         """Whole lines whose line ends are ``width`` bytes long (HTML §9.2.6)."""

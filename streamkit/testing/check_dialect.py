@@ -14,7 +14,7 @@ from attrs import define, evolve
 
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.base import Dialect
-from streamkit.dialects.fast_path.run_reader import DecodeStage
+from streamkit.dialects.fast_path.like_frames import decode_stage
 from streamkit.dialects.profiles import Encoding
 from streamkit.errors import StreamError
 from streamkit.events import (
@@ -125,7 +125,7 @@ def _stages(dialect: Dialect) -> list[Stage[Any, Any]]:
     """Those of ``transcode``, which read like frames at once."""
     return [
         Stage("parse", lambda report: dialect.parser(DEFAULT_LIMITS, report)),
-        DecodeStage("decode", lambda report: dialect.decoder(DEFAULT_LIMITS, report)),
+        decode_stage("decode", lambda report: dialect.decoder(DEFAULT_LIMITS, report)),
         accumulate_tool_calls(make_id=_numbered()),
         check_json(),
     ]

@@ -39,7 +39,7 @@ def stages(scale: float) -> dict[str, Any]:
         for part in ("parse", "decode", "accumulate", "check", "encode")
         for kind in ("machine", "stage")
     ]
-    parts += [_row(scale / 9, input=name, cut="64 KiB", mode=JOINED, kind="together", part="parse and decode")
+    parts += [_row(scale / 9, input=name, cut="64 KiB", mode=JOINED, kind="together", part="decode")
               for name in ("text", "four interleaved calls")]  # fmt: skip
     framing = [_row(scale / 2, input="text", cut=cut, part="SSEParser") for cut in CUTS]
     return {"recipe": recipe, "parts": parts, "framing": framing}

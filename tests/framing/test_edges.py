@@ -122,13 +122,6 @@ async def test_a_body_that_is_all_there_is_is_no_event_stream_unless_that_is_ask
         assert [frame.data for batch in [batch async for batch in stream] for frame in batch] == [b'{"error":1}']
 
 
-def test_nothing_passes_behind_a_repair_that_no_frame_has_counted_yet():
-    parser = SSEParser()
-    parser.feed(b"data: %b\n\nwhat: no\n\n" % (b"x" * BEGINNING_BYTES))
-    assert not parser.may_pass(1)
-    assert not parser.pass_over(1, 1)
-
-
 # -- ids and limits ----------------------------------------------------------------------------------------------------
 
 

@@ -1,126 +1,69 @@
-"""What a reader of like events asks a parser: where an event ends, whether one may begin, and to count what was read for it."""
+"""Events that come whole: many alike in one read, one alone, the limits that they meet, and how they are written."""
 
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from streamkit.errors import EventTooLong, LineTooLong, NameTooLong, NeedsRepair, UsageError
-from streamkit.framing.frame import BEGINNING_BYTES
-from streamkit.framing.ndjson import NDJSONParser
+from streamkit.framing.frame import BEGINNING_BYTES, FrameRun
 from streamkit.framing.sse import SSEParser, parse_sse, serialize_comment, serialize_sse
-from streamkit.limits import Limits
+from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.policy import STRICT
 from streamkit.report import StreamReport
+from streamkit.testing import cut_at
 from tests.reports import refusing
 
 SSE = b"data: {}\n\n"
 #: Long enough for a parser to know what it reads.
-EVENT, LINE = b"data: %b\n\n" % (b"x" * BEGINNING_BYTES), b'{"a":"%b"}\n' % (b"x" * BEGINNING_BYTES)
+EVENT = b"data: %b\n\n" % (b"x" * BEGINNING_BYTES)
 
 
-@pytest.mark.parametrize(
-    ("text", "start", "end"),
-    [
-        (b"data: 1\n\ndata: 2\n\n", 0, 9),
-        (b"data: 1\n\ndata: 2\n\n", 7, 9),
-        (b"data: 1\n\ndata: 2\n\n", 8, 18),
-        (b"\n\n", 0, 2),
-        (b"data: 1\r\n\r\ndata: 2\r\n\r\n", 0, 11),
-        (b"data: 1\r\n\r\ndata: 2\r\n\r\n", 9, 22),
-        (b"\n\r\n", 0, 3),
-        (b"data: 1\n", 0, -1),
-        (b"data: 1\n\n", 8, -1),
-        (b"data: 1\r\n\r\n", 9, -1),
-    ],
-)
-def test_an_event_ends_behind_its_blank_line(text, start, end):
-    assert SSEParser.end_of_event(text, start) == end
-
-
-@pytest.mark.parametrize(
-    ("text", "start", "end"),
-    [(b"{}\n{}\n", 0, 3), (b"{}\n{}\n", 2, 3), (b"{}\n{}\n", 3, 6), (b"{}", 0, -1), (b"\n", 0, 1)],
-)
-def test_a_line_ends_behind_its_lf(text, start, end):
-    assert NDJSONParser.end_of_event(text, start) == end
-
-
-@pytest.mark.parametrize(
-    ("raw", "whole"),
-    [
-        (b"data: 1\n\n", True), (b"data: 1\r\n\r\n", True), (b"event: a\ndata: 1\n\n", True), (b"data:1\ndata:2\n\n", True),
-        (b"event: a\r\ndata: 1\r\n\r\n", True), (b"id: 1\ndata: 1\n\n", False), (b"retry: 1\n\n", False),
-        (b": c\ndata: 1\n\n", False), (b"data: 1\rdata: 2\n\n", False), (b"data: 1\n", False), (b"data: 1\n\n\n", False),
-        (b"data: 1", False), (b"data: 1\n\nx", False), (b"data: 1\n\nx\n\n", False), (b"events: a\n\n", False),
-        (b"data\n\n", False),
-    ],
-)  # fmt: skip
-def test_an_event_of_a_name_and_data_alone_is_told(raw, whole):
-    assert SSEParser.is_event(raw) is whole
-
-
-def test_one_line_is_told():
-    assert NDJSONParser.is_event(b"{}\n")
-    for raw in (b"{}", b"{}\n{}\n", b"{}\n{}", b""):
-        assert not NDJSONParser.is_event(raw) or raw == b""
-
-
-def sse(report=None, **limits):
-    parser = SSEParser(limits=Limits(**limits), report=report)
-    parser.feed(EVENT)
-    return parser
-
-
-def lines(report=None, **limits):
-    parser = NDJSONParser(limits=Limits(**limits), report=report)
-    parser.feed(LINE)
-    return parser
-
-
-@pytest.mark.parametrize(("make", "first"), [(sse, EVENT), (lines, LINE)])
-def test_what_was_read_by_somebody_else_is_counted_and_placed(make, first):
+def frames_of(reads: list[bytes], *, gives_runs: bool, limits: Limits = DEFAULT_LIMITS):
+    """The frames, and all else that reading leaves behind; the runs are told one by one."""
     report = StreamReport()
-    parser = make(report)
-    assert parser.may_pass(100)
-    assert parser.pass_over(100, 7)
-    assert (report.bytes_in, report.frames, parser.boundary) == (len(first) + 100, 8, len(first) + 100)
-    assert [frame.offset for frame in parser.feed(first)] == [len(first) + 100]
-    assert (report.bytes_in, report.frames) == (2 * len(first) + 100, 9)
+    parser = SSEParser(limits=limits, report=report, stray_errors=True)
+    parser.gives_runs = gives_runs
+    given = [frame for read in reads for frame in parser.feed(read)] + parser.finish()
+    runs = [one for one in given if type(one) is FrameRun]
+    frames = [
+        one for run in given for one in (map(run.frame, range(len(run.payloads))) if type(run) is FrameRun else [run])
+    ]
+    fault = type(parser.fault), str(parser.fault), getattr(parser.fault, "offset", None)
+    left = (parser.boundary, parser.last_event_id, parser.retry, report.bytes_in, report.frames, dict(report.repairs))
+    return (frames, fault, left if parser.fault is None else None), runs
 
 
-@pytest.mark.parametrize("make", [sse, lines])
-def test_no_more_may_pass_than_a_line_may_have(make):
-    report = StreamReport()
-    parser = make(report, line_bytes=500, event_bytes=500)
-    assert parser.may_pass(500)
-    assert not parser.may_pass(501)
-    assert not parser.pass_over(501, 1)
-    assert report.frames == 1
-    assert parser.pass_over(500, 1)
+NAMED = b"event: a\ndata: {}\n\n"
+PIECES = st.sampled_from([
+    SSE, NAMED, SSE * 20, NAMED * 20, b"event: b\ndata: [1]\n\n" * 9, b"data: \n\n" * 5, b"data:x\n\n", b": c\n\n", b"id: 7\n\n",
+    b"id: 8\ndata: 1\n\n", b"retry: 5\n\n", b"data: 1\ndata: 2\n\n" * 3, b"event: \ndata: 1\n\n", b"event: a\n\n", b"data: 1\r\n\r\n" * 9,
+    b"event: a\r\ndata: 1\r\n\r\n" * 9, b"data: 1\r\r" * 9, b"data: %b\n\n" % (b"x" * 40), b"event: %b\ndata: 1\n\n" % (b"n" * 30), b"\n",
+    b"error: no\n\n", b"what: no\n", b'{"error": 1}\n', b"data: \xff\n\n", b"event: \xff\ndata: 1\n\n" * 3, b"data: 1\n", b"event: a\n",
+])  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("make", "behind"),
-    [
-        (sse, b"d"), (sse, b"data: 1\n"), (sse, b"data: 1\n\r"), (lines, b"{"),
-        (SSEParser, b""), (NDJSONParser, b""), (SSEParser, b"\xef\xbb"), (NDJSONParser, b"\xef\xbb"),
-    ],
-)  # fmt: skip
-def test_nothing_passes_inside_of_an_event_nor_in_front_of_the_first(make, behind):
-    report = StreamReport()
-    parser = make(report=report)
-    parser.feed(behind)
-    before = report.frames
-    assert not parser.may_pass(1)
-    assert not parser.pass_over(1, 1)
-    assert report.frames == before
+@given(st.lists(PIECES, max_size=8), st.data())
+@settings(deadline=None)
+def test_events_that_are_alike_are_read_together_as_one_by_one(pieces, data):
+    body = SSE + b"".join(pieces)
+    places = data.draw(st.lists(st.integers(0, len(body)), max_size=4).map(sorted))
+    reads = cut_at(body, places)
+    for limits in (DEFAULT_LIMITS, Limits(line_bytes=40), Limits(event_bytes=30), Limits(name_bytes=20)):
+        found, runs = frames_of(reads, gives_runs=True, limits=limits)
+        assert not frames_of(reads, gives_runs=False, limits=limits)[1]
+        assert found == frames_of(reads, gives_runs=False, limits=limits)[0]
+        assert found == frames_of([body[at : at + 1] for at in range(len(body))], gives_runs=False, limits=limits)[0]
+        assert all(run.payloads for run in runs)
 
 
-def test_nothing_passes_a_parser_whose_stray_lines_are_still_to_be_told():
-    parser = SSEParser(bare_body=True)
-    parser.feed(EVENT + b'{"error":')
-    assert not parser.may_pass(1)
-    assert not parser.pass_over(1, 1)
+def test_a_run_goes_as_far_as_events_are_alike():
+    body = SSE + NAMED * 500 + b"event: b\ndata: {}\n\n" + NAMED * 500 + SSE * 500
+    (frames, _, _), runs = frames_of([body], gives_runs=True)
+    assert [frame.offset for frame in frames[:3]] == [0, len(SSE), len(SSE + NAMED)]
+    assert len(frames) == 1502
+    assert sum(len(run.payloads) for run in runs) > 1400
 
 
 @pytest.mark.parametrize(

@@ -89,8 +89,8 @@ DELTAS = {
 TEXTUAL = frozenset({"text", "thinking"})
 OWN_BLOCKS = frozenset({"text", "thinking", "tool_use", "redacted_thinking"})
 CALL_FIELDS = frozenset({"type", "id", "name", "input"})
-#: Where deltas differ (``fast_path/template.py``).
-HOLES = re.compile(rb'"(?:text|thinking|partial_json)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
+#: Where deltas differ (``fast_path/like_frames.py``).
+HOLES = re.compile(rb'"(?:text|thinking|partial_json)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|(?<=\})(?P<space> *+)\}$')
 
 
 @define

@@ -89,7 +89,7 @@ REASONING = ("text", "signature", "redactedContent")
 #: Members of a start, or of a delta, of the tools that the provider runs itself.
 SERVER = frozenset({"toolUse", "toolResult"})
 CALL_FIELDS = frozenset({"toolUseId", "name"})
-#: Where deltas differ (``fast_path/template.py``); ``p`` is padding.
+#: Where deltas differ (``fast_path/like_frames.py``); ``p`` is padding.
 HOLES: Final = re.compile(rb'"(?:text|input)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"p"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")')
 
 

@@ -60,7 +60,7 @@ BODY_FIELDS: Final = frozenset({"id", "finish_reason", "message", "usage", "logp
 MESSAGE_FIELDS: Final = frozenset({"role", "content", "tool_plan", "tool_calls", "citations"})
 #: Kinds of content that are text.
 TEXT_KINDS: Final = ("text", "thinking")
-#: Where deltas differ (``fast_path/template.py``).
+#: Where deltas differ (``fast_path/like_frames.py``).
 HOLES: Final = re.compile(rb'"(?:text|thinking|tool_plan|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
 
 

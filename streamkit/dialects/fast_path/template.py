@@ -1,159 +1,236 @@
-r"""Frames that differ in a few JSON strings only, read without parsing the rest of them again.
+r"""Payloads that differ in a few values only, read without parsing the rest of them again.
 
-Most frames of a stream are alike but for the text they bring. A **template** is the bytes around these **holes**, those of
-the framing included::
+Most payloads of a stream are alike but for the text they bring. A **template** is the bytes around these **holes**::
 
-    data: {"id":"c1","choices":[{"index":0,"delta":{"content":|" the"|},"finish_reason":null}]}\n\n
+    {"id":"c1","choices":[{"index":0,"delta":{"content":|" the"|},"finish_reason":null}]}
 
 Bytes that are template, JSON string, template are the same document with another string in it: JSON is deterministic, so the
-match proves it. The holes of a read are parsed together, as one array. A **mark** of white space stands between its items, and
-another in the place of each part between two holes of an event: raw in a string it is no JSON, so that no hole can reach into
-the next. The marks must be there in the order of the parts, and as many items as holes, each a string or a number.
+match proves it. It is learned from two payloads that a decoder read one after the other, and found to say the same but for
+what is in the holes: ``template_of``. Where the holes are says the decoder's class (``FrameDecoder.opaque_holes``).
 
-What a document means is not said here: a template is learned, and forgotten, where the decoder is (``probe.py``).
+Of many payloads the holes are parsed together, as one array. A **mark** of white space stands between its items, and another
+in the place of each part between two holes of a payload: raw in a string it is no JSON, so that no hole can reach into the
+next. The marks must be there in the order of the parts, and as many items as holes, each of the right type.
 
 Source: design.md §9; RFC 8259 §2, §7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Literal, TypeAlias
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal, TypeAlias, cast
 
 import orjson
 
-#: What stands in a hole: text of the delta; the index of a call; padding that means nothing, a string or a whole number; an
-#: object of token counts, which is read one by one (``single_event.py``).
-Kind: TypeAlias = Literal["text", "index", "pad", "number", "usage"]
-STRINGS: frozenset[Kind] = frozenset({"text", "pad"})
-#: From so many events in a text on, the way of cutting that is made for many pays.
-_MANY = 4
-#: The mark between two events. Those between holes end with CR; none of them begins another.
-_MARK = b"\t"
-_NO_MARKS = bytes(set(range(256)) - set(b"\t\r\n"))
+from streamkit.events import ReasoningDelta, RefusalDelta, TextDelta, ToolCallDelta, UsageReported
+from streamkit.tool_calls.delta_run import Delta, DeltaRun, delta_like
+
+#: What stands in a hole: text of the delta, and the same again; the index of a call; padding that means nothing: a string, a
+#: whole number, or blanks; an object of token counts. With what is ``unlike`` a payload has no template.
+Kind: TypeAlias = Literal["text", "again", "index", "pad", "number", "space", "usage", "unlike"]
+#: What is no hole where it is the same in both payloads.
+CONSTANT: Final = frozenset({"pad", "number", "space"})
+#: Padding in letters, digits and signs, and its quotes. Other padding would have to be parsed.
+PADDING: Final = bytes(set(range(0x20, 0x7F)) - set(b"\\"))
+#: A greater index is left to the decoder.
+INDICES: Final = {b"%d" % index: index for index in range(32)}
+_QUOTE: Final = ord('"')
+_ZERO: Final = ord("0")
+_MARK: Final = b"\t"  # those between holes end with CR; none of them begins another
+_NO_MARKS: Final = bytes(set(range(256)) - set(b"\t\r\n"))
+DELTAS: Final = frozenset({TextDelta, ReasoningDelta, RefusalDelta, ToolCallDelta})
+loads = orjson.loads
+#: Token counts as the event that says them.
+ReadUsage: TypeAlias = Callable[[dict[str, Any]], Any]
 
 
 class Template:
-    """The bytes of one event around its holes: of ``parts`` there is one more than of ``kinds``, which name the holes.
-
-    Only if the last part has a line end, events can be cut out of text.
+    """The bytes around the holes: of ``parts`` there is one more than of ``kinds``, which name the holes; what is read are
+    deltas like ``like``, whose index is at most ``most``.
     """
 
     __slots__ = (
-        "_at", "_between", "_break", "_ends", "_head", "_hole", "_kinds", "_last", "_marked", "_marks", "_mids", "_tail",
-        "size",
+        "_around", "_events", "_head", "_like", "_marked", "_marks", "_mids", "_most", "_tail", "_usage", "kinds",
+        "reads_many",
     )  # fmt: skip
 
-    def __init__(self, parts: list[bytes], kinds: list[Kind]) -> None:
+    def __init__(
+        self, parts: list[bytes], kinds: list[Kind], said: list[Any], most: int, usage: ReadUsage | None
+    ) -> None:
         self._head, *self._mids, self._tail = parts
-        self._kinds = kinds
-        self._between = self._tail + self._head
-        #: Bytes of an event without what is in its holes.
-        self.size = sum(map(len, parts))
-        #: The mark of each part between holes, and all marks of an event in their order.
+        self._around = len(self._head) + len(self._tail)
+        self.kinds = kinds
+        self._like: Delta = said[0]
+        #: What a payload says behind its delta, which is always the same; None where its token counts are.
+        self._events = said[1:]
+        self._most = most
+        self._usage = usage
+        #: Whether ``read_many`` can read anything.
+        self.reads_many = not self._events and not {"usage", "space", "again"} & set(kinds)
+        #: The parts between holes, the mark of each, and all marks of a payload in their order.
         self._marked = [(mid, b"," + b"\n" * number + b"\r") for number, mid in enumerate(self._mids)]
         self._marks = b"".join(mark[1:] for _, mark in self._marked) + _MARK
-        #: The first line end behind the holes: an offset in the tail.
-        self._break = self._tail.find(b"\n")
-        self._last = len(self._tail) - self._break  # bytes from there to the end
-        # An event in lines: how many they are, which of them has the holes, and where.
-        self._ends = self._between.count(b"\n")
-        self._at = self._head.count(b"\n")
-        self._hole = slice(len(self._head) - self._head.rfind(b"\n") - 1, -self._break)
 
-    def begins(self, text: bytes) -> bool:
-        """Whether ``text`` may be the beginning of such an event."""
-        return text.startswith(self._head) or self._head.startswith(text)
+    def read(self, payload: bytes) -> list[Any] | None:
+        """What one payload says; None if it is not like the others. Raises ValueError where a hole has no JSON."""
+        if len(self.kinds) > 1:
+            return self._read_holes(payload)
+        text = payload.removeprefix(self._head).removesuffix(self._tail)  # half of the time of asking and cutting
+        size = len(text)
+        if size < 3 or size != len(payload) - self._around or not text[0] == _QUOTE == text[-1]:
+            return None
+        delta = delta_like(self._like, loads(text), None)
+        return [delta, *self._events] if self._events else [delta]
 
-    def end(self, text: bytes, start: int) -> int:
-        """Where an event that begins at ``start`` would end; nothing of it is looked at but its line end. 0 if it has none."""
-        line_end = text.find(b"\n", start + len(self._head))
-        return line_end + self._last if line_end >= 0 else 0
+    def _read_holes(self, payload: bytes) -> list[Any] | None:
+        holes = self._cut(payload)
+        text = counts = b""
+        index: int | None = None
+        for hole, kind in zip(holes, self.kinds, strict=False):
+            if kind == "text":
+                text = hole
+            elif kind == "index":
+                index = INDICES.get(hole)
+                if index is None or index > self._most:
+                    return None
+            elif kind == "usage":
+                counts = hole
+            elif hole != text if kind == "again" else not _is_padding(hole, kind):
+                return None
+        if len(text) < 3 or not text[0] == _QUOTE == text[-1]:
+            return None
+        delta = delta_like(self._like, loads(text), index)
+        if self._usage is None:
+            return [delta, *self._events]
+        raw = loads(counts)
+        if type(raw) is not dict or not raw:
+            return None
+        counted = self._usage(raw)
+        return [delta, *(counted if event is None else event for event in self._events)]
 
-    def read(self, text: bytes) -> tuple[list[list[Any]], int]:
-        """The whole events that ``text`` begins with: the values in their holes, a list for each hole, and the size of all.
-
-        The size is 0 if it begins with none.
-        """
-        if not text.startswith(self._head):
-            return [], 0
-        found = self._cut_many(text) if len(text) > _MANY * len(self._between) else None
-        return self._values(*(found or self._cut(text)))
-
-    def read_payloads(self, payloads: Iterable[bytes]) -> tuple[list[list[Any]], int]:
-        """The same of the payloads of frames. None is taken behind the first that is another."""
-        head, tail, least = self._head, self._tail, len(self._between)
+    def _cut(self, payload: bytes) -> list[bytes]:
+        """What is in each hole; nothing if the payload is not like the others."""
+        left = payload.removeprefix(self._head)
+        rest = left.removesuffix(self._tail)
+        if len(left) == len(payload) or len(rest) == len(left):
+            return []
         holes = []
+        for part in self._mids:
+            hole, found, rest = rest.partition(part)
+            if not found:
+                return []
+            holes.append(hole)
+        return [*holes, rest]
+
+    def read_many(self, payloads: Sequence[bytes]) -> DeltaRun | None:
+        """What like payloads say with which ``payloads`` begin; None if there are none, or none that can be read at once."""
+        head, tail, least = self._head, self._tail, len(self._head) + len(self._tail)
+        holes: list[bytes] = []
         for payload in payloads:
             if len(payload) < least or not (payload.startswith(head) and payload.endswith(tail)):
                 break
             holes.append(payload[len(head) : len(payload) - len(tail)])
-        return self._values(holes, sum(map(len, holes)) + len(holes) * least)
-
-    def _values(self, holes: list[bytes], size: int) -> tuple[list[list[Any]], int]:
-        """What is in ``holes``, as far as it is good; events of so many bytes have them."""
-        if (columns := self._columns(holes)) is not None:
-            return columns, size
-        good, bad = 0, len(holes)  # so many from the first are good, so many are not
+        good, bad, run = 0, len(holes) + 1, None  # so many from the first are good, so many are not
         while bad - good > 1:
-            middle = (good + bad) // 2
-            if (some := self._columns(holes[:middle])) is None:
+            middle = len(holes) if bad > len(holes) else (good + bad) // 2
+            found = self._run(holes[:middle])
+            if found is None:
                 bad = middle
             else:
-                good, columns = middle, some
-        return columns or [], sum(map(len, holes[:good])) + good * len(self._between)
+                good, run = middle, found
+        return run
 
-    def _columns(self, holes: list[bytes]) -> list[list[Any]] | None:
-        """The values in each of the holes of these events; None if one of them has another kind of value, or none."""
-        if not holes:
+    def _run(self, holes: list[bytes]) -> DeltaRun | None:
+        """The deltas of these holes, those of a payload in one; None if one of them has another kind of value."""
+        columns = self._columns(holes)
+        if columns is None:
             return None
+        texts, indices = columns["text"], columns.get("index")
+        if indices is None:
+            return DeltaRun(self._like, texts)
+        labels = set(indices)
+        if not 0 <= min(labels) <= max(labels) <= self._most:
+            return None
+        if len(labels) > 1:
+            return DeltaRun(self._like, texts, indices)
+        return DeltaRun(delta_like(self._like, "", indices[0]), texts)
+
+    def _columns(self, holes: list[bytes]) -> dict[Kind, list[Any]] | None:
+        """The values of each kind; None if one of them is of another type."""
         flat = (b"," + _MARK).join(holes)
-        if b"\r" in flat or b"\n" in flat:  # white space for JSON; here a mark, and for an event stream a line end
+        if b"\r" in flat or b"\n" in flat:  # white space for JSON; here a mark
             return None
-        if self._marked:  # all at once: a sixth of the time of cutting one hole after the other
-            for mid, mark in self._marked:
-                flat = flat.replace(mid, mark)
-            if flat.translate(None, _NO_MARKS) + _MARK != self._marks * len(holes):
-                return None
+        for mid, mark in self._marked:  # all at once: a sixth of the time of cutting one hole after the other
+            flat = flat.replace(mid, mark)
+        if self._marked and flat.translate(None, _NO_MARKS) + _MARK != self._marks * len(holes):
+            return None
         try:
-            values = orjson.loads(b"[%b]" % flat)
-            width = len(self._kinds)
-            if len(values) != width * len(holes):
-                return None
+            values = loads(b"[%b]" % flat)
+            width = len(self.kinds)
             columns = [values[number::width] for number in range(width)]
-            return columns if all(map(_are, columns, self._kinds)) else None
+            if len(values) == width * len(holes) and all(map(_are, columns, self.kinds)):
+                return dict(zip(self.kinds, columns, strict=True))
         except (ValueError, TypeError):
-            return None
+            pass
+        return None
 
-    def _cut(self, text: bytes) -> tuple[list[bytes], int]:
-        """What is in the holes of each event, and the size of all events: one after the other, up to what is none."""
-        found: list[bytes] = []
-        tail, head, width, ends = self._tail, self._head, self._break, 0
-        begin = len(head)
-        while (end := text.find(b"\n", begin) - width) >= begin and text.startswith(tail, end):
-            found.append(text[begin:end])
-            ends = end + len(tail)
-            if not text.startswith(head, ends):
-                break
-            begin = ends + len(head)
-        return found, ends
 
-    def _cut_many(self, text: bytes) -> tuple[list[bytes], int] | None:
-        """The same in a few passes over the bytes, a quarter of the time; None if there is anything else between the events.
-
-        Lines are cut as if all were well, and put together again: if that gives the text, all was well.
-        """
-        size = text.rfind(self._tail) + len(self._tail)
-        text = text[:size]
-        lines = text.split(b"\n")
-        holes = [line[self._hole] for line in lines[self._at : -1 : self._ends]]
-        whole = self._head + self._between.join(holes) + self._tail
-        return (holes, size) if whole == text else None
+def _is_padding(hole: bytes, kind: Kind) -> bool:
+    if kind == "space":
+        return not hole.strip(b" ")
+    if kind == "number":
+        return hole.isdigit() and (hole[0] != _ZERO or hole == b"0")
+    return (
+        len(hole) > 1 and hole.count(b'"') == 2 and hole[0] == _QUOTE == hole[-1] and not hole.translate(None, PADDING)
+    )
 
 
 def _are(values: list[Any], kind: Kind) -> bool:
     """Whether all ``values`` are of this kind. Raises TypeError for some that are not."""
-    if kind in STRINGS:
+    if kind in ("text", "pad"):
         "".join(values)
         return kind == "pad" or "" not in values  # decoders take empty text for none
     return set(map(type, values)) == {int}
+
+
+def template_of(
+    holes: re.Pattern[bytes],
+    payloads: tuple[bytes, bytes],
+    said: tuple[list[Any], list[Any]],
+    most: int,
+    usage: ReadUsage,
+) -> Template | None:
+    """The template of two payloads that a decoder read one after the other, and what each ``said``; None if they have none."""
+    like, payload = payloads
+    (_, *before), (delta, *behind) = said
+    text = other_text = b""
+    parts: list[bytes] = []
+    kinds: list[Kind] = []
+    end = 0
+    for hole, other in zip(holes.finditer(payload), holes.finditer(like), strict=False):
+        kind = cast("Kind", hole.lastgroup)
+        if kind in CONSTANT and hole[kind] == other[hole.lastindex or 0]:
+            continue
+        if kind == "unlike":
+            return None
+        if kind == "text":
+            kind, text, other_text = ("again" if text else "text"), hole["text"], other["text"]
+        parts.append(payload[end : hole.start(hole.lastindex or 0)])
+        kinds.append(kind)
+        end = hole.end(hole.lastindex or 0)
+    if not text or kinds.count("index") > 1 or kinds.count("usage") > 1:
+        return None
+    if text == other_text and (behind or "again" in kinds):  # what comes with it may depend on it
+        return None
+    counted = "usage" in kinds
+    if counted:
+        behind = [None if type(event) is UsageReported else event for event in behind]
+        before = [None if type(event) is UsageReported else event for event in before]
+    if before != behind:
+        return None
+    template = Template([*parts, payload[end:]], kinds, [delta, *behind], most, usage if counted else None)
+    try:
+        return template if (template.read(like), template.read(payload)) == said else None
+    except ValueError:
+        return None

@@ -89,7 +89,7 @@ ASIDE_PARTS: dict[str, AsideKind] = {
     "toolResponse": "server_tool",
     "functionResponse": "server_tool",
 }
-#: Where chunks differ (``fast_path/template.py``).
+#: Where chunks differ (``fast_path/like_frames.py``).
 HOLES = re.compile(rb'"text"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
 #: The position of a candidate in its frame, of a part in the candidate, and how many parts that has.
 Place: TypeAlias = tuple[int, int, int]

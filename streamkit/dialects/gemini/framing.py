@@ -28,6 +28,8 @@ EVENT_END = b"\r\n\r\n"
 class GeminiParser:
     """The machine: bytes to frames, by one of two machines, which the first byte decides."""
 
+    gives_runs = False
+
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None) -> None:
         self._limits = limits
         self._report = report if report is not None else StreamReport()
@@ -67,30 +69,13 @@ class GeminiParser:
         """The frames at the end of an input that failed."""
         return [*self._begin(b""), *self._chosen().abandon()]
 
-    # As in ``SSEParser``, for a reader of whole events that are alike. The elements of an array are read one by one.
-
-    def end_of_event(self, text: bytes, start: int) -> int:
-        """Where the event that begins at ``start`` ends; -1 in an array."""
-        return -1 if self.is_array else SSEParser.end_of_event(text, start)
-
-    def may_pass(self, size: int) -> bool:
-        """Whether an event of so many bytes may begin here that somebody else reads."""
-        return isinstance(self._parser, SSEParser) and self._parser.may_pass(size)
-
-    def pass_over(self, size: int, frames: int) -> bool:
-        """Count whole events that somebody else read. False, and nothing is done, if they may not be passed over."""
-        return isinstance(self._parser, SSEParser) and self._parser.pass_over(size, frames)
-
-    def is_event(self, raw: bytes) -> bool:
-        """Whether bytes are one event of a name and data only."""
-        return isinstance(self._parser, SSEParser) and self._parser.is_event(raw)
-
     def _chosen(self, start: bytes = b"") -> SSEParser | JSONArrayParser:
         if self._parser is None:
             if start.startswith(b"["):
                 self._parser = JSONArrayParser(limits=self._limits, report=self._report)
             else:
                 self._parser = SSEParser(limits=self._limits, report=self._report, stray_errors=True, bare_body=True)
+                self._parser.gives_runs = self.gives_runs
         return self._parser
 
     def _begin(self, start: bytes) -> list[Frame]:

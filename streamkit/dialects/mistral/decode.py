@@ -42,6 +42,7 @@ THINKING_FIELDS = frozenset({"type", "thinking", "signature", "closed"})
 #: As Chat's, but for the index of a call, which is not the number of its call here; ``p`` is padding.
 HOLES = re.compile(
     rb'"(?:content|text|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"p"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
+    rb'|(?P<unlike>"message"\s*:\s*\{)'  # whose text may be all that was said, once more
 )
 
 
@@ -85,7 +86,6 @@ class MistralDecoder(ChatDecoder):
             super().no_chunk(chunk)
 
     def other_part(self, part: dict[str, Any], kind: Any, choice: int) -> None:
-        """A part of another type than text and thinking."""
         if kind is None:
             self.keep_invalid(part)
         else:
@@ -164,7 +164,6 @@ class MistralBodyDecoder(ChatBodyDecoder, MistralDecoder):
     """Reads a whole body."""
 
     def delta(self, delta: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
-        """The message of a choice."""
         if delta.get("prefix") is False:  # in every message
             delta = {name: value for name, value in delta.items() if name != "prefix"}
         super().delta(delta, choice, where)

@@ -47,7 +47,7 @@ CALL_FIELDS = frozenset({"id", "type", "function"})
 FUNCTION_FIELDS = frozenset({"index", "name", "arguments"})
 #: Members of a line with an error that tell a client nothing more.
 ERROR_LINE = Members("error", "model", "created_at", "done", "status")
-#: Where lines differ (``fast_path/template.py``). The time of a line means nothing once the response has started.
+#: Where lines differ (``fast_path/like_frames.py``). The time of a line means nothing once the response has started.
 HOLES = re.compile(
     rb'"(?:content|thinking|response)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"created_at"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
 )
@@ -77,7 +77,6 @@ class OllamaDecoder(FrameDecoder):
         self._calls: list[int] = []  # the hash of each call's text, by which a repeated one is found
 
     def text_of_run(self, model: Any) -> RunningText:
-        """The text that deltas like ``model`` add to."""
         return self.texts.of(isinstance(model, TextDelta))
 
     def unterminated(self) -> None:
@@ -93,7 +92,6 @@ class OllamaDecoder(FrameDecoder):
             raise
 
     def decode(self, document: dict[str, Any]) -> None:
-        """Read one line."""
         if self._done:
             self.behind_end(self._line, document)
         else:

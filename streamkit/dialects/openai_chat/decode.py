@@ -62,9 +62,11 @@ DETAIL = Members("type", "id", "format", "index", "text", "summary", "signature"
 #: Where deltas differ. Reasoning may come twice in one chunk; ``obfuscation`` is padding.
 HOLES = re.compile(
     rb'"(?:content|reasoning_content|reasoning|thinking|text|summary|refusal|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")'
+    rb'|"created"\s*:\s*(?P<number>\d+)'
     rb'|"obfuscation"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
     rb'|"tool_calls"\s*:\s*\[\s*\{\s*"index"\s*:\s*(?P<index>\d+)'
     rb'|"usage"\s*:\s*(?P<usage>\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\})'  # in each chunk, as xAI has it
+    rb'|(?P<unlike>"message"\s*:\s*\{)'  # whose text may be all that was said, once more
 )
 #: An item of a list, and the step that leads to it.
 Entry: TypeAlias = tuple[tuple[int | str, ...], Any]
@@ -286,7 +288,6 @@ class ChatDecoder(FrameDecoder):
     # -- deltas and messages ---------------------------------------------------------------------------------------
 
     def text_of_run(self, model: Any) -> RunningText | None:
-        """The text that a run of like deltas goes on with."""
         return self.texts.of((type(model), model.choice)) if isinstance(model, TEXTS) else None
 
     def _read_choice(

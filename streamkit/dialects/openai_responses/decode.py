@@ -143,7 +143,6 @@ class ResponsesDecoder(ItemReader):
         }
 
     def decode(self, document: dict[str, Any]) -> None:
-        """Read one event."""
         kind = document.get("type")
         handler = self._by_type.get(kind) if isinstance(kind, str) else None
         if handler is None:

@@ -132,7 +132,7 @@ class Item:
     start: str = ""  #: arguments that came with the start, until anything else settles whether they count
 
 
-#: Where deltas differ (``fast_path/template.py``); their number says nothing, and ``obfuscation`` is padding.
+#: Where deltas differ (``fast_path/like_frames.py``); their number says nothing, and ``obfuscation`` is padding.
 HOLES: Final = re.compile(
     rb'"delta"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"obfuscation"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
     rb'|"sequence_number"\s*:\s*(?P<number>\d+)'
@@ -153,7 +153,6 @@ class TextReader(FrameDecoder):
         self._latest: Part | None = None  # the latest part of text
 
     def text_of_run(self, model: Any) -> RunningText | None:
-        """The text that a run of like deltas goes on with."""
         if not isinstance(model, TextDelta | ReasoningDelta | RefusalDelta):
             return None
         return self.texts.of(self._number_at[model.block])

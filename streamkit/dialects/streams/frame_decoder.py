@@ -7,7 +7,6 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from pickle import loads
 from typing import Any, ClassVar, Final, NoReturn
 
 import orjson
@@ -23,7 +22,6 @@ from streamkit.dialects.members.values import (
     text_in,
     text_of,
 )
-from streamkit.dialects.streams.decoder_state import pickled
 from streamkit.dialects.streams.running_text import RunningText, Texts
 from streamkit.dialects.streams.split_characters import HalfCharacter, Held, held_by
 from streamkit.dialects.vocabulary.stop_reasons import meaning
@@ -47,12 +45,6 @@ from streamkit.tool_calls.value_text import ValueTexts, item_texts, lenient_text
 DONE = b"[DONE]"
 
 
-#: What a decoder has beside its state: how it was made, and what only the frame at hand decides.
-#: What was said is only looked at where a whole text comes, and no frame with one is read without the decoder.
-PASSING = frozenset(
-    {"limits", "report", "fault", "out", "frame", "marks", "marks_all"}
-    | {"texts", "_unheld", "_foreign", "_whole_inputs", "_by_type", "_by_event", "_values"}
-)
 IN_TEXT: Final = Members("type", *TEXT_MEMBERS)
 #: What a frame behind the terminator may still tell.
 BEHIND_END: Final = frozenset({UsageReported, ProviderFailed, LastFrameBroken})
@@ -64,7 +56,7 @@ class FrameDecoder:
     #: The dialect's name, for messages, and whose words it speaks.
     dialect: str
     vendor: str
-    #: Where in a payload stand the strings that differ from delta to delta, by kinds of ``fast_path/template.py``; None:
+    #: Where in a payload stand the strings that differ from delta to delta, by kinds of ``fast_path/like_frames.py``; None:
     #: nowhere. Their text must be opaque: handed on as it is, whatever it says, by a decoder that looks for nothing in it.
     #: It is not inherited, since a decoder that is built on another may look: each class says it of itself.
     opaque_holes: ClassVar[re.Pattern[bytes] | None] = None
@@ -216,44 +208,7 @@ class FrameDecoder:
             self.report.take_back(self.marks.take_back(self.report, behind))
         return 0
 
-    # For runs of frames that only differ in their text (``fast_path/run_reader.py``).
-
-    def snapshot(self) -> dict[str, Any]:
-        """All that decides what a frame means, beside the frame: the decoder's own values, as they are."""
-        return {name: value for name, value in vars(self).items() if name not in PASSING}
-
-    def state(self) -> bytes | None:
-        """``snapshot`` as bytes, to be compared and kept, in a tenth of the time of a deep copy; None if it has no such form,
-        or a long one.
-
-        Equal bytes are equal values. Others may be equal too, where one object stands in two places.
-        """
-        return pickled(self.snapshot())
-
-    def tried(self, frames: list[Frame], report: StreamReport) -> tuple[list[WireEvent], bytes] | None:
-        """What ``frames`` would say now, told to ``report``, and the state; None if they would be a fault or change the state,
-        or if there is no telling, since the state has no form as bytes.
-
-        The decoder is as it was before.
-        """
-        own = vars(self)
-        passing = {name: own[name] for name in PASSING if name in own}
-        kept = state = self.state()
-        if type(self).snapshot is not FrameDecoder.snapshot:
-            kept = pickled({name: value for name, value in own.items() if name not in PASSING})
-        if kept is None or state is None:
-            return None
-        try:
-            before = loads(kept)  # noqa: S301 - written a moment ago
-        except Exception:  # noqa: BLE001 - what can be written can't always be read
-            return None
-        self.report, self.texts = report, Texts()
-        events = self.feed(frames)
-        changed = self.fault is not None or self.state() != state
-        own.clear()
-        own.update(passing)
-        own.update(before)
-        return None if changed else (events, state)
+    # For frames that only differ in their text (``fast_path/like_frames.py``).
 
     def text_of_run(self, model: Any) -> RunningText | None:  # noqa: ARG002 - for those that override it
         """Where the text of deltas like ``model`` goes that are read without the decoder; None if it keeps none."""

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.fast_path.probe import ONE_BYTES
-from streamkit.dialects.fast_path.run_reader import DecodeStage
+from streamkit.dialects.fast_path.like_frames import decode_stage
 from streamkit.dialects.streams import running_text
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import (
@@ -25,7 +24,7 @@ from streamkit.dialects.streams.running_text import (
 )
 from streamkit.events import TextDelta
 from streamkit.limits import DEFAULT_LIMITS
-from streamkit.pipeline import Stage
+from streamkit.pipeline import Chain
 from streamkit.report import StreamReport
 from streamkit.tool_calls.pairs import LOOKED_AT, paired
 from tests.vectors import ollama as ol
@@ -114,13 +113,12 @@ def test_empty_fragments_take_no_room():
 def test_long_events_of_one_read_each_are_joined_soon():
     named, report = DIALECTS["openai-chat"], StreamReport()
     decoder: Any = named.decoder(DEFAULT_LIMITS, report)
-    stage = DecodeStage("decode", lambda _report: decoder)
-    machine: Any = stage.make_with(Stage("parse", lambda report: named.parser(DEFAULT_LIMITS, report)), report)
-    words = [letter * size for size in (10, ONE_BYTES // 4, ONE_BYTES, 4 * ONE_BYTES) for letter in "abcdefgh" * 20]
-    padding = {"system_fingerprint": "f" * (ONE_BYTES // 2)}
+    machine = Chain(named.parser(DEFAULT_LIMITS, report), decode_stage("decode", lambda _report: decoder).make(report))
+    words = [letter * size for size in (10, 1024, 4096, 16384) for letter in "abcdefgh" * 20]
+    padding = {"system_fingerprint": "f" * 2048}
     for word in words:
         machine.feed(sse({**said(word), **padding}))
-        assert sum(map(len, decoder.texts.of((TextDelta, 0)).recent)) <= FOLD_EVERY * ONE_BYTES
+        assert sum(map(len, decoder.texts.of((TextDelta, 0)).recent)) <= FOLD_EVERY * LONG_CHARS
     assert decoder.texts.of((TextDelta, 0)).rest_of("".join(words)) == ""
 
 
@@ -177,8 +175,9 @@ OLLAMA = lines(*map(ol.line, WORDS), ol.end(message={"role": "assistant", "conte
 def text_by_runs(dialect: str, reads: list[bytes]) -> tuple[str, StreamReport]:
     """The text of a stream whose like frames are read by their template, and its report."""
     named, report = DIALECTS[dialect], StreamReport()
-    stage = DecodeStage("decode", lambda report: named.decoder(DEFAULT_LIMITS, report))
-    machine: Any = stage.make_with(Stage("parse", lambda report: named.parser(DEFAULT_LIMITS, report)), report)
+    parser: Any = named.parser(DEFAULT_LIMITS, report)
+    parser.gives_runs = True
+    machine = Chain(parser, decode_stage("decode", lambda report: named.decoder(DEFAULT_LIMITS, report)).make(report))
     found = [event for chunk in reads for event in machine.feed(chunk)] + machine.finish()
     assert machine.fault is None
     return "".join(event.text for event in found if isinstance(event, TextDelta)), report
