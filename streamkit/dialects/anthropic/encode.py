@@ -149,11 +149,14 @@ class AnthropicEncoder(BlockEncoder):
 
     # -- blocks ----------------------------------------------------------------------------------------------------
 
-    def block_text(self, event: TextDelta) -> None:
+    def text(self, event: TextDelta) -> None:
+        """Write a piece of text."""
         key = ("text", event.block)
         for citation in self._citations.pop(key, ()):  # in front, as they came: how much text follows is chance
             self._blocks.text(key, citation)
-        super().block_text(event)
+        super().text(event)
+
+    again = BlockEncoder.again
 
     def redacted(self, data: str, number: int) -> None:
         start = dumps({"type": "redacted_thinking", "data": data})
@@ -208,7 +211,6 @@ class AnthropicEncoder(BlockEncoder):
             self._blocks.text(key, delta)
         else:
             self._blocks.hold(len(delta))
-            self._written = None
             self._citations.setdefault(key, []).append(delta)
 
     # -- the end ---------------------------------------------------------------------------------------------------

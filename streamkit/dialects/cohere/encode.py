@@ -152,6 +152,8 @@ class CohereEncoder(BlockEncoder):
         else:
             super().reasoning(event)
 
+    again = BlockEncoder.again
+
     def template(self, like: TextDelta | ReasoningDelta) -> bytes:
         return PLAN_DELTA if isinstance(like, ReasoningDelta) and self._is_plan(like) else super().template(like)
 

@@ -9,6 +9,7 @@ Source: dialects.md §1.8, §0.4.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import orjson
@@ -115,12 +116,10 @@ class ChatEncoder(EventEncoder):
     # -- what the model says ---------------------------------------------------------------------------------------
 
     def text(self, event: TextDelta) -> None:
-        """Write a piece of text."""
         self._place(event, 1)
         self._delta(event.choice, b'{"content":%b}' % dumps(event.text), content=b'""')
 
     def refusal(self, event: RefusalDelta) -> None:
-        """Write a piece of a refusal."""
         self._place(event, 1)
         self._choices[event.choice].refused = True
         self._delta(event.choice, b'{"refusal":%b}' % dumps(event.text))
@@ -131,6 +130,18 @@ class ChatEncoder(EventEncoder):
         text = dumps(event.text)
         names = self._client.reasoning_fields
         self._delta(event.choice, b"{%b}" % b",".join(b'"%b":%b' % (name.encode(), text) for name in names))
+
+    def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], None] | None:
+        names = ["content"] if isinstance(last, TextDelta) else self._client.reasoning_fields
+        fields = [b'"%b":' % name.encode() for name in names]
+        before = b'%b"choices":[{"index":%d,"delta":{' % (self._head, last.choice)
+        write = self.write
+
+        def again(text: str) -> None:
+            value = dumps(text)
+            write(b'%b%b},"finish_reason":null}]}\n\n' % (before, b",".join([field + value for field in fields])))
+
+        return again
 
     def _place(self, event: TextDelta | RefusalDelta | ReasoningDelta, order: int) -> None:
         """Count what the flat shape of Chat loses: block boundaries, and text after calls or before reasoning."""
@@ -193,7 +204,6 @@ class ChatEncoder(EventEncoder):
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
-        """Write the identity of a call."""
         choice = self._choices[event.choice]
         choice.order = 2
         if not event.name or event.cut:
@@ -211,7 +221,6 @@ class ChatEncoder(EventEncoder):
         self._delta(event.choice, b'{"tool_calls":[%b]}' % dumps(start))
 
     def call_arguments(self, event: ToolCallArguments) -> None:
-        """Write a fragment of a function's arguments."""
         call = self._choices[event.choice].calls.get(event.call)
         if call is not None and call.kind == "function":
             self._arguments(event.choice, call, event.fragment)
@@ -263,7 +272,6 @@ class ChatEncoder(EventEncoder):
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def finished(self, event: ResponseFinished) -> None:
-        """Write the stop reason of a choice."""
         choice = self._choices[event.choice]
         found = finish_reason(event.reason, refused=choice.refused, called=bool(choice.calls))
         reason = stop_word(found, event.stop_sequence, self.report)
@@ -295,5 +303,4 @@ class ChatEncoder(EventEncoder):
         self.write(b"data: [DONE]\n\n")
 
     def error(self, event: ProviderFailed) -> None:
-        """Write an error, behind which nothing comes."""
         self.write(b'data: {"error":%b}\n\n' % dumps(encode_error(event, self.vendor)))

@@ -132,7 +132,6 @@ class ResponsesEncoder(BlockEncoder):
         self._compacted = False
 
     def make_blocks(self) -> ItemWriter:
-        """The writer of output items."""
         self._items = ItemWriter(self._event, self._more, self.encoding.make_id, self.encoding.limits)
         return self._items
 
@@ -154,7 +153,6 @@ class ResponsesEncoder(BlockEncoder):
         self._sequence += 1
 
     def response_started(self, event: ResponseStarted) -> None:
-        """Write ``response.created``."""
         self._begin(event)
         for name in (b"response.created", b"response.in_progress"):
             self._event(name, b'"response":%b' % self._response("in_progress", b"[]"))
@@ -207,8 +205,9 @@ class ResponsesEncoder(BlockEncoder):
             last = self._blocks.add(key, event.kind.encode())
         self._blocks.delta(last, dumps(event.text))
 
+    again = BlockEncoder.again
+
     def redacted(self, data: str, number: int) -> None:
-        """Write reasoning that only its vendor can read."""
         self._blocks.hold(len(data))
         block = self._blocks.add(("thinking", number), b"")
         block.signature.append(data)
@@ -289,7 +288,6 @@ class ResponsesEncoder(BlockEncoder):
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def stop(self) -> ResponseFinished:
-        """Close the items that are open."""
         ended = self._stop
         if ended is not None and ended.reason == "tool_calls" and self._waits:
             return ended
@@ -299,7 +297,6 @@ class ResponsesEncoder(BlockEncoder):
         return super().stop()
 
     def terminate(self) -> None:
-        """Write the event that ends the response."""
         self._blocks.finish()
         self._items.close_item()
         for fields in self._items.fields.values():
@@ -321,7 +318,6 @@ class ResponsesEncoder(BlockEncoder):
         self._event(b"response." + status.encode(), b'"response":%b' % response)
 
     def error(self, event: ProviderFailed) -> None:
-        """Write an error, and that the response failed."""
         error = encode_error(event, self.report)
         code = error["code"]
         if not self._started:

@@ -8,10 +8,11 @@ Source: design.md §5, quirks.md R9, R14.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 import orjson
-from attrs import define, evolve
+from attrs import evolve
 
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key, deltas_of
@@ -34,16 +35,6 @@ from streamkit.tool_calls.delta_run import DeltaRun, delta_like
 dumps = orjson.dumps
 
 
-@define(eq=False)
-class _Written:
-    """What text of an open block is written into, as long as it is open and none waits."""
-
-    block: Block
-    label: int
-    before: bytes
-    behind: bytes
-
-
 class BlockEncoder(OneChoiceEncoder):
     """An encoder whose dialect has content blocks, one open at a time."""
 
@@ -63,7 +54,6 @@ class BlockEncoder(OneChoiceEncoder):
         self._cut: dict[Key, ToolCallFinished] = {}
         self._thought: set[int] = set()  # blocks of thinking that were begun
         self._refused = False
-        self._written: _Written | None = None
         self._stop: ResponseFinished | None = None
 
     # What a dialect defines.
@@ -83,25 +73,19 @@ class BlockEncoder(OneChoiceEncoder):
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
     def text(self, event: TextDelta) -> None:
-        into = self._written
-        # as nearly always: a third of the time
-        if into is not None and event.block == into.label and self._blocks.is_alone(into.block):
-            self._parts.append(into.before + dumps(event.text) + into.behind)
-        else:
-            self.block_text(event)
-            self._written = self._into(event.block)
-
-    def block_text(self, event: TextDelta) -> None:
-        """Text of the choice that is written, into whichever block it belongs."""
         self._blocks.text(("text", event.block), self.text_delta % dumps(event.text))
 
-    def _into(self, label: int) -> _Written | None:
-        """What text of the block that was mentioned last is written into."""
-        block = self._blocks.last
-        if block is None or not self._blocks.is_alone(block) or (around := self._blocks.around(block)) is None:
+    def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], None] | None:
+        blocks, template = self._blocks, self.template(last)
+        block = blocks.last
+        if block is None or not blocks.is_alone(block) or last.choice != self._choice:
             return None
-        before, behind = self.text_delta.split(b"%b")
-        return _Written(block, label, around[0] + before, behind + around[1])
+        around = blocks.around(block)
+        if around is None:
+            return lambda text: blocks.write_delta(block, template % dumps(text))
+        before, behind = template.split(b"%b")
+        before, behind, append = around[0] + before, behind + around[1], self._parts.append
+        return lambda text: append(before + dumps(text) + behind)
 
     def run(self, run: DeltaRun) -> None:
         like = run.model

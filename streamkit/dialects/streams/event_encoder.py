@@ -82,10 +82,16 @@ class EventEncoder:
         self._carrier: Carrier | None = None
         self._vendor = ""  # of the response
         self._usage: UsageReported | None = None
+        #: The last event, if it was a delta of text or reasoning, and what writes another one like it.
+        self._last_delta: TextDelta | ReasoningDelta | None = None
+        self._writes_again: Callable[[str], None] | None = None
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls._handlers = {kind: getattr(cls, name) for kind, name in METHODS.items()}
+        own = vars(cls)
+        if "again" not in own and ("text" in own or "reasoning" in own):  # what it inherits would pass them by
+            cls.again = EventEncoder.again  # type: ignore[method-assign]
 
     # What a dialect's encoder defines: one method an event.
 
@@ -195,6 +201,18 @@ class EventEncoder:
         return extras or {}
 
     def feed(self, events: list[Event], /) -> bytes:
+        if len(events) == 1:
+            event = events[0]
+            if self._last_delta is not None and (written := self._feed_one(event)) is not None:
+                return written
+            self._last_delta = event if type(event) is TextDelta or type(event) is ReasoningDelta else None
+        else:
+            self._last_delta = None
+        self._writes_again = None
+        self._feed(events)
+        return self._take_parts() if self._parts else b""
+
+    def _feed(self, events: list[Event]) -> None:
         for event in events:
             if self.ended:  # nothing follows an error frame or a terminator
                 break
@@ -203,7 +221,30 @@ class EventEncoder:
             except (StreamError, KeyError) as error:
                 self._stop_at(event, error)
                 break
-        return self._take_parts() if self._parts else b""
+
+    def _feed_one(self, event: Event) -> bytes | None:
+        """What a delta is that goes on where the last one stopped, as nearly all do; None if it may be more than that."""
+        last: Any = self._last_delta
+        delta: Any = event
+        if type(delta) is not type(last) or delta.block != last.block or delta.choice != last.choice or self.ended:
+            return None
+        if type(delta) is ReasoningDelta and delta.kind != last.kind:
+            return None
+        if self._writes_again is None and (again := self.again(last)) is not None:
+            self._writes_again = again
+        if self._writes_again is None:
+            return None
+        try:
+            self._writes_again(delta.text)
+        except StreamError as error:
+            self._stop_at(event, error)
+        return self._take_parts()
+
+    def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], None] | None:  # noqa: ARG002 - to be overridden
+        """What writes the text of a delta like ``last``, which was written last; None where more depends on it than its own
+        bytes. Gain: a third of the time of a delta that comes alone.
+        """
+        return None
 
     def _stop_at(self, event: Event, error: StreamError | KeyError) -> None:
         """Keep what failed as the fault; raise what is no fault of the stream."""
@@ -249,7 +290,7 @@ class EventEncoder:
         parts = self._parts
         if not parts:
             return b""
-        output = self.joined(parts)
+        output = parts[0] if len(parts) == 1 and parts[0].isascii() else self.joined(parts)
         parts.clear()
         return output
 
@@ -386,7 +427,7 @@ class OneChoiceEncoder(EventEncoder):
         self._choice: int | None = None
         self._dropped: set[int] = set()
 
-    def feed(self, events: list[Event], /) -> bytes:
+    def _feed(self, events: list[Event]) -> None:
         for event in events:
             if self.ended:
                 break
@@ -401,7 +442,6 @@ class OneChoiceEncoder(EventEncoder):
             except (StreamError, KeyError) as error:
                 self._stop_at(event, error)
                 break
-        return self._take_parts() if self._parts else b""
 
     def choice_started(self, event: ChoiceStarted) -> None:
         """Nothing is written of it."""
