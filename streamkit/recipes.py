@@ -9,8 +9,9 @@ from typing import Any
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Response
 from streamkit.conversation.restore import ToolNames, restore_tools
-from streamkit.dialects import client_named, decode, source_named
-from streamkit.dialects.profiles import Encoding, Profile, report_for
+from streamkit.dialects import client_named, decode_frames, source_named
+from streamkit.dialects.base import Dialect
+from streamkit.dialects.profiles import Encoding, Profile, Provider, report_for
 from streamkit.dialects.streams.encode_stage import EncodeStage
 from streamkit.errors import StreamError
 from streamkit.events import Event
@@ -36,17 +37,19 @@ def events_of(
     join: bool = False,
 ) -> Pipe[list[Event]]:
     """Bytes of a dialect as checked events: the pipe that ``collect`` and ``inspect`` read. ``join`` as in ``transcode``."""
-    provider = source_named(dialect)[1]
-    return Pipe(source, tuple(_reading(dialect, options, join=join)), report_for(provider, report))
+    named, provider = source_named(dialect)
+    return Pipe(source, tuple(_reading(named, provider, options, join=join)), report_for(provider, report))
 
 
-def _reading(dialect: str, options: ReadOptions, *, join: bool) -> list[StageFunction[Any, Any]]:
+def _reading(
+    dialect: Dialect, provider: Provider | None, options: ReadOptions, *, join: bool
+) -> list[StageFunction[Any, Any]]:
     """The stages from bytes to checked events."""
     limits = options.limits
     return [
-        parse(dialect, limits=limits),
-        decode(dialect, limits=limits),
-        *in_text_stages(options, source_named(dialect)[1]),
+        _parse(dialect, limits),
+        decode_frames(dialect, limits, dialect.name),
+        *in_text_stages(options, provider),
         accumulate_tool_calls(limits=limits, policy=options.policy, make_id=options.make_id, join=join),
         check_json(limits=limits, tools=options.schemas()),
     ]
@@ -54,8 +57,11 @@ def _reading(dialect: str, options: ReadOptions, *, join: bool) -> list[StageFun
 
 def parse(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[bytes, list[Frame]]:
     """The framing stage of a dialect, with the tolerances that its providers need."""
-    named, _ = source_named(dialect)
-    return Stage(f"parse {dialect}", lambda report: named.parser(limits, report), takes="bytes", gives="frames")
+    return _parse(source_named(dialect)[0], limits)
+
+
+def _parse(dialect: Dialect, limits: Limits) -> Stage[bytes, list[Frame]]:
+    return Stage(f"parse {dialect.name}", lambda report: dialect.parser(limits, report), takes="bytes", gives="frames")
 
 
 def transcode(
@@ -97,13 +103,14 @@ def transcode(
             ),
             report=report,
         )
-    stages = _reading(from_dialect, options, join=join)
-    if ToolNames.of(offered):
-        stages.append(restore_tools(offered, limits=limits))
-    if carries_searches(dialect.name, target.name, offered):
-        stages.append(carry_searches(dialect.name, target.name, limits=limits))
-    if carries(dialect.name, target.name, offered):
-        stages.append(carry_citations(dialect.name, target.name, limits=limits))
+    stages = _reading(dialect, provider, options, join=join)
+    if offered:
+        if ToolNames.of(offered):
+            stages.append(restore_tools(offered, limits=limits))
+        if carries_searches(dialect.name, target.name, offered):
+            stages.append(carry_searches(dialect.name, target.name, limits=limits))
+        if carries(dialect.name, target.name, offered):
+            stages.append(carry_citations(dialect.name, target.name, limits=limits))
     stages.append(EncodeStage(f"encode {to_dialect}", lambda report: target.encoder(encoding, report), takes="events"))
     return Pipe(source, tuple(stages), report)
 

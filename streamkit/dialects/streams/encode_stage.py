@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from streamkit.errors import StreamError
-from streamkit.pipeline import Chain, Flow, Machine, Stage, allow_runs, machines_of
+from streamkit.pipeline import Chain, Flow, Machine, Stage, allow_runs
 from streamkit.report import StreamReport
 
 A_contra = TypeVar("A_contra", contravariant=True)
@@ -39,7 +39,7 @@ class EncodeStage(Stage[A_contra, bytes]):
         self, source: AsyncIterable[Any], report: StreamReport, before: Sequence[Stage[Any, Any]] = ()
     ) -> AsyncGenerator[bytes, None]:
         encoder = self.make_encoder(report)
-        machines = machines_of(before, report)
+        machines = [stage.make(report) for stage in before]
         allow_runs([*machines, encoder])
         return _drive(Chain(*machines), encoder, source, report)
 
