@@ -97,7 +97,6 @@ class CohereRequestReader(TurnReader):
     # -- messages --------------------------------------------------------------------------------------------------
 
     def content(self, message: Fields) -> list[Part]:
-        """The parts of a message of the system or the user."""
         return content_of(message, self._part)
 
     def _part(self, part: Fields) -> Part:

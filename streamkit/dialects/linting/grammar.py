@@ -127,7 +127,6 @@ class PayloadChecker(GrammarChecker):
     rules: ClassVar = COMMON_RULES
 
     def take(self, frame: Frame) -> None:
-        """One frame."""
         if frame.data.strip() not in {b"", b"[DONE]"}:
             self.load(frame)
 

@@ -52,7 +52,6 @@ class MistralRequestReader(ChatRequestReader):
         return stream or None
 
     def options(self, fields: Fields) -> Options:
-        """The settings of a request."""
         names = {**OPTIONS, "max_tokens": "max_tokens", "top_k": "top_k", "service_tier": "service_tier"}
         return read_options(
             fields, names, stop=self.stop(fields), thinking=self.thinking(fields), output=self.output(fields)
@@ -102,7 +101,6 @@ class MistralRequestReader(ChatRequestReader):
         return role
 
     def part(self, part: Fields) -> Part:
-        """A part of a content."""
         match part.needed("type"):
             case "text":
                 return Text(part.needed("text"), extras=part.rest() or None)
@@ -133,7 +131,6 @@ class MistralRequestReader(ChatRequestReader):
     # -- the assistant's messages ----------------------------------------------------------------------------------
 
     def assistant(self, message: Fields) -> Turn:
-        """A message of the assistant."""
         parts, signatures = self._content_and_signatures(message)
         for read in self.calls(message):
             read.signature = signatures.popleft() if signatures else None

@@ -104,7 +104,6 @@ class MistralRequestWriter(ChatRequestWriter):
         return chosen_of(tools, choice)
 
     def tool(self, tool: Tool) -> dict[str, Any] | None:
-        """A definition; None for a tool that another dialect's provider runs itself."""
         if tool.kind == "function" and tool.parameters is None:
             tool = evolve(tool, parameters=dict(NO_PROPERTIES))
         return super().tool(tool)
@@ -154,7 +153,6 @@ class MistralRequestWriter(ChatRequestWriter):
         yield from placed
 
     def message_of(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
-        """A message of the system or the user."""
         if turn.role == "system" and not self.own:
             for part in parts:
                 if isinstance(part, Media):
@@ -172,7 +170,6 @@ class MistralRequestWriter(ChatRequestWriter):
     # -- content ---------------------------------------------------------------------------------------------------
 
     def part(self, part: Part) -> dict[str, Any] | None:
-        """One part of a content; None for what can't be."""
         if isinstance(part, Refusal):
             self.lose("refusal_as_text")
             part = Text(part.text, extras=part.extras)
@@ -183,7 +180,6 @@ class MistralRequestWriter(ChatRequestWriter):
         return super().part(part)
 
     def media(self, media: Media) -> dict[str, Any] | None:
-        """Media as a part of a content; None for what has no form here."""
         url = data_uri(media) if media.data is not None else media.url
         if not self.own and url is not None and not url.startswith(("data:", "http:", "https:")):
             return None
@@ -208,7 +204,6 @@ class MistralRequestWriter(ChatRequestWriter):
     # -- the assistant's messages ----------------------------------------------------------------------------------
 
     def assistant(self, turn: Turn) -> dict[str, Any]:
-        """A message of the assistant."""
         chunks = Chunks()
         calls: list[dict[str, Any]] = []
         members: dict[str, Any] = {}
@@ -268,7 +263,6 @@ class MistralRequestWriter(ChatRequestWriter):
     # -- calls and results -----------------------------------------------------------------------------------------
 
     def result(self, result: ToolResult, moved: list[Media]) -> dict[str, Any]:
-        """A ``tool`` message, with the name of the tool."""
         message = super().result(result, moved)
         name = result.name if self.own else self._names.get(result.call_id, result.name)
         return message if name is None else {**message, "name": self.tool_name(name)}

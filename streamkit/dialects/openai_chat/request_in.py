@@ -80,14 +80,12 @@ class ChatRequestReader(TurnReader):
         self._twins: set[str] = set()  #: ids of calls that were said in both members
 
     def stream_usage(self, fields: Fields, _stream: bool | None) -> bool | None:
-        """Whether a stream shall end with token counts."""
         options = fields.fields("stream_options")
         return None if options is None else options.boolean("include_usage")
 
     # -- options ---------------------------------------------------------------------------------------------------
 
     def options(self, fields: Fields) -> Options:
-        """The settings of a request."""
         options = read_options(
             fields,
             {**OPTIONS, "top_k": "top_k"},
@@ -234,7 +232,6 @@ class ChatRequestReader(TurnReader):
     # -- content ---------------------------------------------------------------------------------------------------
 
     def content(self, message: Fields) -> list[Part]:
-        """The parts of a message's content."""
         return content_of(message, self.part)
 
     def part(self, part: Fields) -> Part:
@@ -264,7 +261,6 @@ class ChatRequestReader(TurnReader):
     # -- what the assistant said -----------------------------------------------------------------------------------
 
     def assistant(self, message: Fields) -> Turn:
-        """A message of the assistant as a turn."""
         turn = Turn("assistant")
         reasoning = self._reasoning(message, turn)
         content = self.content(message)
@@ -368,7 +364,6 @@ class ChatRequestReader(TurnReader):
         return ToolCall(number, call_id, name, function.string("arguments") or "", place=function.place)
 
     def result(self, message: Fields) -> ToolResult:
-        """A ``tool`` message as a result."""
         call_id = message.string("tool_call_id") or ""
         result = self._result(message, call_id, message.string("name"))
         result.kind = "custom" if call_id in self._custom else "function"

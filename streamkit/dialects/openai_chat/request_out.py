@@ -253,12 +253,10 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         return not self.own and self.provider.cache_marks != "openai"
 
     def message_of(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
-        """A message of the system or the user."""
         role = "developer" if turn.native_role == "developer" else turn.role
         return self.named({"role": role, "content": self.content(parts)}, turn)
 
     def named(self, message: dict[str, Any], turn: Turn) -> dict[str, Any]:
-        """The message with what the turn says of itself."""
         if turn.name is not None:
             message["name"] = turn.name
         return add_missing(message, self.extras(turn.extras))
@@ -344,7 +342,6 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
     # -- what the assistant said -----------------------------------------------------------------------------------
 
     def assistant(self, turn: Turn) -> dict[str, Any]:
-        """A turn of the assistant as one message."""
         content: list[Part] = []
         thought: list[Thought] = []
         calls: list[ToolCall] = []
@@ -500,7 +497,6 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         return add_missing(written, self.extras(call.extras))
 
     def result(self, result: ToolResult, moved: list[Media]) -> dict[str, Any]:
-        """A ``tool`` message: text. Media go to ``moved``, for a message behind all results."""
         stay = self.as_it_came or self.media_in_results
         parts: list[Part] = []
         for part in result.parts:

@@ -45,7 +45,6 @@ class ChatBodyDecoder(ChatDecoder):
     whole_calls: ClassVar[bool] = True
 
     def decode(self, document: dict[str, Any]) -> None:
-        """Read the body."""
         if document.get("choices") and not recognises("", document):  # of the older Completions
             self.foreign_frame()
             return

@@ -158,7 +158,6 @@ class ItemReader(TextReader):
         return item
 
     def located(self, document: dict[str, Any]) -> Item | None:
-        """The item that an event names by index or id; None where there is none."""
         index, item_id = self.index(document.get("output_index")), document.get("item_id")
         named = self._named(item_id) or self._named(document.get("call_id"))
         item = self._last if index is None else self.items_at.get(index)
@@ -334,7 +333,6 @@ class ItemReader(TextReader):
     # -- what is said again ----------------------------------------------------------------------------------------
 
     def open_items(self, kind: str, first: Item | None) -> Iterator[Item]:
-        """Open items of a kind, ``first`` before the oldest."""
         if first is not None and first.kind == kind:
             yield first
         for item in islice(self._open, OPEN_LOOKED_AT):

@@ -373,7 +373,6 @@ class ResponsesLinter(GrammarChecker):
             self.broken("whole", f"the whole text is {shown(whole)}, the deltas say {shown(text.beginning)}")
 
     def take(self, frame: Frame) -> None:
-        """Check one frame."""
         if not frame.terminated:
             self.broken("unterminated", "no blank line after the last event")
         done = frame.data == b"[DONE]"  # of the other dialect: the client ends there

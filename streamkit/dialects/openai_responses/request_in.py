@@ -150,7 +150,6 @@ class ResponsesRequestReader(RequestReader):
     # -- options ---------------------------------------------------------------------------------------------------
 
     def options(self, fields: Fields) -> Options:
-        """The settings of a request."""
         options = read_options(
             fields,
             {**OPTIONS, "max_tokens": "max_output_tokens", "service_tier": "service_tier"},

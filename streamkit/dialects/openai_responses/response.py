@@ -57,7 +57,6 @@ class ResponsesBodyDecoder(ResponsesDecoder):
     """Reads one whole body."""
 
     def decode(self, document: dict[str, Any]) -> None:
-        """Read the body."""
         error = document.get("error")
         if document.get("object") == "response" or isinstance(document.get("output"), list):
             self.recognised = True

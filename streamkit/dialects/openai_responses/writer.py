@@ -128,11 +128,9 @@ class ItemWriter(BlockQueue):
         self._next_logprobs = b""
 
     def arguments_delta(self, fragment: str) -> bytes:
-        """A fragment of a call's input as JSON."""
         return dumps(fragment)
 
     def flush(self, *, drop: set[Key]) -> None:
-        """Write all that waits, but for the blocks of ``drop``."""
         self._held_chars = 0  # what waits was counted, and no more comes
         super().flush(drop=drop)
 
@@ -185,7 +183,6 @@ class ItemWriter(BlockQueue):
             self._annotations.append(delta)
 
     def write_stop(self, block: Block) -> None:
-        """Close a part or an item."""
         item, form = self._item, self._form
         if item is None:
             return
