@@ -14,18 +14,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from benchmarks.figures import (
-    BLACK,
-    GREY,
-    SERIES,
-    STYLES,
-    check,
-    decades,
-    figure,
-    legend,
-    plain,
-    spread_points,
-)
+from benchmarks.figures import BLACK, GREY, SERIES, STYLES, check, decades, figure, legend, plain, spread_points
 from benchmarks.goals import GOALS, JOINED, UNJOINED, Results
 from benchmarks.tables import number
 

@@ -196,10 +196,4 @@ def _state(name: str, before: int, count: int) -> dict[str, Any]:
 
 
 def measure() -> dict[str, Any]:
-    return {
-        "idle": idle(),
-        "streams": streams(),
-        "arguments": arguments(),
-        "flat": flat(),
-        "towards": towards(),
-    }
+    return {"idle": idle(), "streams": streams(), "arguments": arguments(), "flat": flat(), "towards": towards()}

@@ -12,13 +12,7 @@ from streamkit import http_errors
 from streamkit.dialects import DIALECTS, openai_chat
 from streamkit.errors import UsageError
 from streamkit.events import TOLD_CHARS, ErrorType, ProviderFailed
-from streamkit.http_errors import (
-    BODY_BYTES,
-    RETRY_AFTER_MAX_S,
-    decode_error,
-    encode_error,
-    is_retryable,
-)
+from streamkit.http_errors import BODY_BYTES, RETRY_AFTER_MAX_S, decode_error, encode_error, is_retryable
 from streamkit.report import StreamReport
 
 NAMES = [name for name, dialect in DIALECTS.items() if dialect.errors is not None]

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streamkit import (
-    LENIENT,
-    STRICT,
-    TOLERANT,
-    accumulate_tool_calls,
-    collect,
-    decode,
-    parse_sse,
-    pipe,
-)
+from streamkit import LENIENT, STRICT, TOLERANT, accumulate_tool_calls, collect, decode, parse_sse, pipe
 from streamkit.errors import NeedsRepair
 from streamkit.read_options import ReadOptions
 from streamkit.testing import source_of

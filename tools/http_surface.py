@@ -24,14 +24,7 @@ from streamkit.events import ErrorType, ProviderFailed  # noqa: E402
 from streamkit.http_errors import encode_error  # noqa: E402
 from streamkit.web.inventory import add_inventory  # noqa: E402
 from streamkit.web.surfaces import BODY_S, surfaces  # noqa: E402
-from streamkit.web.token_estimate import (  # noqa: E402
-    ESTIMATED,
-    FILE_TOKENS,
-    IMAGE_TOKENS,
-    MOST_CHARS,
-    TOKEN_BYTES,
-    VOCABULARY,
-)
+from streamkit.web.token_estimate import ESTIMATED, FILE_TOKENS, IMAGE_TOKENS, MOST_CHARS, TOKEN_BYTES, VOCABULARY  # noqa: E402
 
 PAGE = ROOT / "docs" / "reference" / "http-surface.md"
 

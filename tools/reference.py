@@ -58,12 +58,7 @@ STAGES = {
         streamkit.request_with_results,
         streamkit.replay,
     ],
-    "Arguments": [
-        streamkit.parse_arguments,
-        streamkit.PartialJSON,
-        streamkit.ToolSchemas,
-        streamkit.error_result,
-    ],
+    "Arguments": [streamkit.parse_arguments, streamkit.PartialJSON, streamkit.ToolSchemas, streamkit.error_result],
 }
 VALUES = [
     Frame,

@@ -153,8 +153,7 @@ async def _measured(port: int, pid: int, attack: str) -> dict[str, Any]:
     others = [asyncio.create_task(ask(group, script, number * 0.02, PATIENCE_S)) for number in range(STREAMS)]
     await asyncio.sleep(AFTER_S)
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "benchmarks.gateway.attacks", "--attacker", attack, str(port)),
-        stdout=subprocess.PIPE,
+        *(sys.executable, "-m", "benchmarks.gateway.attacks", "--attacker", attack, str(port)), stdout=subprocess.PIPE
     )
     try:
         done = await asyncio.gather(*others)
@@ -189,11 +188,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gateway.attacks", description=__doc__.splitlines()[0])
     parser.add_argument("--only", default=",".join(ATTACKS), help=f"some of {', '.join(ATTACKS)}")
     parser.add_argument("--soft-limit", type=int, default=SOFT_LIMIT, help="descriptors the gateway starts with")
-    parser.add_argument(
-        "--first",
-        action="store_true",
-        help="have the CPUs before all else here, as root",
-    )
+    parser.add_argument("--first", action="store_true", help="have the CPUs before all else here, as root")
     parser.add_argument("--code", type=Path, default=ROOT, help="the checkout whose gateway is attacked")
     parser.add_argument("--attacker", nargs=2, metavar=("NAME", "PORT"), help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)

@@ -15,14 +15,7 @@ from attrs import define, field, frozen
 
 from streamkit.cli.streams import shorten, visible
 from streamkit.conversation.messages import Choice, Response, ToolCall
-from streamkit.events import (
-    Event,
-    ReasoningDelta,
-    RefusalDelta,
-    TextDelta,
-    ToolCallArguments,
-    ToolCallStarted,
-)
+from streamkit.events import Event, ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments, ToolCallStarted
 from streamkit.report import LOSSES, REPAIRS, Status, describe
 
 BARS = "▁▂▃▄▅▆▇█"

@@ -9,16 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from streamkit.dialects import (
-    anthropic,
-    bedrock,
-    cohere,
-    gemini,
-    mistral,
-    ollama,
-    openai_chat,
-    openai_responses,
-)
+from streamkit.dialects import anthropic, bedrock, cohere, gemini, mistral, ollama, openai_chat, openai_responses
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.fast_path.like_frames import decode_stage
 from streamkit.dialects.profiles import DEFAULT_PROFILE, Encoding, KeepAliveForm, Profile, Provider

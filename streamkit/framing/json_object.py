@@ -21,8 +21,7 @@ Matcher: TypeAlias = Callable[[bytes, int], re.Match[bytes]]
 _plain: Final = cast(
     "Matcher",
     re.compile(
-        rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|(?P<escape>\\)?\Z(?P<string>))[^"\[\]{}]*+)*+',
-        re.DOTALL,
+        rb'[^"\[\]{}]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|(?P<escape>\\)?\Z(?P<string>))[^"\[\]{}]*+)*+', re.DOTALL
     ).match,
 )
 #: From inside a string to its quote, to a backslash that ends the piece, or to the end.

@@ -110,8 +110,7 @@ def gateway_app(config: Config, metrics: Metrics, *, streams: int | None = None)
     gateway.streams = config.server.max_streams if streams is None else min(streams, config.server.max_streams)
     gateway.origins = Origins(config.server.cors)
     app = web.Application(
-        client_max_size=config.server.body_bytes,
-        middlewares=[_recorded, _addressed, refuse_in_dialect, _admitted],
+        client_max_size=config.server.body_bytes, middlewares=[_recorded, _addressed, refuse_in_dialect, _admitted]
     )
     app[GATEWAY] = gateway
     app[BUDGET] = Budget(max(config.server.bodies_bytes, config.server.body_bytes))

@@ -55,11 +55,7 @@ def load_config(path: str | Path, *, server: Mapping[str, Any] | None = None) ->
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigError([Finding(file=str(path), line=line, reason="not UTF-8; save the file as UTF-8")]) from None
     return parse_config(
-        text,
-        name=str(path),
-        env=os.environ,
-        read_file=lambda file: read_key_file(path.parent / file),
-        server=server,
+        text, name=str(path), env=os.environ, read_file=lambda file: read_key_file(path.parent / file), server=server
     )
 
 

@@ -63,10 +63,7 @@ class Metrics:
             "first_byte_seconds", "From a request to the answer's first byte", "client", "route"
         )
         self._active = Gauge(
-            "streamkit_streams_active",
-            "Answers under way",
-            registry=self.registry,
-            multiprocess_mode="livesum",
+            "streamkit_streams_active", "Answers under way", registry=self.registry, multiprocess_mode="livesum"
         )
 
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:

@@ -17,14 +17,7 @@ from streamkit.dialects.base import Dialect
 from streamkit.dialects.fast_path.like_frames import decode_stage
 from streamkit.dialects.profiles import Encoding
 from streamkit.errors import StreamError
-from streamkit.events import (
-    ReasoningDelta,
-    RefusalDelta,
-    ResponseFinished,
-    StreamEnded,
-    TextDelta,
-    ToolCallFinished,
-)
+from streamkit.events import ReasoningDelta, RefusalDelta, ResponseFinished, StreamEnded, TextDelta, ToolCallFinished
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.pipeline import Chain, Stage, machines_of
 from streamkit.report import StreamReport

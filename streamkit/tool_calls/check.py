@@ -111,11 +111,7 @@ class JSONChecker:
         return self.gives_runs
 
     def __init__(
-        self,
-        *,
-        limits: Limits = DEFAULT_LIMITS,
-        report: StreamReport | None = None,
-        tools: ToolSchemas | None = None,
+        self, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None, tools: ToolSchemas | None = None
     ) -> None:
         self.limits = limits
         self.tools = tools

@@ -35,11 +35,7 @@ CUTTING: Final[frozenset[StopReason]] = frozenset({"length", "context_full", "co
 
 
 def missing_end(
-    choices: Mapping[int, Choice],
-    terminator: TerminatorSeen | None,
-    report: StreamReport,
-    policy: Policy,
-    depth: int,
+    choices: Mapping[int, Choice], terminator: TerminatorSeen | None, report: StreamReport, policy: Policy, depth: int
 ) -> str | None:
     """Why the completion point was not reached (dialects.md §7.6); None if it was.
 

@@ -112,11 +112,7 @@ def _is_linked(media: Media) -> bool:
 
 
 def decode_response(
-    body: bytes,
-    dialect: str,
-    options: ReadOptions = DEFAULT_OPTIONS,
-    *,
-    report: StreamReport | None = None,
+    body: bytes, dialect: str, options: ReadOptions = DEFAULT_OPTIONS, *, report: StreamReport | None = None
 ) -> Response:
     """Read a whole response of ``dialect``, or of a provider that speaks it: verdicts, usage and report included.
 

@@ -27,12 +27,7 @@ class SearchCarrier:
     fault: Exception | None = None
 
     def __init__(
-        self,
-        source: SearchForm,
-        to: SearchForm,
-        *,
-        limits: Limits = DEFAULT_LIMITS,
-        report: StreamReport | None = None,
+        self, source: SearchForm, to: SearchForm, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None
     ) -> None:
         self._report = report if report is not None else StreamReport()
         self._reader = source.reader(limits, self._report)

@@ -108,11 +108,7 @@ def misspelt(path: str) -> tuple[str, ...]:
 
 
 async def read_ask(
-    request: web.Request,
-    dialect: str,
-    operation: Operation = "generate",
-    *,
-    body_s: float = BODY_S,
+    request: web.Request, dialect: str, operation: Operation = "generate", *, body_s: float = BODY_S
 ) -> Ask:
     """Read what a client of ``dialect`` asks.
 

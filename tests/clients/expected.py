@@ -18,12 +18,7 @@ from tests.clients.readers import Call, Choice, Reading, Usage, parsed
 
 #: Stop reasons that a dialect has a word of its own for (dialects.md §7.1, without the entries marked `*`).
 EXACT_STOPS: Mapping[str, Mapping[str, str]] = {
-    "openai-chat": {
-        "stop": "stop",
-        "length": "length",
-        "tool_calls": "tool_calls",
-        "content_filter": "content_filter",
-    },
+    "openai-chat": {"stop": "stop", "length": "length", "tool_calls": "tool_calls", "content_filter": "content_filter"},
     "anthropic": {
         "stop": "end_turn",
         "stop_sequence": "stop_sequence",
@@ -44,18 +39,8 @@ EXACT_STOPS: Mapping[str, Mapping[str, str]] = {
     },
     # `stop` beside calls says that they are to be run
     "ollama": {"stop": "stop", "length": "length", "tool_calls": "stop"},
-    "mistral": {
-        "stop": "stop",
-        "length": "length",
-        "context_full": "model_length",
-        "tool_calls": "tool_calls",
-    },
-    "cohere": {
-        "stop": "COMPLETE",
-        "stop_sequence": "STOP_SEQUENCE",
-        "length": "MAX_TOKENS",
-        "tool_calls": "TOOL_CALL",
-    },
+    "mistral": {"stop": "stop", "length": "length", "context_full": "model_length", "tool_calls": "tool_calls"},
+    "cohere": {"stop": "COMPLETE", "stop_sequence": "STOP_SEQUENCE", "length": "MAX_TOKENS", "tool_calls": "TOOL_CALL"},
     # `STOP` beside calls says that they are to be run
     "gemini": {
         "stop": "STOP",
@@ -98,12 +83,7 @@ NEAREST_STOPS: Mapping[str, Mapping[str, str]] = {
         "compaction": "MAX_TOKENS",
         "other": "STOP",
     },
-    "bedrock": {
-        "refusal": "content_filtered",
-        "pause": "max_tokens",
-        "compaction": "max_tokens",
-        "other": "end_turn",
-    },
+    "bedrock": {"refusal": "content_filtered", "pause": "max_tokens", "compaction": "max_tokens", "other": "end_turn"},
     "mistral": {
         "stop_sequence": "stop",
         "content_filter": "stop",

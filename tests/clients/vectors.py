@@ -153,14 +153,7 @@ LOSSY = {
     + DONE,
 }
 
-RESPONSE = {
-    "id": "resp_1",
-    "object": "response",
-    "created_at": 1,
-    "model": "m",
-    "status": "in_progress",
-    "output": [],
-}
+RESPONSE = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m", "status": "in_progress", "output": []}
 OF_TEXT = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
 #: The beginning of a stream in each dialect: text, then a call that is not finished.
 BEGUN = {
@@ -195,7 +188,7 @@ BEGUN = {
             "created_at": "2026-01-01T00:00:00Z",
             "message": {"role": "assistant", "content": "Wait"},
             "done": False,
-        },
+        }
     ),
     "openai-responses": messages(
         {"type": "response.created", "sequence_number": 0, "response": RESPONSE},
@@ -235,11 +228,7 @@ BEGUN = {
             "index": 0,
             "delta": {
                 "message": {
-                    "tool_calls": {
-                        "id": "add_1",
-                        "type": "function",
-                        "function": {"name": "add", "arguments": '{"x":'},
-                    }
+                    "tool_calls": {"id": "add_1", "type": "function", "function": {"name": "add", "arguments": '{"x":'}}
                 }
             },
         },

@@ -195,7 +195,7 @@ RECORDED_ERRORS: dict[str, dict[str, dict[str, int]]] = {
     "gemini": {},
     "mistral": {},
     "bedrock": {  # made of a recording by hand: boto3 refuses a start without its member
-        "vercel+ai/packages/amazon-bedrock/src/__fixtures__/amazon-bedrock-tool-no-args.chunks.txt": {"start": 0},
+        "vercel+ai/packages/amazon-bedrock/src/__fixtures__/amazon-bedrock-tool-no-args.chunks.txt": {"start": 0}
     },
 }
 

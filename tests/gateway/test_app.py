@@ -178,10 +178,7 @@ async def test_what_needs_a_state_is_refused_with_what_to_send_instead(members, 
 
 @pytest.mark.parametrize("upstream", ["anthropic", "ollama", "openai-responses", "bedrock", "cohere"])
 async def test_several_choices_are_refused_where_an_upstream_gives_one(upstream):
-    async with (
-        EvilUpstream(as_asked(upstream)) as evil,
-        gateway(config_of([upstream_at(evil, upstream)])) as running,
-    ):
+    async with EvilUpstream(as_asked(upstream)) as evil, gateway(config_of([upstream_at(evil, upstream)])) as running:
         answer = await asked(running, "openai-chat", {"n": 2})
         assert answer.status == 400
         assert told(answer, "openai-chat").message.startswith("n: ")
@@ -632,10 +629,7 @@ async def test_a_stream_is_told_to_pass_through_proxies_as_it_is(client, running
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 async def test_within_one_dialect_a_conforming_answer_passes_byte_for_byte(dialect, stream):
     members = {"stream_options": {"include_usage": True}} if (dialect, stream) == ("openai-chat", True) else {}
-    async with (
-        EvilUpstream(as_asked(dialect)) as evil,
-        gateway(config_of([upstream_at(evil, dialect)])) as running,
-    ):
+    async with EvilUpstream(as_asked(dialect)) as evil, gateway(config_of([upstream_at(evil, dialect)])) as running:
         answer = await asked(running, dialect, members, stream=stream)
     assert (answer.status, answer.end) == (200, "complete")
     assert bytes(answer.body) == b"".join(speech(dialect, whole=not stream))

@@ -110,8 +110,7 @@ def test_the_same_port_on_another_interface_is_fine():
 
 
 @pytest.mark.parametrize(
-    "field",
-    ["workers", "body_bytes", "max_streams", "keep_alive_s", "unsent_bytes", "stall_s", "grace_s", "port"],
+    "field", ["workers", "body_bytes", "max_streams", "keep_alive_s", "unsent_bytes", "stall_s", "grace_s", "port"]
 )
 def test_a_number_below_its_least_is_refused(field):
     with pytest.raises(ValueError, match=field):

@@ -79,10 +79,7 @@ def test_attempts_are_counted_by_upstream_and_outcome_however_many_a_request_had
         record(attempts=[attempt("one", "http_429"), attempt("one", "http_429"), attempt("two")]),
         record(attempts=[attempt("two")]),
     )
-    assert of(metrics, "attempts_total", "upstream", "outcome") == {
-        ("one", "http_429"): 2,
-        ("two", "success"): 2,
-    }
+    assert of(metrics, "attempts_total", "upstream", "outcome") == {("one", "http_429"): 2, ("two", "success"): 2}
 
 
 def test_verdicts_repairs_and_losses_are_counted_for_the_leg_that_had_them():
@@ -275,10 +272,7 @@ async def test_each_try_with_an_upstream_is_counted_and_each_request_once():
     ids=["reset", "error", "silence", "a page", "404", "no end"],
 )
 async def test_how_a_leg_failed_and_what_the_client_saw(script, stream, outcome, status_and_ending):
-    async with (
-        EvilUpstream(script) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
+    async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
         await asked(running, "openai-chat", stream=stream)
         assert await running.outcomes() == {("one", outcome): 1}
         assert of(running.metrics, "requests_total", "status", "ending") == {status_and_ending: 1}

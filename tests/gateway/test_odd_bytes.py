@@ -39,10 +39,7 @@ async def test_no_byte_of_an_upstreams_header_is_the_gateways_failure(dialect, s
     scripts = []
     body = b"".join(speech(dialect, whole=True)) if status == 200 else b'{"error":{"message":"no"}}'
     path, asked = asking("openai-chat", stream=False)
-    async with (
-        EvilUpstream(lambda _: scripts[-1]) as evil,
-        gateway(config_of([upstream_at(evil, dialect)])) as running,
-    ):
+    async with EvilUpstream(lambda _: scripts[-1]) as evil, gateway(config_of([upstream_at(evil, dialect)])) as running:
         for header, value in ((header, value) for header in READ for value in ODD):
             scripts.append(answer(status, header, value, body))
             came = await ask(running.url, path, body=orjson.dumps(asked))

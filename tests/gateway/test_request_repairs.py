@@ -23,10 +23,7 @@ HALF = rb"half of a pair \ud800"
 async def test_a_repair_of_a_request_is_counted_and_logged(client, upstream, caplog):
     caplog.set_level(logging.INFO, "streamkit.gateway")
     path, body = asking(client, stream=False)
-    async with (
-        EvilUpstream(as_asked(upstream)) as evil,
-        gateway(config_of([upstream_at(evil, upstream)])) as running,
-    ):
+    async with EvilUpstream(as_asked(upstream)) as evil, gateway(config_of([upstream_at(evil, upstream)])) as running:
         answer = await ask(running.url, path, body=orjson.dumps(body).replace(b'"hi"', b'"' + HALF + b'"'))
         assert answer.status == 200
         await eventually(lambda: running.counted("streams_active") == 0)

@@ -191,10 +191,7 @@ async def test_t3_what_never_ends_ends_with_an_error_in_bounded_memory(what, cli
 async def test_t3_a_whole_answer_that_never_ends_is_an_error(client):
     script = endless([b'{"id":"'], b"x" * 256 * 1024, headers={"Content-Type": "application/json"}, until=80 * MIB)
     with Peak() as peak:
-        async with (
-            EvilUpstream(script) as evil,
-            gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-        ):
+        async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
             answer = await asked(running, client, stream=False)
             await evil.requests[0].left()
     assert answer.status == 500
@@ -241,10 +238,7 @@ async def test_t4_json_that_is_a_trap_is_an_error_of_the_upstream(what, client, 
     script = (
         good("openai-chat", [*SPOKEN, b"data: " + DEEP[what] + b"\n\n"]) if stream else whole("openai-chat", DEEP[what])
     )
-    async with (
-        EvilUpstream(script) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
+    async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
         answer = await asked(running, client, stream=stream)
         assert answer.end == "complete"
         if stream:
@@ -294,10 +288,7 @@ async def test_t5_nothing_in_a_request_leads_to_another_host(dialect, monkeypatc
 @pytest.mark.parametrize("name", ["..", ".", "../x", "x/../../y", "..%2f..", "", "%2e%2e"])
 @pytest.mark.parametrize("upstream", ["gemini", "bedrock"])
 async def test_t5_a_models_name_does_not_climb_out_of_its_path(name, upstream):
-    async with (
-        EvilUpstream(as_asked(upstream)) as evil,
-        gateway(config_of([upstream_at(evil, upstream)])) as running,
-    ):
+    async with EvilUpstream(as_asked(upstream)) as evil, gateway(config_of([upstream_at(evil, upstream)])) as running:
         answer = await asked(running, model=name, stream=False)
     root = "/v1beta/models/" if upstream == "gemini" else "/model/"
     assert answer.status in {200, 400}
@@ -480,10 +471,7 @@ KNOWN = {
 @pytest.mark.parametrize("case", HEADERS)
 async def test_t9_an_upstreams_headers_forge_none_of_the_clients(case, client):
     script = Script((Send(HEAD + HEADERS[case] + b"\r\n" + STREAM), Fin()))
-    async with (
-        EvilUpstream(script) as evil,
-        gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-    ):
+    async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
         answer = await asked(running, client)
     assert (answer.status in {200, 500}, answer.end) == (True, "complete")
     assert "forged" not in str(
@@ -526,10 +514,7 @@ async def test_t9_a_bomb_of_an_upstream_is_unpacked_no_further_than_its_limit(wh
     headers = {"Content-Type": "text/event-stream", "Content-Encoding": "gzip", "Content-Length": str(len(data))}
     script = Script((Send(head(code, headers)), Send(data), Fin()))
     with Peak() as peak:
-        async with (
-            EvilUpstream(script) as evil,
-            gateway(config_of([upstream_at(evil, "openai-chat")])) as running,
-        ):
+        async with EvilUpstream(script) as evil, gateway(config_of([upstream_at(evil, "openai-chat")])) as running:
             answer = await asked(running, "anthropic", stream=what == "stream")
             await evil.requests[0].left()
     if what == "stream":

@@ -69,10 +69,7 @@ def told(answer, client):
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_each_upstream_that_counts_is_asked_in_its_dialect_and_answers_in_the_clients(client, upstream):
-    async with (
-        EvilUpstream(counts(upstream)) as evil,
-        gateway(config_of([upstream_at(evil, upstream)])) as running,
-    ):
+    async with EvilUpstream(counts(upstream)) as evil, gateway(config_of([upstream_at(evil, upstream)])) as running:
         found = await counted(running, client)
         assert (found.status, found.json()) == (200, answered(client))
         assert found.headers["content-type"] == "application/json"
@@ -87,10 +84,7 @@ async def test_each_upstream_that_counts_is_asked_in_its_dialect_and_answers_in_
 @pytest.mark.parametrize("upstream", NOT_COUNTING)
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_where_no_upstream_counts_there_is_no_count_and_nobody_is_asked(client, upstream):
-    async with (
-        EvilUpstream(status(500)) as evil,
-        gateway(config_of([upstream_at(evil, upstream)])) as running,
-    ):
+    async with EvilUpstream(status(500)) as evil, gateway(config_of([upstream_at(evil, upstream)])) as running:
         found = await counted(running, client)
         failed = told(found, client)
     assert (found.status, failed.type) == (404, "not_found")
@@ -100,10 +94,7 @@ async def test_where_no_upstream_counts_there_is_no_count_and_nobody_is_asked(cl
 
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_those_that_cant_count_are_passed_over_and_the_model_has_the_name_it_has_there(client):
-    async with (
-        EvilUpstream(status(500)) as chat,
-        EvilUpstream(counts("anthropic")) as claude,
-    ):
+    async with EvilUpstream(status(500)) as chat, EvilUpstream(counts("anthropic")) as claude:
         config = config_of([upstream_at(chat, "openai-chat"), upstream_at(claude, "anthropic", "two")])
         targets = (config.routes[0].targets[0], Target(upstream=config.upstreams["two"], model="claude-there"))
         config = config_of(config.upstreams.values(), targets=targets)
@@ -277,10 +268,7 @@ NO_COUNT = {
 @pytest.mark.parametrize("client", CLIENTS)
 async def test_where_no_upstream_counts_it_is_estimated_marked_so_and_nobody_is_asked(client, upstream):
     """Claude Code's ``/context`` asks nineteen times, and for a completion each time that it is refused."""
-    async with (
-        EvilUpstream(status(500)) as evil,
-        gateway(usual_config([upstream_at(evil, upstream)])) as running,
-    ):
+    async with EvilUpstream(status(500)) as evil, gateway(usual_config([upstream_at(evil, upstream)])) as running:
         found = await counted(running, client)
         tokens = found.json()[CLIENTS[client][1]]
         assert (found.status, found.json()) == (200, answered(client, tokens))

@@ -219,8 +219,7 @@ def test_strict_hands_on_what_came_before_a_bare_input_of_a_custom_tool():
     for reads in (events, [b"".join(events)]):
         report = StreamReport()
         chain = Chain(
-            chain_of("anthropic", report, policy=STRICT),
-            restore_tools([Tool(name="f", kind="custom")]).make(report),
+            chain_of("anthropic", report, policy=STRICT), restore_tools([Tool(name="f", kind="custom")]).make(report)
         )
         said = [event for chunk in reads for event in chain.feed(chunk)]
         assert report.repairs == {"custom_input_bare": 1}

@@ -57,8 +57,7 @@ def test_any_value_of_any_keyword_is_a_schema_or_no_schema(keyword):
 
 
 @pytest.mark.parametrize(
-    "keyword",
-    ["multipleOf", "minimum", "exclusiveMaximum", "const", "enum", "minLength", "minItems", "maxContains"],
+    "keyword", ["multipleOf", "minimum", "exclusiveMaximum", "const", "enum", "minLength", "minItems", "maxContains"]
 )
 @pytest.mark.parametrize("number", NUMBERS, ids=lambda text: text[:24])
 def test_numbers_of_any_size_are_compared_with_numbers_of_any_size(keyword, number):

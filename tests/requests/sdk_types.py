@@ -20,10 +20,7 @@ from tests.requests.typed import Checker, Fault, shown
 
 #: Hints that replace a client's own, by class and field, for one dialect.
 CHANGES: dict[str, Callable[[Any], dict[tuple[str, str], Any]]] = {
-    "gemini": lambda types: {
-        ("Content", "role"): Literal["user", "model"],
-        ("GenerationConfig", "serviceTier"): str,
-    },
+    "gemini": lambda types: {("Content", "role"): Literal["user", "model"], ("GenerationConfig", "serviceTier"): str},
     # the TypedDict has the client's own name for `schema`
     "mistral": lambda models: {("ResponseFormatTypedDict", "json_schema"): models.JSONSchema},
     # api/types.go knows ids of calls, more roles than any text, and schemas as far as dialects.md §4.1 says

@@ -1112,12 +1112,7 @@ def test_every_recorded_request_comes_back():
 
 
 #: Rows of the tables with something that the client does not let its user write.
-BEYOND_TYPES = {
-    "a mark with more",
-    "members nobody knows",
-    "options",
-    "a format nobody knows",
-}
+BEYOND_TYPES = {"a mark with more", "members nobody knows", "options", "a format nobody knows"}
 
 
 @pytest.mark.parametrize("name", [*MESSAGES, *MEMBERS])

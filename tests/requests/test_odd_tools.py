@@ -69,7 +69,7 @@ BODIES: dict[str, tuple[str, dict[str, Any]]] = {
                     ],
                 },
                 {"role": "tool", "tool_call_id": "c", "content": "done"},
-            ],
+            ]
         },
     ),
     "a search of Chat's": (

@@ -85,10 +85,7 @@ def answer(call_id: str = "call_1", output: Any = "done", **more: Any) -> dict[s
 
 
 def thought(*texts: str, raw: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
-    item: dict[str, Any] = {
-        "type": "reasoning",
-        "summary": [{"type": "summary_text", "text": text} for text in texts],
-    }
+    item: dict[str, Any] = {"type": "reasoning", "summary": [{"type": "summary_text", "text": text} for text in texts]}
     if raw:
         item["content"] = [{"type": "reasoning_text", "text": text} for text in raw]
     return {**item, **more}

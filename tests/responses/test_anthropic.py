@@ -294,11 +294,7 @@ def test_an_unsigned_thought_has_an_empty_signature():
     ],
 )  # fmt: skip
 def test_an_error_body_is_no_exception_and_comes_back_as_it_was(error, kind):
-    body = {
-        "type": "error",
-        "error": {"type": error, "message": "no", "details": {"x": 1}},
-        "request_id": "req_1",
-    }
+    body = {"type": "error", "error": {"type": error, "message": "no", "details": {"x": 1}}, "request_id": "req_1"}
     found = read(body)
     assert found.error is not None
     assert (found.error.type, found.error.native_type, found.error.message) == (kind, error, "no")

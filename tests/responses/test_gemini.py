@@ -69,10 +69,7 @@ def call(call_id: str = "f1", args: Any = None, **more: Any) -> dict[str, Any]:
 #: The parts of a candidate, and what they say, both ways.
 PARTS: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
     "text": ([{"text": "hi"}], [Text("hi")]),
-    "thoughts": (
-        [{"text": "hm", "thought": True}, {"text": "hi"}],
-        [Reasoning("hm", "summary"), Text("hi")],
-    ),
+    "thoughts": ([{"text": "hm", "thought": True}, {"text": "hi"}], [Reasoning("hm", "summary"), Text("hi")]),
     "what is signed": (
         [
             {"text": "hm", "thought": True, "thoughtSignature": "QUJD"},
@@ -107,10 +104,7 @@ PARTS: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
         ],
     ),
     "an image": ([{"text": "see"}, IMAGE], [Text("see"), Aside("google", "metadata", "part", IMAGE)]),
-    "an unknown part": (
-        [{"text": "", "hologram": {"x": 1}}],
-        [Aside("google", "metadata", "part.hologram", {"x": 1})],
-    ),
+    "an unknown part": ([{"text": "", "hologram": {"x": 1}}], [Aside("google", "metadata", "part.hologram", {"x": 1})]),
     "what another vendor signed": (
         [
             {"text": "hm", "thought": True},

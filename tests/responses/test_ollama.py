@@ -133,10 +133,7 @@ def test_a_body_over_many_lines_is_one_body():
 
 @pytest.mark.parametrize(
     ("body", "repairs"),
-    [
-        (whole(tool_calls=[call("f", '{"x":1}')]), {"arguments_not_object": 1}),
-        (whole(content=3), {"field_invalid": 1}),
-    ],
+    [(whole(tool_calls=[call("f", '{"x":1}')]), {"arguments_not_object": 1}), (whole(content=3), {"field_invalid": 1})],
 )
 def test_what_providers_get_wrong_is_a_counted_repair(body, repairs):
     response = read(body)

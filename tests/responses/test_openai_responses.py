@@ -277,8 +277,7 @@ def test_a_status_that_is_no_end_is_no_success(status):
 
 
 @pytest.mark.parametrize(
-    ("output", "asides"),
-    [([5], 1), ([{"x": 1}], 1), ([{}], 0), ([{"type": " "}], 1), ("none", 1), (None, 0)],
+    ("output", "asides"), [([5], 1), ([{"x": 1}], 1), ([{}], 0), ([{"type": " "}], 1), ("none", 1), (None, 0)]
 )
 def test_output_of_a_wrong_type_is_set_aside(output, asides):
     found = read({**whole(), "output": output})

@@ -535,7 +535,7 @@ styles = st.fixed_dictionaries(
         "ensure_ascii": st.booleans(),
         "indent": st.sampled_from([None, 0, 2, "\t"]),
         "separators": st.sampled_from([(",", ":"), (", ", ": "), (" ,\r\n", " : ")]),
-    },
+    }
 )
 texts = st.builds(lambda value, style: json.dumps(value, **style), values, styles)
 objects = st.builds(

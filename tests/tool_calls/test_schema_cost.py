@@ -178,11 +178,7 @@ def test_numbers_of_thousands_of_digits_are_counted_by_their_square():
 
 @pytest.mark.parametrize(
     ("pattern", "chars", "most"),
-    [
-        ("^a+$", 10_000, 20_000),
-        (r"^(?=.*[A-Z])(?!.*\s).{8,}$", 10_000, 50_000),
-        (r"^(?!a|b)c$", 10_000, 50_000),
-    ],
+    [("^a+$", 10_000, 20_000), (r"^(?=.*[A-Z])(?!.*\s).{8,}$", 10_000, 50_000), (r"^(?!a|b)c$", 10_000, 50_000)],
 )
 def test_patterns_that_are_linear_are_counted_so(pattern, chars, most):
     cost = PatternCost.of(pattern)

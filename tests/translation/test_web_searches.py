@@ -155,10 +155,7 @@ def test_responses_is_asked_for_the_pages():
 
 
 def test_what_another_provider_ran_does_not_go_to_the_server_of_the_dialect():
-    for dialect, members, where in [
-        ("anthropic", {"max_tokens": 9}, "messages"),
-        ("openai-responses", {}, "input"),
-    ]:
+    for dialect, members, where in [("anthropic", {"max_tokens": 9}, "messages"), ("openai-responses", {}, "input")]:
         other = "openai-responses" if dialect == "anthropic" else "anthropic"
         answer = searched(other, FOUND)
         carry_searches_of(answer, dialect)

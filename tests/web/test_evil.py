@@ -245,12 +245,7 @@ async def test_an_error_comes_first_or_in_the_middle(dialect):
 @EACH
 @pytest.mark.parametrize("entire", [False, True], ids=["stream", "whole"])
 @pytest.mark.parametrize(
-    ("name", "end"),
-    [
-        ("reset mid-line", "reset"),
-        ("truncated chunked body", "cut"),
-        ("bad gzip", "complete"),
-    ],
+    ("name", "end"), [("reset mid-line", "reset"), ("truncated chunked body", "cut"), ("bad gzip", "complete")]
 )
 async def test_a_broken_answer_breaks_where_it_says(dialect, entire, name, end):
     async with EvilUpstream(FAULTS[name](dialect, whole=entire)) as upstream:

@@ -518,10 +518,7 @@ async def test_closing_closes_what_it_reads_and_its_timer():
 @contextlib.asynccontextmanager
 async def answered(script, *, session_options=None, **timeouts):
     """The evil upstream's answer as a source, and the upstream."""
-    async with (
-        EvilUpstream(script) as upstream,
-        aiohttp.ClientSession(**(session_options or {})) as session,
-    ):
+    async with EvilUpstream(script) as upstream, aiohttp.ClientSession(**(session_options or {})) as session:
         response = await session.post(upstream.url, data=b"{}")
         yield iter_upstream(response, timeouts=Timeouts(**timeouts)), upstream, session
 

@@ -153,10 +153,7 @@ def _counts(usage: UsageReported | None) -> dict[str, Any]:
         counts = {name: count_of(usage.raw, name) or 0 for name in ("input_tokens", "output_tokens")}
         return {**usage.raw, **counts}
     cached, written = usage.input_cached, usage.input_cache_write
-    raw: dict[str, Any] = {
-        "input_tokens": without_cache(usage),
-        "output_tokens": usage.output_total or 0,
-    }
+    raw: dict[str, Any] = {"input_tokens": without_cache(usage), "output_tokens": usage.output_total or 0}
     if cached is not None:
         raw["cache_read_input_tokens"] = cached
     if written is not None:

@@ -137,9 +137,7 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         tools, choice = self._tools(choice)
         tier = self.service_tier(options.service_tier, SERVICE_TIERS)
         model = without_none(
-            thinking=thinking,
-            top_k=self._top_k(options.top_k),
-            tool_choice=self._parallel(choice) if tools else None,
+            thinking=thinking, top_k=self._top_k(options.top_k), tool_choice=self._parallel(choice) if tools else None
         )
         body = without_none(
             messages=[message.body() for message in messages],

@@ -24,14 +24,7 @@ SIGNER = ANTHROPIC
 CHUNK = "chunk"
 #: The event types of ConverseStream.
 EVENTS = frozenset(
-    {
-        "messageStart",
-        "contentBlockStart",
-        "contentBlockDelta",
-        "contentBlockStop",
-        "messageStop",
-        "metadata",
-    }
+    {"messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata"}
 )
 #: What begins ``Frame.event`` for messages of the other two types.
 EXCEPTION, ERROR = "exception:", "error:"

@@ -51,9 +51,6 @@ class OpenAIRequestWriter(RequestWriter):
         if output.kind != "schema":
             return {"type": "json_object" if output.kind == "json" else "text"}
         schema = without_none(
-            name=output.name or SCHEMA_NAME,
-            description=output.description,
-            schema=output.schema,
-            strict=output.strict,
+            name=output.name or SCHEMA_NAME, description=output.description, schema=output.schema, strict=output.strict
         )
         return {"type": "json_schema", "json_schema": schema} if nested else {"type": "json_schema", **schema}

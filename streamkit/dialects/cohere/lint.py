@@ -43,12 +43,7 @@ HINTS: Hints = {
     **MESSAGE_HINTS,
     "block_index": (like("block_reopened"), like("index_reused"), like("index_invalid"), Hint(READS, 82)),
     "call_index": (like("block_reopened"), like("index_reused"), like("index_missing"), like("index_invalid")),
-    "block_order": (
-        like("block_unopened"),
-        like("block_reopened"),
-        like("block_unclosed"),
-        like("arguments_late"),
-    ),
+    "block_order": (like("block_unopened"), like("block_reopened"), like("block_unclosed"), like("arguments_late")),
     "content": (like("field_invalid"),),
     "content_kind": (like("block_mismatch"),),
     "tool_plan": (like("field_invalid"),),

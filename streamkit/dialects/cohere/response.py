@@ -11,24 +11,11 @@ from __future__ import annotations
 
 from typing import Any, TypeGuard
 
-from streamkit.conversation.messages import (
-    Choice,
-    Part,
-    Reasoning,
-    RedactedReasoning,
-    Refusal,
-    Text,
-    ToolCall,
-)
+from streamkit.conversation.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
 from streamkit.dialects.bodies.request_writer import add_missing
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.cohere.encode import MESSAGE_END
-from streamkit.dialects.cohere.wire import (
-    VENDOR,
-    content_of,
-    encode_usage,
-    finish_reason,
-)
+from streamkit.dialects.cohere.wire import VENDOR, content_of, encode_usage, finish_reason
 from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.streams.event_encoder import only_choice, stop_word, wrapped_input
 from streamkit.dialects.vocabulary.error_bodies import has_detail

@@ -373,13 +373,7 @@ class GeminiDecoder(FrameDecoder):
         return name == open_call.name and call_id in ("", open_call.id) and bool(call.get("partialArgs"))
 
     def _start_call(
-        self,
-        call: dict[str, Any],
-        call_id: str,
-        name: str,
-        signature: Opaque | None,
-        of: Candidate,
-        place: Place,
+        self, call: dict[str, Any], call_id: str, name: str, signature: Opaque | None, of: Candidate, place: Place
     ) -> None:
         if self._calls >= self.limits.tool_calls:
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
@@ -389,12 +383,7 @@ class GeminiDecoder(FrameDecoder):
         self._calls += 1
         index, of.calls = of.calls, of.calls + 1
         delta = ToolCallDelta(
-            index,
-            call_id or None,
-            name or None,
-            choice=of.choice,
-            anonymous=True,
-            signature=signature or of.sealed,
+            index, call_id or None, name or None, choice=of.choice, anonymous=True, signature=signature or of.sealed
         )
         of.sealed = None
         if not call.keys() <= CALL_FIELDS:

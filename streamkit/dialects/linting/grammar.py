@@ -37,7 +37,7 @@ COMMON_RULES: Mapping[str, str] = {
 
 #: Rules that whoever reads the stream beside its checker finds broken: no checker knows what a machine can't read.
 READING_RULES: Mapping[str, str] = {
-    "unreadable": "streamkit can read it to its end: no frame is broken, and no limit is passed (§0.3).",
+    "unreadable": "streamkit can read it to its end: no frame is broken, and no limit is passed (§0.3)."
 }
 
 

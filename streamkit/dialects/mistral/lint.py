@@ -15,14 +15,7 @@ from attrs import define, field
 
 from streamkit.dialects.linting.chunk_checker import CHUNK_HINTS, CHUNK_RULES, ChunkChecker
 from streamkit.dialects.linting.explain import KNOWN, READS, Hint, Hints, like
-from streamkit.dialects.linting.grammar import (
-    COMMON_RULES,
-    is_filled,
-    is_index,
-    is_object,
-    is_text,
-    shown,
-)
+from streamkit.dialects.linting.grammar import COMMON_RULES, is_filled, is_index, is_object, is_text, shown
 from streamkit.dialects.mistral.wire import COUNTS
 from streamkit.text.identifiers import NINE
 

@@ -69,12 +69,7 @@ HINTS: Hints = {
         Hint(READS, 26, "the id"),
         Hint(READS, 40, "the name"),
     ),
-    "call_id": (
-        like("index_changed", 15),
-        like("id_repeated", 15),
-        like("name_repeated", 15),
-        like("id_duplicate"),
-    ),
+    "call_id": (like("index_changed", 15), like("id_repeated", 15), like("name_repeated", 15), like("id_duplicate")),
     "call_repeat": (
         like("index_reused"),
         like("id_repeated", says="id"),

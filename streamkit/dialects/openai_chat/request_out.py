@@ -158,10 +158,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
             effort = None
         return {
             field: without_none(
-                effort=effort,
-                max_tokens=thinking.budget_tokens,
-                enabled=thinking.enabled,
-                exclude=exclude,
+                effort=effort, max_tokens=thinking.budget_tokens, enabled=thinking.enabled, exclude=exclude
             )
         }
 

@@ -16,17 +16,7 @@ from typing import Any, ClassVar
 
 from attrs import define, field
 
-from streamkit.dialects.linting.explain import (
-    COMMON_HINTS,
-    CUT,
-    KNOWN,
-    NO_RULE,
-    READS,
-    TORN,
-    Hint,
-    Hints,
-    like,
-)
+from streamkit.dialects.linting.explain import COMMON_HINTS, CUT, KNOWN, NO_RULE, READS, TORN, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
     GrammarChecker,

@@ -34,13 +34,7 @@ EVENTS: Final[Mapping[str, Members]] = of_events(
     **{
         **dict.fromkeys(("response.created", "response.queued", "response.in_progress"), Members("response")),
         **dict.fromkeys(
-            (
-                "response.completed",
-                "response.incomplete",
-                "response.failed",
-                "response.cancelled",
-                "response.done",
-            ),
+            ("response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"),
             Members(response=RESPONSE),
         ),
         "response.output_item.added": Members("item"),

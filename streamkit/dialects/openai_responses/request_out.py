@@ -50,14 +50,7 @@ from streamkit.dialects.bodies.request_writer import (
     without_none,
 )
 from streamkit.dialects.openai_responses.client_items import items_again
-from streamkit.dialects.openai_responses.output import (
-    Item,
-    OutputList,
-    call_item,
-    of_item,
-    reasoning_item,
-    thoughts,
-)
+from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, of_item, reasoning_item, thoughts
 from streamkit.dialects.openai_responses.wire import (
     CONTENT,
     LEAST_TOKENS,
@@ -295,11 +288,7 @@ class RequestBodyWriter(OpenAIRequestWriter):
             self.lose("result_error", result.call_id)
             parts = as_error(parts)
         self.lose_cache(result.cache)
-        item = {
-            "type": OUTPUTS[result.kind],
-            "call_id": self.call_id(result.call_id),
-            "output": self.content(parts),
-        }
+        item = {"type": OUTPUTS[result.kind], "call_id": self.call_id(result.call_id), "output": self.content(parts)}
         if result.name is not None and self.own:  # elsewhere the call says it
             item["name"] = result.name
         return add_missing(item, self.extras(result.extras))

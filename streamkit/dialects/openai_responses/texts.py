@@ -28,15 +28,7 @@ from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal
 from streamkit.errors import TooManyBlocks
-from streamkit.events import (
-    Aside,
-    Opaque,
-    ReasoningDelta,
-    ReasoningOpaque,
-    ReasoningSignature,
-    RefusalDelta,
-    TextDelta,
-)
+from streamkit.events import Aside, Opaque, ReasoningDelta, ReasoningOpaque, ReasoningSignature, RefusalDelta, TextDelta
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.pairs import LOOKED_AT

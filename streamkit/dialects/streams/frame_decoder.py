@@ -13,26 +13,11 @@ import orjson
 from attrs import evolve
 
 from streamkit.dialects.members.known import UNREAD, Members
-from streamkit.dialects.members.values import (
-    CONTAINERS,
-    DEPTH,
-    TEXT_MEMBERS,
-    has_value,
-    number_in,
-    text_in,
-    text_of,
-)
+from streamkit.dialects.members.values import CONTAINERS, DEPTH, TEXT_MEMBERS, has_value, number_in, text_in, text_of
 from streamkit.dialects.streams.running_text import RunningText, Texts
 from streamkit.dialects.streams.split_characters import HalfCharacter, Held, held_by
 from streamkit.dialects.vocabulary.stop_reasons import meaning
-from streamkit.errors import (
-    BrokenFrame,
-    IndexTooLarge,
-    NeedsRepair,
-    NotThisDialect,
-    SecondResponse,
-    TooManyEventValues,
-)
+from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, SecondResponse, TooManyEventValues
 from streamkit.events import Aside, LastFrameBroken, ProviderFailed, StopReason, UsageReported, WireEvent
 from streamkit.framing.frame import BOM, Frame, RepairedFrame, repairs_of
 from streamkit.framing.value_count import has_more_values

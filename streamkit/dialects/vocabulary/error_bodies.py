@@ -10,9 +10,7 @@ from typing import Any
 
 import orjson
 
-from streamkit.dialects.members.values import (
-    text_of,
-)
+from streamkit.dialects.members.values import text_of
 from streamkit.dialects.vocabulary.context_overflow import is_overflow
 from streamkit.events import ErrorType, ProviderFailed
 

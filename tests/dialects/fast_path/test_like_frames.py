@@ -83,11 +83,7 @@ def told(machine: Any, parser: Any, decoder: Any, report: StreamReport, reads: l
     if fault is not None:  # the parser may have read on, and counted
         facts = {}
     else:
-        facts |= {
-            "boundary": parser.boundary,
-            "id": getattr(parser, "last_event_id", ""),
-            "state": plain(decoder),
-        }
+        facts |= {"boundary": parser.boundary, "id": getattr(parser, "last_event_id", ""), "state": plain(decoder)}
     return events, (type(fault), str(fault), getattr(fault, "offset", None)), facts
 
 

@@ -9,14 +9,7 @@ from streamkit.dialects.linting.grammar import INPUT_CHARS, CallInput
 
 @pytest.mark.parametrize(
     ("fragments", "found"),
-    [
-        ([], None),
-        (["", ""], None),
-        (['{"a":', "1}"], None),
-        (['{"a":'], '{"a":'),
-        (["[1]"], "[1]"),
-        ([" "], " "),
-    ],
+    [([], None), (["", ""], None), (['{"a":', "1}"], None), (['{"a":'], '{"a":'), (["[1]"], "[1]"), ([" "], " ")],
 )
 def test_an_input_is_nothing_or_one_object(fragments, found):
     text = CallInput()

@@ -32,10 +32,7 @@ from tests.web.faults import whole as answer_of
 
 VENDORS: Final = {"openai-chat": "openai", "openai-responses": "openai", "gemini": "google"}
 FIRST, LAST = "Let me look: „grün“\n", "½ of it, and 5."
-CALLS: Final = {
-    "call_1": ("get_weather", {"city": "Zürich", "days": 1}),
-    "call_2": ("add", {"a": 2, "b": 3}),
-}
+CALLS: Final = {"call_1": ("get_weather", {"city": "Zürich", "days": 1}), "call_2": ("add", {"a": 2, "b": 3})}
 
 
 def script(upstream: str, *, stream: bool, parts: list[Any], stop: Any) -> Script:

@@ -9,17 +9,7 @@ from tests.vectors import anthropic as am
 from tests.vectors import gemini as gm
 from tests.vectors import ollama as ol
 from tests.vectors.field.case import Block, Case, Form, Text, Thinking, Use
-from tests.vectors.field.shapes import (
-    anthropic,
-    calling,
-    chat,
-    failed,
-    gemini,
-    message,
-    messages,
-    ollama_turn,
-    written,
-)
+from tests.vectors.field.shapes import anthropic, calling, chat, failed, gemini, message, messages, ollama_turn, written
 from tests.vectors.openai_chat import DONE, STOP, call, calls, chunk, said
 from tests.vectors.vector import Call, named
 

@@ -140,11 +140,7 @@ def test_the_base_url_of_a_dialect_that_names_no_path_is_the_address(monkeypatch
             "endpoints/123",
             "/v1/projects/p/locations/l/endpoints/123:generateContent",
         ),
-        (
-            upstream("gemini", "https://h/v1/projects/p/locations/l/publishers/google"),
-            "publishers/../../x",
-            "refused",
-        ),
+        (upstream("gemini", "https://h/v1/projects/p/locations/l/publishers/google"), "publishers/../../x", "refused"),
         (azure("https://h"), "../x", "refused"),
         (upstream("bedrock"), "schön\r\n", "/model/sch%C3%B6n%0D%0A/converse"),
         (azure("https://h"), "my dep/x", "/openai/deployments/my%20dep%2Fx/chat/completions?api-version=2024-10-21"),

@@ -423,11 +423,7 @@ async def test_an_error_whose_body_does_not_come_says_so(session: ClientSession,
 
 
 @pytest.mark.parametrize(
-    "raw",
-    [
-        reply(500, b"abc").replace(b"content-length: 3", b"content-length: 9"),
-        CHUNKED % 500 + b"9\r\nabc",
-    ],
+    "raw", [reply(500, b"abc").replace(b"content-length: 3", b"content-length: 9"), CHUNKED % 500 + b"9\r\nabc"]
 )
 async def test_an_error_whose_body_breaks_keeps_its_status(session: ClientSession, raw: bytes):
     async with serving(answer(raw, close=True)) as recorder:
