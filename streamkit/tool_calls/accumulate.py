@@ -16,9 +16,9 @@ What it refuses to do: repair argument text, or split one call's text in two wit
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from attrs import evolve
 
@@ -33,7 +33,6 @@ from streamkit.errors import (
 )
 from streamkit.events import (
     Aside,
-    Carried,
     ChoiceStarted,
     Event,
     LastFrameBroken,
@@ -204,42 +203,35 @@ class ToolCallAccumulator:
         kind = type(event)
         if kind is not ToolCallDelta and kind is not DeltaRun:
             self._settled.clear()
-        if isinstance(event, DeltaRun):
-            self._run(event)
-        elif isinstance(event, ToolCallDelta | ToolCallWhole | ToolCallsWhole):
-            if self._failed:
-                self.report.repair("after_error")
-            elif isinstance(event, ToolCallDelta):
-                self._delta(event)
-            elif isinstance(event, ToolCallWhole):
-                self._whole(event)
-            else:
-                self._wholes(event)
-        elif isinstance(event, ToolCallEnded):
-            self._ended(event)
-        elif isinstance(event, StopReasonSeen):
-            reasons = self._choice(event.choice).reasons
-            if all(seen.reason != event.reason for seen in reasons):  # a repeat says nothing new
-                reasons.append(event)
-        elif isinstance(event, TerminatorSeen):
-            self._terminator = event
-            self.report.terminated = True
-        elif isinstance(event, LastFrameBroken):
-            self.report.broken_frame = event.raw
-        elif isinstance(event, ProviderFailed):
-            self._fail(event)
-        elif not self._failed or kind in AFTER_ERROR:
-            self._carry(event)
-        elif kind is not ChoiceStarted:
+        if self._failed and kind in BEFORE_ERROR:
             self.report.repair("after_error")
+        else:
+            self._takes.get(kind, ToolCallAccumulator._carry)(self, event)
 
-    def _carry(self, event: Carried | ChoiceStarted) -> None:
+    def _stop_reason(self, event: StopReasonSeen) -> None:
+        reasons = self._choice(event.choice).reasons
+        if all(seen.reason != event.reason for seen in reasons):  # a repeat says nothing new
+            reasons.append(event)
+
+    def _terminated(self, event: TerminatorSeen) -> None:
+        self._terminator = event
+        self.report.terminated = True
+
+    def _broken(self, event: LastFrameBroken) -> None:
+        self.report.broken_frame = event.raw
+
+    def _carry(self, event: Any) -> None:
         """What is handed on as it is."""
-        if isinstance(event, RefusalDelta):
+        kind = type(event)
+        if self._failed and kind not in AFTER_ERROR:
+            if kind is not ChoiceStarted:
+                self.report.repair("after_error")
+            return
+        if kind is RefusalDelta:
             self._choice(event.choice).refused = True
-        elif isinstance(event, ResponseStarted):
+        elif kind is ResponseStarted:
             self._vendor = event.vendor
-        elif isinstance(event, ChoiceStarted):
+        elif kind is ChoiceStarted:
             self._choice(event.choice)
         self._out.append(event)
 
@@ -581,9 +573,23 @@ class ToolCallAccumulator:
                 blank = not call.text.whole().strip()
                 self._start(choice, call, cut=ended and blank and is_cut(choice, call))
 
+    #: By its class, what reads a wire event that is not handed on as it is.
+    _takes: ClassVar[Mapping[type, Callable[[ToolCallAccumulator, Any], None]]] = {
+        DeltaRun: _run,
+        ToolCallDelta: _delta,
+        ToolCallWhole: _whole,
+        ToolCallsWhole: _wholes,
+        ToolCallEnded: _ended,
+        StopReasonSeen: _stop_reason,
+        TerminatorSeen: _terminated,
+        LastFrameBroken: _broken,
+        ProviderFailed: _fail,
+    }
 
-#: What may follow an error without being content.
+
+#: What may follow an error without being content, and calls, which may not.
 AFTER_ERROR = frozenset({ResponseStarted, UsageReported})
+BEFORE_ERROR = frozenset({ToolCallDelta, ToolCallWhole, ToolCallsWhole})
 
 
 def _echoes(call: Call, earlier: str, fragment: str, before: int) -> bool:

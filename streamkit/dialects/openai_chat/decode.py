@@ -160,7 +160,9 @@ class ChatDecoder(FrameDecoder):
         """Read one chunk. Raises TooManyChoices, TooManyBlocks, TooManyToolCalls, StreamArgumentsTooLong."""
         chunk = document
         error = chunk.get("error")
-        choices = self.items(chunk.get("choices"))
+        choices = chunk.get("choices")
+        if type(choices) is not list:
+            choices = self.items(choices)
         if not (choices or error or recognises("", chunk)):
             self.no_chunk(chunk)
             return
@@ -177,7 +179,9 @@ class ChatDecoder(FrameDecoder):
             self._head.update(chunk)
         if not chunk.keys() <= self.chunk_fields:
             self._unknown(chunk)
-        if usage := self.fields(chunk.get("usage")) or details_of(details_of(chunk, "x_groq"), "usage"):
+        if (chunk.get("usage") is not None and (usage := self.fields(chunk["usage"]))) or (
+            "x_groq" in chunk and (usage := dict(details_of(details_of(chunk, "x_groq"), "usage")))
+        ):
             self._start()
             self.tell_counts(decode_usage(usage, self.vendor))
         if error or self.frame.event == "error":
@@ -240,12 +244,11 @@ class ChatDecoder(FrameDecoder):
                 self.out.append(Aside(self.vendor, "metadata", name, value))
 
     def _choice(self, choice: Any, position: int) -> None:
-        choice = self.alone(choice)
-        if type(choice) is not dict:
+        if type(choice) is not dict and type(choice := self.alone(choice)) is not dict:
             self.keep_invalid(choice)
             return
-        index = self.index(choice.get("index"))
-        if index is None:
+        index = choice.get("index")
+        if (type(index) is not int or index) and (index := self.index(index)) is None:
             self.report.repair("choice_index_missing")
             index = position
         delta, message = choice.get("delta"), choice.get("message")
@@ -271,7 +274,7 @@ class ChatDecoder(FrameDecoder):
             self.keep_others(choice, CHOICE_FIELDS, "choices.", index)
         if native := choice.get("finish_reason"):
             self._finish_reason(native, choice, index)
-        if usage := details_of(choice, "usage"):
+        if "usage" in choice and (usage := details_of(choice, "usage")):
             self.tell_counts(decode_usage(usage, self.vendor))
 
     def _finish_reason(self, native: Any, choice: dict[str, Any], index: int) -> None:
@@ -322,7 +325,7 @@ class ChatDecoder(FrameDecoder):
                     self.out.append(TextDelta(content, choice))
             else:
                 self.parts(content, choice)
-        if refusal := self.string(delta.get("refusal")):
+        if "refusal" in delta and (refusal := self.string(delta["refusal"])):
             self.out.append(RefusalDelta(refusal, choice))
         calls, function = delta.get("tool_calls"), delta.get("function_call")
         if calls is not None or function is not None:

@@ -42,7 +42,7 @@ LISTED: Final = frozenset({"citation", "audio"})
 class WholeMessages:
     """Tells fragments from whole messages, by what each choice had before.
 
-    The texts and the report are the decoder's, which puts others in their place while it tries frames.
+    The texts and the report are the decoder's.
     """
 
     _begun: set[int] = field(factory=set)  # choices that had any event
@@ -50,7 +50,6 @@ class WholeMessages:
     _with_calls: set[int] = field(factory=set)
     _differs: set[tuple[str, int]] = field(factory=set)  # texts whose whole contradicted them
     _listed: dict[tuple[int, str], int] = field(factory=dict)  # how many asides of a kind a choice had
-    _compared: int = 0  # messages that were compared with earlier events: each changes the state, and is read alone
 
     def remember(self, events: Sequence[WireEvent], choice: int, texts: Texts, *, by_delta: bool = False) -> None:
         """Note that a choice had these events."""
@@ -81,7 +80,6 @@ class WholeMessages:
         ``found`` are all of the message, ``from_delta`` those of the delta beside it. ``ends``: the choice has a stop reason.
         """
         is_first = choice not in self._begun
-        self._compared += not is_first
         if not is_first and self._is_whole(found, choice, texts, ends=ends):
             if from_delta and _texts(found) == _texts(from_delta):
                 found = [event for event in found if not isinstance(event, TEXTS)]
