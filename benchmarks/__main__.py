@@ -1,7 +1,7 @@
 """``python -m benchmarks``: measure, print tables, write ``docs/benchmarks/``.
 
     python -m benchmarks                    everything; a few minutes on two cores
-    python -m benchmarks stages growth      some sections: stages, pairs, growth, memory, peers
+    python -m benchmarks stages growth      some sections: streams, stages, pairs, growth, memory, peers
     python -m benchmarks --print stages     writes nothing
     python -m benchmarks --draw             the page and the charts again, from results.json
 
@@ -17,12 +17,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import against, charts, growth, machine, memory, page, pairs, stages, tables
+from benchmarks import against, charts, growth, machine, memory, page, pairs, stages, streams, tables
 from benchmarks.goals import Results
 
 FOLDER = machine.ROOT / "docs" / "benchmarks"
 SECTIONS: dict[str, Callable[[], Any]] = {
     "memory": memory.measure,  # first: the heap is still small
+    "streams": streams.measure,
     "stages": stages.measure,
     "pairs": pairs.measure,
     "growth": growth.measure,

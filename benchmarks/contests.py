@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from attrs import frozen
+import orjson
+from attrs import evolve, frozen
 
-from benchmarks import content, inputs, oracle
+from benchmarks import content, inputs, oracle, streams
 from benchmarks.inputs import Input
 from benchmarks.reads import KIB
 
@@ -72,10 +73,37 @@ class Contest:
 
 
 def contests() -> Iterator[Contest]:
+    yield from _streaming()
     yield from _parsing()
     yield from _accumulating()
     yield from _reencoding()
     yield from _growing()
+
+
+def _streaming() -> Iterator[Contest]:
+    """Streams as they are, one event a read; those that are recorded are judged by nobody but who wrote them."""
+    for source, by_dialect in streams.sources().items():
+        for name, target in streams.PAIRS:
+            found = by_dialect[name]
+            work = f"{streams.STREAMS_WORK}{name} → {target}"
+            body = orjson.dumps([base64.b64encode(stream.body).decode() for stream in found])
+            judge = partial(_judge_each, found, target) if source == streams.MIX else _judge_nothing
+            peers = tuple(evolve(one, work="streams") for one in (ours("streams"), peer("llm-rosetta", "streams")))
+            order = {"cut": 0, "many": True, "from": name, "to": target}
+            events = sum(stream.events for stream in found)
+            yield Contest(work, source, "per event", peers, order, events, judge, body)
+
+
+def _judge_each(found: Sequence[Input], target: str, outputs: list[str]) -> None:
+    for stream, output in zip(found, outputs, strict=True):
+        said, expected = oracle.read(target, base64.b64decode(output)), oracle.meant(stream.said)
+        if not said.reasoning:
+            expected = oracle.without_reasoning(expected)
+        oracle.compare(stream.name, said, expected)
+
+
+def _judge_nothing(_outputs: list[str]) -> None:
+    """Nobody knows what a recorded stream should say but by reading it."""
 
 
 def _parsing() -> Iterator[Contest]:

@@ -9,6 +9,7 @@ from attrs import frozen
 
 from benchmarks.pairs import YARDSTICK
 from benchmarks.recipe import MODES
+from benchmarks.streams import MIX, PAIRS, STREAMS_WORK
 
 JOINED, UNJOINED = MODES
 Results = dict[str, Any]
@@ -42,6 +43,20 @@ def recipe(name: str, cut: str, mode: str) -> Callable[[Results], float]:
         rows = results["stages"]["recipe"]
         return next(
             row["times_floor"]["median"] for row in rows if (row["input"], row["cut"], row["mode"]) == (name, cut, mode)
+        )
+
+    return find
+
+
+def beside(work: str, source: str) -> Callable[[Results], float]:
+    """The multiple of streamkit's time that the peer took for streams of ``source``."""
+
+    def find(results: Results) -> float:
+        return next(
+            row["times_streamkit"]["median"]
+            for row in results["peers"]["rows"]
+            if (row["work"], row["input"]) == (work, source) and "times_streamkit" in row
+            if not row["peer"].startswith("streamkit")
         )
 
     return find
@@ -116,6 +131,12 @@ def peers(work: str, *names: str) -> Callable[[Results], float]:
 FLOOR = "times orjson.loads"
 OURS = "times streamkit"
 GOALS = (
+    *(
+        Goal(
+            f"llm-rosetta, {MIX}, {name} to {target}", OURS, 1.5, beside(f"{STREAMS_WORK}{name} → {target}", MIX), True
+        )
+        for name, target in PAIRS
+    ),
     *(
         Goal(f"Chat to Anthropic at 64 KiB reads: {name}, {mode}", FLOOR, limit, recipe(name, "64 KiB", mode))
         for mode, limits in ((JOINED, (1.1, 1.5, 1.6)), (UNJOINED, (1.6, 2.0, 2.3)))

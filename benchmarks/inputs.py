@@ -66,15 +66,15 @@ def chat(name: str, said: Content, *, obfuscation: bool = False, usage: bool = F
     """
     dice = random.Random(SEED)  # noqa: S311 - reproducible, nothing secret
     payloads = [_chunk(delta, finish, dice, number, obfuscation=obfuscation, usage=usage)
-                for number, (delta, finish) in enumerate(_deltas(said))]  # fmt: skip
-    counts = _usage(said.deltas)
-    payloads.append(f'{_HEAD}"choices":[],"usage":{counts}{_padding(dice) if obfuscation else ""}}}'.encode())
+                for number, (delta, finish) in enumerate(deltas(said))]  # fmt: skip
+    counts = usage_json(said.deltas)
+    payloads.append(f'{_HEAD}"choices":[],"usage":{counts}{random_padding(dice) if obfuscation else ""}}}'.encode())
     end = b"\r\n\r\n" if crlf else b"\n\n"
     body = b"".join(b"data: %b%b" % (payload, end) for payload in [*payloads, b"[DONE]"])
     return Input(name, CHAT, body, tuple(payloads), said)
 
 
-def _deltas(said: Content) -> Iterator[tuple[str, str | None]]:
+def deltas(said: Content) -> Iterator[tuple[str, str | None]]:
     """The delta of each chunk as JSON, and its stop reason."""
     yield '{"role":"assistant","content":"","refusal":null}', None
     for fragment in said.reasoning:
@@ -97,20 +97,20 @@ def _deltas(said: Content) -> Iterator[tuple[str, str | None]]:
 def _chunk(
     delta: str, finish: str | None, dice: random.Random, number: int, *, obfuscation: bool, usage: bool
 ) -> bytes:
-    counts = _usage(number) if usage else "null"
+    counts = usage_json(number) if usage else "null"
     reason = f'"{finish}"' if finish else "null"
-    padding = _padding(dice) if obfuscation else ""
+    padding = random_padding(dice) if obfuscation else ""
     return (
         f'{_HEAD}"choices":[{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{reason}}}],"usage":{counts}'
         f"{padding}}}"
     ).encode()
 
 
-def _padding(dice: random.Random) -> str:
+def random_padding(dice: random.Random) -> str:
     return f',"obfuscation":"{"".join(dice.choices(PADDING, k=dice.randint(0, 16)))}"'
 
 
-def _usage(tokens: int) -> str:
+def usage_json(tokens: int) -> str:
     return f'{{"prompt_tokens":{PROMPT_TOKENS},"completion_tokens":{tokens},"total_tokens":{PROMPT_TOKENS + tokens}}}'
 
 

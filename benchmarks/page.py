@@ -34,7 +34,8 @@ What a server costs that has sockets and HTTP: [the gateway](gateway.md).
 METHOD = """\
 ## Method
 
-- **Inputs** are seeded and the same on every machine (`benchmarks/content.py`, `inputs.py`): Chat chunks in OpenAI's order of
+- **Inputs** but the recorded ones are seeded and the same on every machine (`benchmarks/mix.py`, `content.py`, `inputs.py`):
+  for the first table streams as the recordings are, elsewhere large chunked ones: Chat chunks in OpenAI's order of
   fields, 300 to 380 bytes an event, and the same content in every other dialect.
   Before anything is timed, each input is read and must say what it should, and so must each output: text, arguments to the
   last character, stop reason (`oracle.py`).
@@ -76,8 +77,8 @@ LIMITS = """\
 - How a peer does on other inputs.
   Text and calls of one shape were timed, from one provider's dialect; a peer may be faster elsewhere, or right where it was
   wrong here.
-- What a short answer costs.
-  Streams here have 4,000 events if nothing else is said; below a thousand, what streamkit does once a stream shows as well.
+- What a short answer costs, but for the first table.
+  Streams elsewhere have 4,000 events if nothing else is said; below a thousand, what is done once a stream shows as well.
 - Real text.
   Words were drawn by dice, with a few escapes and characters of several bytes; much Chinese, or code with many quotes, costs
   everybody more.
@@ -87,7 +88,8 @@ LIMITS = """\
   All inputs are clean; repairs, losses and errors take other ways through the code, and are tested, not timed.
 """
 TITLES: Mapping[str, str] = {
-    "stages": "The recipe and its parts",
+    "streams": "Streams as they are",
+    "stages": "The recipe and its parts: large chunked streams",
     "pairs": "Dialects",
     "growth": "Growth",
     "memory": "Memory",
@@ -95,6 +97,10 @@ TITLES: Mapping[str, str] = {
 }
 #: What stands above a section's charts and tables.
 LEADS: Mapping[str, str] = {
+    "streams": "Recorded streams, where they are at hand (`STREAMKIT_CORPORA`), and a mix that everybody has, drawn by a\n"
+    "seed from the distribution of the recordings (`benchmarks/shapes.json`: lengths, sizes, fragments, what providers add).\n"
+    "Each stream has a recipe of its own, which is opened and closed; half of the streams have fewer than 25 events.\n"
+    "The last column is what the best Python peer takes for the same work, one event a read: below 1 it is faster.\n",
     "stages": "Chat to Anthropic: framing, decoding, accumulating calls, checking their arguments, encoding.\n",
     "pairs": "One response, reasoning, text and four calls one after the other, from and to every dialect.\n"
     "Chat to Anthropic is 1; within one dialect everything is decoded and encoded all the same.\n"

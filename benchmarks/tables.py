@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from benchmarks.goals import Results, judged
+from benchmarks.streams import STREAMS_WORK
 
 Row = dict[str, Any]
 
@@ -41,6 +42,33 @@ def goals(results: Results) -> str:
         for one in judged(results)
     )
     return table(("goal", "unit", "limit", "measured", "held"), rows, text_columns=2)
+
+
+def streams(results: Results) -> str:
+    """Each pair, beside the best peer where one was measured."""
+    peers = {
+        (row["input"], row["work"]): row
+        for row in results.get("peers", {}).get("rows", ())
+        if row["work"].startswith(STREAMS_WORK) and not row["peer"].startswith("streamkit")
+    }
+    rows = []
+    for row in results["streams"]:
+        pair = f"{row['from']} → {row['to']}"
+        other = peers.get((row["source"], f"{STREAMS_WORK}{pair}")) if row["cut"] == "per event" else None
+        beside = times(other["times_streamkit"]) if other is not None and "times_streamkit" in other else ""
+        rows.append(
+            (
+                row["source"],
+                pair,
+                row["cut"],
+                f"{row['streams']}, {row['events']:,}",
+                times(row["times_floor"]),
+                number(row["microseconds_per_stream"]),
+                beside,
+            )
+        )
+    head = ("streams", "pair", "reads", "streams, events", "× floor", "µs a stream", "llm-rosetta, × streamkit")
+    return table(head, rows, text_columns=3)
 
 
 def recipe(results: Results) -> str:
@@ -175,6 +203,7 @@ def _peer(row: Row) -> Sequence[str]:
 
 
 SECTIONS: dict[str, Sequence[Callable[[Results], str | Iterator[str]]]] = {
+    "streams": (streams,),
     "stages": (recipe, parts, framing),
     "pairs": (pairs, dialects),
     "growth": (growth, accumulating),

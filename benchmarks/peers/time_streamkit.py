@@ -52,6 +52,20 @@ def reencode_unjoined(stream: Stream) -> tuple[Task, Callable[[Any], Any]]:
     return reencode(stream, join=False)
 
 
+def streams(stream: Stream) -> tuple[Task, Callable[[Any], Any]]:
+    """Each stream in a recipe of its own."""
+    source, target = stream.dialects
+
+    async def ask() -> list[bytes]:
+        outputs = []
+        for one in stream.many:
+            async with transcode(one.aiter(), source, target) as chunks:
+                outputs.append(b"".join([chunk async for chunk in chunks]))
+        return outputs
+
+    return lambda: RUNNER.run(ask()), list
+
+
 def partial(stream: Stream) -> tuple[Task, Callable[[Any], Any]]:
     def look() -> Any:
         growing, value = PartialJSON(), None
@@ -69,6 +83,7 @@ WORKS = {
     "accumulate_anthropic": accumulate_anthropic,
     "reencode": reencode,
     "reencode_unjoined": reencode_unjoined,
+    "streams": streams,
     "partial": partial,
 }
 main({name: ("streamkit-llm", work) for name, work in WORKS.items()})

@@ -37,13 +37,19 @@ class Stream:
     """A stream as its bytes, its reads and the payloads of its events."""
 
     def __init__(self, order: Mapping[str, Any]) -> None:
-        self.body = Path(order["body"]).read_bytes() if order.get("body") else b""
+        self.body = order.get("raw") or (Path(order["body"]).read_bytes() if order.get("body") else b"")
         cut = order.get("cut")
         if cut:
             self.reads = [self.body[at : at + cut] for at in range(0, len(self.body), cut)]
         else:
             self.reads = [frame + b"\n\n" for frame in self.body.split(b"\n\n") if frame]
         self.payloads = [payload for payload in split(self.body) if payload != b"[DONE]"]
+        #: Several streams in one work, and the dialects from which and to which they are written.
+        self.many: list[Stream] = []
+        self.dialects: tuple[str, str] = order.get("from", ""), order.get("to", "")
+        if order.get("many"):
+            self.many = [Stream({"raw": base64.b64decode(body)}) for body in json.loads(self.body)]
+            self.payloads = [payload for stream in self.many for payload in stream.payloads]
         #: For work on growing arguments.
         self.fragments: list[str] = order.get("fragments") or []
 
@@ -134,6 +140,8 @@ class Worker:
         self.floor = floor(stream)
         result = tell(self.task())
         self.seconds = timed(self.task, 1)
+        if isinstance(result, list) and result and isinstance(result[0], bytes):
+            return {"result": [base64.b64encode(output).decode() for output in result]}
         if isinstance(result, bytes):
             return {"result": base64.b64encode(result).decode()}
         return {"result": result}

@@ -10,6 +10,7 @@ from benchmarks import growth, memory
 from benchmarks.goals import JOINED, UNJOINED
 from benchmarks.inputs import recipe_inputs
 from benchmarks.reads import CUTS
+from benchmarks.streams import AS_RECORDED, MIX, PAIRS, PER_EVENT, RECORDED
 from streamkit.dialects import DIALECTS
 
 MACHINE = {
@@ -43,6 +44,14 @@ def stages(scale: float) -> dict[str, Any]:
               for name in ("text", "four interleaved calls")]  # fmt: skip
     framing = [_row(scale / 2, input="text", cut=cut, part="SSEParser") for cut in CUTS]
     return {"recipe": recipe, "parts": parts, "framing": framing}
+
+
+def streams(scale: float) -> list[dict[str, Any]]:
+    return [
+        {"source": source, "from": name, "to": target, "cut": cut, "streams": 60, "events": 2_909,
+         "microseconds_per_stream": 100 * scale, "times_floor": spread(scale)}
+        for source in (MIX, RECORDED) for name, target in PAIRS for cut in (PER_EVENT, AS_RECORDED)
+    ]  # fmt: skip
 
 
 def pairs(scale: float) -> dict[str, Any]:
@@ -116,5 +125,12 @@ def peers(scale: float) -> dict[str, Any]:
 
 
 def results(scale: float = 1.0) -> dict[str, Any]:
-    sections = {"stages": stages, "pairs": pairs, "growth": grown, "memory": remembered, "peers": peers}
+    sections = {
+        "streams": streams,
+        "stages": stages,
+        "pairs": pairs,
+        "growth": grown,
+        "memory": remembered,
+        "peers": peers,
+    }
     return {"machines": dict.fromkeys(sections, MACHINE), **{name: make(scale) for name, make in sections.items()}}

@@ -5,9 +5,12 @@ The times mean nothing here; the figures of memory do, within wide bounds.
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from benchmarks import goals, growth, inputs, memory, oracle, pairs, stages, tables, timing
+from benchmarks import goals, growth, inputs, memory, oracle, pairs, shapes, stages, streams, tables, timing
+from benchmarks.mix import mix
 from benchmarks.reads import KIB
 
 
@@ -28,6 +31,43 @@ def test_the_recipe_and_its_parts():
     measured = {one.goal.name for one in goals.judged({"stages": found}) if one.measured is not None}
     assert "Chat to Anthropic at one event a read: text" in measured
     assert "SSE parsing at 64 KiB reads" in measured
+
+
+def test_streams_as_they_are():
+    found = streams.measure(1, 2)
+    assert {(row["from"], row["to"]) for row in found} == set(streams.PAIRS)
+    assert {row["cut"] for row in found} == {"per event", "as recorded"}
+    assert tables.streams({"streams": found}).count("| seeded mix |") == 12
+
+
+def test_a_stream_that_loses_something_is_not_timed(monkeypatch):
+    monkeypatch.setattr(streams, "transcoded", lambda *_: [b'event: message_stop\ndata: {"type":"message_stop"}\n\n'])
+    with pytest.raises(oracle.Wrong, match="differs"):
+        streams.prove(mix("openai-chat")[:1], "anthropic")
+
+
+@pytest.mark.parametrize("dialect", shapes.DIALECTS)
+def test_the_mix_looks_like_the_recordings(dialect):
+    """What it is drawn from is the distribution: its median stream, event and fragment are within a factor of two."""
+    wanted = json.loads(shapes.SHAPES.read_text())[dialect]
+    drawn = mix(dialect)
+    assert drawn == mix(dialect)
+    found = shapes.measured([shapes.Recording(dialect, (), stream.payloads) for stream in drawn])
+    for name in ("events", "payload_bytes", "fragment_chars"):
+        assert wanted[name][5] / 2.1 <= found[name][5] <= 2.1 * wanted[name][5], name
+
+
+@pytest.mark.skipif(shapes.folder() is None, reason="STREAMKIT_CORPORA names no folder of recordings")
+def test_the_numbers_are_those_of_the_recordings():
+    found = shapes.folder()
+    assert found is not None
+    assert json.loads(shapes.SHAPES.read_text()) == shapes.measure(found)
+
+
+def test_shapes_without_recordings_say_so(monkeypatch, capsys):
+    monkeypatch.delenv("STREAMKIT_CORPORA", raising=False)
+    assert shapes.main([]) == 2
+    assert "STREAMKIT_CORPORA" in capsys.readouterr().err
 
 
 def test_pairs():
