@@ -49,6 +49,7 @@ LastEvent = Literal["keep", "drop"]
 _NONE: Final = -1
 _COLON: Final = ord(":")
 _LF: Final = ord("\n")
+_CR: Final = ord("\r")
 _BRACE: Final = ord("{")
 #: Eighteen digits of milliseconds are 31 million years; ``int`` slows down with length, and refuses 4,301 digits.
 _RETRY_DIGITS: Final = 18
@@ -109,6 +110,8 @@ class SSEParser:
         self._beginning = Beginning()
         self._any_event = False
         self._is_idle = False  # whether nothing is pending behind an event
+        #: How the last event began that was a read by itself, its name, and its bytes beside its data.
+        self._only_head, self._only_name, self._only_around = b"data: ", "message", 8
         self._after_cr = False
         #: Where the line that is being read begins, and what earlier reads brought of it. Growing arrays, here and
         #: below: in a list, fragments of two bytes take 43 each, and the limits would mean little.
@@ -129,8 +132,18 @@ class SSEParser:
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The events that ``chunk`` completed, possibly none. After a fault nothing more is read."""
-        if self._is_idle and (frame := self._only_event(chunk)) is not None:
-            return [frame]
+        if self._is_idle:  # one whole event and nothing else, as nearly every read is: a third of the time
+            size = len(chunk)
+            data = chunk.removeprefix(self._only_head).removesuffix(b"\n\n")
+            if len(data) != size - self._only_around and self._has_other_name(chunk):
+                data = chunk.removeprefix(self._only_head).removesuffix(b"\n\n")
+            # a number is looked for in a tenth of the time that bytes of its length take
+            if len(data) == size - self._only_around and _LF not in data and _CR not in data and size <= self._cap:
+                report, at = self._report, self._at
+                report.bytes_in += size
+                report.frames += 1
+                self._at = self.boundary = at + size
+                return [Frame(data, at, self._only_name, self._id)]
         frames: list[Frame] = []
         if self.fault is not None:
             return frames
@@ -156,29 +169,17 @@ class SSEParser:
         )
         return frames
 
-    def _only_event(self, chunk: bytes) -> Frame | None:
-        """The event that a read brought whole and alone, where nothing is pending; None if it is anything else.
-
-        So are nearly all where a provider sends each event at once. Gain: two thirds of the time of cutting such a read.
-        """
-        start, event = 6, "message"
-        if not chunk.startswith(b"data: "):
-            end = chunk.find(b"\n")
-            if not (chunk.startswith(b"event: ") and chunk.startswith(b"data: ", end + 1)):
-                return None
-            if end - 7 > self._limits.name_bytes:
-                return None
-            start, event = end + 7, chunk[7:end].decode("utf-8", "replace") or "message"
-        size = len(chunk)
-        end = chunk.find(b"\n", start)
-        if end != size - 2 or not chunk.endswith(b"\n") or size > self._cap or b"\r" in chunk:
-            return None
-        report = self._report
-        report.bytes_in += size
-        report.frames += 1
-        at, self._at = self._at, self._at + size
-        self.boundary = self._at
-        return Frame(chunk[start:end], at, event, self._id)
+    def _has_other_name(self, chunk: bytes) -> bool:
+        """Remember how the event begins that ``chunk`` may be, if not as the last one that was a read by itself."""
+        line, _, _ = chunk.partition(b"\n")
+        head, name = b"data: ", b""
+        if line[:7] == b"event: " and len(line) - 7 <= self._limits.name_bytes:
+            head, name = line + b"\ndata: ", line[7:]
+        if head == self._only_head or b"\r" in name:
+            return False
+        self._only_head, self._only_around = head, len(head) + 2
+        self._only_name = name.decode("utf-8", "replace") or "message"
+        return True
 
     def finish(self) -> list[Frame]:
         """The input ended: the last event if it lacked its blank line. Sets a fault if this was no event stream."""
@@ -285,12 +286,12 @@ class SSEParser:
             count = next(number for number, line in enumerate(blanks) if line)
         if name and lines[: count * step : step].count(name) != count:
             count = next(number for number in range(count) if lines[number * step] != name)
-        payloads: list[bytes] = []
+        whole = lines[step - 2 : count * step : step]
         most = self._cap - len(name)
-        for line in lines[step - 2 : count * step : step]:
-            if not line.startswith(b"data: ") or len(line) > most:
-                break
-            payloads.append(line[6:])
+        if b"".join([line[:6] for line in whole]) != b"data: " * count or max(map(len, whole), default=0) > most:
+            odd = (number for number, line in enumerate(whole) if line[:6] != b"data: " or len(line) > most)
+            whole = whole[: next(odd, 0)]
+        payloads = [line[6:] for line in whole]
         count = len(payloads)
         if not count or len(name) - 7 > self._limits.name_bytes:
             return 0

@@ -110,6 +110,13 @@ class ToolCallAccumulator:
         self._settled = SettledCalls(limits, careful=self._debug or policy.two_objects == "split")
 
     def feed(self, events: Sequence[WireEvent | DeltaRun], /) -> list[Event]:
+        if len(events) == 1:  # as nearly always at one event a read: a third of the time
+            kind = type(events[0])
+            if kind is ToolCallDelta:
+                if (grown := self._settled.grown(cast("ToolCallDelta", events[0]))) is not None:
+                    return [grown]
+            elif (kind is TextDelta or kind is ReasoningDelta) and self.report.spoken and not self._failed:
+                return cast("list[Event]", events)
         out: list[Any] = []
         self._out = out
         spoken = self.report.spoken and not self._failed

@@ -17,7 +17,7 @@ from typing import Any, Final, cast
 
 from streamkit.dialects.fast_path.template import DELTAS, Template, template_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
-from streamkit.dialects.streams.running_text import RunningText
+from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS, RunningText
 from streamkit.events import WireEvent
 from streamkit.framing.frame import Frame, FrameRun, repairs_of
 from streamkit.pipeline import Machine, Stage
@@ -30,7 +30,7 @@ MOST_EVENTS: Final = 4
 #: After so many attempts that found no template the next ones come ever more seldom, down to one in so many frames.
 ATTEMPTS: Final = 4
 MOST_FRAMES: Final = 256
-#: So many payloads of a run are looked at, at first, and at most.
+#: So many payloads are looked at together, at first, and at most.
 WINDOW: Final = 16
 MOST_WINDOW: Final = 4096
 
@@ -47,18 +47,20 @@ class LikeFrameDecoder:
         self._holes = holes
         self._template: Template | None = None  # that the next frame may fit
         self._text: RunningText | None = None  # where its text goes, if the decoder keeps it
+        self._recent: list[str] | None = None
         self._frame = Frame(b"")  # the last one that said a delta as it was decoded, and what it said
         self._said: list[WireEvent] | None = None
         self._templates: list[Template] = []
         self._failed = 0  # attempts to find a template
         self._wait = 0  # so many frames are read before the next attempt
+        self._window = WINDOW  # so many payloads are looked at together: twice as many where all were alike
         self._marks: BatchMarks | None = None  # of the last batch, where it had several frames
 
     def feed(self, frames: list[Any], /) -> list[Any]:
         if len(frames) != 1 or type(frame := frames[0]) is FrameRun:
             return self._feed_many(frames)
         self._marks = None
-        if self._template is not None and (said := self._read(frame)) is not None:
+        if self._template is not None and (said := self._read(frame, self._template)) is not None:
             return said
         return self._decode(frame)
 
@@ -79,10 +81,10 @@ class LikeFrameDecoder:
         report.take_back(self._marks.take_back(report, behind))
         return 0
 
-    def _read(self, frame: Frame) -> list[Any] | None:
+    def _read(self, frame: Frame, template: Template) -> list[Any] | None:
         """What a frame says by the template; None if it does not fit."""
-        like, template = self._frame, self._template
-        if template is None or frame.event != like.event or not frame.terminated or type(frame) is not Frame:
+        like = self._frame
+        if frame.event != like.event or type(frame) is not Frame or not frame.terminated:
             return None
         if frame.headers is not like.headers and frame.headers != like.headers:
             return None
@@ -90,8 +92,11 @@ class LikeFrameDecoder:
             said = template.read(frame.data)
         except ValueError:  # no JSON: the decoder says so
             return None
-        if said is not None and self._text is not None:
-            self._text.append(said[0].text)
+        if said is not None and self._recent is not None:
+            text = said[0].text
+            self._recent.append(text)  # as ``RunningText.append``, a call less
+            if len(self._recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
+                cast("RunningText", self._text).fold()
         return said
 
     def _decode(self, frame: Frame) -> list[Any]:
@@ -135,6 +140,7 @@ class LikeFrameDecoder:
             self._template, self._failed = found, 0
             self._templates = [found, *(kept for kept in self._templates if kept is not found)][:KEPT]
             self._text = decoder.text_of_run(said[0])
+            self._recent = None if self._text is None else self._text.recent
         elif self._failed >= ATTEMPTS:
             self._wait = min(2**self._failed, MOST_FRAMES)
 
@@ -144,19 +150,25 @@ class LikeFrameDecoder:
         out: list[Any] = []
         marks = self._marks = BatchMarks([])
         self._decoder.marks_all = True
-        for frame in frames:
-            if self.fault is not None:
-                count, repairs = (len(frame.payloads), ()) if type(frame) is FrameRun else (1, repairs_of(frame))
-                self._decoder.report.take_back(count, repairs)
-            elif type(frame) is FrameRun:
+        at = 0
+        while at < len(frames) and self.fault is None:
+            frame = frames[at]
+            if type(frame) is FrameRun:
                 self._feed_run(frame, out, marks)
+                at += 1
+            elif read := self._read_many(self._alike(frames, at), out, marks):
+                at += read
             else:
                 self._feed_one(frame, out, marks)
+                at += 1
+        for frame in frames[at:]:  # behind a fault
+            count, repairs = (len(frame.payloads), ()) if type(frame) is FrameRun else (1, repairs_of(frame))
+            self._decoder.report.take_back(count, repairs)
         self._decoder.marks_all = False
         return out
 
     def _feed_one(self, frame: Frame, out: list[Any], marks: BatchMarks) -> None:
-        said = None if self._template is None else self._read(frame)
+        said = None if self._template is None else self._read(frame, self._template)
         if said is None:
             said = self._decode(frame)
             if (own := self._decoder.marks) is not None:
@@ -165,27 +177,45 @@ class LikeFrameDecoder:
         cast("list[int]", marks.ends).append(marks.events + len(said))
 
     def _feed_run(self, run: FrameRun, out: list[Any], marks: BatchMarks) -> None:
-        at, count, window = 0, len(run.payloads), WINDOW
+        at, count = 0, len(run.payloads)
         while at < count and self.fault is None:
-            template, like, found = self._template, self._frame, None
-            if template is not None and template.reads_many and run.event == like.event:
-                found = template.read_many(run.payloads[at : at + window])
-            if found is None:
-                self._feed_one(run.frame(at), out, marks)
-                at, window = at + 1, WINDOW
-                continue
-            if self.gives_runs:
-                out.append(found)
+            alike = run.payloads[at : at + self._window] if run.event == self._frame.event else []
+            if read := self._read_many(alike, out, marks):
+                at += read
             else:
-                out += found.deltas()
-            if self._text is not None:
-                self._text.append(found.text)
-            read, said = len(found.texts), marks.events
-            cast("list[int]", marks.ends).extend(range(said + 1, said + read + 1))
-            at += read
-            window = min(2 * window, MOST_WINDOW)
-        if at < count:
-            self._decoder.report.take_back(count - at)
+                self._feed_one(run.frame(at), out, marks)
+                at += 1
+        self._decoder.report.take_back(count - at)
+
+    def _alike(self, frames: Sequence[Any], at: int) -> list[bytes]:
+        """The payloads of the frames from number ``at`` on that only differ there from the one that was decoded last."""
+        payloads: list[bytes] = []
+        if self._template is None or not self._template.reads_many:
+            return payloads
+        event, headers = self._frame.event, self._frame.headers
+        for frame in frames[at : at + self._window]:
+            if type(frame) is not Frame or frame.event != event or not frame.terminated or frame.headers != headers:
+                break
+            payloads.append(frame.data)
+        return payloads
+
+    def _read_many(self, payloads: list[bytes], out: list[Any], marks: BatchMarks) -> int:
+        """Read the like payloads with which these begin; gives how many they are."""
+        template = self._template
+        found = template.read_many(payloads) if template is not None and template.reads_many else None
+        if found is None:
+            self._window = max(self._window // 4, WINDOW)
+            return 0
+        self._window = min(2 * self._window, MOST_WINDOW)
+        if self.gives_runs:
+            out.append(found)
+        else:
+            out += found.deltas()
+        if self._text is not None:
+            self._text.append(found.text)
+        said, read = marks.events, len(found.texts)
+        cast("list[int]", marks.ends).extend(range(said + 1, said + read + 1))
+        return read
 
 
 def decode_stage(name: str, make: Callable[[StreamReport], Any]) -> Stage[list[Frame], list[WireEvent]]:

@@ -51,8 +51,8 @@ class Template:
     """
 
     __slots__ = (
-        "_around", "_events", "_head", "_like", "_marked", "_marks", "_mids", "_most", "_tail", "_usage", "kinds",
-        "reads_many",
+        "_around", "_events", "_head", "_is_fragment", "_is_simple", "_is_text", "_like", "_marked", "_marks", "_mids",
+        "_most", "_tail", "_usage", "kinds", "reads_many",
     )  # fmt: skip
 
     def __init__(
@@ -66,6 +66,10 @@ class Template:
         self._events = said[1:]
         self._most = most
         self._usage = usage
+        #: Whether there is one hole and one event, and whether that is text of the answer: nearly always.
+        self._is_simple = kinds == ["text"] and not self._events
+        self._is_text = type(self._like) is TextDelta
+        self._is_fragment = kinds == ["index", "text"] and not self._events and type(self._like) is ToolCallDelta
         #: Whether ``read_many`` can read anything.
         self.reads_many = not self._events and not {"usage", "space", "again"} & set(kinds)
         #: The parts between holes, the mark of each, and all marks of a payload in their order.
@@ -74,16 +78,31 @@ class Template:
 
     def read(self, payload: bytes) -> list[Any] | None:
         """What one payload says; None if it is not like the others. Raises ValueError where a hole has no JSON."""
-        if len(self.kinds) > 1:
+        if not self._is_simple:
             return self._read_holes(payload)
         text = payload.removeprefix(self._head).removesuffix(self._tail)  # half of the time of asking and cutting
         size = len(text)
-        if size < 3 or size != len(payload) - self._around or not text[0] == _QUOTE == text[-1]:
+        if size < 3 or size != len(payload) - self._around or text[0] != _QUOTE or text[-1] != _QUOTE:
             return None
-        delta = delta_like(self._like, loads(text), None)
-        return [delta, *self._events] if self._events else [delta]
+        like: Any = self._like
+        if self._is_text:
+            return [TextDelta(loads(text), like.choice, like.block)]
+        return [delta_like(like, loads(text), None)]
 
     def _read_holes(self, payload: bytes) -> list[Any] | None:
+        if self._is_fragment:  # of calls that may take turns: half of the time
+            holes = payload.removeprefix(self._head).removesuffix(self._tail)
+            if len(holes) != len(payload) - self._around:
+                return None
+            label, _, text = holes.partition(self._mids[0])
+            index = INDICES.get(label, self._most + 1)
+            if index > self._most or len(text) < 3 or text[0] != _QUOTE or text[-1] != _QUOTE:
+                return None
+            like: Any = self._like
+            return [ToolCallDelta(index, None, None, loads(text), like.choice, like.kind)]
+        return self._read_more(payload)
+
+    def _read_more(self, payload: bytes) -> list[Any] | None:
         holes = self._cut(payload)
         text = counts = b""
         index: int | None = None
@@ -125,12 +144,11 @@ class Template:
 
     def read_many(self, payloads: Sequence[bytes]) -> DeltaRun | None:
         """What like payloads say with which ``payloads`` begin; None if there are none, or none that can be read at once."""
-        head, tail, least = self._head, self._tail, len(self._head) + len(self._tail)
-        holes: list[bytes] = []
-        for payload in payloads:
-            if len(payload) < least or not (payload.startswith(head) and payload.endswith(tail)):
-                break
-            holes.append(payload[len(head) : len(payload) - len(tail)])
+        head, tail, begin, end = self._head, self._tail, len(self._head), -len(self._tail)
+        holes = [payload[begin:end] for payload in payloads]
+        if head + (tail + head).join(holes) + tail != b"".join(payloads):  # looked at all at once: a third of the time
+            alike = [payload.startswith(head) and payload.endswith(tail) for payload in payloads]
+            holes = holes[: (*alike, False).index(False)]
         good, bad, run = 0, len(holes) + 1, None  # so many from the first are good, so many are not
         while bad - good > 1:
             middle = len(holes) if bad > len(holes) else (good + bad) // 2

@@ -131,15 +131,14 @@ class ChatEncoder(EventEncoder):
         names = self._client.reasoning_fields
         self._delta(event.choice, b"{%b}" % b",".join(b'"%b":%b' % (name.encode(), text) for name in names))
 
-    def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], None] | None:
+    def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], bytes] | None:
         names = ["content"] if isinstance(last, TextDelta) else self._client.reasoning_fields
         fields = [b'"%b":' % name.encode() for name in names]
         before = b'%b"choices":[{"index":%d,"delta":{' % (self._head, last.choice)
-        write = self.write
 
-        def again(text: str) -> None:
+        def again(text: str) -> bytes:
             value = dumps(text)
-            write(b'%b%b},"finish_reason":null}]}\n\n' % (before, b",".join([field + value for field in fields])))
+            return b'%b%b},"finish_reason":null}]}\n\n' % (before, b",".join([field + value for field in fields]))
 
         return again
 

@@ -75,17 +75,21 @@ class BlockEncoder(OneChoiceEncoder):
     def text(self, event: TextDelta) -> None:
         self._blocks.text(("text", event.block), self.text_delta % dumps(event.text))
 
-    def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], None] | None:
+    def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], bytes] | None:
         blocks, template = self._blocks, self.template(last)
         block = blocks.last
         if block is None or not blocks.is_alone(block) or last.choice != self._choice:
             return None
         around = blocks.around(block)
         if around is None:
-            return lambda text: blocks.write_delta(block, template % dumps(text))
+            return lambda text: self._written(block, template % dumps(text))
         before, behind = template.split(b"%b")
-        before, behind, append = around[0] + before, behind + around[1], self._parts.append
-        return lambda text: append(before + dumps(text) + behind)
+        before, behind = around[0] + before, behind + around[1]
+        return lambda text: before + dumps(text) + behind
+
+    def _written(self, block: Block, delta: bytes) -> bytes:
+        self._blocks.write_delta(block, delta)
+        return self._take_parts()
 
     def run(self, run: DeltaRun) -> None:
         like = run.model
