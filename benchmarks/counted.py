@@ -9,20 +9,29 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from benchmarks import content, inputs
 from benchmarks.content import Content
 from benchmarks.inputs import CHAT, Input
+from benchmarks.mix import mix
 from benchmarks.reads import CUTS
-from benchmarks.recipe import MODES, floor, transcoded
-from streamkit.dialects import DIALECTS
+from benchmarks.recipe import MODES, floor, staged, transcoded
+from benchmarks.shapes import DIALECTS as SHAPED
+from benchmarks.streams import floor as floor_of
+from streamkit.dialects import DIALECTS, decode, encode
 from streamkit.framing.sse import SSEParser
+from streamkit.recipes import parse
 from streamkit.testing import drive_machine
+from streamkit.tool_calls.accumulate import accumulate_tool_calls
+from streamkit.tool_calls.check import check_json
 
 #: Events of the two streams whose counts are subtracted.
 SIZES = (400, 1_200)
+#: A stream for so many of them, where there are many short ones.
+STREAM = 40
 FLOOR = "floor: "
 TARGET = "anthropic"
 Case = Callable[[int], tuple[Input, Callable[[], object]]]
@@ -58,6 +67,36 @@ def framing(stream: Input, cut: str) -> Callable[[], object]:
     return lambda: drive_machine(SSEParser(), reads)
 
 
+async def passed_on(batches: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """A stage of a user's own, that does nothing."""
+    async for batch in batches:
+        yield batch
+
+
+def plain(stream: Input, cut: str) -> Callable[[], object]:
+    """The recipe with a stage of a user's own behind the parser, so that its stages share no driver with it."""
+    reads = CUTS[cut](stream)
+    stages = (parse(CHAT), passed_on, decode(CHAT), accumulate_tool_calls(), check_json(), encode(TARGET))
+    return lambda: staged(reads, *stages)
+
+
+def short(count: int) -> tuple[Input, ...]:
+    """Streams of three events and ``[DONE]``."""
+    said = Content(text=("Hello",))
+    return tuple(inputs.chat("short", said) for _ in range(count))
+
+
+def each(streams: Sequence[Input]) -> Callable[[], object]:
+    """A recipe for each stream, one event a read."""
+    reads = [(CUTS["per event"](stream), stream.dialect) for stream in streams]
+
+    def run() -> None:
+        for events, dialect in reads:
+            transcoded(events, dialect, TARGET if dialect != TARGET else CHAT)
+
+    return run
+
+
 def cases(size: int) -> Iterator[tuple[str, str, int, Callable[[], object]]]:
     """Each case's name, the stream whose floor it is a multiple of, the events of that stream, and what to run."""
     for name, make in STREAMS.items():
@@ -66,10 +105,16 @@ def cases(size: int) -> Iterator[tuple[str, str, int, Callable[[], object]]]:
         if name == "text":
             for cut in ("64 KiB", "per event"):
                 yield f"SSE, {cut}", name, stream.events, framing(stream, cut)
+                yield f"plain path, {cut}", name, stream.events, plain(stream, cut)
         cuts = ("64 KiB", "per event") if name in ("text", "four interleaved calls") else ("64 KiB",)
         for mode in MODES if stream.dialect == CHAT else MODES[:1]:
             for cut in cuts:
                 yield f"recipe: {name}, {cut}, {mode}", name, stream.events, recipe(stream, cut, mode)
+    many = {"three events": short(size // STREAM), **{f"mix of {name}": mix(name)[: size // STREAM] for name in SHAPED}}
+    for name, streams in many.items():
+        events = sum(stream.events for stream in streams)
+        yield f"{FLOOR}{name}", name, events, floor_of(streams)
+        yield f"streams: {name}", name, events, each(streams)
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import orjson
 
 from benchmarks.inputs import CREATED, Input
-from streamkit.pipeline import Pipe, Stage, pipe
+from streamkit.pipeline import Pipe, StageFunction, pipe
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import transcode
 
@@ -55,12 +55,12 @@ def transcoded(reads: Sequence[bytes], from_dialect: str, to_dialect: str, mode:
     return run(_output(reads, from_dialect, to_dialect, mode))
 
 
-async def _staged(items: Sequence[Any], stages: tuple[Stage[Any, Any], ...]) -> list[Any]:
+async def _staged(items: Sequence[Any], stages: tuple[StageFunction[Any, Any], ...]) -> list[Any]:
     async with pipe(source(items), *stages) as stream:
         return [batch async for batch in stream]
 
 
-def staged(items: Sequence[Any], *stages: Stage[Any, Any]) -> list[Any]:
+def staged(items: Sequence[Any], *stages: StageFunction[Any, Any]) -> list[Any]:
     """What a pipe of some stages yields for ``items``."""
     return run(_staged(items, stages))
 
