@@ -57,8 +57,8 @@ class Machine(Protocol[A_contra, B_co]):
 class Chain:
     """Several machines as one, each feeding the next: the same batches as the stages would yield, without a loop.
 
-    Gain: by itself none but 0.4 KiB of an idle pipe, since a hop costs what this loop does. Machines that share a driver can
-    do more together: read like frames at once (three quarters of the time at one event a read) and hand on runs.
+    Gain: by itself none but 0.4 KiB of an idle pipe, since a hop costs what this loop does; but machines that share a driver
+    hand on runs.
 
     A fault in the middle keeps its place: what precedes it goes through the rest, then the rest is abandoned. An exception
     that a machine raises is its fault.
