@@ -23,8 +23,10 @@ from streamkit.conversation.messages import Citation, WebSearched
 from streamkit.dialects.anthropic.wire import VENDOR
 from streamkit.dialects.base import CitationForm, SearchForm
 from streamkit.dialects.bodies.block_list import Block, BlockList
+from streamkit.dialects.members.values import json_value
 from streamkit.dialects.streams.event_encoder import wrapped_arguments
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, seal, unseal
+from streamkit.dialects.vocabulary.web_search import read_pages
 from streamkit.events import Aside, AsideKind
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
@@ -111,23 +113,17 @@ def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
 
 def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
     """Citations of a choice as asides, each of the text block that it belongs to."""
-    return [
-        Aside(
-            VENDOR,
-            "citation",
-            "citations_delta",
-            {
-                "type": WEB,
-                "cited_text": citation.quote or "",
-                "encrypted_index": seal("opaque", "web", citation.url),
-                "title": citation.title,
-                "url": citation.url,
-            },
-            choice,
-            citation.block,
-        )
-        for citation in citations
-    ]
+    asides = []
+    for citation in citations:
+        raw = {
+            "type": WEB,
+            "cited_text": citation.quote or "",
+            "encrypted_index": seal("opaque", "web", citation.url),
+            "title": citation.title,
+            "url": citation.url,
+        }
+        asides.append(Aside(VENDOR, "citation", "citations_delta", raw, choice, citation.block))
+    return asides
 
 
 def is_foreign(citation: Any) -> bool:
@@ -184,30 +180,20 @@ class SearchReader:
             return [], aside
         self._results.add(aside.block)
         query, content = self._queries.pop(str(block.get("tool_use_id")), ""), block.get("content")
-        if not isinstance(content, list):
-            return [WebSearched(query, failed=True)], None
-        pages = [page for page in content if isinstance(page, dict) and isinstance(page.get("url"), str)]
-        return [WebSearched(query, [(page["url"], str(page.get("title") or "")) for page in pages])], None
+        return [WebSearched(query, read_pages(content), failed=not isinstance(content, list))], None
 
     def _more(self, aside: Aside, delta: Any) -> None:
         call_id, texts = self._inputs[aside.block]
         if aside.type == "content_block_stop":
             del self._inputs[aside.block]
-            self._queries[call_id] = _query("".join(texts))
+            value = json_value("".join(texts))
+            query = value.get("query") if isinstance(value, dict) else None
+            self._queries[call_id] = query if isinstance(query, str) else ""
             return
         fragment = delta.get("partial_json") if isinstance(delta, dict) else None
         if isinstance(fragment, str) and len(fragment) <= self._left:
             self._left -= len(fragment)
             texts.append(fragment)
-
-
-def _query(text: str) -> str:
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return ""
-    query = value.get("query") if isinstance(value, dict) else None
-    return query if isinstance(query, str) else ""
 
 
 def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]:

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import orjson
-from attrs import evolve
 
 from streamkit.dialects.anthropic.wire import (
     BESIDE_DELTA,
@@ -30,6 +29,7 @@ from streamkit.dialects.anthropic.wire import (
     encode_message,
     encode_usage,
 )
+from streamkit.dialects.members.values import details_of
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.block_encoder import BlockEncoder
 from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
@@ -178,23 +178,16 @@ class AnthropicEncoder(BlockEncoder):
                 fields[name] = event.raw
             else:
                 self.lose(event.kind)
-        elif event.type in BLOCK_FRAMES and not event.raw.keys() <= BLOCK_FRAMES[event.type]:
-            self.lose(event.kind)  # what stands beside the block has no place
-            self.aside(
-                evolve(event, raw={name: event.raw[name] for name in BLOCK_FRAMES[event.type] & event.raw.keys()})
-            )
-        elif event.type == "content_block_start":
-            if _is_name(event.raw["content_block"].get("type")):
-                self._blocks.add(("raw", event.block), dumps(event.raw["content_block"]), needs_end=True)
-            else:
+        elif event.type in BLOCK_FRAMES:
+            if not event.raw.keys() <= BLOCK_FRAMES[event.type]:  # what stands beside the block has no place
                 self.lose(event.kind)
-        elif event.type in {"content_block_delta", "content_block_stop"}:
-            block = self._blocks.find(("raw", event.block))
-            if block is None:
-                self.lose(event.kind)
-            elif event.type == "content_block_stop":
+            key = ("raw", event.block)
+            block, delta = self._blocks.find(key), details_of(event.raw, "delta")
+            if event.type == "content_block_start" and _is_name(event.raw["content_block"].get("type")):
+                self._blocks.add(key, dumps(event.raw["content_block"]), needs_end=True)
+            elif event.type == "content_block_stop" and block is not None:
                 self._blocks.end(block)
-            elif _is_name(delta.get("type") if isinstance(delta := event.raw.get("delta"), dict) else None):
+            elif event.type == "content_block_delta" and block is not None and _is_name(delta.get("type")):
                 self._blocks.delta(block, dumps(delta))
             else:
                 self.lose(event.kind)

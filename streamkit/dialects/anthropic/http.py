@@ -23,7 +23,6 @@ from streamkit.dialects.http import (
     place_of,
     with_root,
 )
-from streamkit.dialects.profiles import Provider
 from streamkit.dialects.streams.event_encoder import encode_time
 from streamkit.errors import BadRequest
 
@@ -33,15 +32,6 @@ PAGE: Final = 20
 _COUNTED = frozenset({
     "messages", "model", "cache_control", "output_config", "speed", "system", "thinking", "tool_choice", "tools",
 })  # fmt: skip
-
-
-def _url(base: str, _model: str, _stream: bool) -> str:
-    return with_root(base, "/v1") + "/messages"
-
-
-def _headers(provider: Provider | None) -> dict[str, str]:
-    """The version is demanded: the one that requests are written for."""
-    return {"anthropic-version": version_of(provider)}
 
 
 def _list(models: Sequence[ModelCard], query: Query) -> dict[str, Any]:
@@ -78,10 +68,10 @@ def _model(card: ModelCard) -> dict[str, Any]:
 
 HTTP_HALF = HTTP(
     endpoint=Endpoint(
-        url=_url,
+        url=lambda base, _model, _stream: with_root(base, "/v1") + "/messages",
         pasted="/messages",
         auth="x-api-key",
-        headers=_headers,
+        headers=lambda provider: {"anthropic-version": version_of(provider)},  # demanded: what requests are written for
         features={"anthropic-version": False, "anthropic-beta": True},
         passed=("anthropic-ratelimit-",),
         count=TokenCount(

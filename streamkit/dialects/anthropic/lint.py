@@ -15,15 +15,7 @@ from typing import Any, ClassVar
 from attrs import define, field
 
 from streamkit.dialects.linting.explain import KNOWN, MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like
-from streamkit.dialects.linting.grammar import (
-    COMMON_RULES,
-    CallInput,
-    GrammarChecker,
-    is_filled,
-    is_index,
-    is_text,
-    shown,
-)
+from streamkit.dialects.linting.grammar import COMMON_RULES, CallInput, GrammarChecker, is_filled, is_text, shown
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
@@ -94,13 +86,14 @@ class _Block:
     signed: bool = False
     input: CallInput = field(factory=CallInput)
 
-    def take(self, kind: str, value: str) -> None:
-        if kind == "text_delta":
-            self.filled = self.filled or bool(value)
-        elif kind == "signature_delta":
-            self.signed = True
-        elif kind == "input_json_delta":
-            self.input.append(value)
+    def take(self, delta: dict[str, Any]) -> None:
+        match delta["type"]:
+            case "text_delta":
+                self.filled = self.filled or bool(delta["text"])
+            case "signature_delta":
+                self.signed = True
+            case "input_json_delta":
+                self.input.append(delta["partial_json"])
 
 
 class AnthropicLinter(GrammarChecker):
@@ -199,12 +192,9 @@ class AnthropicLinter(GrammarChecker):
             self.broken("error", f"error is {shown(error)}")
 
     def _usage(self, usage: object, *names: str) -> None:
-        if not isinstance(usage, dict):
-            self.broken("usage", f"usage is {shown(usage)}")
-            return
-        for name in names:
-            if not is_index(usage.get(name)):
-                self.broken("usage", f"{name} is {shown(usage.get(name))}")
+        if usage is None:
+            self.broken("usage", "usage is None")
+        self.counts(usage, *names)
 
     def _none_open(self, kind: str) -> None:
         if self._open is not None:
@@ -215,13 +205,11 @@ class AnthropicLinter(GrammarChecker):
 
     def _block_start(self, document: dict[str, Any]) -> None:
         self._none_open("content_block_start")
-        index, block = document.get("index"), document.get("content_block")
+        index = document.get("index")
         if type(index) is not int or index != self._next_index:
             self.broken("block_index", f"index is {shown(index)}, not {self._next_index}")
         self._next_index += 1
-        if not isinstance(block, dict) or not is_filled(block.get("type")):
-            self.broken("block", f"content_block is {shown(block)}")
-            block = {"type": ""}
+        block = self.typed(document, "content_block", "block") or {"type": ""}
         self._open = _Block(index, block["type"])
         if block["type"] == "text":
             self._open.filled = bool(block.get("text"))
@@ -242,12 +230,10 @@ class AnthropicLinter(GrammarChecker):
             self.broken("tool_use", f"input is {shown(start)}", "note" if isinstance(start, dict) else "error")
 
     def _block_delta(self, document: dict[str, Any]) -> None:
-        block, delta = self._open, document.get("delta")
+        block = self._open
         if block is None or document.get("index") != block.index:
             self.broken("block_order", f"a delta for block {shown(document.get('index'))}, which is not open")
-        elif not isinstance(delta, dict) or not is_filled(delta.get("type")):
-            self.broken("delta", f"delta is {shown(delta)}")
-        else:
+        elif (delta := self.typed(document, "delta", "delta")) is not None:
             self._delta(block, delta)
 
     def _delta(self, block: _Block, delta: dict[str, Any]) -> None:
@@ -260,13 +246,10 @@ class AnthropicLinter(GrammarChecker):
         value = delta.get(member)
         if block.type in KNOWN_BLOCKS and block.type not in blocks:
             self.broken("delta", f"{kind} in a block of type {shown(block.type)}")
-        elif kind == "citations_delta":
-            if not isinstance(value, dict):
-                self.broken("delta", f"{member} is {shown(value)}")
-        elif not is_text(value):
+        elif not isinstance(value, dict if kind == "citations_delta" else str):
             self.broken("delta", f"{member} is {shown(value)}")
         else:
-            block.take(kind, value)
+            block.take(delta)
 
     def _block_stop(self, document: dict[str, Any]) -> None:
         block = self._open

@@ -19,8 +19,6 @@ import base64
 from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from attrs import evolve
-
 from streamkit.conversation.messages import (
     CacheMark,
     Compaction,
@@ -138,15 +136,14 @@ class AnthropicRequestReader(RequestReader):
                 options = {key: value for key, value in (read.raw or {}).items() if key not in {"type", "name"}}
                 read.search = read_search(options)
             return read
-        read = Tool(
+        return Tool(
             tool.needed("name"),
             tool.string("description"),
             tool.mapping("input_schema"),
             tool.boolean("strict"),
             cache=cache_mark(tool),
+            extras=tool.rest() or None,
         )
-        read.extras = tool.rest() or None
-        return read
 
     def tool_choice(self, fields: Fields) -> ToolChoice | None:
         choice = fields.fields("tool_choice")
@@ -246,10 +243,8 @@ class BlockReader(BlockParts):
     # -- the assistant's blocks -----------------------------------------------------------------------------------
 
     def _thinking(self, block: Fields, number: int) -> None:
-        part = Reasoning(block.string("thinking") or "", "summary", block=number)
-        part.signature = self.signature(block.string("signature"))
-        part.extras = block.rest() or None
-        self.parts.append(part)
+        text, signature = block.string("thinking") or "", self.signature(block.string("signature"))
+        self.parts.append(Reasoning(text, "summary", signature, block.rest() or None, number))
 
     def _call(self, block: Fields) -> ToolCall:
         call = call_of(block, "id")
@@ -310,41 +305,28 @@ def read_compaction(fields: Fields) -> Compaction | None:
     summary = fields.fields_of_type("compaction", {SUMMARIZE})
     if summary is not None:
         summary.needed("type")
-        return Compaction(
-            now=True, instructions=_instructions(summary.string("instructions")), native={"compaction": raw}
-        )
+        words = _instructions(summary.string("instructions"))
+        return Compaction(now=True, instructions=words, native={"compaction": raw})
     management = fields.peek("context_management")
     listed = management.get("edits") if isinstance(management, dict) else None
     edits: list[Any] = listed if isinstance(listed, list) else []
-    edit = next(filter(_is_edit, edits), None)
+    edit = next((edit for edit in edits if isinstance(edit, dict) and edit.get("type") == EDIT), None)
     if edit is None:
         return None
-    compaction = _compaction_of(edit)
-    left = _unread(edit)
+    trigger, pause = edit.get("trigger"), edit.get("pause_after_compaction")
+    tokens = _tokens(trigger)
+    left = {name: value for name, value in edit.items() if name not in READ}
+    if tokens is None and trigger is not None:  # it counts something else
+        left["trigger"] = trigger
     others = [other for other in edits if other is not edit] + ([{"type": EDIT, **left}] if left else [])
     rest = {name: value for name, value in management.items() if name != "edits"}
     fields.replace("context_management", rest | ({"edits": others} if others else {}) or None)
-    return evolve(compaction, native={"context_management": management})
-
-
-def _is_edit(edit: Any) -> bool:
-    return isinstance(edit, dict) and edit.get("type") == EDIT
-
-
-def _compaction_of(edit: Mapping[str, Any]) -> Compaction:
-    pause, words = edit.get("pause_after_compaction"), edit.get("instructions")
     return Compaction(
-        threshold=_tokens(edit.get("trigger")),
+        threshold=tokens,
         pause=pause if isinstance(pause, bool) else None,
-        instructions=_instructions(words) if isinstance(words, str) else None,
+        instructions=_instructions(edit.get("instructions")),
+        native={"context_management": management},
     )
-
-
-def _unread(edit: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of an edit that have no word of ours: unknown ones, a trigger that counts something else."""
-    left = {name: value for name, value in edit.items() if name not in READ}
-    trigger = edit.get("trigger")
-    return left | ({"trigger": trigger} if trigger is not None and _tokens(trigger) is None else {})
 
 
 def _tokens(trigger: Any) -> int | None:
@@ -354,6 +336,6 @@ def _tokens(trigger: Any) -> int | None:
     return value if type(value) is int else None
 
 
-def _instructions(text: str | None) -> str | None:
+def _instructions(text: Any) -> str | None:
     """Instructions; blank ones count as none."""
-    return text if text is not None and text.strip() else None
+    return text if isinstance(text, str) and text.strip() else None

@@ -24,8 +24,6 @@ Anthropic, "Compaction", for the least trigger and the models.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, takewhile
@@ -65,6 +63,7 @@ from streamkit.dialects.anthropic.wire import (
     WITHOUT_SAMPLING,
     version_of,
 )
+from streamkit.dialects.bodies.blocks_as_text import decoded_text
 from streamkit.dialects.bodies.claude_requests import NO_PARAMETERS, ClaudeRequestWriter
 from streamkit.dialects.bodies.message_order import Block, Message, joined, results_first
 from streamkit.dialects.bodies.request_writer import add_missing, is_blank, media_type_of, plain_or_list, without_none
@@ -87,9 +86,11 @@ FIRST_COMPACTING: Final = (4, 6)
 def features_of(request: Request) -> dict[str, str]:
     """The headers without which the server refuses what a request of another dialect becomes."""
     compaction = request.options.compaction
-    wanted = [] if compaction is None else [SUMMARY_BETA if compaction.now else EDIT_BETA]
-    betas = dict.fromkeys([*wanted, *_summary_betas(request)])
-    return {"anthropic-beta": ",".join(betas)} if betas else {}
+    betas = [] if compaction is None else [SUMMARY_BETA if compaction.now else EDIT_BETA]
+    parts = [part for turn in request.turns for part in turn.parts]
+    summaries = [part.item for part in parts if isinstance(part, Text) and part.item is not None]
+    betas += [SUMMARY_BETA if summary.get("signature") else EDIT_BETA for summary in summaries]
+    return {"anthropic-beta": ",".join(dict.fromkeys(betas))} if betas else {}
 
 
 class AnthropicRequestWriter(ClaudeRequestWriter):
@@ -184,22 +185,22 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
                 case Aside():
                     if self.aside(part):
                         blocks.aside(part)
-                case Reasoning() | RedactedReasoning():
-                    if (block := self._thought(part)) is not None:
-                        blocks.add(add_missing(block, self.extras(part.extras)))
-                case Media() | ToolCall() | ToolResult():
+                case _:
                     if (block := self._block(part, role)) is not None:
-                        blocks.add(add_missing(block | self._cache(part.cache), self.extras(part.extras)))
+                        cache = self._cache(getattr(part, "cache", None))
+                        blocks.add(add_missing(block | cache, self.extras(part.extras)))
         return blocks.finish()
 
-    def _block(self, part: Media | ToolCall | ToolResult, role: str) -> Block | None:
+    def _block(self, part: Reasoning | RedactedReasoning | Media | ToolCall | ToolResult, role: str) -> Block | None:
         match part:
             case Media():
                 return self._media(part, role)
             case ToolCall():
                 return self._call(part)
-            case _:
+            case ToolResult():
                 return self._result(part)
+            case _:
+                return self._thought(part)
 
     def _text(self, part: Text | Refusal, blocks: AnthropicBlocks, *, alone: bool) -> None:
         """Add a text; ``alone``: whether there is nothing but white space in the message."""
@@ -282,16 +283,15 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
 
     def _data(self, media: Media, data: str) -> dict[str, Any] | None:
         kind = media_type_of(media)
-        if kind in IMAGE_TYPES if media.kind == "image" else kind == "application/pdf":
+        known = kind in IMAGE_TYPES if media.kind == "image" else kind == "application/pdf"
+        if known or (self.own and kind != "text/plain"):
             return {"type": "base64", "media_type": kind, "data": data}
-        if self.own and kind != "text/plain":
-            return {"type": "base64", "media_type": kind, "data": data}
-        if media.kind == "file" and kind.startswith("text/"):
-            text = _text_of(data)
-            if text is not None and kind != "text/plain":
-                self.lose("metadata", kind)
-            return None if text is None else {"type": "text", "media_type": "text/plain", "data": text}
-        return None
+        text = decoded_text(data) if media.kind == "file" and kind.startswith("text/") else None
+        if text is None:
+            return None
+        if kind != "text/plain":
+            self.lose("metadata", kind)
+        return {"type": "text", "media_type": "text/plain", "data": text}
 
     # -- options ---------------------------------------------------------------------------------------------------
 
@@ -386,16 +386,12 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
             return None  # a choice without tools is refused, and this one changes nothing
         parallel = choice.parallel if self.own or choice.parallel is False else None
         serial = None if parallel is None or (choice.mode == "none" and not self.own) else not parallel
-        match choice.mode:
-            case "required" if choice.names:
-                kind, chosen = "tool", choice.names[0]
-                name = SEARCH_NAME if self.is_search(chosen) else self.tool_name(chosen)
-                return without_none(type=kind, name=name, disable_parallel_tool_use=serial)
-            case "required":
-                kind = "any"
-            case _:
-                kind = choice.mode
-        return without_none(type=kind, disable_parallel_tool_use=serial)
+        name = None
+        kind = {"required": "any"}.get(choice.mode, choice.mode)
+        if choice.mode == "required" and choice.names:
+            kind, chosen = "tool", choice.names[0]
+            name = SEARCH_NAME if self.is_search(chosen) else self.tool_name(chosen)
+        return without_none(type=kind, name=name, disable_parallel_tool_use=serial)
 
 
 def _runs(messages: Iterable[Message]) -> Iterator[list[Message]]:
@@ -406,14 +402,6 @@ def _runs(messages: Iterable[Message]) -> Iterator[list[Message]]:
 
 def _is_result(block: Block) -> bool:
     return block.get("type") == "tool_result"
-
-
-def _text_of(data: str) -> str | None:
-    """The text that is in base64; None if it is none."""
-    try:
-        return base64.b64decode(data, validate=True).decode()
-    except (binascii.Error, ValueError):
-        return None
 
 
 def _continues_unsigned(messages: Sequence[Message]) -> bool:
@@ -438,10 +426,3 @@ def _compaction_members(compaction: Compaction) -> dict[str, Any]:
         instructions=compaction.instructions,
     )
     return {"context_management": {"edits": [edit]}}
-
-
-def _summary_betas(request: Request) -> Iterator[str]:
-    """The betas of the summaries in the history."""
-    for part in (part for turn in request.turns for part in turn.parts):
-        if isinstance(part, Text) and part.item is not None:
-            yield SUMMARY_BETA if part.item.get("signature") else EDIT_BETA

@@ -99,9 +99,8 @@ class AnthropicResponseWriter(BlockResponseWriter):
         return AnthropicBlocks(self.report)
 
     def text(self, text: str, label: int) -> None:
-        self.blocks.add_text(
-            {"type": "text", "text": text, "citations": []}, label
-        )  # strict readers take a list, and no null
+        # strict readers take a list, and no null
+        self.blocks.add_text({"type": "text", "text": text, "citations": []}, label)
 
     def thinking(self, text: str, signature: str | None) -> Block:
         return {"type": "thinking", "thinking": text, "signature": signature or ""}  # a member that must be there

@@ -14,6 +14,7 @@ from attrs import frozen
 
 from streamkit.conversation.messages import CacheMark, Response
 from streamkit.conversation.tool_definitions import ToolRules
+from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.members.values import count_of, details_of
 from streamkit.dialects.profiles import Encoding, Provider
 from streamkit.dialects.vocabulary.context_overflow import in_claudes_words, is_overflow, says_it_as_anthropic
@@ -142,25 +143,19 @@ def encode_usage(usage: UsageReported | None, defaults: Mapping[str, Any] = USAG
 
     The client's reader needs both counts, so what is unknown is 0 there; all others may be null.
     """
-    return with_defaults(_counts(usage), defaults)
-
-
-def _counts(usage: UsageReported | None) -> dict[str, Any]:
-    """The members of a ``usage`` object that are known, and both counts."""
-    if usage is None:
-        return {"input_tokens": 0, "output_tokens": 0}
+    usage = usage or UsageReported()
     if usage.vendor == VENDOR and usage.raw is not None:
         counts = {name: count_of(usage.raw, name) or 0 for name in ("input_tokens", "output_tokens")}
-        return {**usage.raw, **counts}
-    cached, written = usage.input_cached, usage.input_cache_write
-    raw: dict[str, Any] = {"input_tokens": without_cache(usage), "output_tokens": usage.output_total or 0}
-    if cached is not None:
-        raw["cache_read_input_tokens"] = cached
-    if written is not None:
-        raw["cache_creation_input_tokens"] = written
-    if usage.output_reasoning is not None:
-        raw["output_tokens_details"] = {"thinking_tokens": usage.output_reasoning}
-    return raw
+        return with_defaults({**usage.raw, **counts}, defaults)
+    thinking = usage.output_reasoning
+    raw = without_none(
+        input_tokens=without_cache(usage),
+        output_tokens=usage.output_total or 0,
+        cache_read_input_tokens=usage.input_cached,
+        cache_creation_input_tokens=usage.input_cache_write,
+        output_tokens_details=None if thinking is None else {"thinking_tokens": thinking},
+    )
+    return with_defaults(raw, defaults)
 
 
 def with_defaults(value: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -204,11 +199,7 @@ CACHE_CONTROLS: Mapping[CacheMark, Mapping[str, str]] = {
 }
 #: Of images in base64.
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-
-
 SERVICE_TIERS = frozenset({"auto", "standard_only"})
-
-
 #: How the type of a search of the web begins; its date follows.
 WEB_SEARCH = "web_search_"
 #: What the server takes of a tool's definition.

@@ -11,7 +11,6 @@ Source: dialects.md §3.2, §6.1; Anthropic, "Search results", "Tool search tool
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -68,11 +67,18 @@ def text_of_file(media: Media) -> Text | None:
     """What a file of plain text says, behind its name; None for any other."""
     if media.kind != "file" or media.data is None or not (media.media_type or "").startswith("text/"):
         return None
-    try:
-        said = base64.b64decode(media.data, validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    said = decoded_text(media.data)
+    if said is None:
         return None
     return Text(f"{media.name}\n\n{said}" if media.name else said, cache=media.cache)
+
+
+def decoded_text(data: str) -> str | None:
+    """The text that is in base64; None if it is none."""
+    try:
+        return base64.b64decode(data, validate=True).decode()
+    except ValueError:
+        return None
 
 
 def _texts(content: Any) -> Iterator[str]:

@@ -94,12 +94,26 @@ class GrammarChecker:
             self.broken("event", f"the event line says {shown(self.frame.event)}, the data {shown(kind)}", severity)
         return kind
 
-    def counts(self, usage: object) -> dict[str, Any] | None:
-        """The object of token counts; None where there is none, or what is no object, which breaks the rule ``usage``."""
+    def counts(self, usage: object, *needed: str) -> dict[str, Any] | None:
+        """The object of token counts; None where there is none, or what is no object, which breaks the rule ``usage``.
+
+        So does each of the ``needed`` counts that is no whole number.
+        """
         if isinstance(usage, dict):
+            for name in needed:
+                if not is_index(usage.get(name)):
+                    self.broken("usage", f"{name} is {shown(usage.get(name))}")
             return usage
         if usage is not None:
             self.broken("usage", f"usage is {shown(usage)}")
+        return None
+
+    def typed(self, document: dict[str, Any], name: str, rule: str) -> dict[str, Any] | None:
+        """The member ``name``, an object that says its ``type``; None for any other, which breaks ``rule``."""
+        value = document.get(name)
+        if isinstance(value, dict) and is_filled(value.get("type")):
+            return value
+        self.broken(rule, f"{name} is {shown(value)}")
         return None
 
     def load(self, frame: Frame) -> dict[str, Any] | None:

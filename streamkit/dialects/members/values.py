@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
+import orjson
+
 #: Levels of a payload; what is carried on is written a few levels deeper.
 DEPTH = 200
 
@@ -46,6 +48,14 @@ def text_of(value: object) -> str | None:
     if isinstance(value, str) and value.strip() and value not in {"null", "None"}:
         return value
     return None
+
+
+def json_value(text: str | bytes) -> Any:
+    """The value of a JSON text; None where it is none."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
 
 
 def has_value(value: object) -> bool:

@@ -26,6 +26,7 @@ from streamkit.dialects.openai_chat.wire import (
 )
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import EventEncoder, stop_word, wrapped_input
+from streamkit.dialects.vocabulary.openai import identity
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -41,7 +42,6 @@ from streamkit.events import (
     ToolCallArguments,
     ToolCallFinished,
     ToolCallStarted,
-    ToolKind,
 )
 from streamkit.report import StreamReport
 
@@ -49,15 +49,10 @@ dumps = orjson.dumps
 
 
 @define
-class _Call:
-    index: int  #: as written: dense within the choice
-    kind: ToolKind
-
-
-@define
 class _Choice:
     role_written: bool = False
-    calls: dict[int, _Call] = field(factory=dict)
+    calls: dict[int, int] = field(factory=dict)  #: their index as written: dense within the choice
+    custom: set[int] = field(factory=set)  #: the calls of custom tools
     refused: bool = False
     blocks: dict[type, int] = field(factory=dict)  #: the block that each kind of delta was last in
     details: int = 0  #: entries of ``reasoning_details`` that were written
@@ -84,15 +79,8 @@ class ChatEncoder(EventEncoder):
 
     def response_started(self, event: ResponseStarted) -> None:
         """Keep the members that each chunk begins with."""
-        created = event.created if event.created is not None else int(self.encoding.clock())
-        head: dict[str, Any] = {
-            "id": event.id or self.encoding.make_id("chatcmpl-"),
-            "object": "chat.completion.chunk",
-            "created": created,
-            "model": event.model or self.encoding.profile.model,
-        }
-        head.update(self.response_extras(event))
-        self._head = b"data: " + dumps(head)[:-1] + b","
+        head = identity(event, self.encoding, "chatcmpl-", "chat.completion.chunk")
+        self._head = b"data: " + dumps({**head, **self.response_extras(event)})[:-1] + b","
 
     def _chunk(self, fields: bytes) -> None:
         if not self._head:
@@ -125,7 +113,6 @@ class ChatEncoder(EventEncoder):
         self._delta(event.choice, b'{"refusal":%b}' % dumps(event.text))
 
     def reasoning(self, event: ReasoningDelta) -> None:
-        """Write a piece of reasoning, in all fields that the client reads."""
         self._place(event, 0)
         text = dumps(event.text)
         names = self._client.reasoning_fields
@@ -181,7 +168,6 @@ class ChatEncoder(EventEncoder):
         self._detail(choice, event, "reasoning.text", "signature")
 
     def opaque(self, event: ReasoningOpaque) -> None:
-        """Write reasoning that only its vendor can read, as a detail."""
         if self._client.reasoning_details:
             choice = self._choices[event.choice]
             choice.parted = choice.parted or choice.unsigned > 0
@@ -207,62 +193,53 @@ class ChatEncoder(EventEncoder):
         choice.order = 2
         if not event.name or event.cut:
             return  # withheld when it ends
-        call = choice.calls[event.call] = _Call(len(choice.calls), event.kind)
-        start: dict[str, Any] = {
-            "index": call.index,
-            "id": event.id,
-            "type": "function",
-            "function": {"name": event.name, "arguments": ""},
-        }
-        start.update(self.own_extras(event.extras))
+        index = choice.calls[event.call] = len(choice.calls)
+        if event.kind == "custom":
+            choice.custom.add(event.call)
+        function = {"name": event.name, "arguments": ""}
+        start = {"index": index, "id": event.id, "type": "function", "function": function}
+        start |= self.own_extras(event.extras)
         if event.signature is not None:
             start["extra_content"] = extra_content(event.signature)
         self._delta(event.choice, b'{"tool_calls":[%b]}' % dumps(start))
 
     def call_arguments(self, event: ToolCallArguments) -> None:
-        call = self._choices[event.choice].calls.get(event.call)
-        if call is not None and call.kind == "function":
-            self._arguments(event.choice, call, event.fragment)
+        choice = self._choices[event.choice]
+        index = choice.calls.get(event.call)
+        if index is not None and event.call not in choice.custom:
+            self._arguments(event.choice, index, event.fragment)
 
-    def _arguments(self, choice: int, call: _Call, fragment: str) -> None:
-        self._choice_chunk(
-            choice, b'{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' % (call.index, dumps(fragment))
-        )
+    def _arguments(self, choice: int, index: int, fragment: str) -> None:
+        text = dumps(fragment)
+        self._choice_chunk(choice, b'{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' % (index, text))
 
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write what is missing of a call that has ended, or withhold it."""
-        call = self._choices[event.choice].calls.get(event.call)
-        if call is None or (call.kind == "custom" and not event.ended):
+        index = self._choices[event.choice].calls.get(event.call)
+        if index is None or (event.kind == "custom" and not event.ended):
             self.withhold("call_withheld", event.id, event.name or None, event.arguments)
-        elif call.kind == "custom":  # openai-python's stream helper fails on custom deltas (dialects.md §0.4)
+        elif event.kind == "custom":  # openai-python's stream helper fails on custom deltas (dialects.md §0.4)
             self.lose("custom_tool_wrapped")
-            self._arguments(event.choice, call, wrapped_input(event.arguments))
+            self._arguments(event.choice, index, wrapped_input(event.arguments))
         elif event.ended and not event.arguments.strip():  # clients parse the text: "" is no JSON (quirks.md 42)
-            self._arguments(event.choice, call, "{}")
+            self._arguments(event.choice, index, "{}")
 
     # -- beside the text -------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
-        """Write what only this dialect knows, in its place, or count its loss."""
         if event.vendor != self.vendor:
             self.lose(event.kind)
             return
         name, value = event.type, event.raw
-        if event.kind == "logprobs":
-            self._chunk(
-                b'"choices":[{"index":%d,"delta":{},"logprobs":%b,"finish_reason":null}]' % (event.choice, dumps(value))
-            )
+        if event.kind == "logprobs" or name.startswith("choices."):
+            member = dumps({name.removeprefix("choices."): value})[1:-1]
+            self._chunk(b'"choices":[{"index":%d,"delta":{},%b,"finish_reason":null}]' % (event.choice, member))
         elif event.kind == "audio":
             self._delta(event.choice, b'{"audio":%b}' % dumps(value))
         elif event.kind == "citation":
             self._delta(event.choice, b'{"annotations":[%b]}' % dumps(value))
         elif name.startswith("delta."):
             self._delta(event.choice, dumps({name.removeprefix("delta."): value}))
-        elif name.startswith("choices."):
-            field_of_choice = dumps({name.removeprefix("choices."): value})[1:-1]
-            self._chunk(
-                b'"choices":[{"index":%d,"delta":{},%b,"finish_reason":null}]' % (event.choice, field_of_choice)
-            )
         elif event.kind == "metadata":
             self._chunk(b'"choices":[],' + dumps({name: value})[1:-1])
         else:

@@ -123,7 +123,6 @@ class ChatLinter(ChunkChecker[_Choice]):
         return "note" if frame.data == DONE else "error"
 
     def check(self, document: dict[str, Any]) -> None:
-        """Check one chunk."""
         is_named = "error" in (self.frame.event, document.get("object"), document.get("type"))  # unknown to the client
         if document.get("error") or is_named:
             self._error(document)

@@ -115,7 +115,6 @@ class ChatRequestReader(TurnReader):
         return None if effort is None else Thinking(effort, native="reasoning_effort")
 
     def output(self, fields: Fields) -> OutputFormat | None:
-        """The form of the answer that is asked for."""
         read = fields.fields_of_type("response_format", OUTPUT_KINDS)
         if read is None:
             return None
@@ -168,12 +167,10 @@ class ChatRequestReader(TurnReader):
         return {"type": kind, "syntax": grammar.needed("syntax"), "definition": grammar.needed("definition")}
 
     def tool_choice(self, fields: Fields) -> ToolChoice | None:
-        """The choice among tools, and whether several calls may come at once."""
         parallel = fields.boolean("parallel_tool_calls")
         return with_parallel(self.choice(fields, "tool_choice") or self.choice(fields, "function_call"), parallel)
 
     def choice(self, fields: Fields, name: str) -> ToolChoice | None:
-        """The choice that the member ``name`` makes."""
         if isinstance(fields.peek(name), str):
             return self.mode(fields.needed(name), fields.at(name))
         raw = fields.peek(name)
@@ -204,9 +201,7 @@ class ChatRequestReader(TurnReader):
 
     def _allowed(self, tool: Fields) -> str:
         kind = tool.needed("type")
-        return (
-            tool.needed_fields(kind).needed("name") if kind in {"function", "custom"} else tool.string("name") or kind
-        )
+        return tool.needed_fields(kind).needed("name") if kind in INPUTS else tool.string("name") or kind
 
     def turn(self, message: Fields, role: str) -> Turn:
         """The turn that a message is, with the name of who speaks. Raises BadRequest."""
@@ -216,8 +211,10 @@ class ChatRequestReader(TurnReader):
         return turn
 
     def answer(self, message: Fields, role: str) -> ToolResult | None:
-        """The result that a message is, of the older kind, too."""
-        return self._function_result(message) if role == "function" else super().answer(message, role)
+        if role != "function":
+            return super().answer(message, role)
+        name = message.needed("name")
+        return self._result(message, self._functions.pop(name, ""), name)
 
     def join(self, result: ToolResult) -> None:
         """Let a result join those that it stands with. Who writes a call in two members may answer it twice."""
@@ -235,7 +232,6 @@ class ChatRequestReader(TurnReader):
         return content_of(message, self.part)
 
     def part(self, part: Fields) -> Part:
-        """A part of a content."""
         match part.needed("type"):
             case "text":
                 return Text(part.needed("text"), cache=read_cache_mark(part), extras=part.rest() or None)
@@ -291,9 +287,8 @@ class ChatRequestReader(TurnReader):
             elif plain and not text:
                 text = message.needed(name)
                 signed = [part for part in parts if isinstance(part, Reasoning) and part.signature is not None]
-                if (
-                    len(signed) == 1 and not signed[0].extras
-                ):  # a stream put together: its text and its signature were apart
+                # one of a stream put together: its text and its signature were apart
+                if len(signed) == 1 and not signed[0].extras:
                     signed[0].text = text
                 else:
                     parts.insert(0, Reasoning(text))
@@ -330,14 +325,14 @@ class ChatRequestReader(TurnReader):
         """The calls of a message; the older single one only where the list has no call of that name (llama-cpp-python)."""
         calls = [self.call(call, number) for number, call in enumerate(message.each("tool_calls"))]
         if function := message.fields("function_call"):
-            older = self._function_call(function, message, len(calls))
-            twin = next((call for call in calls if call.name == older.name), None)
+            name, arguments = function.needed("name"), function.string("arguments") or ""
+            twin = next((call for call in calls if call.name == name), None)
+            call_id = self._functions[name] = f"function_call_{message.path[-1]}" if twin is None else twin.id
             if twin is None:
-                calls.append(older)
+                calls.append(ToolCall(len(calls), call_id, name, arguments, place=function.place))
             else:
                 self.report.repair("said_twice")
-                self._functions[older.name] = twin.id
-                self._twins.add(twin.id)
+                self._twins.add(call_id)
         return calls
 
     def call(self, call: Fields, number: int) -> ToolCall:
@@ -358,20 +353,11 @@ class ChatRequestReader(TurnReader):
         read.extras = call.rest() or None
         return read
 
-    def _function_call(self, function: Fields, message: Fields, number: int) -> ToolCall:
-        name = function.needed("name")
-        call_id = self._functions[name] = f"function_call_{message.path[-1]}"
-        return ToolCall(number, call_id, name, function.string("arguments") or "", place=function.place)
-
     def result(self, message: Fields) -> ToolResult:
         call_id = message.string("tool_call_id") or ""
         result = self._result(message, call_id, message.string("name"))
         result.kind = "custom" if call_id in self._custom else "function"
         return result
-
-    def _function_result(self, message: Fields) -> ToolResult:
-        name = message.needed("name")
-        return self._result(message, self._functions.pop(name, ""), name)
 
     def _result(self, message: Fields, call_id: str, name: str | None) -> ToolResult:
         parts = only_of_tools(self.content(message), message, "content")

@@ -112,7 +112,6 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
 
     @property
     def provider(self) -> ChatProvider:
-        """What the server wants in a request."""
         provider = self.target.provider
         return self.unnamed if provider is None else provider if isinstance(provider, ChatProvider) else PLAIN
 
@@ -152,20 +151,15 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         if thinking.summary not in {None, "none", "auto"}:
             self.lose_thinking(thinking, "summary")
         exclude = None if thinking.summary is None else thinking.summary == "none"
-        effort = thinking.effort
-        if effort is not None and thinking.budget_tokens is not None and not self.own:  # one of them may be given
+        effort, budget = thinking.effort, thinking.budget_tokens
+        if effort is not None and budget is not None and not self.own:  # one of them may be given
             self.lose_thinking(thinking, "effort")
             effort = None
-        return {
-            field: without_none(
-                effort=effort, max_tokens=thinking.budget_tokens, enabled=thinking.enabled, exclude=exclude
-            )
-        }
+        return {field: without_none(effort=effort, max_tokens=budget, enabled=thinking.enabled, exclude=exclude)}
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
     def offered(self) -> Sequence[Tool]:
-        """The tools to define."""
         return self.request.tools
 
     def tool(self, tool: Tool) -> dict[str, Any] | None:
@@ -230,7 +224,6 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         return super().can_search(tool) and searches and (choice is None or choice.mode != "none")
 
     def search_tool(self, search: WebSearch) -> dict[str, Any]:
-        """The member that lets a model search the web."""
         location = None if search.location is None else {"type": "approximate", "approximate": dict(search.location)}
         return {SEARCH: without_none(user_location=location, search_context_size=search.context)}
 
@@ -317,10 +310,8 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
             case "file" if media.data is not None:
                 bare = self.own and media.media_type is None
                 data = media.data if bare else data_uri(media)
-                return {
-                    "type": "file",
-                    "file": without_none(file_data=data, file_id=media.file_id, filename=media.name),
-                }
+                file = without_none(file_data=data, file_id=media.file_id, filename=media.name)
+                return {"type": "file", "file": file}
             case "file" if media.file_id is not None and self.related:
                 return {"type": "file", "file": without_none(file_id=media.file_id, filename=media.name)}
         return None
@@ -424,30 +415,25 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
         """The reasoning of a turn, in the field that takes it back."""
         field = self.provider.reasoning_history
         if self.as_it_came:
-            field = turn.native_reasoning or (
-                DETAILS if any(_is_opaque(part) for part in parts) else "reasoning_content"
-            )
+            opaque = any(isinstance(part, RedactedReasoning) or getattr(part, "signature", None) for part in parts)
+            field = turn.native_reasoning or (DETAILS if opaque else "reasoning_content")
         if field == DETAILS:
             return self._details(parts, calls)
-        for part in parts:
-            self._flattened(part, field)
+        for part in parts:  # count what plain text, or no field at all, does not carry
+            match part:
+                case RedactedReasoning():
+                    self.lose("reasoning_opaque", part.opaque.vendor)
+                case Reasoning():
+                    self.lose_signature(part.signature)
+                    if part.text and not field:
+                        self.lose("reasoning_history")
+                case Aside():
+                    self.lose(part.kind, part.type)
         texts = [part.text for part in parts if isinstance(part, Reasoning) and part.text]
         needed = self.provider.reasoning_history_needed and bool(calls)
         if not field or not (texts or needed):
             return {}
         return {field: self.joined(texts)}
-
-    def _flattened(self, part: Thought, field: str) -> None:
-        """Count what plain text, or no field at all, does not carry of reasoning."""
-        match part:
-            case RedactedReasoning():
-                self.lose("reasoning_opaque", part.opaque.vendor)
-            case Reasoning():
-                self.lose_signature(part.signature)
-                if part.text and not field:
-                    self.lose("reasoning_history")
-            case Aside():
-                self.lose(part.kind, part.type)
 
     def _details(self, parts: list[Thought], calls: list[ToolCall]) -> dict[str, Any]:
         """OpenRouter's details; empty ones where only calls are signed, whose signatures join them."""
@@ -527,8 +513,3 @@ def _format(form: Mapping[str, Any] | None) -> dict[str, Any] | None:
         return None if form is None else dict(form)
     grammar = {name: value for name, value in form.items() if name != "type"}
     return {"type": "grammar", "grammar": grammar}
-
-
-def _is_opaque(part: Thought) -> bool:
-    """Whether reasoning has what only its vendor can read."""
-    return isinstance(part, RedactedReasoning) or (isinstance(part, Reasoning) and part.signature is not None)

@@ -32,6 +32,7 @@ from streamkit.dialects.openai_chat.wire import (
 )
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import stop_word
+from streamkit.dialects.vocabulary.openai import identity
 from streamkit.events import Aside, ProviderFailed, TerminatorSeen
 from streamkit.report import StreamReport
 
@@ -81,13 +82,7 @@ class ChatResponseWriter(ResponseWriter):
 
     def answer(self) -> dict[str, Any]:
         response = self.response
-        body: dict[str, Any] = {
-            "id": response.id or self.encoding.make_id("chatcmpl-"),
-            "object": "chat.completion",
-            "created": response.created if response.created is not None else int(self.encoding.clock()),
-            "model": response.model or self.encoding.profile.model,
-            "choices": [],
-        }
+        body: dict[str, Any] = {**identity(response, self.encoding, "chatcmpl-", "chat.completion"), "choices": []}
         body["choices"] = [self.choice(choice, body) for choice in response.choices]
         body |= self.usage()
         return add_missing(body, self.own_extras(response.extras, "response_fields"))

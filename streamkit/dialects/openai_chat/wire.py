@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from attrs import evolve
 
 from streamkit.conversation.messages import CacheMark, Citation, Reasoning, RedactedReasoning, ToolCall
 from streamkit.dialects.base import CitationForm
+from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.members.values import count_of, details_of, text_of
 from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.context_overflow import CODE, is_overflow, with_code
-from streamkit.dialects.vocabulary.openai import WEB, read_url_citation, write_url_citation
+from streamkit.dialects.vocabulary.openai import WEB, read_url_citation, write_annotations
 from streamkit.dialects.vocabulary.usage_counts import has_more, total_of
 from streamkit.events import Aside, ErrorType, Opaque, ProviderFailed, StopReason, UsageReported
 from streamkit.report import StreamReport
@@ -119,8 +121,7 @@ def encode_usage(usage: UsageReported, report: StreamReport, vendor: str = VENDO
     if total is None:
         total = total_of(prompt_tokens, output)
     raw: dict[str, Any] = {"prompt_tokens": prompt_tokens, "completion_tokens": output, "total_tokens": total}
-    prompt = {"cached_tokens": usage.input_cached, "cache_write_tokens": usage.input_cache_write}
-    if known := {name: count for name, count in prompt.items() if count is not None}:
+    if known := without_none(cached_tokens=usage.input_cached, cache_write_tokens=usage.input_cache_write):
         raw["prompt_tokens_details"] = known
     if usage.output_reasoning is not None:
         raw["completion_tokens_details"] = {"reasoning_tokens": usage.output_reasoning}
@@ -212,15 +213,7 @@ def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
     return read_url_citation(raw, raw.get("content")), ()
 
 
-def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
-    """Asides that say citations of web pages."""
-    return [
-        Aside(
-            VENDOR, "citation", "annotation", {"type": WEB, WEB: write_url_citation(citation)}, choice, citation.block
-        )
-        for citation in citations
-    ]
-
-
 #: Citations of web pages: at characters of all the text (dialects.md §1.2).
-CITATIONS: Final = CitationForm(vendor=VENDOR, unit="choice", read=read_citation, write=write_citations)
+CITATIONS: Final = CitationForm(
+    vendor=VENDOR, unit="choice", read=read_citation, write=partial(write_annotations, VENDOR, nested=True)
+)

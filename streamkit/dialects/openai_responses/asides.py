@@ -9,13 +9,16 @@ Source: dialects.md §2.1, §2.2.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from streamkit.conversation.messages import Citation, WebSearched
 from streamkit.dialects.base import CitationForm, SearchForm
+from streamkit.dialects.members.values import details_of
 from streamkit.dialects.openai_responses.wire import VENDOR
-from streamkit.dialects.vocabulary.openai import WEB, read_url_citation, write_url_citation
+from streamkit.dialects.vocabulary.openai import WEB, read_url_citation, write_annotations
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
+from streamkit.dialects.vocabulary.web_search import read_pages
 from streamkit.events import Aside
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
@@ -32,15 +35,9 @@ def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
     return read_url_citation(aside.raw) if is_web else [], ()
 
 
-def write_citations(citations: Sequence[Citation], choice: int) -> list[Aside]:
-    """Asides that say citations of web pages."""
-    return [
-        Aside(VENDOR, "citation", "annotation", {"type": WEB, **write_url_citation(citation)}, choice, citation.block)
-        for citation in citations
-    ]
-
-
-CITATIONS: Final = CitationForm(vendor=VENDOR, unit="block", read=read_citation, write=write_citations)
+CITATIONS: Final = CitationForm(
+    vendor=VENDOR, unit="block", read=read_citation, write=partial(write_annotations, VENDOR, nested=False)
+)
 
 
 class SearchReader:
@@ -62,12 +59,11 @@ class SearchReader:
             self._open += 1
             return [], None
         self._open = max(self._open - 1, 0)
-        raw_action = item.get("action")
-        action: dict[str, Any] = raw_action if isinstance(raw_action, dict) else {}
+        action = details_of(item, "action")
         if action.get("type", "search") != "search":  # it opened a page, or looked for something in it
             self._report.lose("server_tool", what=f"{ITEM}.{action.get('type')}")
             return [], None
-        return [WebSearched(_query(action), _pages(action), item.get("status") == "failed")], None
+        return [WebSearched(_query(action), read_pages(action.get("sources")), item.get("status") == "failed")], None
 
     def finish(self) -> None:
         """Nothing more comes: count what was not done."""
@@ -76,40 +72,25 @@ class SearchReader:
 
 
 def _query(action: Mapping[str, Any]) -> str:
-    query = action.get("query")
+    query, queries = action.get("query"), action.get("queries")
     if isinstance(query, str) and query:
         return query
-    return ", ".join(text for text in _listed(action.get("queries")) if isinstance(text, str))
-
-
-def _pages(action: Mapping[str, Any]) -> list[tuple[str, str]]:
-    pages = [
-        page for page in _listed(action.get("sources")) if isinstance(page, dict) and isinstance(page.get("url"), str)
-    ]
-    return [(page["url"], str(page.get("title") or "")) for page in pages]
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    return ", ".join(text for text in (queries if isinstance(queries, list) else ()) if isinstance(text, str))
 
 
 def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]:
     """A search that another provider ran, as the asides of an item that begins and ends."""
-    item = {
-        "id": f"{PREFIX}_{hashed(f'{number} {searched.query}', 17)}",
-        "type": ITEM,
-        "status": "failed" if searched.failed else "completed",
-        "action": {
-            "type": "search",
-            "query": searched.query,
-            "sources": [{"type": "url", "url": url} for url, _ in searched.pages],
-        },
-    }
-    begun = {**item, "status": "in_progress", "action": {**item["action"], "sources": []}}  # type: ignore[dict-item]
-    return [
-        Aside(VENDOR, "server_tool", ADDED, {"type": ADDED, "item": begun}, choice, number),
-        Aside(VENDOR, "server_tool", DONE, {"type": DONE, "item": item}, choice, number),
-    ]
+    item_id = f"{PREFIX}_{hashed(f'{number} {searched.query}', 17)}"
+    asides = []
+    for name, status, pages in (
+        (ADDED, "in_progress", ()),
+        (DONE, "failed" if searched.failed else "completed", searched.pages),
+    ):
+        sources = [{"type": "url", "url": url} for url, _ in pages]
+        action = {"type": "search", "query": searched.query, "sources": sources}
+        item = {"id": item_id, "type": ITEM, "status": status, "action": action}
+        asides.append(Aside(VENDOR, "server_tool", name, {"type": name, "item": item}, choice, number))
+    return asides
 
 
 def is_made(item: Mapping[str, Any]) -> bool:

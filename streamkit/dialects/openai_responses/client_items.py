@@ -17,13 +17,13 @@ import orjson
 from streamkit.conversation.messages import Media, Text, ToolCall, ToolResult, Turn
 from streamkit.dialects.bodies.request_writer import data_uri
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
+from streamkit.dialects.members.values import json_value
 from streamkit.dialects.streams.client_calls import NAMES, SAYING, arguments_of, kind_of_id
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.text.identifiers import hashed
 from streamkit.tool_calls.value_text import value_text
 
 Item: TypeAlias = dict[str, Any]
-CALLS: Final = frozenset(NAMES)
 #: What answers each, and the member that names the call: the first that is there.
 ANSWERS: Final[Mapping[str, tuple[str, ...]]] = {
     "apply_patch_call_output": ("call_id",),
@@ -153,10 +153,7 @@ def _approval(request: str, text: str, *, failed: bool) -> Item:
 
 def _printed(result: ToolResult) -> list[Any]:
     """What a shell printed: as it came, or a plain text as what one command printed."""
-    try:
-        printed = orjson.loads(result.text)
-    except orjson.JSONDecodeError:
-        printed = None
+    printed = json_value(result.text)
     if isinstance(printed, list) and printed and all(isinstance(each, dict) and "outcome" in each for each in printed):
         return printed
     exit_code = 1 if result.is_error else 0
@@ -164,8 +161,5 @@ def _printed(result: ToolResult) -> list[Any]:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    try:
-        value = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        return None
+    value = json_value(text)
     return value if isinstance(value, dict) else None

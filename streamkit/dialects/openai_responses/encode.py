@@ -19,22 +19,23 @@ import orjson
 from attrs import evolve
 
 from streamkit.conversation.messages import Request
+from streamkit.dialects.members.values import json_value
 from streamkit.dialects.openai_responses.output import called
 from streamkit.dialects.openai_responses.request_out import RequestBodyWriter
 from streamkit.dialects.openai_responses.wire import (
     OPAQUE_VENDOR,
     VENDOR,
+    count_usage_losses,
     encode_end,
     encode_error,
     encode_usage,
-    knows_all,
 )
 from streamkit.dialects.openai_responses.writer import FreeText, ItemWriter, Label
 from streamkit.dialects.profiles import Encoding, Target
 from streamkit.dialects.streams.block_encoder import BlockEncoder
 from streamkit.dialects.streams.compactions import COMPACTION
+from streamkit.dialects.vocabulary.openai import identity
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
-from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.errors import BadRequest
 from streamkit.events import (
     Aside,
@@ -118,7 +119,7 @@ def settings_of(request: Request) -> dict[str, Any]:
 class ResponsesEncoder(BlockEncoder):
     """Writes the events of a stream."""
 
-    native = VENDOR
+    vendor = native = VENDOR
     signer = OPAQUE_VENDOR
     text_delta = thinking_delta = b"%b"
 
@@ -159,29 +160,20 @@ class ResponsesEncoder(BlockEncoder):
 
     def _begin(self, event: ResponseStarted) -> None:
         self._started = True
-        self._vendor = event.vendor
-        created = event.created if event.created is not None else int(self.encoding.clock())
         self._head = {
-            "id": event.id or self.encoding.make_id("resp_"),
-            "object": "response",
-            "created_at": created,
-            "model": event.model or self.encoding.profile.model,
+            **identity(event, self.encoding, "resp_", "response", "created_at"),
             **DEFAULTS,
             **self.encoding.profile.settings,
+            **self.response_extras(event),
         }
-        if event.extras:
-            if event.vendor == VENDOR:
-                self._head.update(event.extras)
-            else:
-                self.lose("response_fields")
 
-    def _response(self, status: str, output: bytes, *, reason: str | None = None, error: Any = None) -> bytes:
+    def _response(self, status: str, output: bytes, *, incomplete: Any = None, error: Any = None) -> bytes:
         """The response object, as JSON."""
         response = {
             **self._head,
             "status": status,
             "error": error,
-            "incomplete_details": None if reason is None else {"reason": reason},
+            "incomplete_details": incomplete,
             "usage": None if status == "in_progress" or self._usage is None else encode_usage(self._usage),
         }
         return b'%b,"output":%b}' % (dumps(response)[:-1], output)
@@ -193,12 +185,10 @@ class ResponsesEncoder(BlockEncoder):
     # -- text and reasoning ----------------------------------------------------------------------------------------
 
     def refusal(self, event: RefusalDelta) -> None:
-        """Write a piece of a refusal."""
         self._refused = True
         self._blocks.text(("refusal", event.block), dumps(event.text))
 
     def reasoning(self, event: ReasoningDelta) -> None:
-        """Write a piece of reasoning."""
         self._thought.add(event.block)
         key, last = ("thinking", event.block), self._blocks.last
         if last is None or last.key != key or last.start != event.kind.encode():
@@ -216,23 +206,17 @@ class ResponsesEncoder(BlockEncoder):
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
-        """Open the item of a call."""
         if not event.name:
             return
-        identity: dict[str, Any] = {"call_id": event.id, **called(event.name, event.qualified)}
-        if event.extras and self._vendor == VENDOR:
-            identity |= event.extras
-        elif event.extras:
-            self.lose("metadata")
+        start = {"call_id": event.id, **called(event.name, event.qualified), **self.own_extras(event.extras)}
         if event.signature is not None:  # nothing signs a call here: it stands before the call, sealed
             self.redacted(seal("call", event.signature.vendor, event.signature.blob), event.call)
         key = "custom" if event.kind == "custom" else "call", event.call
-        block = self._calls[event.call] = self._blocks.add(key, dumps(identity), needs_end=True)
+        block = self._calls[event.call] = self._blocks.add(key, dumps(start), needs_end=True)
         if event.kind == "custom":
             block.scanner = FreeText()
 
     def call_finished(self, event: ToolCallFinished) -> None:
-        """End the item of a call, or withhold it."""
         block = self._calls.get(event.call)
         if block is not None and not block.closed:
             if event.ended and event.kind == "function" and not event.arguments.strip():
@@ -245,7 +229,6 @@ class ResponsesEncoder(BlockEncoder):
     # -- beside the text -------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
-        """Write what only this dialect knows, in its place, or count its loss."""
         if event.vendor != VENDOR:
             self.lose(event.kind)
         elif event.kind in {"citation", "logprobs"}:
@@ -301,17 +284,13 @@ class ResponsesEncoder(BlockEncoder):
         self._items.close_item()
         for fields in self._items.fields.values():
             self.report.lose("metadata", len(fields))
-        if self._usage is not None and not knows_all(self._usage):
-            self.lose("usage_unknown")
-        if has_more(self._usage, VENDOR):
-            self.lose("usage_detail")
+        if self._usage is not None:
+            count_usage_losses(self._usage, self.report)
         stop = self.stop()
-        end = encode_end(stop.reason, stop.native if self._vendor == VENDOR else None)
-        if not end.exact or (stop.reason == "refusal" and not self._refused):
-            self.lose("stop_reason")
-        if stop.stop_sequence is not None:
-            self.lose("stop_sequence")
-        self._end_response(end.status, self._items.output, reason=end.reason)
+        native = stop.native if self._vendor == VENDOR else None
+        founded = stop.reason != "refusal" or self._refused
+        status, incomplete = encode_end(stop.reason, native, stop.stop_sequence, self.report, founded=founded)
+        self._end_response(status, self._items.output, incomplete=incomplete)
 
     def _end_response(self, status: str, output: list[bytes], **members: Any) -> None:
         response = self._response(status, b"[%b]" % b",".join(output), **members)
@@ -337,9 +316,6 @@ def _is_event(name: str, raw: Any) -> bool:
 
 def _number_behind(last: Frame | None) -> int:
     """The sequence number that follows on a frame; 0 if it has none."""
-    try:
-        document = {} if last is None else orjson.loads(last.data)
-    except orjson.JSONDecodeError:
-        return 0
+    document = None if last is None else json_value(last.data)
     number = document.get("sequence_number") if isinstance(document, dict) else None
     return number + 1 if type(number) is int else 0

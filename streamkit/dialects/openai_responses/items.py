@@ -25,6 +25,7 @@ from streamkit.dialects.openai_responses.texts import (
     placeless,
 )
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, OWN_ITEMS, VENDOR
+from streamkit.dialects.streams.client_calls import NAMES
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, AsideKind, ToolCallDelta, ToolCallEnded, ToolCallWhole, ToolKind
 from streamkit.limits import Limits
@@ -39,9 +40,7 @@ ITEM_FIELDS: Mapping[str, frozenset[str]] = {
     "custom_tool_call": frozenset({"id", "type", "status", "call_id", "name", "input"}),
 }
 #: Items that the client runs, or approves, and answers in its next request: the turn waits for it.
-CLIENT_ITEMS = frozenset(
-    {"apply_patch_call", "computer_call", "local_shell_call", "mcp_approval_request", "shell_call"}
-)
+CLIENT_ITEMS = frozenset(NAMES)
 #: What answers one that the server ran after all: a shell in a container of its own.
 SERVER_ANSWERS = frozenset({"shell_call_output"})
 SERVER_ITEMS = ("_call", "_call_output", "_list_tools", "_approval_request")
@@ -88,8 +87,7 @@ class ItemReader(TextReader):
     def close(self) -> None:
         """End the input: what an item's start alone brought is passed on."""
         for item in self._open:  # the input ended behind a start that brought all arguments, or text
-            if item.start:
-                self.out.append(ToolCallWhole(item.call, item.start))
+            self._whole_input(item, item.start)
         self.settle_starts()
 
     def settle_starts(self) -> None:
@@ -224,9 +222,7 @@ class ItemReader(TextReader):
         for part in item.parts.values():
             self.settle(part)
         if item.kind in CALL_INPUTS:
-            if item.start:
-                self.out.append(ToolCallWhole(item.call, item.start))
-                self._whole_inputs.add(item.call)
+            self._whole_input(item, item.start)
             if ended and not incomplete and self._lacks(item):
                 self._lacking[item] = None
             elif ended or incomplete:
@@ -292,25 +288,25 @@ class ItemReader(TextReader):
         return self.text_at(*path, name)
 
     def call_delta(self, document: dict[str, Any], kind: str) -> None:
-        """A fragment of a call's input."""
         item = self._call(document, kind)
         if text := self.string(document.get("delta")):
             item.start = ""
             self.out.append(ToolCallDelta(item.call, arguments=text))
 
     def call_done(self, document: dict[str, Any], kind: str) -> None:
-        """The whole input of a call."""
         item = self._call(document, kind)
         if not item.name and (name := self.string(document.get("name"))):  # the start of the item had none
             item.name = name
             self.out.append(ToolCallDelta(item.call, name=name))
-        if text := self._input(document, kind):
+        self._whole_input(item, self._input(document, kind))
+
+    def _whole_input(self, item: Item, text: str) -> None:
+        if text:
             item.start = ""
             self._whole_inputs.add(item.call)
             self.out.append(ToolCallWhole(item.call, text))
 
     def _call(self, document: dict[str, Any], kind: str) -> Item:
-        """The call that an event names."""
         index = document.get("output_index")
         item = self.items_at.get(index) if type(index) is int else None
         if item is not None and item.kind == kind and item.open and document.get("item_id") == item.id:
@@ -325,10 +321,7 @@ class ItemReader(TextReader):
         call_id, name = self._identity(item, found)
         if call_id or name:  # the start was missing, or said less
             self.out.append(ToolCallDelta(item.call, call_id, name))
-        if text := self._input(found, item.kind, *path):
-            item.start = ""
-            self._whole_inputs.add(item.call)
-            self.out.append(ToolCallWhole(item.call, text))
+        self._whole_input(item, self._input(found, item.kind, *path))
 
     # -- what is said again ----------------------------------------------------------------------------------------
 

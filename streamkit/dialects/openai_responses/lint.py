@@ -23,8 +23,8 @@ from streamkit.dialects.linting.grammar import (
     Severity,
     is_filled,
     is_index,
+    is_object,
     is_text,
-    load_json,
     shown,
 )
 from streamkit.framing.frame import Frame
@@ -113,12 +113,14 @@ PARTS: Mapping[str, tuple[str, str, str]] = {
     "reasoning_text": ("reasoning", "content_index", "text"),
     "summary_text": ("reasoning", "summary_index", "text"),
 }
-#: For the events of each: its part.
+#: For the events of each: its part, or the call.
 EVENTS: Mapping[str, str] = {
     "response.output_text": "output_text",
     "response.refusal": "refusal",
     "response.reasoning_text": "reasoning_text",
     "response.reasoning_summary_text": "summary_text",
+    "response.function_call_arguments": "function_call",
+    "response.custom_tool_call_input": "custom_tool_call",
 }
 
 
@@ -140,11 +142,6 @@ class _Text:
         if not 0 < self.chars <= TEXT_CHARS:
             return False
         return self.chars != len(whole) or "".join(self.fragments) != whole
-
-    @property
-    def beginning(self) -> str:
-        """As much as a message shows."""
-        return "".join(self.fragments[:SHOWN])
 
 
 @define
@@ -168,20 +165,6 @@ class ResponsesLinter(GrammarChecker):
         self._items: dict[int, _Item] = {}
         self._open: int | None = None  # the index of the item that was added last, unless it is done
         self._call_ids: set[str] = set()
-        self.item_handlers: Mapping[str, Callable[[dict[str, Any]], None]] = {
-            "response.output_item.added": self._item_added,
-            "response.output_item.done": self._item_done,
-            "response.content_part.added": self._part_added,
-            "response.reasoning_summary_part.added": self._part_added,
-            "response.content_part.done": self._part_done,
-            "response.reasoning_summary_part.done": self._part_done,
-            **{f"{event}.delta": partial(self._text_delta, kind=kind) for event, kind in EVENTS.items()},
-            **{f"{event}.done": partial(self._text_done, kind=kind) for event, kind in EVENTS.items()},
-            "response.function_call_arguments.delta": partial(self._call_delta, kind="function_call"),
-            "response.function_call_arguments.done": partial(self._call_done, kind="function_call"),
-            "response.custom_tool_call_input.delta": partial(self._call_delta, kind="custom_tool_call"),
-            "response.custom_tool_call_input.done": partial(self._call_done, kind="custom_tool_call"),
-        }
         self._next_number: int | None = 0
         self._id: object = None
         self._started = False
@@ -189,21 +172,24 @@ class ResponsesLinter(GrammarChecker):
         self._ended = False
         self._failed = False
         self._handlers: Mapping[str, Callable[[dict[str, Any]], None]] = {
-            "response.created": self._begin,
             "response.completed": self._terminal,
             "response.incomplete": self._terminal,
             "response.failed": self._terminal,
             "error": self._error,
-            **self.item_handlers,
+            "response.output_item.added": self._item_added,
+            "response.output_item.done": self._item_done,
+            "response.content_part.added": self._part_added,
+            "response.reasoning_summary_part.added": self._part_added,
+            "response.content_part.done": self._part_done,
+            "response.reasoning_summary_part.done": self._part_done,
+            **{f"{event}.delta": partial(self._delta, kind=kind) for event, kind in EVENTS.items()},
+            **{f"{event}.done": partial(self._done, kind=kind) for event, kind in EVENTS.items()},
         }
 
     # -- items -----------------------------------------------------------------------------------------------------
 
     def _item_added(self, document: dict[str, Any]) -> None:
-        index, item = document.get("output_index"), document.get("item")
-        if not isinstance(item, dict) or not is_filled(item.get("type")):
-            self.broken("item", f"item is {shown(item)}")
-            item = {"type": ""}
+        index, item = document.get("output_index"), self.typed(document, "item", "item") or {"type": ""}
         kind, item_id = item["type"], item.get("id")
         if kind in KNOWN_ITEMS and not is_filled(item_id):
             self.broken("item", f"the id of a {kind} is {shown(item_id)}")
@@ -240,10 +226,7 @@ class ResponsesLinter(GrammarChecker):
         return item
 
     def _item_done(self, document: dict[str, Any]) -> None:
-        found = document.get("item")
-        if not isinstance(found, dict) or not is_filled(found.get("type")):
-            self.broken("item", f"item is {shown(found)}")
-            found = {"type": ""}
+        found = self.typed(document, "item", "item") or {"type": ""}
         item = self._find(document, found.get("id"))
         if item is None:
             return
@@ -255,8 +238,10 @@ class ResponsesLinter(GrammarChecker):
         elif item.text is not None and found["type"]:
             self._call(found, first=False)
             self._whole(item.text, found.get(CALLS[item.kind]))
-            if item.kind == "function_call" and found.get("status") != "incomplete":
-                self._arguments(found.get("arguments"))
+            text = found.get("arguments")
+            is_whole = item.kind == "function_call" and found.get("status") != "incomplete"
+            if is_whole and is_filled(text) and not is_object(text):
+                self.broken("arguments_unparsable", f"the arguments are {shown(text)}", "note")
         else:
             for name in ("content", "summary"):
                 parts = found.get(name)
@@ -264,10 +249,6 @@ class ResponsesLinter(GrammarChecker):
                     self.broken("part", f"{name} of the item is {shown(parts)}")
                 for place, part in enumerate(parts if isinstance(parts, list) else ()):
                     self._whole_part(item, place, part)
-
-    def _arguments(self, text: object) -> None:
-        if is_filled(text) and not is_object(text):
-            self.broken("arguments_unparsable", f"the arguments are {shown(text)}", "note")
 
     def check_output(self, output: object, *, completed: bool) -> None:
         """The items of the last response, against those that were done."""
@@ -283,11 +264,8 @@ class ResponsesLinter(GrammarChecker):
 
     def _part_added(self, document: dict[str, Any]) -> None:
         item = self._find(document, document.get("item_id"))
-        if item is None:
-            return
-        part = document.get("part")
-        if not isinstance(part, dict) or not is_filled(part.get("type")):
-            self.broken("part", f"part is {shown(part)}")
+        part = None if item is None else self.typed(document, "part", "part")
+        if item is None or part is None:
             return
         belongs, counted, member = PARTS.get(part["type"], (item.kind, "content_index", ""))
         place = document.get(counted)
@@ -302,10 +280,14 @@ class ResponsesLinter(GrammarChecker):
                 text.add(part[member])
 
     def _text(self, document: dict[str, Any], kind: str) -> _Text | None:
-        """The open part that an event names; None, and noted, if there is none."""
+        """The open part or call that an event names; None, and noted, if there is none."""
         item = self._find(document, document.get("item_id"))
         if item is None:
             return None
+        if kind in CALLS:
+            if item.kind != kind:
+                self.broken("delta", f"{document['type']} in an item of type {shown(item.kind)}")
+            return item.text
         belongs, counted, _ = PARTS[kind]
         place = document.get(counted)
         text = item.parts.get((counted, place)) if type(place) is int else None
@@ -317,17 +299,20 @@ class ResponsesLinter(GrammarChecker):
             self.broken("delta", f"{document['type']} in a part of type {shown(text.kind)}")
         return text
 
-    def _text_delta(self, document: dict[str, Any], kind: str) -> None:
-        self._delta(self._text(document, kind), document.get("delta"))
+    def _delta(self, document: dict[str, Any], kind: str) -> None:
+        text, delta = self._text(document, kind), document.get("delta")
+        if not is_text(delta):
+            self.broken("delta", f"delta is {shown(delta)}")
+        elif text is not None:
+            text.add(delta)
 
-    def _text_done(self, document: dict[str, Any], kind: str) -> None:
-        self._whole(self._text(document, kind), document.get(PARTS[kind][2]))
+    def _done(self, document: dict[str, Any], kind: str) -> None:
+        member = CALLS[kind] if kind in CALLS else PARTS[kind][2]
+        self._whole(self._text(document, kind), document.get(member))
 
     def _part_done(self, document: dict[str, Any]) -> None:
-        part = document.get("part")
-        if not isinstance(part, dict) or not is_filled(part.get("type")):
-            self.broken("part", f"part is {shown(part)}")
-        elif part["type"] in PARTS:
+        part = self.typed(document, "part", "part")
+        if part is not None and part["type"] in PARTS:
             self._whole(self._text(document, part["type"]), part.get(PARTS[part["type"]][2]))
 
     def _whole_part(self, item: _Item, place: int, part: object) -> None:
@@ -336,31 +321,14 @@ class ResponsesLinter(GrammarChecker):
             _, counted, member = PARTS[kind]
             self._whole(item.parts.get((counted, place)), part.get(member))
 
-    def _call_text(self, document: dict[str, Any], kind: str) -> _Text | None:
-        item = self._find(document, document.get("item_id"))
-        if item is not None and item.kind != kind:
-            self.broken("delta", f"{document['type']} in an item of type {shown(item.kind)}")
-        return item.text if item is not None else None
-
-    def _call_delta(self, document: dict[str, Any], kind: str) -> None:
-        self._delta(self._call_text(document, kind), document.get("delta"))
-
-    def _call_done(self, document: dict[str, Any], kind: str) -> None:
-        self._whole(self._call_text(document, kind), document.get(CALLS[kind]))
-
-    def _delta(self, text: _Text | None, delta: object) -> None:
-        if not is_text(delta):
-            self.broken("delta", f"delta is {shown(delta)}")
-        elif text is not None:
-            text.add(delta)
-
     def _whole(self, text: _Text | None, whole: object) -> None:
         if text is None:
             return
         if not is_text(whole):
             self.broken("whole", f"the whole text is {shown(whole)}")
         elif text.differs(whole):
-            self.broken("whole", f"the whole text is {shown(whole)}, the deltas say {shown(text.beginning)}")
+            beginning = "".join(text.fragments[:SHOWN])
+            self.broken("whole", f"the whole text is {shown(whole)}, the deltas say {shown(beginning)}")
 
     def take(self, frame: Frame) -> None:
         if not frame.terminated:
@@ -374,7 +342,6 @@ class ResponsesLinter(GrammarChecker):
             super().take(frame)
 
     def check(self, document: dict[str, Any]) -> None:
-        """Check one event."""
         kind = document.get("type")
         if not is_filled(kind):
             self.broken("event", f"type is {shown(kind)}")
@@ -393,12 +360,15 @@ class ResponsesLinter(GrammarChecker):
         self._started = self._started or kind != "error"
         if kind in STATUSES:
             self._response(kind, document.get("response"))
+        if kind == "response.created":
+            if self._created:
+                self.broken("created", "response.created again")
+            self._created = True
         handler = self._handlers.get(kind)
         if handler is not None:
             handler(document)
 
     def close(self) -> None:
-        """Check that the stream came to its end."""
         if not self._ended and not self._failed:
             self.broken("truncated", "the stream ends before the last response")
 
@@ -406,11 +376,6 @@ class ResponsesLinter(GrammarChecker):
         if not is_index(number) or number != self._next_number:
             self.broken("sequence", f"sequence_number is {shown(number)}, not {self._next_number}", "note")
         self._next_number = number + 1 if isinstance(number, int) and is_index(number) else None
-
-    def _begin(self, _document: dict[str, Any]) -> None:
-        if self._created:
-            self.broken("created", "response.created again")
-        self._created = True
 
     def _response(self, kind: str, response: object) -> None:
         if not isinstance(response, dict):
@@ -439,21 +404,13 @@ class ResponsesLinter(GrammarChecker):
             if not isinstance(error, dict) or not is_text(error.get("message")):
                 self.broken("error", f"error of the response is {shown(error)}")
             return
-        self._usage(response.get("usage"))
+        self.counts(response.get("usage"), "input_tokens", "output_tokens", "total_tokens")
         if kind == "response.incomplete":
             details = response.get("incomplete_details")
             if not isinstance(details, dict) or not is_filled(details.get("reason")):
                 severity: Severity = "note" if details is None else "error"  # OpenAI's schema has null
                 self.broken("incomplete", f"incomplete_details is {shown(details)}", severity)
         self.check_output(response.get("output"), completed=kind == "response.completed")
-
-    def _usage(self, value: object) -> None:
-        usage = self.counts(value)
-        if usage is None:
-            return
-        for name in ("input_tokens", "output_tokens", "total_tokens"):
-            if not is_index(usage.get(name)):
-                self.broken("usage", f"{name} is {shown(usage.get(name))}")
 
     def _error(self, document: dict[str, Any]) -> None:
         self._failed = True
@@ -462,11 +419,3 @@ class ResponsesLinter(GrammarChecker):
             self.broken("error", "flat alone: openai-python hands it on and raises nothing", "note")
         elif not isinstance(error, dict) or not is_text(error.get("message")):
             self.broken("error", f"error is {shown(error)}")
-
-
-def is_object(text: str) -> bool:
-    """Whether a text is one JSON object."""
-    try:
-        return isinstance(load_json(text), dict)
-    except ValueError:
-        return False

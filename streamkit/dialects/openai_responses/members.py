@@ -13,30 +13,19 @@ from attrs import define, field
 from streamkit.dialects.members.known import Members, kept, of_events
 from streamkit.dialects.members.values import has_value
 from streamkit.dialects.openai_responses.items import ITEM_FIELDS
-from streamkit.dialects.openai_responses.wire import CALL_INPUTS
+from streamkit.dialects.openai_responses.wire import CALL_INPUTS, PLACES
 
-#: Places and numbers; ``obfuscation`` is padding.
-COMMON: Final = (
-    "type",
-    "sequence_number",
-    "output_index",
-    "item_id",
-    "call_id",
-    "content_index",
-    "summary_index",
-    "obfuscation",
-    "stream_id",
-)
+COMMON: Final = (*PLACES, "call_id")
 #: A response keeps its own members.
 RESPONSE: Final = kept("output", "error", incomplete_details=Members("reason"))
 EVENTS: Final[Mapping[str, Members]] = of_events(
     COMMON,
     **{
         **dict.fromkeys(("response.created", "response.queued", "response.in_progress"), Members("response")),
-        **dict.fromkeys(
-            ("response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"),
-            Members(response=RESPONSE),
-        ),
+        **{
+            f"response.{end}": Members(response=RESPONSE)
+            for end in ("completed", "incomplete", "failed", "cancelled", "done")
+        },
         "response.output_item.added": Members("item"),
         "response.output_item.done": Members("item"),
         "response.content_part.added": Members("part"),
@@ -93,7 +82,6 @@ class SaidBefore:
                 yield from self.of_part(part, place, group, number)
 
     def of_part(self, part: Any, place: Any, group: str, number: Any) -> Iterator[tuple[str, Any]]:
-        """What is new of a part."""
         if type(part) is not dict or type(kind := part.get("type")) is not str or kind not in PARTS:
             return
         for name, value in part.items():
@@ -101,7 +89,6 @@ class SaidBefore:
                 yield f"part.{name}", value
 
     def of_event(self, document: dict[str, Any], kind: str) -> Iterator[tuple[str, Any]]:
-        """What is new in the items and parts of an event."""
         place = document.get("output_index")
         place = place if type(place) is int else None
         if "item" in document:

@@ -74,7 +74,11 @@ class OutputList:
             named = self._message[1] if self._message is not None else None
             self.add_part(part.raw, part.block, None if named is None else {"id": named}, apart=False)
         elif part.kind in {"citation", "logprobs"}:
-            self._put_beside(part)
+            text = self._texts.get(part.block)
+            if text is None:
+                self._beside.setdefault(part.block, []).append(part)
+            else:
+                self._put(text, part)
         elif part.kind == "metadata" and kind in {"message", "reasoning"}:
             owner = self._owners.get((kind, part.block))
             fields = self._fields.setdefault((kind, part.block), {}) if owner is None else owner
@@ -85,7 +89,6 @@ class OutputList:
             self.report.lose(part.kind, what=part.type)
 
     def finish(self) -> list[Item]:
-        """All of them, whole."""
         for label in self._unended:
             self._hosted[label]["status"] = "incomplete"
         for fields in self._fields.values():
@@ -100,25 +103,15 @@ class OutputList:
         self._owners[label] = item
         item |= self._fields.pop(label, {})
 
-    def _put_beside(self, part: Aside) -> None:
-        text = self._texts.get(part.block)
-        if text is None:
-            self._beside.setdefault(part.block, []).append(part)
-        else:
-            self._put(text, part)
-
     def _put(self, text: Item, aside: Aside) -> None:
         name, values = ("annotations", [aside.raw]) if aside.kind == "citation" else ("logprobs", aside.raw)
         self._growing.extend(text, name, values)
 
     def _frame(self, part: Aside) -> None:
         """The start or the end of an item that only this vendor understands."""
-        item, label = dict(part.raw["item"]), part.block
-        if part.type == FRAMES[0]:
-            self._unended.add(label)
-        else:
-            self._unended.discard(label)
-        if part.type == FRAMES[0] or label not in self._hosted:
+        item, label, begins = dict(part.raw["item"]), part.block, part.type == FRAMES[0]
+        (self._unended.add if begins else self._unended.discard)(label)
+        if begins or label not in self._hosted:
             self._hosted[label] = item
             self.add(item)
         else:

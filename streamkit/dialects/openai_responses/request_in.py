@@ -30,7 +30,6 @@ from streamkit.conversation.messages import (
     Reasoning,
     RedactedReasoning,
     Refusal,
-    Request,
     Text,
     Thinking,
     Tool,
@@ -43,7 +42,7 @@ from streamkit.dialects.bodies.request_reader import RequestReader, read_options
 from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.openai_responses.asides import is_made
-from streamkit.dialects.openai_responses.client_items import ANSWERS, CALLS, answered, call_id_of, call_of, result_of
+from streamkit.dialects.openai_responses.client_items import ANSWERS, answered, call_id_of, call_of, result_of
 from streamkit.dialects.openai_responses.items import aside_kind
 from streamkit.dialects.openai_responses.tools import LOADING, ToolNames, ToolReader
 from streamkit.dialects.openai_responses.wire import (
@@ -58,6 +57,7 @@ from streamkit.dialects.openai_responses.wire import (
     TRIGGER,
     VENDOR,
 )
+from streamkit.dialects.streams.client_calls import NAMES
 from streamkit.dialects.streams.compactions import COMPACTION, INSTEAD, anthropics_in
 from streamkit.dialects.vocabulary.openai import (
     OUTPUT_KINDS,
@@ -73,19 +73,8 @@ from streamkit.events import Aside, Opaque, QualifiedName
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
-#: Items that are the program's, beside messages and outputs.
-PROGRAMS: Final = frozenset(
-    {
-        "additional_tools",
-        "apply_patch_call_output",
-        "compaction_trigger",
-        "computer_call_output",
-        "configuration_update",
-        "local_shell_call_output",
-        "mcp_approval_response",
-        "shell_call_output",
-    }
-)
+#: Items that are the program's, beside messages.
+PROGRAMS: Final = frozenset({"additional_tools", "configuration_update", TRIGGER, *ANSWERS, *OUTPUTS.values()})
 #: Items that stand for what was said before, and that only the vendor can read.
 COMPACTIONS: Final = frozenset({"compaction", "compaction_summary", "context_compaction"})
 #: Parts that have a word of ours: of a message of the assistant's, and of reasoning by the list that they stand in.
@@ -116,7 +105,6 @@ class ResponsesRequestReader(RequestReader):
         self.names = ToolNames()
         self._tools = ToolReader(self.names)
         self._defined: list[Tool] = []  # the tools of the request itself
-        self._include: list[str] = []  # what is asked for beside log probabilities
         self._labels = 0  # of texts
         self.stored = False  #: the server knows more of the conversation than the request says
         self.trigger: dict[str, Any] | None = None  #: the item that asks for nothing but a compaction
@@ -126,13 +114,6 @@ class ResponsesRequestReader(RequestReader):
         self._answered: set[str] = set()  # calls of other forms that the input answers
         self._text: Text | None = None  # the assistant's last one
         self._signature: Opaque | None = None  # of the next call
-
-    def request(self, fields: Fields) -> Request:
-        """Read a body. Raises BadRequest."""
-        request = super().request(fields)
-        if self._include:
-            request.extras["include"] = self._include
-        return request
 
     def read_turns(self, fields: Fields) -> None:
         """Read the tools of the request, which its items may name, the instructions and the input."""
@@ -160,22 +141,22 @@ class ResponsesRequestReader(RequestReader):
         include = fields.strings("include")
         if LOGPROBS in include:
             options.logprobs = True
-        self._include = [name for name in include if name != LOGPROBS]
+        fields.replace("include", [name for name in include if name != LOGPROBS] or None)
         return options
 
     def _compaction(self, fields: Fields) -> Compaction | None:
         """What the trigger at the end of the input, and ``context_management``, ask for. Entries of other kinds stay there."""
         entries = fields.peek(MANAGEMENT)
         entry = next(filter(_compacts, entries), None) if isinstance(entries, list) else None
-        native: dict[str, Any] = {} if self.trigger is None else {"input": self.trigger}
-        if entry is not None:
-            native[MANAGEMENT] = entries
-            rest = [other for other in entries if other is not entry]
-            rest += [{**entry, THRESHOLD: None}] if entry.keys() - {"type", THRESHOLD} else []
-            fields.replace(MANAGEMENT, rest or None)
-        if not native:
+        if self.trigger is None and entry is None:
             return None
-        return Compaction(self.trigger is not None, None if entry is None else entry.get(THRESHOLD), native=native)
+        native: dict[str, Any] = {} if self.trigger is None else {"input": self.trigger}
+        if entry is None:
+            return Compaction(now=True, native=native)
+        rest = [other for other in entries if other is not entry]
+        rest += [{**entry, THRESHOLD: None}] if entry.keys() - {"type", THRESHOLD} else []
+        fields.replace(MANAGEMENT, rest or None)
+        return Compaction(self.trigger is not None, entry.get(THRESHOLD), native={**native, MANAGEMENT: entries})
 
     def _thinking(self, fields: Fields) -> Thinking | None:
         reasoning = fields.fields("reasoning")
@@ -268,7 +249,7 @@ class ResponsesRequestReader(RequestReader):
                 self._result(item, kind)
             case "compaction" if (block := anthropics_in(item.peek("encrypted_content"))) is not None:
                 self._assistants().append(Text(block["content"], item=block))
-            case _ if kind in CALLS and call_id_of(item.peek_all()) in self._answered:
+            case _ if kind in NAMES and call_id_of(item.peek_all()) in self._answered:
                 parts = self._assistants()
                 self._add_call(call_of(item, kind, self._said_calls), parts)
             case _ if kind in ANSWERS and call_id_of({"type": kind, **item.peek_all()}) in self._calls:
@@ -292,14 +273,10 @@ class ResponsesRequestReader(RequestReader):
             self._message_item(item)
             return
         self._close()
-        match role:
-            case "user":
-                turn = Turn("user", self.content(item))
-            case "system" | "developer":
-                turn = Turn("system", self.content(item), native_role=role)
-            case _:
-                raise item.wrong(f"there is no role {quoted(role)}", "role")
-        turn.extras = members(item)
+        if role not in {"user", "system", "developer"}:
+            raise item.wrong(f"there is no role {quoted(role)}", "role")
+        turn = Turn("user") if role == "user" else Turn("system", native_role=role)
+        turn.parts, turn.extras = self.content(item), members(item)
         self.turns.append(turn)
 
     def _close(self) -> None:
@@ -325,7 +302,7 @@ class ResponsesRequestReader(RequestReader):
         return self._answers.parts
 
     def _aside(self, kind: str, raw: dict[str, Any]) -> None:
-        users = kind in PROGRAMS or kind in OUTPUTS.values()
+        users = kind in PROGRAMS
         vendor = MADE if is_made(raw) else VENDOR
         what = Aside(vendor, aside_kind(kind), f"{ITEM}{kind}", raw)
         if users and self.turns and self.turns[-1].role == "user":
@@ -349,9 +326,7 @@ class ResponsesRequestReader(RequestReader):
         for name, kind in ("summary", "summary"), ("content", "raw"):
             for part in item.each(name):
                 part.take("type")
-                text = Reasoning(part.needed("text"), cast("Any", kind))
-                text.extras = part.rest() or None
-                parts.append(text)
+                parts.append(Reasoning(part.needed("text"), cast("Any", kind), extras=part.rest() or None))
         of_item = members(item)
         sealed = unseal(blob) if blob else None
         if sealed is not None:
@@ -386,17 +361,16 @@ class ResponsesRequestReader(RequestReader):
     def _call(self, item: Fields, kind: str) -> None:
         parts = self._assistants()
         call_id, name, namespace = item.string("call_id") or "", item.needed("name"), item.string("namespace")
-        qualified = None if namespace is None else QualifiedName(namespace, name)
-        name = name if qualified is None else self.names.flat(qualified)
         call = ToolCall(self._said_calls, call_id, name, item.string(CALL_INPUTS[kind]) or "", place=item.place)
-        call.qualified = qualified
+        if namespace is not None:
+            call.qualified = QualifiedName(namespace, name)
+            call.name = self.names.flat(call.qualified)
         call.kind = "custom" if kind == "custom_tool_call" else "function"
         call.signature, self._signature = self._signature, None
         call.extras = members(item)
         self._add_call(call, parts)
 
     def _add_call(self, call: ToolCall, parts: list[Part]) -> None:
-        """Add a call to what the assistant said."""
         self._said_calls += 1
         self._calls.add(call.id)
         parts.append(call)
@@ -441,14 +415,12 @@ class ResponsesRequestReader(RequestReader):
                 return [unknown_part(VENDOR, kind, part)]
 
     def _output_text(self, part: Fields) -> list[Part]:
-        self._labels += 1
-        label = self._labels
-        text = Text(part.needed("text"), block=label)
+        self._labels = label = self._labels + 1
+        text = part.needed("text")
         beside = [Aside(VENDOR, "citation", "annotation", raw, block=label) for raw in part.listed("annotations")]
         if logprobs := part.listed("logprobs"):
             beside.append(Aside(VENDOR, "logprobs", "logprobs", logprobs, block=label))
-        text.extras = part.rest() or None
-        return [text, *beside]
+        return [Text(text, block=label, extras=part.rest() or None), *beside]
 
 
 def _compacts(entry: Any) -> bool:
@@ -505,17 +477,12 @@ def _kinds(item: Fields, name: str) -> set[str]:
 
 
 def _image(part: Fields) -> Media:
-    media = Media(
-        "image",
-        url=part.string("image_url"),
-        file_id=part.string("file_id"),
-        detail=part.string("detail"),
-        place=part.place,
-    )
-    if media.url is None and media.file_id is None:
+    url, file_id, detail = part.string("image_url"), part.string("file_id"), part.string("detail")
+    if url is None and file_id is None:
         raise part.wrong("an image needs image_url or file_id")
-    if media.url is not None and is_data_uri(media.url):
-        media.media_type, media.data = media_of(media.url, part.at("image_url"))
+    media = Media("image", url=url, file_id=file_id, detail=detail, place=part.place)
+    if url is not None and is_data_uri(url):
+        media.media_type, media.data = media_of(url, part.at("image_url"))
         media.url = None
     return finished_media(media, part)
 

@@ -161,7 +161,9 @@ class RequestBodyWriter(OpenAIRequestWriter):
             elif last is not None and tool.namespace == last:
                 written[-1]["tools"].append(definition)
             else:
-                written.append(_namespace(tool.namespace, definition))
+                last = tool.namespace
+                head = without_none(type="namespace", name=last.name, description=last.description)
+                written.append({**head, **(last.extras or {}), "tools": [definition]})
             last = tool.namespace
         return written
 
@@ -184,7 +186,6 @@ class RequestBodyWriter(OpenAIRequestWriter):
         return add_missing(written, self.extras(tool.extras))
 
     def search_tool(self, search: WebSearch) -> dict[str, Any]:
-        """The tool that searches the web."""
         return without_none(
             type=SEARCH,
             filters={"allowed_domains": [*search.allowed_domains]} if search.allowed_domains else None,
@@ -260,16 +261,13 @@ class RequestBodyWriter(OpenAIRequestWriter):
                 if isinstance(part, ToolResult):
                     yield self._result(part)
                 elif self.aside(part):
-                    yield from self._alone(part)
+                    output = OutputList(self.report, _begun)
+                    output.aside(part)
+                    yield from output.finish()
             else:
                 content.append(part)
         if content or not parts:
             yield self._message(content, role, extras)
-
-    def _alone(self, part: Aside) -> list[Item]:
-        output = OutputList(self.report, _begun)
-        output.aside(part)
-        return output.finish()
 
     def _message(self, parts: Sequence[Part], role: str, extras: dict[str, Any]) -> Item:
         """A message; the first of a turn has what the turn says of itself."""
@@ -288,7 +286,8 @@ class RequestBodyWriter(OpenAIRequestWriter):
             self.lose("result_error", result.call_id)
             parts = as_error(parts)
         self.lose_cache(result.cache)
-        item = {"type": OUTPUTS[result.kind], "call_id": self.call_id(result.call_id), "output": self.content(parts)}
+        call_id = self.call_id(result.call_id)
+        item = {"type": OUTPUTS[result.kind], "call_id": call_id, "output": self.content(parts)}
         if result.name is not None and self.own:  # elsewhere the call says it
             item["name"] = result.name
         return add_missing(item, self.extras(result.extras))
@@ -298,29 +297,25 @@ class RequestBodyWriter(OpenAIRequestWriter):
     def _assistant(self, turn: Turn) -> list[Item]:
         output = OutputList(self.report, _begun)
         for part in thoughts(turn.parts):
-            if isinstance(part, list):
-                self._thought(part, output)
-            else:
-                self._part_of_assistant(part, output)
+            match part:
+                case list():
+                    self._thought(part, output)
+                case RedactedReasoning():
+                    self._redacted(part, output)
+                case Text() | Refusal():
+                    self._text_part(part, output)
+                case ToolCall():
+                    output.add(self._call(part))
+                case Media():
+                    self.lose("media", part.kind)
+                case Aside():
+                    if self.aside(part):
+                        output.aside(part)
+                case _:
+                    raise TypeError(f"an assistant's turn has no {type(part).__name__}")
         if not turn.parts:
             self.report.repair("turn_empty")
         return [_plain(item) for item in output.finish()]
-
-    def _part_of_assistant(self, part: Part, output: OutputList) -> None:
-        match part:
-            case RedactedReasoning():
-                self._redacted(part, output)
-            case Text() | Refusal():
-                self._text_part(part, output)
-            case ToolCall():
-                output.add(self._call(part))
-            case Media():
-                self.lose("media", part.kind)
-            case Aside():
-                if self.aside(part):
-                    output.aside(part)
-            case _:
-                raise TypeError(f"an assistant's turn has no {type(part).__name__}")
 
     def _text_part(self, part: Text | Refusal, output: OutputList) -> None:
         if isinstance(part, Refusal):
@@ -436,12 +431,6 @@ class RequestBodyWriter(OpenAIRequestWriter):
         if not self.related:
             self.lose("cache_mark", cache)
         return write_cache_mark(cache)
-
-
-def _namespace(namespace: Namespace, first: dict[str, Any]) -> dict[str, Any]:
-    """A namespace with its first tool."""
-    head = without_none(type="namespace", name=namespace.name, description=namespace.description)
-    return {**head, **(namespace.extras or {}), "tools": [first]}
 
 
 def _begun(members: Extras) -> Item:

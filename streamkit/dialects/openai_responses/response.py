@@ -35,16 +35,16 @@ from streamkit.dialects.openai_responses.wire import (
     OPAQUE_VENDOR,
     OWN_ITEMS,
     VENDOR,
+    count_usage_losses,
     encode_end,
     encode_error,
     encode_usage,
-    knows_all,
 )
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.compactions import COMPACTION
 from streamkit.dialects.streams.event_encoder import only_choice
+from streamkit.dialects.vocabulary.openai import identity
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
-from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, Opaque, ProviderFailed
 from streamkit.report import StreamReport
@@ -118,10 +118,7 @@ class ResponsesBodyWriter(ResponseWriter):
         choice = only_choice(response, self.report)
         output = self._output(choice)
         body: dict[str, Any] = {
-            "id": response.id or self.encoding.make_id("resp_"),
-            "object": "response",
-            "created_at": response.created if response.created is not None else int(self.encoding.clock()),
-            "model": response.model or self.encoding.profile.model,
+            **identity(response, self.encoding, "resp_", "response", "created_at"),
             **self._status(choice, output),
             "error": None,
             "output": output,
@@ -132,27 +129,19 @@ class ResponsesBodyWriter(ResponseWriter):
         return {**body, **self.own_extras(response.extras, "response_fields"), **self._fields}
 
     def _status(self, choice: Choice, output: list[Item]) -> dict[str, Any]:
-        stop, native = choice.stop_reason or "other", choice.native_stop_reason
+        stop, native = choice.stop_reason or "other", choice.native_stop_reason if self.own else None
         if stop == "compaction" and not any(item["type"] == COMPACTION for item in output):  # nothing was made
             self.report.lose("stop_reason")
             stop = "length"
-        end = encode_end(stop, native if self.own else None)
-        # nothing says these two but what the output holds
-        unfounded = (stop == "refusal" and not choice.refusal) or (stop == "tool_calls" and not self._calls)
-        if not end.exact or unfounded:
-            self.report.lose("stop_reason")
-        if choice.stop_sequence is not None:
-            self.report.lose("stop_sequence")
-        return {"status": end.status, "incomplete_details": None if end.reason is None else {"reason": end.reason}}
+        founded = bool(choice.refusal) if stop == "refusal" else stop != "tool_calls" or self._calls > 0
+        status, incomplete = encode_end(stop, native, choice.stop_sequence, self.report, founded=founded)
+        return {"status": status, "incomplete_details": incomplete}
 
     def _usage(self) -> dict[str, Any] | None:
         usage = self.response.usage
         if usage is None:
             return None
-        if not knows_all(usage):
-            self.report.lose("usage_unknown")
-        if has_more(usage, VENDOR):
-            self.report.lose("usage_detail")
+        count_usage_losses(usage, self.report)
         body = encode_usage(usage)
         if usage.vendor != VENDOR:  # the whole body's model demands the member; a stream leaves it out
             body["input_tokens_details"].setdefault("cache_write_tokens", 0)

@@ -23,7 +23,7 @@ from typing import Any, Final, Literal, TypeAlias
 from attrs import define, field, frozen
 
 from streamkit.dialects.members.values import has_value
-from streamkit.dialects.openai_responses.wire import OPAQUE_VENDOR, VENDOR
+from streamkit.dialects.openai_responses.wire import OPAQUE_VENDOR, PLACES, VENDOR
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal
@@ -67,22 +67,7 @@ SUMMARY: Final = Speech(
 )
 #: By the ``type`` of a part.
 SPEECHES: Mapping[str, Speech] = {speech.type: speech for speech in (TEXT, REFUSAL, THOUGHT, SUMMARY)}
-DELTA_FIELDS: Final = frozenset(
-    {
-        "type",
-        "sequence_number",
-        "output_index",
-        "item_id",
-        "content_index",
-        "summary_index",
-        "delta",
-        "logprobs",
-        "obfuscation",
-        "stream_id",
-    }
-)
-
-
+DELTA_FIELDS: Final = frozenset({*PLACES, "delta", "logprobs"})
 #: So many open items, and parts of them, are looked at for one that a whole text repeats: each may be another's copy.
 OPEN_LOOKED_AT: Final = 4 * LOOKED_AT
 #: A message that begins with all of one that is so long repeats it.
@@ -154,7 +139,6 @@ class TextReader(FrameDecoder):
         raise NotImplementedError
 
     def label(self) -> int:
-        """A label for a new block."""
         if self._labels >= self.limits.content_blocks:
             raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
         self._labels += 1
@@ -204,7 +188,6 @@ class TextReader(FrameDecoder):
     # -- events ----------------------------------------------------------------------------------------------------
 
     def part_added(self, document: dict[str, Any]) -> None:
-        """A part begins."""
         found = self.fields(document.get("part"))
         if (speech := SPEECHES.get(self.string(found.get("type")))) is None:
             self._carry_part(document, found)
@@ -214,7 +197,6 @@ class TextReader(FrameDecoder):
                 self.start_part(part, speech, text)
 
     def delta(self, document: dict[str, Any], speech: Speech) -> None:
-        """A piece of a part's text."""
         part = self._part(document, speech)
         if logprobs := document.get("logprobs"):
             self._logprobs(part, logprobs)
@@ -226,15 +208,12 @@ class TextReader(FrameDecoder):
                     self.out.append(Aside(VENDOR, "metadata", f"delta.{name}", value, block=part.block))
 
     def annotation_added(self, document: dict[str, Any]) -> None:
-        """An annotation of a text."""
         self._annotation(self._part(document, TEXT), document.get("annotation"))
 
     def text_done(self, document: dict[str, Any], speech: Speech) -> None:
-        """The whole text of a part."""
         self._whole_event(document, speech, document, "text")
 
     def part_done(self, document: dict[str, Any]) -> None:
-        """The whole part."""
         found = self.fields(document.get("part"))
         if (speech := SPEECHES.get(self.string(found.get("type")))) is None:
             self._carry_part(document, found)

@@ -40,9 +40,7 @@ class ToolNames:
 
     _flat: dict[QualifiedName, str] = field(factory=dict)
     _taken: set[str] = field(factory=set)
-    _called: dict[str, list[str]] = field(
-        factory=dict
-    )  #: the flat names of the tools that are called so in a namespace
+    _called: dict[str, list[str]] = field(factory=dict)  #: the flat names of tools by what their namespaces call them
     _within: dict[str, list[str]] = field(factory=dict)  #: the flat names of the tools of a namespace
 
     def take(self, name: str) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
-
-from attrs import frozen
+from typing import Any, Final
 
 from streamkit.dialects.members.values import count_of, details_of
 from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.context_overflow import is_overflow, with_code
+from streamkit.dialects.vocabulary.usage_counts import has_more
 from streamkit.events import AsideKind, ErrorType, ProviderFailed, StopReason, UsageReported
 from streamkit.report import StreamReport
 
@@ -26,6 +25,17 @@ OUTPUTS: Mapping[str, str] = {"function": "function_call_output", "custom": "cus
 #: What stands before the type of an item, or of a part of a message, that is one aside as it came.
 ITEM, CONTENT = "item.", "content."
 
+#: Members of most events: places and numbers; ``obfuscation`` is padding.
+PLACES: Final = (
+    "type",
+    "sequence_number",
+    "output_index",
+    "item_id",
+    "content_index",
+    "summary_index",
+    "obfuscation",
+    "stream_id",
+)
 #: Events that are carried for this dialect alone.
 ASIDES: Mapping[str, AsideKind] = {
     **dict.fromkeys(
@@ -65,30 +75,29 @@ INCOMPLETE_NAMES: Mapping[StopReason, str] = {
     "content_filter": "content_filter",
     "pause": "steered",
 }
-#: Reasons that the reader of what is written finds again; ``refusal`` only if there is a refusal to read.
+#: Reasons that the reader of what is written finds again.
 EXACT_STOPS = frozenset({"stop", "tool_calls", "length", "content_filter", "refusal"})
 
 
-@frozen
-class End:
-    """How a response says that it ended."""
+def encode_end(
+    stop: StopReason, native: str | None, sequence: str | None, report: StreamReport, *, founded: bool
+) -> tuple[str, dict[str, Any] | None]:
+    """The status and the ``incomplete_details`` that say ``stop``, and count what of it their reader does not find again.
 
-    status: str
-    reason: str | None = None  #: of ``incomplete_details``; always one where the status is ``incomplete``
-    exact: bool = True  #: its reader finds the stop reason again
-
-
-def encode_end(stop: StopReason, native: str | None) -> End:
-    """The end that says ``stop``; ``native`` is what this dialect's own response gave, if it came from one.
-
-    One that gave no reason for being incomplete gets the one that it is read as: clients take none for a natural end.
+    ``native`` is what this dialect's own response gave, if it came from one. One that gave no reason for being incomplete
+    gets the one that it is read as: clients take none for a natural end. ``founded``: the output shows what nothing else
+    says, a call or a refusal.
     """
-    name = INCOMPLETE_NAMES.get(stop)
-    if native == "incomplete" and (name is not None or stop == "other"):
-        return End("incomplete", name or "max_output_tokens", exact=False)
-    if native is not None and native != "completed" and (name is not None or stop == "other"):
-        return End("incomplete", native)
-    return End("completed" if name is None else "incomplete", name, stop in EXACT_STOPS)
+    reason = INCOMPLETE_NAMES.get(stop)
+    exact = founded and stop in EXACT_STOPS
+    if native not in {None, "completed"} and (reason is not None or stop == "other"):
+        exact = native != "incomplete"
+        reason = native if exact else reason or "max_output_tokens"
+    if not exact:
+        report.lose("stop_reason")
+    if sequence is not None:
+        report.lose("stop_sequence")
+    return ("completed", None) if reason is None else ("incomplete", {"reason": reason})
 
 
 ERROR_TYPES: Mapping[str, ErrorType] = {
@@ -162,12 +171,15 @@ def encode_usage(usage: UsageReported) -> dict[str, Any]:
     }
 
 
-def knows_all(usage: UsageReported) -> bool:
-    """Whether every count that is written is known."""
+def count_usage_losses(usage: UsageReported, report: StreamReport) -> None:
+    """Count what ``encode_usage`` can't say, and what it says without knowing it."""
     counts = [usage.input_total, usage.output_total]
     if usage.vendor != VENDOR:  # its own details stay as they came
         counts += [usage.input_cached, usage.output_reasoning]
-    return None not in counts
+    if None in counts:
+        report.lose("usage_unknown")
+    if has_more(usage, VENDOR):
+        report.lose("usage_detail")
 
 
 # -- requests ----------------------------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ import orjson
 from attrs import define, field, frozen
 
 from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
-from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.limits import Limits
 from streamkit.tool_calls.text_buffer import LazyScanner
 
@@ -76,9 +75,8 @@ class FreeText(LazyScanner):
     def append(self, fragment: str) -> None:
         """Nothing to scan."""
 
-    def append_to_end(self, text: str) -> int | None:  # noqa: ARG002 - any text
-        """The place behind the end of the value: none."""
-        return None
+    def append_to_end(self, _text: str) -> None:
+        """Nothing ends it."""
 
 
 @define(eq=False)
@@ -195,29 +193,20 @@ class ItemWriter(BlockQueue):
             tail = b',"logprobs":[%b]' % b",".join(self._logprobs) if form is TEXT else b""
             self._write(form.event + b".done", b'%b,"%b":%b%b' % (self._address, form.member, text, tail))
             self._write(form.part_event + b".done", b'%b,"part":%b' % (self._address, part))
-        elif form.event:
+        elif form.event:  # a reader may act on a call that is completed: one that is cut never says so
             item.own = b',"%b":%b' % (form.member, text)
+            whole = block.may_close and block.key not in self.incomplete
+            if whole:
+                self._write(form.event + b".done", self._address + item.own)
+            self.close_item(whole=whole)
+            return
         if block.signature:
-            blob = "".join(block.signature)
-            item.opaque = b',"encrypted_content":%b' % dumps(
-                seal("reasoning", block.signer, blob) if block.signer else blob
-            )
+            item.opaque = b',"encrypted_content":%b' % dumps(block.whole_signature())
         if block.key[0] == "hosted" and len(self.output) < self._next_index:  # its end never came
             start = {**orjson.loads(block.start), "status": "incomplete"}
             self._hosted(block, dumps({"type": "response.output_item.done", "item": start}))
-        if form.part and not item.opaque:
-            return  # more parts may follow
-        if form.event and not form.part:
-            self._end_call(block, text)
-        else:
+        if item.opaque or not form.part:  # else more parts may follow
             self.close_item()
-
-    def _end_call(self, block: Block, text: bytes) -> None:
-        """A reader may act on a call that is completed: one that is cut never says so."""
-        whole = block.may_close and block.key not in self.incomplete
-        if whole:
-            self._write(self._form.event + b".done", b'%b,"%b":%b' % (self._address, self._form.member, text))
-        self.close_item(whole=whole)
 
     def _part(self, text: bytes, *, final: bool) -> bytes:
         """The open part as JSON."""

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import orjson
 
-from streamkit.dialects.members.values import has_value
+from streamkit.dialects.members.values import has_value, json_value
 from streamkit.dialects.streams.client_calls import ADDED, DONE, RESPONSES
 from streamkit.dialects.vocabulary.sealed_reasoning import ANTHROPIC, MADE, seal, unseal
 from streamkit.events import Aside, Event, ReasoningOpaque, TextDelta
@@ -161,8 +161,5 @@ def anthropics_in(encrypted: Any) -> dict[str, Any] | None:
     sealed = unseal(encrypted) if isinstance(encrypted, str) else None
     if sealed is None or sealed.vendor != ANTHROPICS:
         return None
-    try:
-        block = orjson.loads(sealed.blob)
-    except orjson.JSONDecodeError:
-        return None
+    block = json_value(sealed.blob)
     return block if isinstance(block, dict) and isinstance(block.get("content"), str) else None

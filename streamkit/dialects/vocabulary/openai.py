@@ -9,13 +9,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, cast
 
-from streamkit.conversation.messages import CacheMark, Citation, Media, Part, Text, ToolChoice
+from streamkit.conversation.messages import CacheMark, Citation, Media, Part, Response, Text, ToolChoice
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.http import ModelCard, Models, with_root
 from streamkit.dialects.members.fields import Fields
+from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.errors import BadRequest
-from streamkit.events import Aside, ErrorType, ProviderFailed
+from streamkit.events import Aside, ErrorType, ProviderFailed, ResponseStarted
 from streamkit.text.quoting import quoted
 
 # -- errors ------------------------------------------------------------------------------------------------------------
@@ -80,6 +81,18 @@ def with_parallel(choice: ToolChoice | None, parallel: bool | None) -> ToolChoic
     if choice is not None:
         choice.parallel = parallel
     return choice
+
+
+def identity(
+    answer: ResponseStarted | Response, encoding: Encoding, prefix: str, kind: str, created: str = "created"
+) -> dict[str, Any]:
+    """The members that an answer of this ``kind`` begins with; what did not come is made."""
+    return {
+        "id": answer.id or encoding.make_id(prefix),
+        "object": kind,
+        created: int(encoding.clock()) if answer.created is None else answer.created,
+        "model": answer.model or encoding.profile.model,
+    }
 
 
 # -- what is asked for -------------------------------------------------------------------------------------------------
@@ -171,6 +184,16 @@ def write_url_citation(citation: Citation) -> dict[str, Any]:
         "title": citation.title or "",
         "url": citation.url,
     }
+
+
+def write_annotations(vendor: str, citations: Sequence[Citation], choice: int, *, nested: bool) -> list[Aside]:
+    """Asides of ``vendor`` that say citations of web pages; ``nested``: in an object of its own."""
+    asides = []
+    for citation in citations:
+        said = write_url_citation(citation)
+        raw = {"type": WEB, WEB: said} if nested else {"type": WEB, **said}
+        asides.append(Aside(vendor, "citation", "annotation", raw, choice, citation.block))
+    return asides
 
 
 # -- over HTTP ---------------------------------------------------------------------------------------------------------

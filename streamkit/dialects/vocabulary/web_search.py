@@ -40,6 +40,12 @@ def read_search(options: Mapping[str, Any]) -> WebSearch:
     return search
 
 
+def read_pages(found: Any) -> list[tuple[str, str]]:
+    """The pages of a list of what a search found, by URL and title; none where there is no list."""
+    pages = [page for page in found if isinstance(page, dict)] if isinstance(found, list) else []
+    return [(page["url"], str(page.get("title") or "")) for page in pages if isinstance(page.get("url"), str)]
+
+
 def location_out(search: WebSearch) -> dict[str, str] | None:
     """``user_location`` as Anthropic and Responses have it."""
     return None if search.location is None else {"type": "approximate", **search.location}
