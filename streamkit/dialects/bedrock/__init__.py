@@ -9,7 +9,7 @@ from streamkit.dialects.bedrock.errors import ERRORS
 from streamkit.dialects.bedrock.http import HTTP_HALF
 from streamkit.dialects.bedrock.lint import BedrockLinter
 from streamkit.dialects.bedrock.request_in import BedrockRequestReader
-from streamkit.dialects.bedrock.request_out import BedrockRequestWriter, wants_bytes
+from streamkit.dialects.bedrock.request_out import BedrockRequestWriter
 from streamkit.dialects.bedrock.response import BedrockBodyDecoder, BedrockResponseWriter
 from streamkit.dialects.bedrock.wire import TOOLS
 from streamkit.framing.eventstream import EventStreamParser
@@ -28,6 +28,6 @@ DIALECT = Dialect(
     bodies=Bodies.of(BedrockRequestReader, BedrockRequestWriter, BedrockBodyDecoder, BedrockResponseWriter),
     errors=ERRORS,
     http=HTTP_HALF,
-    wants_bytes=wants_bytes,
+    wants_bytes=lambda media, _in_result: not (media.url or "").startswith("s3://"),
     tools=TOOLS,
 )

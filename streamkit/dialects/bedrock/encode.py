@@ -32,17 +32,15 @@ from streamkit.dialects.bedrock.wire import (
     STREAM_EXCEPTIONS,
     UNKNOWN,
     VENDOR,
-    count_usage_losses,
-    encode_usage,
+    encode_counts,
     is_base64,
     stop_name,
     with_stop_sequence,
 )
-from streamkit.dialects.members.values import count_of
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.block_encoder import BlockEncoder
 from streamkit.dialects.streams.block_queue import Block, BlockQueue
-from streamkit.events import Aside, ProviderFailed, ResponseFinished, ResponseStarted, ToolCallStarted, UsageReported
+from streamkit.events import Aside, ProviderFailed, ResponseStarted, ToolCallStarted
 from streamkit.framing.eventstream import serialize_headers, serialize_message
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
@@ -130,8 +128,6 @@ class BedrockEncoder(BlockEncoder):
         self._begun = self.encoding.clock()
         self._event(HEADERS["messageStart"], dumps({"role": "assistant", **self.response_extras(event)}))
 
-    # -- blocks ----------------------------------------------------------------------------------------------------
-
     def takes(self, redacted: str) -> bool:
         return is_base64(redacted)  # clients decode it
 
@@ -175,29 +171,17 @@ class BedrockEncoder(BlockEncoder):
         else:
             self.lose(event.kind)
 
-    # -- the end ---------------------------------------------------------------------------------------------------
-
     def terminate(self) -> None:
         self._blocks.finish()
         stop = self.stop()
-        self._event(HEADERS["messageStop"], dumps(self._message_stop(stop)))
+        last: dict[str, Any] = {"stopReason": stop_name(stop.reason, stop.native)}
+        if fields := with_stop_sequence(self._fields, stop.stop_sequence):
+            last["additionalModelResponseFields"] = fields
+        self._event(HEADERS["messageStop"], dumps(last))
         if self._usage is not None or self._metadata:
-            self._event(HEADERS["metadata"], dumps(self._counts()))
-
-    def _message_stop(self, stop: ResponseFinished) -> dict[str, Any]:
-        """The sequence that was met stands where Anthropic's models put it, for those who ask for that field."""
-        name = stop_name(stop.reason, stop.native)
-        fields = with_stop_sequence(self._fields, stop.stop_sequence)
-        return {"stopReason": name, "additionalModelResponseFields": fields} if fields else {"stopReason": name}
-
-    def _counts(self) -> dict[str, Any]:
-        """The payload of ``metadata``, whose three counts and whose latency the service model demands."""
-        usage = self._usage or UsageReported()
-        count_usage_losses(usage, self.report)
-        metrics = self._metadata.pop("metrics", {})
-        if count_of(metrics, "latencyMs") is None:
-            metrics = {**metrics, "latencyMs": max(0, round(1000 * (self.encoding.clock() - self._begun)))}
-        return {"usage": encode_usage(usage), "metrics": metrics, **self._metadata}
+            latency = max(0, round(1000 * (self.encoding.clock() - self._begun)))
+            counts = encode_counts(self._usage, self._metadata, latency, self.report)
+            self._event(HEADERS["metadata"], dumps({**counts, **self._metadata}))
 
     def error(self, event: ProviderFailed) -> None:
         for _ in (*self._metadata, *self._fields):  # for an end that does not come

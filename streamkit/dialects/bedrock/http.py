@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from streamkit.dialects.http import HTTP, KEY_HEADERS, Endpoint, TokenCount, segment
 
 
-def _url(base: str, model: str, stream: bool) -> str:
-    return f"{base}/model/{segment(model, safe='')}/{'converse-stream' if stream else 'converse'}"
-
-
-def _counted(members: dict[str, Any], _model: str) -> dict[str, Any]:
-    return {"input": {"converse": members}}
+def _place(base: str, model: str) -> str:
+    return f"{base}/model/{segment(model, safe='')}"
 
 
 HTTP_HALF = HTTP(
     endpoint=Endpoint(
-        url=_url,
+        url=lambda base, model, stream: _place(base, model) + ("/converse-stream" if stream else "/converse"),
         auth="sigv4",
         keys={"bedrock-bearer": KEY_HEADERS["bearer"]},
         aws_service="bedrock",
         count=TokenCount(
-            url=lambda base, model: f"{base}/model/{segment(model, safe='')}/count-tokens",
+            url=lambda base, model: _place(base, model) + "/count-tokens",
             takes=frozenset({"messages", "system", "toolConfig", "additionalModelRequestFields"}),
-            body=_counted,
+            body=lambda members, _model: {"input": {"converse": members}},
             member="inputTokens",
         ),
     )

@@ -19,6 +19,7 @@ from attrs import define, evolve, field
 
 from streamkit.dialects.anthropic.lint import HINTS as NATIVE_HINTS
 from streamkit.dialects.anthropic.lint import AnthropicLinter
+from streamkit.dialects.bedrock.wire import is_base64
 from streamkit.dialects.linting.explain import COMMON_HINTS, CUT, KNOWN, NO_RULE, READS, STOPS, TORN, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
@@ -30,6 +31,7 @@ from streamkit.dialects.linting.grammar import (
     load_json,
     shown,
 )
+from streamkit.dialects.members.values import has_value
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {
@@ -69,9 +71,7 @@ HINTS: Hints = {
     "unreadable": (*COMMON_HINTS["unreadable"], Hint(STOPS, 115, "a message whose"), Hint(STOPS, 115, "a chunk")),
     "truncated": (Hint(CUT, 66),),
     "torn": (Hint(TORN, 106),),
-    "headers": (),
-    "content_type": (),
-    "kind": (),
+    **dict.fromkeys(("headers", "content_type", "kind", "message_stop", "metadata", "metrics"), ()),
     "message_start": (like("response_restarted"), Hint(KNOWN, 66)),
     "block_index": (
         like("block_reopened"),
@@ -93,11 +93,8 @@ HINTS: Hints = {
     "redacted": (like("field_invalid"),),
     "signature": (Hint(READS, 88, "a signature"),),
     "input_unparsable": (Hint(KNOWN, 50),),
-    "message_stop": (),
     "after_stop": (like("after_end"),),
-    "metadata": (),
     "usage": (like("field_invalid"),),
-    "metrics": (),
     "error": (like("error_shape"),),
     "after_error": (like("after_error"), like("after_end")),
     "chunk": (Hint(STOPS, 115),),
@@ -227,15 +224,16 @@ class BedrockLinter(GrammarChecker):
             self.broken("metrics", f"metrics is {shown(metrics)}", "note")
 
     def _chunk(self, document: dict[str, Any]) -> None:
-        data = _decoded(document.get("bytes"))
+        encoded = document.get("bytes")
         try:
-            event = load_json(data or b"")
+            data = b64decode(encoded if is_text(encoded) else "", validate=True)
+            event = load_json(data)
         except ValueError:
-            self.broken("chunk", f"bytes is {shown(document.get('bytes'))}")
+            self.broken("chunk", f"bytes is {shown(encoded)}")
             return
         self._native = self._native or AnthropicLinter()
         kind = event.get("type") if isinstance(event, dict) else None
-        self._relay(self._native.feed([Frame(data or b"", event=kind if is_text(kind) else "message")]))
+        self._relay(self._native.feed([Frame(data, event=kind if is_text(kind) else "message")]))
 
     def _relay(self, found: list[Any]) -> None:
         """Note what the model's own checker found, at the message that brought it."""
@@ -249,11 +247,11 @@ class BedrockLinter(GrammarChecker):
 
     def _block_start(self, document: dict[str, Any]) -> None:
         member, value = _only_member(document.get("start"))
-        kind = member if member != "toolUse" or not isinstance(value, dict) or not _is_server(value) else "server"
-        self._begin(document, kind)
+        own = member == "toolUse" and isinstance(value, dict) and has_value(value.get("type"))  # such a one has a type
+        self._begin(document, "server" if own else member)
         if not member:
             self.broken("start", f"start is {shown(document.get('start'))}")
-        elif kind == "toolUse":
+        elif member == "toolUse" and not own:
             self._tool_use(value)
 
     def _begin(self, document: dict[str, Any], kind: str) -> _Block:
@@ -308,18 +306,16 @@ class BedrockLinter(GrammarChecker):
         elif not isinstance(value, dict):
             self.broken("delta", f"{member} is {shown(value)}")
         elif member == "toolUse":
-            self._input(block, value.get("input"))
+            fragment = value.get("input")
+            self._text("input", fragment)
+            if is_text(fragment):
+                block.input.append(fragment)
         elif member == "reasoningContent":
             self._reasoning(block, value)
 
     def _text(self, member: str, value: object) -> None:
         if not is_text(value):
             self.broken("delta", f"{member} is {shown(value)}")
-
-    def _input(self, block: _Block, value: object) -> None:
-        self._text("input", value)
-        if is_text(value):
-            block.input.append(value)
 
     def _reasoning(self, block: _Block, delta: dict[str, Any]) -> None:
         member, value = _only_member(delta)
@@ -330,7 +326,7 @@ class BedrockLinter(GrammarChecker):
             if block.signed and value != "":
                 self.broken("signature", f"{'a signature' if member == 'signature' else member} after the signature")
             block.signed = block.signed or member == "signature"
-            if member == "redactedContent" and is_text(value) and _decoded(value) is None:
+            if member == "redactedContent" and is_text(value) and not is_base64(value):
                 self.broken("redacted", f"redactedContent is {shown(value)}")
 
     def _block_stop(self, document: dict[str, Any]) -> None:
@@ -351,16 +347,3 @@ def _only_member(union: object) -> tuple[str, Any]:
     """The one member of a union, null ones aside. botocore raises where there are none or several: no name then."""
     members = {name: value for name, value in union.items() if value is not None} if isinstance(union, dict) else {}
     return next(iter(members.items())) if len(members) == 1 else ("", None)
-
-
-def _is_server(use: dict[str, Any]) -> bool:
-    """Whether a tool is the provider's own: such a one has a type."""
-    return use.get("type") not in (None, "", [], {})
-
-
-def _decoded(text: object) -> bytes | None:
-    """The bytes of a base64 text; None for anything else."""
-    try:
-        return b64decode(text, validate=True) if isinstance(text, str) else None
-    except ValueError:
-        return None

@@ -17,7 +17,7 @@ Source: dialects.md §6.1, §7.3, §7.4, quirks.md R14.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias, cast
 
 import orjson
@@ -39,13 +39,13 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.anthropic.request_in import AnthropicRequestReader
 from streamkit.dialects.bedrock.asides import STREAMED, asides_of, is_server
-from streamkit.dialects.bedrock.wire import CACHE_SPANS, INFERENCE, MEDIA_TYPES, SIGNER, VENDOR
+from streamkit.dialects.bedrock.wire import CACHE_SPANS, INFERENCE, MEDIA_TYPES, MEMBERS, SIGNER, VENDOR
 from streamkit.dialects.bodies.block_parts import BlockParts, call_of, role_of
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.claude_requests import read_thinking
 from streamkit.dialects.bodies.request_reader import RequestReader, read_options
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
-from streamkit.events import Aside
+from streamkit.events import Aside, AsideKind
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted, quoted_all
 
@@ -53,19 +53,9 @@ from streamkit.text.quoting import quoted, quoted_all
 Place: TypeAlias = Literal["system", "user", "assistant", "toolResult"]
 #: Blocks that may stand in one place only.
 ONLY: Final = {"toolUse": "assistant", "reasoningContent": "assistant", "toolResult": "user"}
-MEDIA: Final[Mapping[str, Literal["image", "audio", "video", "file"]]] = {
-    "image": "image",
-    "document": "file",
-    "video": "video",
-    "audio": "audio",
-}
-#: Members of ``source`` that have a form of ours; a block with another is an aside.
-SOURCES: Final = {
-    "image": frozenset({"bytes", "s3Location"}),
-    "document": frozenset({"bytes", "s3Location", "text"}),
-    "video": frozenset({"bytes", "s3Location"}),
-    "audio": frozenset({"bytes", "s3Location"}),
-}
+MEDIA: Final = {member: kind for kind, member in MEMBERS.items()}
+#: Members of ``source`` that have a form of ours; a block with another is an aside. Text is one in a document alone.
+SOURCES: Final = frozenset({"bytes", "s3Location"})
 #: The headers of Anthropic's own API, which are members here.
 VERSION, BETA = "anthropic_version", "anthropic_beta"
 
@@ -93,20 +83,15 @@ class BedrockRequestReader(RequestReader):
     def begun(self, fields: Fields) -> Request:
         return Request(self.dialect, fields.string("modelId"))
 
-    # -- messages --------------------------------------------------------------------------------------------------
-
     def read_turns(self, fields: Fields) -> None:
         """The member ``system``, blocks of text, and the messages."""
         if parts := BlockReader("system").read(fields.each("system")):
             self.turns.append(Turn("system", parts))
         for message in fields.needed_each("messages"):
-            self._message(message)
-
-    def _message(self, message: Fields) -> None:
-        role = role_of(message)
-        turn = Turn(role, BlockReader(role).read(message.needed_each("content")))
-        turn.extras = message.rest() or None
-        self.turns.append(turn)
+            role = role_of(message)
+            turn = Turn(role, BlockReader(role).read(message.needed_each("content")))
+            turn.extras = message.rest() or None
+            self.turns.append(turn)
 
     # -- options ---------------------------------------------------------------------------------------------------
 
@@ -212,10 +197,15 @@ class BlockReader(BlockParts):
         match member:
             case "text":
                 self.parts.append(self._text_part(block.needed("text"), number))
-            case "image" | "document" | "video" | "audio" if _source_kind(block, member) in SOURCES[member]:
+            case "document" if _source_kind(block, member) == "text":
+                self.parts.append(_media(block.needed_fields(member), member))
+            case "image" | "document" | "video" | "audio" if _source_kind(block, member) in SOURCES:
                 self.parts.append(_media(block.needed_fields(member), member))
             case "toolUse":
-                self.call(self._call(block.needed_fields("toolUse")))
+                use = block.needed_fields("toolUse")
+                call = call_of(use, "toolUseId")
+                call.extras = use.rest() or None
+                self.call(call)
             case "toolResult":
                 self.parts.append(_result(block.needed_fields("toolResult")))
             case "reasoningContent":
@@ -256,11 +246,6 @@ class BlockReader(BlockParts):
 
     # -- the assistant's blocks -----------------------------------------------------------------------------------
 
-    def _call(self, use: Fields) -> ToolCall:
-        call = call_of(use, "toolUseId")
-        call.extras = use.rest() or None
-        return call
-
     def _reasoning(self, content: Fields, number: int) -> None:
         if _only_member(content) == "redactedContent":
             data = base64_of(content.needed("redactedContent"), content.at("redactedContent"))
@@ -276,9 +261,7 @@ class BlockReader(BlockParts):
         value = block.peek(member)
         if self._place != "assistant" or member not in STREAMED:
             raw = {member: block.take(member)}
-            kind: Literal["server_tool", "unknown_event"] = (
-                "server_tool" if is_server(member, value) else "unknown_event"
-            )
+            kind: AsideKind = "server_tool" if is_server(member, value) else "unknown_event"
             self.parts.append(Aside(VENDOR, kind, CONTENT + member, raw, block=number))
             return
         fields = block.needed_fields(member)
@@ -291,13 +274,10 @@ def _result(fields: Fields) -> ToolResult:
     result = ToolResult(fields.needed("toolUseId"), place=fields.place)
     parts = BlockReader("toolResult").read(fields.needed_each("content"))
     result.parts = cast("list[Text | Media | Aside]", parts)
-    match fields.string("status"):
-        case "error":
-            result.is_error = True
-        case None | "success":
-            pass
-        case status:
-            raise fields.wrong(f"'success' or 'error' is needed, not {quoted(status)}", "status")
+    status = fields.string("status")
+    if status not in {None, "success", "error"}:
+        raise fields.wrong(f"'success' or 'error' is needed, not {quoted(status)}", "status")
+    result.is_error = status == "error"
     result.extras = fields.rest() or None
     return result
 

@@ -52,6 +52,7 @@ from streamkit.dialects.bedrock.wire import (
     CACHE_POINTS,
     FORMATS,
     INFERENCE,
+    MEMBERS,
     SAME_TYPES,
     SERVICE_TIERS,
     SIGNER,
@@ -67,8 +68,6 @@ from streamkit.events import Aside
 from streamkit.report import StreamReport
 
 Block: TypeAlias = dict[str, Any]
-#: Our kinds of media, by the member that such a block has.
-MEMBERS: Final[Mapping[str, str]] = {"image": "image", "file": "document", "video": "video", "audio": "audio"}
 #: Media that may stand in a tool's result.
 IN_RESULTS: Final = frozenset({"image", "document", "video"})
 #: What a document's name may not have, and how long it may be.
@@ -83,11 +82,6 @@ NAMELESS: Final = re.compile(
 EXTENSION: Final = re.compile(r"\.[A-Za-z0-9]{1,5}$")
 #: Options that are written by methods of their own.
 BESIDE: Final = frozenset({"choices", "output", "service_tier", "thinking", "top_k"})
-
-
-def wants_bytes(media: Media, _in_result: bool) -> bool:
-    """Media are taken from S3 or in the request itself."""
-    return not (media.url or "").startswith("s3://")
 
 
 @define
@@ -117,12 +111,13 @@ class BedrockRequestWriter(ClaudeRequestWriter):
 
     def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
         super().__init__(request, target, report)
+        model = request.model
         #: Whether the model's own fields are Claude's, or those that the client wrote.
-        self.claude = self.own or _is_claude(request.model)
+        self.claude = self.own or (model is not None and ("anthropic" in model or "claude" in model))
         self._documents: set[str] = set()  #: names that are taken
         self._numbers: dict[str, int] = {}  #: the last number behind each beginning of a name
         #: Whether the model takes what Claude signed: that of its own client, Claude, or one whose id does not say what it is.
-        self.signs = self.own or _is_claude(request.model) or _is_nameless(request.model)
+        self.signs = self.claude or model is None or NAMELESS.search(model) is not None
 
     def request_body(self) -> dict[str, Any]:
         request, options = self.request, self.request.options
@@ -136,8 +131,12 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         choice = self.with_thinking(choice, thinking)
         tools, choice = self._tools(choice)
         tier = self.service_tier(options.service_tier, SERVICE_TIERS)
+        if options.top_k is not None and not self.claude:
+            self.lose("parameter", "top_k")
         model = without_none(
-            thinking=thinking, top_k=self._top_k(options.top_k), tool_choice=self._parallel(choice) if tools else None
+            thinking=thinking,
+            top_k=options.top_k if self.claude else None,
+            tool_choice=self._parallel(choice) if tools else None,
         )
         body = without_none(
             messages=[message.body() for message in messages],
@@ -145,7 +144,8 @@ class BedrockRequestWriter(ClaudeRequestWriter):
             inferenceConfig=self.options(self._inference(), BESIDE) or None,
             toolConfig=without_none(tools=tools, toolChoice=self._choice(choice, model)) if tools else None,
             additionalModelRequestFields=model or None,
-            outputConfig=self._output_config(options.thinking, options.output) or None,
+            outputConfig=without_none(effort=self._effort(options.thinking), textFormat=self._format_of(options.output))
+            or None,
             serviceTier=tier and {"type": tier},
         )
         return add_missing(body, self.extras(request.extras, "parameter"))
@@ -178,8 +178,9 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         for message in run:
             if whole.content and message.content:
                 self.report.repair("turns_joined")
-            if whole.content:
-                self._moved(message.results)
+            for block in message.results:
+                if whole.content and "toolResult" in block:
+                    self.report.repair("result_moved")
             whole.results += message.results
             whole.content += message.content
             for name, value in message.extras.items():
@@ -187,15 +188,11 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         whole.extras = extras
         return whole
 
-    def _moved(self, results: list[Block]) -> None:
-        for block in results:
-            if "toolResult" in block:
-                self.report.repair("result_moved")
-
     def _message(self, turn: Turn) -> Message:
         self.count_turn(turn)
         results = [part for part in turn.parts if isinstance(part, ToolResult)]
-        for _ in results[len(list(takewhile(_is_result, turn.parts))) :]:
+        in_front = len(list(takewhile(lambda part: isinstance(part, ToolResult), turn.parts)))
+        for _ in results[in_front:]:
             self.report.repair("result_moved")
         others = [part for part in turn.parts if not isinstance(part, ToolResult)]
         return Message(
@@ -344,14 +341,6 @@ class BedrockRequestWriter(ClaudeRequestWriter):
             return INFERENCE
         return {name: word for name, word in INFERENCE.items() if name != "temperature"}
 
-    def _top_k(self, top_k: int | None) -> int | None:
-        if top_k is not None and not self.claude:
-            self.lose("parameter", "top_k")
-            return None
-        return top_k
-
-    # -- thinking and output ---------------------------------------------------------------------------------------
-
     def _claudes_thinking(
         self, thinking: Thinking | None, choice: ToolChoice | None, messages: Sequence[Message]
     ) -> dict[str, Any] | None:
@@ -360,12 +349,9 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         self.lose_thinking(thinking, "budget_tokens", "enabled", "summary")
         return None
 
-    def _output_config(self, thinking: Thinking | None, output: OutputFormat | None) -> dict[str, Any]:
-        effort = self.effort(thinking) if self.claude else self._others_effort(thinking)
-        return without_none(effort=effort, textFormat=self._format_of(output))
-
-    def _others_effort(self, thinking: Thinking | None) -> str | None:
-        """The effort for a model that is not Claude."""
+    def _effort(self, thinking: Thinking | None) -> str | None:
+        if self.claude:
+            return self.effort(thinking)
         effort = asked_effort(thinking)
         if effort is None or effort in EFFORTS:
             return effort
@@ -397,7 +383,8 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         written = [block for tool in offered for block in self._tool(tool)]
         if choice is not None and choice.mode == "required" and not written:
             raise BadRequest("tool_choice", "a tool must be called, and there is none")
-        return written or [_spec(name) for name in self.called_tools()], choice
+        nothing = {"json": dict(NO_PARAMETERS)}
+        return written or [{"toolSpec": {"name": name, "inputSchema": nothing}} for name in self.called_tools()], choice
 
     def _tool(self, tool: Tool) -> list[Block]:
         """A definition, and its mark; nothing for a tool that another dialect's provider runs itself."""
@@ -439,31 +426,12 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         return without_none(type=kind, disable_parallel_tool_use=not choice.parallel)
 
 
-def _is_claude(model: str | None) -> bool:
-    """Whether an id is one of Anthropic's models."""
-    return model is not None and ("anthropic" in model or "claude" in model)
-
-
-def _is_nameless(model: str | None) -> bool:
-    """Whether an id does not say which model it stands for, as that of an application's inference profile."""
-    return model is None or NAMELESS.search(model) is not None
-
-
-def _is_result(part: Part) -> bool:
-    return isinstance(part, ToolResult)
-
-
 def _is_json(text: str) -> bool:
     try:
         orjson.loads(text)
     except orjson.JSONDecodeError:
         return False
     return True
-
-
-def _spec(name: str) -> Block:
-    """The definition of a tool that takes nothing."""
-    return {"toolSpec": {"name": name, "inputSchema": {"json": dict(NO_PARAMETERS)}}}
 
 
 def _continues_unsigned(messages: Sequence[Message]) -> bool:

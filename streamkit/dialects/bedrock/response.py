@@ -31,8 +31,7 @@ from streamkit.dialects.bedrock.wire import (
     METADATA,
     SIGNER,
     VENDOR,
-    count_usage_losses,
-    encode_usage,
+    encode_counts,
     is_base64,
     stop_name,
     with_stop_sequence,
@@ -41,17 +40,15 @@ from streamkit.dialects.bodies.block_list import Block
 from streamkit.dialects.bodies.block_responses import BlockResponseWriter
 from streamkit.dialects.bodies.request_writer import add_missing, without_none
 from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import count_of, has_value
+from streamkit.dialects.members.values import has_value
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import only_choice
-from streamkit.events import Aside, ProviderFailed, UsageReported
+from streamkit.events import Aside, ProviderFailed
 from streamkit.framing.frame import Frame
 from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import lenient_text
 
 CITED = frozenset({"content", "citations"})
-
-
 #: What is read of two objects of a body.
 OUTPUT, CITED_TEXT = Members("message"), Members("text")
 
@@ -115,7 +112,6 @@ class BedrockBodyDecoder(BedrockDecoder):
                 self.out += [Aside(VENDOR, "metadata", f"{member}.{name}", inner) for name, inner in beside.items()]
 
     def _input(self, use: dict[str, Any], block: bytes) -> str:
-        """The text of a call's input."""
         arguments = use.get("input")
         if isinstance(arguments, str):
             self.report.repair("arguments_not_object")
@@ -169,22 +165,12 @@ class BedrockResponseWriter(BlockResponseWriter):
         body: dict[str, Any] = {
             "output": {"message": add_missing(message, self.own_extras(response.extras, "response_fields"))},
             "stopReason": stop_name(self.stop(choice), choice.native_stop_reason),
-            "usage": self._usage(),
-            "metrics": self._metrics(),
+            # nobody here measured the time
+            **encode_counts(response.usage, self._metadata, 0, self.report),
         }
         if fields := with_stop_sequence(self._fields, choice.stop_sequence):
             body["additionalModelResponseFields"] = fields
         return add_missing(body, self._metadata)
-
-    def _usage(self) -> dict[str, Any]:
-        usage = self.response.usage or UsageReported()
-        count_usage_losses(usage, self.report)
-        return encode_usage(usage)
-
-    def _metrics(self) -> dict[str, Any]:
-        """What the service model demands; nobody here measured the time."""
-        metrics = self._metadata.pop("metrics", {})
-        return metrics if count_of(metrics, "latencyMs") is not None else {**metrics, "latencyMs": 0}
 
     # -- content ---------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from base64 import b64decode
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from streamkit.conversation.messages import CacheMark
 from streamkit.conversation.tool_definitions import ToolRules
@@ -44,13 +44,10 @@ STOP_REASONS: Mapping[str, StopReason] = {
 }
 STOP_NAMES: Mapping[StopReason, str] = {
     **{reason: word for word, reason in CLAUDES.items()},
-    "content_filter": "content_filtered",
-    "refusal": "content_filtered",
-    "pause": "max_tokens",
-    "compaction": "max_tokens",
+    **dict.fromkeys(("content_filter", "refusal"), "content_filtered"),
+    **dict.fromkeys(("pause", "compaction"), "max_tokens"),
+    **dict.fromkeys(("error", "other"), "end_turn"),
     "malformed_tool": "malformed_tool_use",
-    "error": "end_turn",
-    "other": "end_turn",
 }
 #: Reasons that another dialect's reader can't see in the word that is written.
 INEXACT_STOPS = frozenset({"refusal", "pause", "compaction", "error", "other"})
@@ -74,29 +71,16 @@ EXCEPTIONS: Mapping[str, tuple[ErrorType, int | None]] = {
     "missingAuthenticationTokenException": ("auth", 403),
 }
 UNKNOWN_EXCEPTION: tuple[ErrorType, int | None] = ("server", None)
-#: Those of ConverseStream. botocore's reader loses the message of any other.
-STREAM_EXCEPTIONS = frozenset(
-    {
-        "validationException",
-        "modelStreamErrorException",
-        "throttlingException",
-        "internalServerException",
-        "serviceUnavailableException",
-    }
-)
 EXCEPTION_NAMES: Mapping[ErrorType, str] = {
-    "invalid_request": "validationException",
-    "auth": "validationException",
-    "billing": "validationException",
-    "permission": "validationException",
-    "not_found": "validationException",
-    "too_large": "validationException",
+    **dict.fromkeys(("invalid_request", "auth", "billing", "permission"), "validationException"),
+    **dict.fromkeys(("not_found", "too_large"), "validationException"),
     "rate_limit": "throttlingException",
     "server": "internalServerException",
     "unavailable": "serviceUnavailableException",
-    "timeout": "modelStreamErrorException",
-    "truncated": "modelStreamErrorException",
+    **dict.fromkeys(("timeout", "truncated"), "modelStreamErrorException"),
 }
+#: Those of ConverseStream, which are these. botocore's reader loses the message of any other.
+STREAM_EXCEPTIONS = frozenset(EXCEPTION_NAMES.values())
 #: Kinds of errors that another dialect's reader can't see in the exception that is written.
 INEXACT_ERRORS = frozenset({"auth", "billing", "permission", "not_found", "too_large", "timeout"})
 #: Of a whole response, which may name each exception of the service.
@@ -136,7 +120,6 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
 def encode_usage(usage: UsageReported) -> dict[str, Any]:
     """A ``usage`` object. The service model demands three counts, so what is unknown is 0 here."""
     whole, output = usage.input_total or 0, usage.output_total or 0
-    cached, written = usage.input_cached, usage.input_cache_write
     raw: dict[str, Any] = {
         "inputTokens": without_cache(usage),
         "outputTokens": output,
@@ -144,19 +127,23 @@ def encode_usage(usage: UsageReported) -> dict[str, Any]:
     }
     if usage.vendor == VENDOR and usage.raw is not None:
         return {**usage.raw, **raw}
-    if cached is not None:
-        raw["cacheReadInputTokens"] = cached
-    if written is not None:
-        raw["cacheWriteInputTokens"] = written
-    return raw
+    cache = {"cacheReadInputTokens": usage.input_cached, "cacheWriteInputTokens": usage.input_cache_write}
+    return raw | {name: count for name, count in cache.items() if count is not None}
 
 
-def count_usage_losses(usage: UsageReported, report: StreamReport) -> None:
-    """Count what ``encode_usage`` can't say."""
+def encode_counts(
+    usage: UsageReported | None, metadata: dict[str, Any], latency_ms: int, report: StreamReport
+) -> dict[str, Any]:
+    """``usage``, and ``metrics`` as they came in ``metadata``, where they are taken: the service model demands a latency."""
+    usage = usage or UsageReported()
     if usage.input_total is None or usage.output_total is None:
         report.lose("usage_unknown")
     if usage.output_reasoning is not None or has_more(usage, VENDOR):
         report.lose("usage_detail")
+    metrics = metadata.pop("metrics", {})
+    if count_of(metrics, "latencyMs") is None:
+        metrics = {**metrics, "latencyMs": latency_ms}
+    return {"usage": encode_usage(usage), "metrics": metrics}
 
 
 # -- whole bodies ------------------------------------------------------------------------------------------------------
@@ -168,6 +155,13 @@ CACHE_SPANS: Mapping[str | None, CacheMark] = {None: "short", "5m": "short", "1h
 CACHE_POINTS: Mapping[CacheMark, Mapping[str, str]] = {
     "short": {"type": "default"},
     "long": {"type": "default", "ttl": "1h"},
+}
+#: Our kinds of media, and the members of their blocks.
+MEMBERS: Mapping[Literal["image", "file", "video", "audio"], str] = {
+    "image": "image",
+    "file": "document",
+    "video": "video",
+    "audio": "audio",
 }
 #: Media types by ``format``. A format that is not here is the second half of a type: ``video/mpg``.
 MEDIA_TYPES: Mapping[str, Mapping[str, str]] = {
@@ -184,9 +178,7 @@ MEDIA_TYPES: Mapping[str, Mapping[str, str]] = {
         "md": "text/markdown",
     },
     "video": {
-        "mp4": "video/mp4",
-        "webm": "video/webm",
-        "mpeg": "video/mpeg",
+        **{name: f"video/{name}" for name in ("mp4", "webm", "mpeg")},
         "mov": "video/quicktime",
         "mkv": "video/x-matroska",
         "flv": "video/x-flv",
@@ -194,17 +186,10 @@ MEDIA_TYPES: Mapping[str, Mapping[str, str]] = {
         "three_gp": "video/3gpp",
     },
     "audio": {
+        **{name: f"audio/{name}" for name in ("wav", "flac", "ogg", "opus", "aac", "mp4", "pcm", "webm")},
         "mp3": "audio/mpeg",
-        "wav": "audio/wav",
-        "flac": "audio/flac",
-        "ogg": "audio/ogg",
-        "opus": "audio/opus",
-        "aac": "audio/aac",
-        "mp4": "audio/mp4",
         "m4a": "audio/x-m4a",
         "mka": "audio/x-matroska",
-        "pcm": "audio/pcm",
-        "webm": "audio/webm",
     },
 }
 #: Other names of the same types.

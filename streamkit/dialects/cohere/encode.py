@@ -122,15 +122,9 @@ class CohereEncoder(BlockEncoder):
 
     def response_started(self, event: ResponseStarted) -> None:
         self._started = True
-        message: dict[str, Any] = {
-            "role": "assistant",
-            "content": [],
-            "tool_plan": "",
-            "tool_calls": [],
-            "citations": [],
-        }
         extras = dict(self.response_extras(event))
-        message.update(extras.pop("delta", {}))
+        empty = {"content": [], "tool_plan": "", "tool_calls": [], "citations": []}
+        message = {"role": "assistant", **empty, **extras.pop("delta", {})}
         start = {"id": event.id or self.encoding.make_id("msg_"), **extras, "delta": {"message": message}}
         self._event(b"message-start", dumps(start)[1:-1])
 
@@ -185,25 +179,22 @@ class CohereEncoder(BlockEncoder):
     # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
-        if event.vendor != VENDOR or not self._is_written(event):
+        name, raw = event.type, event.raw
+        if event.vendor != VENDOR:
             self.lose(event.kind)
-
-    def _is_written(self, event: Aside) -> bool:
-        """Write an aside of this vendor where it belongs; False if it has no place."""
-        if event.kind == "citation":
+        elif event.kind == "citation":
             self._citation(event)
         elif event.kind == "logprobs":
             last = self._blocks.last
             kind = "thinking" if last is not None and last.key == ("thinking", event.block) else "text"
-            delta = b'"delta":{"message":{"content":{"%b":""}}},"logprobs":%b' % (kind.encode(), dumps(event.raw))
+            delta = b'"delta":{"message":{"content":{"%b":""}}},"logprobs":%b' % (kind.encode(), dumps(raw))
             self._blocks.text((kind, event.block), delta)
-        elif event.type.startswith(MESSAGE_END) and len(self._message_end) < FEW:
-            self._message_end[event.type.removeprefix(MESSAGE_END)] = event.raw
-        elif event.type not in EVENTS and _is_event(event.type, event.raw):
-            self._frame(event.type.encode(), dumps(event.raw))
+        elif name.startswith(MESSAGE_END) and len(self._message_end) < FEW:
+            self._message_end[name.removeprefix(MESSAGE_END)] = raw
+        elif name not in EVENTS and isinstance(raw, dict) and raw.get("type") == name and NAME.fullmatch(name):
+            self._frame(name.encode(), dumps(raw))
         else:
-            return False
-        return True
+            self.lose(event.kind)
 
     def _citation(self, event: Aside) -> None:
         """A citation names its text by position, so it need not wait for it."""
@@ -218,19 +209,14 @@ class CohereEncoder(BlockEncoder):
         self._blocks.finish()
         if not self._started:
             self.response_started(ResponseStarted())
-        self._end({"finish_reason": self._finish_reason(), **self._message_end})
-
-    def _finish_reason(self) -> str:
         stop = self.stop()
         found = finish_reason(stop.reason, called=True)  # where none was written, the reason is another by now
-        return stop_word(found, stop.stop_sequence, self.report)
+        reason = stop_word(found, stop.stop_sequence, self.report)
+        self._end({"finish_reason": reason, **self._message_end})
 
     def _end(self, delta: dict[str, Any]) -> None:
-        usage = self._usage
-        if usage is not None:
-            delta["usage"], is_less = encode_usage(usage)
-            if is_less:
-                self.lose("usage_detail")
+        if self._usage is not None:
+            delta["usage"] = encode_usage(self._usage, self.report)
         self._frame(b"message-end", b'{"type":"message-end","delta":%b}' % dumps(delta))
 
     def error(self, event: ProviderFailed) -> None:
@@ -239,8 +225,3 @@ class CohereEncoder(BlockEncoder):
             self.lose("error_detail")
         reason = "TIMEOUT" if event.type == "timeout" else "ERROR"
         self._end({**self._message_end, "finish_reason": reason, "error": event.message})
-
-
-def _is_event(name: str, raw: Any) -> bool:
-    """Whether an event that only this vendor understands can be written as it came."""
-    return isinstance(raw, dict) and raw.get("type") == name and NAME.fullmatch(name) is not None

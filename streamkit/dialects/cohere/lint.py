@@ -44,15 +44,11 @@ HINTS: Hints = {
     "block_index": (like("block_reopened"), like("index_reused"), like("index_invalid"), Hint(READS, 82)),
     "call_index": (like("block_reopened"), like("index_reused"), like("index_missing"), like("index_invalid")),
     "block_order": (like("block_unopened"), like("block_reopened"), like("block_unclosed"), like("arguments_late")),
-    "content": (like("field_invalid"),),
+    **dict.fromkeys(("content", "tool_plan", "tool_call", "citation", "message_end"), (like("field_invalid"),)),
     "content_kind": (like("block_mismatch"),),
-    "tool_plan": (like("field_invalid"),),
-    "tool_call": (like("field_invalid"),),
     "call_start": (like("id_missing"), like("identity_blank", 33), like("call_nameless"), like("field_invalid")),
     "call_id": (like("id_duplicate"),),
     "arguments": (like("arguments_not_text"), like("field_invalid")),
-    "citation": (like("field_invalid"),),
-    "message_end": (like("field_invalid"),),
     "after_end": (like("after_end"), like("after_error")),
     NO_RULE: (Hint("finish_derived", None),),
 }
@@ -109,9 +105,8 @@ class CohereLinter(GrammarChecker):
         if not self._started and kind not in {"message-start", "message-end"}:
             self.broken("message_start", f"{shown(kind)} before message-start")
             self._started = True
-        handler = self._handlers.get(kind)
-        if handler is not None:
-            handler(document)
+        if kind in self._handlers:
+            self._handlers[kind](document)
 
     def close(self) -> None:
         if not self._ended:
@@ -227,7 +222,8 @@ class CohereLinter(GrammarChecker):
         found = self._call(document)
         if found is None:
             return
-        (call, function), call_id = found, found[0].get("id")
+        call, function = found
+        call_id = call.get("id")
         if not is_filled(call_id) or not is_filled(function.get("name")) or call.get("type") != "function":
             self.broken("call_start", f"the call is {shown(call)}")
         elif call_id in self._call_ids:

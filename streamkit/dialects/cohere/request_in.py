@@ -9,7 +9,8 @@ Source: dialects.md §6.2, §7.3; the request types of cohere 7.3.1.
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from collections.abc import Mapping
+from typing import Any, Final, Literal, cast
 
 from streamkit.conversation.messages import (
     Media,
@@ -36,12 +37,12 @@ from streamkit.dialects.bodies.request_reader import (
 from streamkit.dialects.bodies.turn_reader import TurnReader
 from streamkit.dialects.cohere.wire import CITATION, OPTIONS, VENDOR
 from streamkit.dialects.members.fields import Fields, kind_of
-from streamkit.errors import BadRequest
 from streamkit.events import Aside
 from streamkit.text.quoting import quoted
 
 THINKING: Final = {"enabled": True, "disabled": False}
 OUTPUTS: Final = frozenset({"text", "json_object"})
+CHOICES: Final[Mapping[str, Literal["required", "none"]]] = {"REQUIRED": "required", "NONE": "none"}
 
 
 class CohereRequestReader(TurnReader):
@@ -84,15 +85,12 @@ class CohereRequestReader(TurnReader):
         return function_tool(tool.needed_fields("function"), tool)
 
     def tool_choice(self, fields: Fields) -> ToolChoice | None:
-        match fields.string("tool_choice"):
-            case None:
-                return None
-            case "REQUIRED":
-                return ToolChoice("required")
-            case "NONE":
-                return ToolChoice("none")
-            case choice:
-                raise BadRequest(fields.at("tool_choice"), f"'REQUIRED' or 'NONE' is needed, not {quoted(choice)}")
+        choice = fields.string("tool_choice")
+        if choice is None:
+            return None
+        if choice not in CHOICES:
+            raise fields.wrong(f"'REQUIRED' or 'NONE' is needed, not {quoted(choice)}", "tool_choice")
+        return ToolChoice(CHOICES[choice])
 
     # -- messages --------------------------------------------------------------------------------------------------
 

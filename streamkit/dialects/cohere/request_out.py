@@ -59,11 +59,8 @@ class CohereRequestWriter(MessageWriter):
         body = without_none(model=request.model)
         body["messages"] = list(self.messages())
         offered = self._offered(request.tool_choice)
-        tools = [
-            written
-            for tool in offered
-            if (written := self.function_tool(tool, lambda schema: schema or {})) is not None
-        ]
+        definitions = [self.function_tool(tool, lambda schema: schema or {}) for tool in offered]
+        tools = [tool for tool in definitions if tool is not None]
         body |= without_none(tools=tools or None, strict_tools=self._strict(offered))
         body |= without_none(tool_choice=self._tool_choice(request.tool_choice, tools))
         body |= self._numbers(self.options(OPTIONS, BESIDE))
@@ -120,7 +117,6 @@ class CohereRequestWriter(MessageWriter):
     # -- tools -----------------------------------------------------------------------------------------------------
 
     def _offered(self, choice: ToolChoice | None) -> Sequence[Tool]:
-        """The tools that may be called."""
         tools = self.request.tools
         if choice is None or not choice.names or choice.mode == "none":
             return tools
@@ -144,27 +140,14 @@ class CohereRequestWriter(MessageWriter):
             self.lose("tool_choice", "parallel")
         if choice.mode == "required" and len(choice.names) == 1:
             self.lose("tool_choice", choice.names[0])
-        match choice.mode:
-            case "required":
-                return "REQUIRED"
-            case "none":
-                return "NONE" if tools or self.own else None
-            case "auto":
-                return None
+        if choice.mode == "required":
+            return "REQUIRED"
+        return "NONE" if choice.mode == "none" and (tools or self.own) else None
 
     # -- messages --------------------------------------------------------------------------------------------------
 
     def message_of(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
         return self.named({"role": turn.role, "content": self._content(parts, turn.role)}, turn)
-
-    def assistant(self, turn: Turn) -> dict[str, Any] | None:
-        message = self._assistant(turn)
-        if self.own or message.keys() != {"role", "content"} or message["content"]:
-            return message
-        self.report.repair("turn_empty")
-        return None
-
-    # -- content ---------------------------------------------------------------------------------------------------
 
     def _content(self, parts: Sequence[Part], role: str) -> str | list[dict[str, Any]]:
         """A string for one plain text, else a list of parts."""
@@ -212,24 +195,20 @@ class CohereRequestWriter(MessageWriter):
             {"type": "image_url", "image_url": without_none(url=url, detail=detail)}, self.extras(media.extras)
         )
 
-    # -- the assistant's messages ----------------------------------------------------------------------------------
-
-    def _assistant(self, turn: Turn) -> dict[str, Any]:
+    def assistant(self, turn: Turn) -> dict[str, Any] | None:
         content: list[dict[str, Any]] = []
         plans: list[str] = []
         calls: list[dict[str, Any]] = []
         citations: list[Any] = []
         for part in turn.parts:
+            late = False  # whether it is written in front of one that came before it
             match part:
                 case ToolCall():
                     calls.append(self._call(part))
-                    continue
                 case Aside(type=name) if name == CITATION and self.own and part.vendor == VENDOR:
                     citations.append(part.raw)
-                    continue
                 case RedactedReasoning():
                     self.lose("reasoning_opaque", part.opaque.vendor)
-                    continue
                 case Reasoning(kind="summary") if self.own and part.extras is None:
                     late = bool(content or calls)
                     self.lose_marks(part)
@@ -245,9 +224,11 @@ class CohereRequestWriter(MessageWriter):
         message = {"role": "assistant", **without_none(tool_plan="".join(plans) or None, tool_calls=calls or None)}
         if content or message.keys() == {"role"}:
             message["content"] = plain_or_list(content)
-        if citations:
-            message["citations"] = citations
-        return self.named(message, turn)
+        message = self.named(message | without_none(citations=citations or None), turn)
+        if self.own or message.keys() != {"role", "content"} or message["content"]:
+            return message
+        self.report.repair("turn_empty")
+        return None
 
     def _assistant_part(self, part: Part) -> list[dict[str, Any]]:
         if isinstance(part, Reasoning):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, TypeGuard
 
 from streamkit.conversation.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
-from streamkit.dialects.bodies.request_writer import add_missing
+from streamkit.dialects.bodies.request_writer import add_missing, without_none
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.cohere.encode import MESSAGE_END
 from streamkit.dialects.cohere.wire import VENDOR, content_of, encode_usage, finish_reason
@@ -30,20 +30,16 @@ class CohereResponseWriter(ResponseWriter):
     def answer(self) -> dict[str, Any]:
         response, report = self.response, self.report
         choice = only_choice(response, report)
-        message = self.message(choice)
+        message = self._message(choice)
         body: dict[str, Any] = {"id": response.id or self.encoding.make_id("msg_"), "message": message}
         for aside in choice.asides:
-            self.aside(aside, body, message)
-        body["finish_reason"] = self._finish_reason(choice, called="tool_calls" in message)
+            self._aside(aside, body, message)
+        found = finish_reason(choice.stop_reason or "other", called="tool_calls" in message)
+        body["finish_reason"] = stop_word(found, choice.stop_sequence, report)
         if response.usage is not None:
-            body["usage"], is_less = encode_usage(response.usage)
-            if is_less:
-                report.lose("usage_detail")
+            body["usage"] = encode_usage(response.usage, report)
         if not message.get("content") and "tool_calls" not in message:
             message["content"] = [{"type": "text", "text": ""}]
-        return self._with_extras(body, message)
-
-    def _with_extras(self, body: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
         extras = dict(self.own_extras(self.response.extras, "response_fields"))
         add_missing(message, extras.pop("delta", {}))
         return add_missing(body, extras)
@@ -56,36 +52,18 @@ class CohereResponseWriter(ResponseWriter):
             self.report.lose("error_detail")
         return {"message": failure.message}
 
-    def _finish_reason(self, choice: Choice, *, called: bool) -> str:
-        found = finish_reason(choice.stop_reason or "other", called=called)
-        return stop_word(found, choice.stop_sequence, self.report)
-
-    # -- the message -----------------------------------------------------------------------------------------------
-
-    def message(self, choice: Choice) -> dict[str, Any]:
-        """The message of a choice."""
-        self._count(choice)
-        plans = [part.text for part in choice.parts if self._is_plan(part)]
-        content = [written for part in choice.parts if (written := self._part(part)) is not None]
-        calls = [written for call in choice.tool_calls if (written := self.call(call)) is not None]
-        message: dict[str, Any] = {"role": "assistant"}
-        if plans:
-            message["tool_plan"] = "".join(plans)
-        if calls:
-            message["tool_calls"] = calls
-        if content:
-            message["content"] = content
-        return message
-
-    def _count(self, choice: Choice) -> None:
-        """Count what the shape of a message loses."""
+    def _message(self, choice: Choice) -> dict[str, Any]:
         self.lose_order(choice, self._place)
         self.lose_sealed(choice)
-        plans = sum(map(self._is_plan, choice.parts))
-        if plans > 1:
-            self.report.lose("block_boundary", plans - 1)
+        plans = [part.text for part in choice.parts if self._is_plan(part)]
+        if len(plans) > 1:
+            self.report.lose("block_boundary", len(plans) - 1)
         if choice.refusal:
             self.report.lose("refusal_as_text")
+        content = [written for part in choice.parts if (written := self._part(part)) is not None]
+        calls = [written for call in choice.tool_calls if (written := self._call(call)) is not None]
+        plan = "".join(plans) if plans else None
+        return {"role": "assistant", **without_none(tool_plan=plan, tool_calls=calls or None, content=content or None)}
 
     def _place(self, part: Part) -> int | None:
         """Where a part stands in a message: the plan, then the content, then the calls."""
@@ -98,7 +76,6 @@ class CohereResponseWriter(ResponseWriter):
         return isinstance(part, Reasoning) and part.kind == "summary" and self.response.vendor == VENDOR
 
     def _part(self, part: Part) -> dict[str, Any] | None:
-        """A part of the content."""
         match part:
             case Text() | Refusal() if part.text:
                 return {"type": "text", "text": part.text}
@@ -109,7 +86,7 @@ class CohereResponseWriter(ResponseWriter):
             case _:
                 return None
 
-    def call(self, call: ToolCall) -> dict[str, Any] | None:
+    def _call(self, call: ToolCall) -> dict[str, Any] | None:
         """One call; None for one that no client may run. Readers parse the arguments, and "" is no JSON."""
         if not call.name or not call.ended:
             self.withhold(call)
@@ -122,9 +99,7 @@ class CohereResponseWriter(ResponseWriter):
         written: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
         return add_missing(written, self.own_extras(call.extras))
 
-    # -- asides ----------------------------------------------------------------------------------------------------
-
-    def aside(self, aside: Aside, body: dict[str, Any], message: dict[str, Any]) -> None:
+    def _aside(self, aside: Aside, body: dict[str, Any], message: dict[str, Any]) -> None:
         """Write what only this dialect knows where it belongs."""
         name = aside.type
         if aside.vendor != VENDOR:

@@ -10,6 +10,7 @@ from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of, details_of
 from streamkit.dialects.vocabulary.usage_counts import loses_counts, total_of
 from streamkit.events import Aside, ErrorType, StopReason, UsageReported
+from streamkit.report import StreamReport
 
 VENDOR = "cohere"
 
@@ -29,18 +30,10 @@ CITATION, CONTENT_START, CONTENT = "citation-start", "content-start", "content."
 FAILURES: Mapping[str, ErrorType] = {"ERROR": "server", "TIMEOUT": "timeout"}
 #: An answer that ended is never ``ERROR``, whatever its reason: readers would take it for failed.
 FINISH_REASONS: Mapping[StopReason, str] = {
-    "stop": "COMPLETE",
     "stop_sequence": "STOP_SEQUENCE",
-    "length": "MAX_TOKENS",
-    "context_full": "MAX_TOKENS",
     "tool_calls": "TOOL_CALL",
-    "content_filter": "COMPLETE",
-    "refusal": "COMPLETE",
-    "pause": "MAX_TOKENS",
-    "compaction": "MAX_TOKENS",
-    "malformed_tool": "COMPLETE",
-    "error": "COMPLETE",
-    "other": "COMPLETE",
+    **dict.fromkeys(("length", "context_full", "pause", "compaction"), "MAX_TOKENS"),
+    **dict.fromkeys(("stop", "content_filter", "refusal", "malformed_tool", "error", "other"), "COMPLETE"),
 }
 
 
@@ -68,15 +61,17 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
     return UsageReported(prompt, count_of(raw, CACHED), None, output, None, total_of(prompt, output), raw, VENDOR)
 
 
-def encode_usage(usage: UsageReported) -> tuple[dict[str, Any], bool]:
-    """A ``usage`` object without what is unknown, and whether it says less than ``usage``."""
+def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
+    """A ``usage`` object without what is unknown. What has no place is counted."""
     if usage.vendor == VENDOR and usage.raw is not None:
-        return sound_usage(usage.raw), False
+        return sound_usage(usage.raw)
+    if loses_counts(usage, VENDOR, usage.input_cache_write, usage.output_reasoning):
+        report.lose("usage_detail")
     counts = {"input_tokens": usage.input_total, "output_tokens": usage.output_total}
     raw: dict[str, Any] = {"tokens": {name: count for name, count in counts.items() if count is not None}}
     if usage.input_cached is not None:
         raw[CACHED] = usage.input_cached
-    return raw, loses_counts(usage, VENDOR, usage.input_cache_write, usage.output_reasoning)
+    return raw
 
 
 def sound_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
@@ -104,17 +99,13 @@ OPTIONS: Mapping[str, str] = {
     "top_p": "p",
     "top_k": "k",
     "stop": "stop_sequences",
-    "seed": "seed",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "logprobs": "logprobs",
+    **{name: name for name in ("seed", "presence_penalty", "frequency_penalty", "logprobs")},
 }
 #: The least and the most that the server takes, where other dialects have more (the client's own documentation).
 RANGES: Mapping[str, tuple[float, float]] = {
     "p": (0.01, 0.99),
     "k": (0, 500),
-    "presence_penalty": (0, 1),
-    "frequency_penalty": (0, 1),
+    **dict.fromkeys(("presence_penalty", "frequency_penalty"), (0, 1)),
 }
 #: No limits on tools are documented for v2.
 TOOLS = ToolRules(names=re.compile(r"(?s).+"))

@@ -11,7 +11,7 @@ from streamkit.dialects.gemini.framing import EVENT_END, GeminiParser, continued
 from streamkit.dialects.gemini.http import HTTP_HALF
 from streamkit.dialects.gemini.lint import GeminiLinter
 from streamkit.dialects.gemini.request_in import GeminiRequestReader
-from streamkit.dialects.gemini.request_out import GeminiRequestWriter, wants_bytes
+from streamkit.dialects.gemini.request_out import GeminiRequestWriter
 from streamkit.dialects.gemini.response import GeminiBodyDecoder, GeminiResponseWriter
 from streamkit.dialects.gemini.wire import TOOLS
 from streamkit.dialects.profiles import Profile
@@ -31,7 +31,7 @@ DIALECT = Dialect(
     bodies=Bodies.of(GeminiRequestReader, GeminiRequestWriter, GeminiBodyDecoder, GeminiResponseWriter),
     errors=ERRORS,
     http=HTTP_HALF,
-    wants_bytes=wants_bytes,
+    wants_bytes=lambda _media, in_result: in_result,
     tools=TOOLS,
     citations=CITATIONS,
     searches=SEARCHES,

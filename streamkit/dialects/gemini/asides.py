@@ -104,8 +104,7 @@ class SearchReader:
     def take(self, aside: Aside) -> tuple[list[WebSearched], Aside | None]:
         """The search that an aside holds, and what of it stays."""
         raw = aside.raw if aside.type == TYPE and isinstance(aside.raw, dict) else {}
-        queries = raw.get(QUERIES)
-        words = [query for query in queries if isinstance(query, str)] if isinstance(queries, list) else []
+        words = [query for query in _listed(raw.get(QUERIES)) if isinstance(query, str)]
         if not words:
             return [], aside
         pages = [(page[0], page[1] or "") for page in pages_of(raw) if page is not None]

@@ -10,15 +10,17 @@ Source: dialects.md §5.3, §5.4, §0.4.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import orjson
 from attrs import define, field
 
-from streamkit.dialects.gemini.wire import VENDOR, encode_error, encode_usage, finish_reason, signature_blob, writes_all
+from streamkit.dialects.bodies.request_writer import without_none
+from streamkit.dialects.gemini.wire import VENDOR, encode_error, encode_usage, finish_reason, signature_blob
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.call_order import CallOrder
-from streamkit.dialects.streams.event_encoder import EventEncoder, encode_time
+from streamkit.dialects.streams.event_encoder import EventEncoder, encode_time, stop_word
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import (
     Aside,
@@ -62,7 +64,7 @@ class GeminiEncoder(EventEncoder):
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._tail = b',"modelVersion":%b' % dumps(encoding.profile.model) if encoding.profile.model else b""
-        self._choices: dict[int, _Choice] = {}
+        self._choices: defaultdict[int, _Choice] = defaultdict(_Choice)
         self._text: TextDelta | ReasoningDelta | None = None  #: to be written once it is known whether it is signed
         self._blocked: Any = None  #: the feedback to a prompt that was blocked
         self._stops: list[ResponseFinished] = []
@@ -77,24 +79,16 @@ class GeminiEncoder(EventEncoder):
     # -- chunks ----------------------------------------------------------------------------------------------------
 
     def response_started(self, event: ResponseStarted) -> None:
-        tail: dict[str, Any] = {}
-        if model := event.model or self.encoding.profile.model:
-            tail["modelVersion"] = model
-        if event.created is not None:
-            tail["createTime"] = encode_time(event.created)
-        if event.id is not None:
-            tail["responseId"] = event.id
+        tail = without_none(
+            modelVersion=event.model or self.encoding.profile.model or None,
+            createTime=None if event.created is None else encode_time(event.created),
+            responseId=event.id,
+        )
         tail.update(self.response_extras(event))
         self._tail = b"," + dumps(tail)[1:-1] if tail else b""
 
     def choice_started(self, event: ChoiceStarted) -> None:
-        self._choice(event.choice)
-
-    def _choice(self, number: int) -> _Choice:
-        choice = self._choices.get(number)
-        if choice is None:
-            choice = self._choices[number] = _Choice()
-        return choice
+        """Nothing is written of it."""
 
     def _chunk(self, fields: bytes) -> None:
         if self._text is not None:
@@ -106,27 +100,23 @@ class GeminiEncoder(EventEncoder):
 
     # -- text and thoughts -----------------------------------------------------------------------------------------
 
-    def text(self, event: TextDelta) -> None:
-        self._place(event)
-
-    def reasoning(self, event: ReasoningDelta) -> None:
-        self._place(event)
-
-    def refusal(self, event: RefusalDelta) -> None:
-        choice = self._choice(event.choice)
-        if not choice.refused:
-            choice.refused = True
-            self.lose("refusal_as_text")
-        self._place(TextDelta(event.text, event.choice, event.block))
-
-    def _place(self, event: TextDelta | ReasoningDelta) -> None:
+    def text(self, event: TextDelta | ReasoningDelta) -> None:
         if self._text is not None:
             self._write_text()
         self._keep_order(event.choice)
         self._text = event
 
+    reasoning = text
+
+    def refusal(self, event: RefusalDelta) -> None:
+        choice = self._choices[event.choice]
+        if not choice.refused:
+            choice.refused = True
+            self.lose("refusal_as_text")
+        self.text(TextDelta(event.text, event.choice, event.block))
+
     def _keep_order(self, number: int) -> None:
-        choice = self._choice(number)
+        choice = self._choices[number]
         if choice.calls and choice.behind_call:  # a call began before this, and is written behind it
             choice.behind_call = False
             self.lose("block_order")
@@ -135,7 +125,7 @@ class GeminiEncoder(EventEncoder):
         event, self._text = self._text, None
         if event is None:
             return
-        choice = self._choice(event.choice)
+        choice = self._choices[event.choice]
         kind = type(event)
         if choice.kind is kind and choice.block != event.block and not signature:
             self.lose("block_boundary")  # a reader joins unsigned parts of a kind
@@ -154,7 +144,7 @@ class GeminiEncoder(EventEncoder):
         text, kind = self._text, TextDelta if event.on == "text" else ReasoningDelta
         if type(text) is not kind or (text.choice, text.block) != (event.choice, event.block):
             return False
-        choice = self._choice(event.choice)
+        choice = self._choices[event.choice]
         return choice.kind is not kind or choice.block != event.block
 
     def opaque(self, event: ReasoningOpaque) -> None:
@@ -166,12 +156,12 @@ class GeminiEncoder(EventEncoder):
         """A signature on a part without text."""
         self._keep_order(number)
         self._part(number, b'"text":""%b%b' % (THOUGHT if thought else b"", signature))
-        self._choice(number).kind = None
+        self._choices[number].kind = None
 
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
-        choice = self._choice(event.choice)
+        choice = self._choices[event.choice]
         choice.calls.start(event)
         choice.behind_call = True
         if event.extras and self._vendor != VENDOR:
@@ -182,7 +172,7 @@ class GeminiEncoder(EventEncoder):
 
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write it once the calls mentioned before it are written."""
-        choice = self._choice(event.choice)
+        choice = self._choices[event.choice]
         for start, finished in choice.calls.finish(event):
             self._write_call(choice, start, finished)
 
@@ -191,17 +181,11 @@ class GeminiEncoder(EventEncoder):
         if arguments is None or not event.name:
             self.withhold("call_withheld", event.id, event.name or None, event.arguments)
             return
-        extras = b""
-        if started.extras and self._vendor == VENDOR:
-            extras = b"," + dumps(started.extras)[1:-1]
-        signature = b""
-        if (opaque := started.signature) is not None:
-            signature = _signed("call", opaque.vendor, opaque.blob)
-        self._part(
-            event.choice,
-            b'"functionCall":{"name":%b,"args":%b,"id":%b%b}%b'
-            % (dumps(event.name), arguments, dumps(event.id), extras, signature),
-        )
+        extras = b"," + dumps(started.extras)[1:-1] if started.extras and self._vendor == VENDOR else b""
+        opaque = started.signature
+        signature = b"" if opaque is None else _signed("call", opaque.vendor, opaque.blob)
+        call = dumps(event.name), arguments, dumps(event.id), extras, signature
+        self._part(event.choice, b'"functionCall":{"name":%b,"args":%b,"id":%b%b}%b' % call)
         choice.called, choice.kind = True, None
 
     # -- beside the text -------------------------------------------------------------------------------------------
@@ -212,7 +196,7 @@ class GeminiEncoder(EventEncoder):
             self.lose(event.kind)
         elif name == "part":
             self._part(event.choice, dumps(value)[1:-1])
-            self._choice(event.choice).kind = None
+            self._choices[event.choice].kind = None
         elif name.startswith("part."):
             self._part(event.choice, b'"text":"",' + dumps({name.removeprefix("part."): value})[1:-1])
         elif name.startswith("candidates."):
@@ -235,9 +219,7 @@ class GeminiEncoder(EventEncoder):
     def terminate(self) -> None:
         usage = b""
         if self._usage is not None:
-            if self._usage.vendor != VENDOR and not writes_all(self._usage):
-                self.lose("usage_detail")
-            usage = b',"usageMetadata":' + dumps(encode_usage(self._usage))
+            usage = b',"usageMetadata":' + dumps(encode_usage(self._usage, self.report))
         stops = self._stops or [ResponseFinished("stop")]
         fields = []
         if self._blocked is not None:  # it stands for the first candidate's reason
@@ -249,22 +231,14 @@ class GeminiEncoder(EventEncoder):
 
     def _last(self, stop: ResponseFinished) -> bytes:
         """A candidate with its reason and an empty text, which is how Google ends one."""
-        reason, is_less = finish_reason(stop.reason, stop.native if self._vendor == VENDOR else None)
-        if is_less:
-            self.lose("stop_reason")
-        if stop.reason == "tool_calls" and not self._choice(stop.choice).called:
-            self.lose("stop_reason")  # every call was withheld
-        if stop.stop_sequence is not None:
-            self.lose("stop_sequence")
-        return b'{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":%b,"index":%d}' % (
-            dumps(reason),
-            stop.choice,
-        )
+        native = stop.native if self._vendor == VENDOR else None
+        found = finish_reason(stop.reason, native, called=self._choices[stop.choice].called)
+        reason = stop_word(found, stop.stop_sequence, self.report)
+        ended = b'{"content":{"parts":[{"text":""}],"role":"model"},"finishReason":%b,"index":%d}'
+        return ended % (dumps(reason), stop.choice)
 
     def error(self, event: ProviderFailed) -> None:
-        body, is_less = encode_error(event)
-        if is_less:
-            self.lose("error_detail")
+        body = encode_error(event, self.report)
         self._write_text()
         self.write(b'data: {"error":%b}\r\n\r\n' % dumps(body))  # nothing stands before its first key
 

@@ -40,9 +40,7 @@ def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFai
 def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
     """The error body, and no headers of its own."""
     own = failed.vendor == VENDOR
-    error, is_less = encode_error(failed if own else evolve(failed, http_status=None))
-    if is_less:
-        report.lose("error_detail")
+    error = encode_error(failed if own else evolve(failed, http_status=None), report)
     if failed.retry_after_s is not None and not any(detail.get("@type") == RETRY_INFO for detail in _details(error)):
         wait = {"@type": RETRY_INFO, "retryDelay": f"{failed.retry_after_s:.9f}".rstrip("0").rstrip(".") + "s"}
         error = {**error, "details": [*_details(error), wait]}

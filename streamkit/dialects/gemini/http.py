@@ -54,10 +54,6 @@ _OF_A_LOCATION: Final = frozenset({"publishers", "endpoints"})
 # -- asking a server ---------------------------------------------------------------------------------------------------
 
 
-def _url(base: str, model: str, stream: bool) -> str:
-    return _place(base, model) + (":streamGenerateContent?alt=sse" if stream else ":generateContent")
-
-
 def _place(base: str, model: str) -> str:
     """The clients ask v1 (Python) or v1beta (the others); the latter takes all that the former does, and fields in preview."""
     root = base if _VERSIONED.search(base) else f"{base}/v1beta"
@@ -73,10 +69,6 @@ def resource(model: str) -> str:
     """The resource's name of a model: ``models/gemini-x``, also of one that has it already."""
     collection, _, name = model.partition("/")
     return model if collection in {"models", "tunedModels"} and name else f"models/{model}"
-
-
-def _counted_body(members: dict[str, Any], model: str) -> dict[str, Any]:
-    return {COUNTED: {"model": resource(model), **members}}
 
 
 # -- serving clients ---------------------------------------------------------------------------------------------------
@@ -125,11 +117,15 @@ def _paths(*methods: str) -> tuple[str, ...]:
 
 HTTP_HALF = HTTP(
     endpoint=Endpoint(
-        url=_url,
+        url=lambda base, model, stream: (
+            _place(base, model) + (":streamGenerateContent?alt=sse" if stream else ":generateContent")
+        ),
         auth="x-goog-api-key",
         streams_arrays=True,
         count=TokenCount(
-            url=lambda base, model: f"{_place(base, model)}:countTokens", body=_counted_body, member="totalTokens"
+            url=lambda base, model: f"{_place(base, model)}:countTokens",
+            body=lambda members, model: {COUNTED: {"model": resource(model), **members}},
+            member="totalTokens",
         ),
     ),
     surface=Surface(

@@ -8,12 +8,11 @@ Source: dialects.md §0.4, §5.1-§5.3, §7.6.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import Any, ClassVar
 
 from attrs import define
 
+from streamkit.dialects.gemini.wire import is_base64
 from streamkit.dialects.linting.explain import COMMON_HINTS, KNOWN, READS, TORN, UNFINISHED, Hint, Hints, like
 from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
 from streamkit.framing.frame import Frame
@@ -43,29 +42,23 @@ RULES: dict[str, str] = {
 HINTS: Hints = {
     **COMMON_HINTS,
     "unterminated": (like("last_event_unterminated"), Hint(TORN, 106)),
-    "event": (),
+    **dict.fromkeys(("event", "chunk", "identity"), ()),
+    **dict.fromkeys(("content", "text", "partial_args", "prompt_feedback", "usage"), (like("field_invalid"),)),
     "done": (like("foreign_terminator"),),
-    "chunk": (),
     "candidates": (like("field_invalid"), like("index_invalid"), like("choice_index_missing")),
-    "content": (like("field_invalid"),),
-    "text": (like("field_invalid"),),
     "signature": (like("field_invalid"), Hint(READS, 88)),
     "call": (like("call_nameless"), like("call_ghost"), like("identity_blank", 33), like("field_invalid")),
     "args": (like("arguments_not_object"), like("field_invalid")),
-    "partial_args": (like("field_invalid"),),
     "call_open": (like("block_unclosed", 50), Hint(UNFINISHED, None), Hint(READS, 50)),
     "finish_reason": (like("stop_conflict"), Hint(KNOWN, 57)),
     "after_finish": (Hint(KNOWN, 59),),
-    "prompt_feedback": (like("field_invalid"),),
-    "usage": (like("field_invalid"),),
-    "identity": (),
     "error": (like("error_shape"),),
     "after_error": (like("after_error"),),
 }
 FIELDS = frozenset(
     {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "createTime", "modelStatus"}
 )
-VALUES = ("stringValue", "numberValue", "boolValue", "nullValue")
+VALUES = frozenset({"stringValue", "numberValue", "boolValue", "nullValue"})
 
 
 @define
@@ -86,8 +79,6 @@ class GeminiLinter(GrammarChecker):
         self._candidates: dict[int, _Candidate] = {}
         self._blocked = False
         self._failed = False
-
-    # -- the stream ------------------------------------------------------------------------------------------------
 
     def take(self, frame: Frame) -> None:
         if not frame.terminated:
@@ -157,8 +148,6 @@ class GeminiLinter(GrammarChecker):
             if name.endswith("TokenCount") and not is_index(count):
                 self.broken("usage", f"{name} is {shown(count)}")
 
-    # -- a candidate -----------------------------------------------------------------------------------------------
-
     def _candidate(self, entry: object, position: int) -> None:
         if not isinstance(entry, dict) or not is_index(entry.get("index", position)):
             self.broken("candidates", f"an entry is {shown(entry)}")
@@ -190,15 +179,14 @@ class GeminiLinter(GrammarChecker):
             self.broken("call_open", f"{shown(reason)} while a call is open")
         candidate.reason = reason
 
-    # -- a part ----------------------------------------------------------------------------------------------------
-
     def _part(self, part: dict[str, Any], candidate: _Candidate) -> None:
         if not is_text(part.get("text", "")):
             self.broken("text", f"text is {shown(part['text'])}")
         if not isinstance(part.get("thought", False), bool):
             self.broken("text", f"thought is {shown(part['thought'])}")
-        if not is_base64(part.get("thoughtSignature", "")):
-            self.broken("signature", f"thoughtSignature is {shown(part['thoughtSignature'])}")
+        signature = part.get("thoughtSignature", "")
+        if not is_text(signature) or not is_base64(signature):
+            self.broken("signature", f"thoughtSignature is {shown(signature)}")
         if "functionCall" in part:
             self._call(part["functionCall"], candidate)
 
@@ -215,22 +203,7 @@ class GeminiLinter(GrammarChecker):
             self.broken("partial_args", f"partialArgs is {shown(partial)}")
             partial = []
         for entry in partial:
-            if not isinstance(entry, dict) or not is_path(entry.get("jsonPath")) or len(entry.keys() & {*VALUES}) > 1:
+            path = entry.get("jsonPath") if isinstance(entry, dict) else None
+            if not is_text(path) or not path.startswith("$") or len(entry.keys() & VALUES) > 1:
                 self.broken("partial_args", f"an entry is {shown(entry)}")
         candidate.call_open = call.get("willContinue") is True
-
-
-def is_path(value: object) -> bool:
-    """Whether a value can be the path of a piece of arguments."""
-    return isinstance(value, str) and value.startswith("$")
-
-
-def is_base64(value: object) -> bool:
-    """Base64 of either alphabet, as pydantic decodes it."""
-    if not isinstance(value, str):
-        return False
-    try:
-        base64.b64decode(value.replace("-", "+").replace("_", "/"), validate=True)
-    except (binascii.Error, ValueError):
-        return False
-    return True

@@ -161,14 +161,10 @@ def steps_of(path: object, depth: int) -> Path | None:
         if match is None or len(steps) == depth:
             return None
         at = match.end()
-        if match["index"] is not None:
-            steps.append(int(match["index"]))
-        elif match["name"] is not None:
-            steps.append(match["name"])
-        elif (name := _name(match)) is not None:
-            steps.append(name)
-        else:
+        step = int(match["index"]) if match["index"] else match["name"] or _name(match)
+        if step is None:
             return None
+        steps.append(step)
     return tuple(steps) if steps and type(steps[0]) is str else None
 
 

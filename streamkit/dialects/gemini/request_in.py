@@ -111,21 +111,16 @@ class GeminiRequestReader(RequestReader):
     # -- contents ------------------------------------------------------------------------------------------------------
 
     def read_turns(self, fields: Fields) -> None:
-        """The instruction of the system, and the contents."""
-        self._system(fields)
+        """The instruction of the system, whose role says nothing, and the contents."""
+        instruction = fields.fields("systemInstruction")
+        if instruction is not None:
+            turn = Turn("system", native_role=instruction.string("role"))
+            for part in instruction.each("parts"):
+                self._part(part, turn)
+            self.turns.append(turn)
         for content in fields.needed_each("contents"):
             self._content(content)
         self._end_turn()
-
-    def _system(self, fields: Fields) -> None:
-        """The member ``systemInstruction``, whose role says nothing."""
-        instruction = fields.fields("systemInstruction")
-        if instruction is None:
-            return
-        turn = Turn("system", native_role=instruction.string("role"))
-        for part in instruction.each("parts"):
-            self._part(part, turn)
-        self.turns.append(turn)
 
     def _content(self, content: Fields) -> None:
         role = content.string("role") or "user"

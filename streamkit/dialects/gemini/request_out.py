@@ -43,7 +43,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies.message_order import Message, joined, results_first
 from streamkit.dialects.bodies.request_writer import RequestWriter, add_missing, media_type_of, without_none
-from streamkit.dialects.gemini.schemas import SchemaCutter, json_schema
+from streamkit.dialects.gemini.schemas import cut_schema, json_schema
 from streamkit.dialects.gemini.wire import (
     BUDGET_BOUNDS,
     DYNAMIC,
@@ -81,11 +81,6 @@ BESIDE: Final = frozenset({"thinking", "output", "service_tier"})
 #: The members for a schema, the older form first.
 PARAMETER_FORMS: Final = ("parameters", "parametersJsonSchema")
 RESPONSE_FORMS: Final = ("responseSchema", "responseJsonSchema")
-
-
-def wants_bytes(_media: Media, in_result: bool) -> bool:
-    """What a tool gave must be in the request itself."""
-    return in_result
 
 
 class GeminiRequestWriter(RequestWriter):
@@ -194,7 +189,6 @@ class GeminiRequestWriter(RequestWriter):
     # -- parts -----------------------------------------------------------------------------------------------------
 
     def _part(self, part: Part, parts: list[PartBody]) -> None:
-        """Write a part behind ``parts``."""
         written: PartBody | None
         match part:
             case Text() | Refusal():
@@ -328,24 +322,18 @@ class GeminiRequestWriter(RequestWriter):
         """Media that a tool gave, which must be in the request itself."""
         parts: list[PartBody] = []
         for part in result.parts:
-            match part:
-                case Media():
-                    if (media := self._media(part, links=False)) is not None:
-                        parts.append(media)
-                case Aside():
-                    self._aside(part, parts)
-                case Text():
-                    pass
+            if isinstance(part, Aside):
+                self._aside(part, parts)
+            elif isinstance(part, Media) and (media := self._media(part, links=False)) is not None:
+                parts.append(media)
         return parts
 
     # -- options ---------------------------------------------------------------------------------------------------
 
     def _generation_config(self) -> dict[str, Any]:
         options = self.request.options
-        config = self.options(OPTIONS, BESIDE)
-        config |= self._output(options.output)
-        thinking = self._thinking(options.thinking)
-        return {**config, "thinkingConfig": thinking} if thinking else config
+        config = self.options(OPTIONS, BESIDE) | self._output(options.output)
+        return config | without_none(thinkingConfig=self._thinking(options.thinking) or None)
 
     def _thinking(self, thinking: Thinking | None) -> dict[str, Any]:
         if thinking is None:
@@ -408,9 +396,7 @@ class GeminiRequestWriter(RequestWriter):
         """A schema under the name of its form: the older as it came, unless the schema is another by now."""
         older, newer = forms
         if not self.own:
-            return without_none(
-                **{newer: SchemaCutter(lambda where: self.lose("schema_keyword", where)).cut(schema, path)}
-            )
+            return without_none(**{newer: cut_schema(schema, path, lambda where: self.lose("schema_keyword", where))})
         is_older = came is not None and json_schema(came) == schema
         return without_none(**({older: came} if is_older else {newer: schema}))
 
@@ -439,8 +425,7 @@ class GeminiRequestWriter(RequestWriter):
         if choice is not None and choice.mode == "none":  # which is no word about searches here
             return False
         named = choice is not None and choice.mode == "required" and choice.names == (tool.name,)
-        alone = not self.functions or (named and tool.name not in self.functions)
-        return super().can_search(tool) and alone
+        return super().can_search(tool) and (not self.functions or (named and tool.name not in self.functions))
 
     def search_tool(self, _search: WebSearch) -> dict[str, Any]:
         return {"googleSearch": {}}
@@ -470,10 +455,9 @@ class GeminiRequestWriter(RequestWriter):
         if choice.parallel is False:
             self.lose("tool_choice", "parallel")
         extras = self.extras(choice.extras, "tool_choice")
-        if not functions and not self.own and choice.mode != "required":
-            return None  # a choice without functions is refused, and this one says nothing
-        if not functions and not self.own:  # what can be demanded is functions
-            self.lose("tool_choice", "required")
+        if not functions and not self.own:  # such a choice is refused
+            if choice.mode == "required":
+                self.lose("tool_choice", "required")
             return None
         mode = MODES[choice.mode]
         if choice.mode == "auto" and not self.own and (strict or choice.names):

@@ -28,15 +28,7 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.bodies.request_writer import add_missing, without_none
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.gemini.decode import GeminiDecoder
-from streamkit.dialects.gemini.wire import (
-    VENDOR,
-    encode_error,
-    encode_usage,
-    finish_reason,
-    is_base64,
-    signature_blob,
-    writes_all,
-)
+from streamkit.dialects.gemini.wire import VENDOR, encode_error, encode_usage, finish_reason, is_base64, signature_blob
 from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import encode_time, object_arguments
@@ -80,20 +72,15 @@ class GeminiResponseWriter(ResponseWriter):
         self._growing = Growing()
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
-        error, is_less = encode_error(failure)
-        if is_less:
-            self.report.lose("error_detail")
-        return {"error": error}
+        return {"error": encode_error(failure, self.report)}
 
     def answer(self) -> dict[str, Any]:
         response = self.response
         written = [self.candidate(choice) for choice in response.choices or [Choice(stop_reason="stop")]]
         usage = response.usage
-        if usage is not None and usage.vendor != VENDOR and not writes_all(usage):
-            self.report.lose("usage_detail")
         body = without_none(
             candidates=[candidate for candidate in written if candidate] or None,
-            usageMetadata=None if usage is None else encode_usage(usage),
+            usageMetadata=None if usage is None else encode_usage(usage, self.report),
             modelVersion=response.model or self.encoding.profile.model or None,
             createTime=None if response.created is None else encode_time(response.created),
             responseId=response.id,
@@ -111,17 +98,14 @@ class GeminiResponseWriter(ResponseWriter):
         if is_blocked and not parts.written:
             return {}
         if not is_blocked:
-            written["finishReason"] = self._finish_reason(choice, called=parts.called)
+            native = choice.native_stop_reason if self.own else None
+            word, is_less = finish_reason(choice.stop_reason or "other", native, called=parts.called)
+            if is_less:
+                self.report.lose("stop_reason")
+            written["finishReason"] = word
         if choice.stop_sequence is not None:
             self.report.lose("stop_sequence")
         return {**written, "index": choice.index}
-
-    def _finish_reason(self, choice: Choice, *, called: bool) -> str:
-        reason = choice.stop_reason or "other"
-        word, is_less = finish_reason(reason, choice.native_stop_reason if self.own else None)
-        if is_less or (reason == "tool_calls" and not called):  # every call was withheld
-            self.report.lose("stop_reason")
-        return word
 
     def _aside(self, aside: Aside, candidate: dict[str, Any]) -> None:
         """What only this dialect knows of a candidate or of the response."""
@@ -178,8 +162,7 @@ class _Parts:
                 raise TypeError(f"a response has no {type(part).__name__}")
 
     def _text(self, part: dict[str, Any], kind: type, place: Kind, signature: Opaque | None) -> None:
-        raw = signature is not None and signature.vendor == VENDOR and is_base64(signature.blob)
-        if raw and signature is not None:
+        if signature is not None and signature.vendor == VENDOR and is_base64(signature.blob):
             self.written.append({**part, "thoughtSignature": signature.blob})
             self._kind = None
             return

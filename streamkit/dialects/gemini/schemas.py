@@ -24,9 +24,6 @@ COUNTS: Final = frozenset({"maxItems", "maxLength", "maxProperties", "minItems",
 NO_TYPE: Final = "TYPE_UNSPECIFIED"
 
 
-# -- reading -----------------------------------------------------------------------------------------------------------
-
-
 def json_schema(schema: Any) -> Any:
     """A schema of the OpenAPI subset as JSON schema; anything else as it is."""
     if not isinstance(schema, Mapping):
@@ -45,7 +42,7 @@ def json_schema(schema: Any) -> Any:
         elif keyword in COUNTS and isinstance(value, str) and value.isdecimal():
             read[keyword] = int(value)
         elif keyword != "nullable":
-            read[keyword] = _inner(keyword, value, json_schema)
+            read[keyword] = _inner(keyword, value, "", lambda inner, _path: json_schema(inner))
     return _nullable(read) if schema.get("nullable") is True else read
 
 
@@ -60,51 +57,39 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def _inner(keyword: str, value: Any, read: Callable[[Any], Any]) -> Any:
-    """The value of a keyword, with ``read`` of each schema in it."""
+def _inner(keyword: str, value: Any, path: str, read: Callable[[Any, str], Any]) -> Any:
+    """The value of a keyword, which stands at ``path``, with ``read`` of each schema in it and its own path."""
     if keyword in NAMED and isinstance(value, Mapping):
-        return {name: read(inner) for name, inner in value.items()}
+        return {name: read(inner, f"{path}.{shortened(name, STEP_CHARS)}") for name, inner in value.items()}
     if keyword in MANY and isinstance(value, list):
-        return [read(inner) for inner in value]
-    return read(value) if keyword in ONE else value
+        return [read(inner, f"{path}[{number}]") for number, inner in enumerate(value)]
+    return read(value, path) if keyword in ONE else value
 
 
-# -- writing -----------------------------------------------------------------------------------------------------------
+def cut_schema(schema: Any, path: str, lose: Callable[[str], None], depth: int = 1) -> Any:
+    """A JSON schema with the keywords that Gemini takes; ``lose`` is called with the path of each other one.
 
+    Raises BadRequest for one that is nested too deep.
+    """
+    if depth > DEPTH:
+        raise BadRequest(path, f"a schema nested deeper than {DEPTH}")
+    if not isinstance(schema, Mapping):
+        return schema
 
-class SchemaCutter:
-    """JSON schemas with the keywords that Gemini takes; ``lose`` is called with the path of each other one."""
+    def cut(inner: Any, where: str) -> Any:
+        return cut_schema(inner, where, lose, depth + 1)
 
-    def __init__(self, lose: Callable[[str], None]) -> None:
-        self._lose = lose
-
-    def cut(self, schema: Any, path: str, depth: int = 1) -> Any:
-        """What is taken of a schema. Raises BadRequest for one that is nested too deep."""
-        if depth > DEPTH:
-            raise BadRequest(path, f"a schema nested deeper than {DEPTH}")
-        if not isinstance(schema, Mapping):
-            return schema
-        kept: dict[str, Any] = {}
-        for keyword, value in schema.items():
-            where = f"{path}.{shortened(keyword, STEP_CHARS)}"
-            if keyword == "const" and isinstance(value, str | int | float) and not isinstance(value, bool):
-                kept["enum"] = [value]
-            elif keyword == "definitions":  # the older name
-                kept["$defs"] = self._inner("$defs", value, where, depth)
-            elif keyword not in (TOOLS.keywords or ()) or ("$ref" in schema and keyword[:1] != "$"):
-                self._lose(where)  # beside a reference no other keyword may stand
-            elif keyword == "$ref" and isinstance(value, str):
-                kept[keyword] = value.replace("#/definitions/", "#/$defs/", 1)
-            else:
-                kept[keyword] = self._inner(keyword, value, where, depth)
-        return kept
-
-    def _inner(self, keyword: str, value: Any, path: str, depth: int) -> Any:
-        if keyword in NAMED and isinstance(value, Mapping):
-            return {
-                name: self.cut(inner, f"{path}.{shortened(name, STEP_CHARS)}", depth + 1)
-                for name, inner in value.items()
-            }
-        if keyword in MANY and isinstance(value, list):
-            return [self.cut(inner, f"{path}[{number}]", depth + 1) for number, inner in enumerate(value)]
-        return self.cut(value, path, depth + 1) if keyword in ONE else value
+    kept: dict[str, Any] = {}
+    for keyword, value in schema.items():
+        where = f"{path}.{shortened(keyword, STEP_CHARS)}"
+        if keyword == "const" and isinstance(value, str | int | float) and not isinstance(value, bool):
+            kept["enum"] = [value]
+        elif keyword == "definitions":  # the older name
+            kept["$defs"] = _inner("$defs", value, where, cut)
+        elif keyword not in (TOOLS.keywords or ()) or ("$ref" in schema and keyword[:1] != "$"):
+            lose(where)  # beside a reference no other keyword may stand
+        elif keyword == "$ref" and isinstance(value, str):
+            kept[keyword] = value.replace("#/definitions/", "#/$defs/", 1)
+        else:
+            kept[keyword] = _inner(keyword, value, where, cut)
+    return kept

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
@@ -11,8 +10,9 @@ from typing import Any, Final, Literal, NamedTuple
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
-from streamkit.dialects.vocabulary.usage_counts import has_more
+from streamkit.dialects.vocabulary.usage_counts import has_more, total_of
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
+from streamkit.report import StreamReport
 
 VENDOR = "google"
 #: Underscores within a name, not one that it begins with.
@@ -47,32 +47,22 @@ STOP_REASONS: Mapping[str, StopReason] = {
 #: The zero values of the two enumerations, which mean nothing.
 UNSPECIFIED = frozenset({"FINISH_REASON_UNSPECIFIED", "BLOCKED_REASON_UNSPECIFIED"})
 FINISH_REASONS: Mapping[StopReason, str] = {
-    "stop": "STOP",
-    "stop_sequence": "STOP",
-    "length": "MAX_TOKENS",
-    "context_full": "MAX_TOKENS",
-    "tool_calls": "STOP",
-    "content_filter": "SAFETY",
-    "refusal": "SAFETY",
+    **dict.fromkeys(("stop", "stop_sequence", "tool_calls", "other"), "STOP"),  # OTHER is a failure
+    **dict.fromkeys(("length", "context_full", "compaction"), "MAX_TOKENS"),
+    **dict.fromkeys(("content_filter", "refusal"), "SAFETY"),
     "pause": "CONTINUATION",
-    "compaction": "MAX_TOKENS",
     "malformed_tool": "MALFORMED_FUNCTION_CALL",
     "error": "OTHER",
-    "other": "STOP",  # OTHER is a failure
 }
 #: Reasons that have no word of their own: writing them is a loss.
 INEXACT_REASONS = frozenset({"stop_sequence", "context_full", "refusal", "compaction", "other"})
 ERROR_TYPES: Mapping[str, ErrorType] = {
-    "INVALID_ARGUMENT": "invalid_request",
-    "FAILED_PRECONDITION": "invalid_request",
-    "OUT_OF_RANGE": "invalid_request",
+    **dict.fromkeys(("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE"), "invalid_request"),
     "UNAUTHENTICATED": "auth",
     "PERMISSION_DENIED": "permission",
     "NOT_FOUND": "not_found",
     "RESOURCE_EXHAUSTED": "rate_limit",
-    "INTERNAL": "server",
-    "UNKNOWN": "server",
-    "DATA_LOSS": "server",
+    **dict.fromkeys(("INTERNAL", "UNKNOWN", "DATA_LOSS"), "server"),
     "UNAVAILABLE": "unavailable",
     "DEADLINE_EXCEEDED": "timeout",
 }
@@ -136,69 +126,59 @@ MODES: Mapping[Literal["auto", "none", "required"], str] = {"auto": "AUTO", "non
 VALIDATED = "VALIDATED"
 #: What a text is generated as.
 JSON, PLAIN = "application/json", "text/plain"
-COUNTS = (
-    "promptTokenCount",
-    "cachedContentTokenCount",
-    "candidatesTokenCount",
-    "thoughtsTokenCount",
-    "toolUsePromptTokenCount",
-    "totalTokenCount",
-)
 
 
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported | None:
     """The counts so far of ``usageMetadata``; None if it has none. Thoughts are counted beside the candidates."""
-    prompt, cached, candidates, thoughts, tools, total = [
-        count_of(raw, name) if name in raw else None for name in COUNTS
-    ]
+    prompt, tools = count_of(raw, "promptTokenCount"), count_of(raw, "toolUsePromptTokenCount")
+    candidates, thoughts = count_of(raw, "candidatesTokenCount"), count_of(raw, "thoughtsTokenCount")
+    cached, total = count_of(raw, "cachedContentTokenCount"), count_of(raw, "totalTokenCount")
     whole, output = _sum(prompt, tools), _sum(candidates, thoughts)
     if whole is output is cached is total is None:
         return None
     return UsageReported(whole, cached, None, output, thoughts, total, raw, VENDOR)
 
 
-def encode_usage(usage: UsageReported) -> dict[str, Any]:
-    """A ``usageMetadata`` object; the vendor's own where it came from this dialect. Unknown counts are left out."""
+def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
+    """A ``usageMetadata`` object; the vendor's own where it came from this dialect. Unknown counts are left out.
+
+    Another vendor's counts have a place where the cache was not written to, and thoughts are within the output.
+    """
     if usage.vendor == VENDOR and usage.raw is not None:
         return {name: value for name, value in usage.raw.items() if not is_bad_count(name, value)}
     output, thoughts = usage.output_total, usage.output_reasoning
+    beside = usage.input_cache_write is not None or (thoughts or 0) > (output or 0)
+    if usage.vendor != VENDOR and (beside or has_more(usage, VENDOR)):
+        report.lose("usage_detail")
     if output is not None and thoughts is not None and thoughts <= output:
         output -= thoughts  # else they were counted beside it already
-    total = usage.total
-    if total is None and usage.input_total is not None and usage.output_total is not None:
-        total = usage.input_total + usage.output_total
     counts = {
         "promptTokenCount": usage.input_total,
         "cachedContentTokenCount": usage.input_cached,
         "candidatesTokenCount": output,
         "thoughtsTokenCount": thoughts,
-        "totalTokenCount": total,
+        "totalTokenCount": total_of(usage.input_total, usage.output_total) if usage.total is None else usage.total,
     }
     return {name: count for name, count in counts.items() if count is not None}
 
 
-def writes_all(usage: UsageReported) -> bool:
-    """Whether another vendor's counts have a place here: the cache was not written to, and thoughts are within the output."""
-    if usage.input_cache_write is not None or has_more(usage, VENDOR):
-        return False
-    return (usage.output_reasoning or 0) <= (usage.output_total or 0)
-
-
-def finish_reason(reason: StopReason, native: str | None) -> tuple[str, bool]:
+def finish_reason(reason: StopReason, native: str | None, *, called: bool) -> tuple[str, bool]:
     """A ``finishReason``, and whether it says less than ``reason``. ``native`` is Google's own word, if it came from there."""
     meant = "tool_calls" if (reason, native) == ("tool_calls", "STOP") else STOP_REASONS.get(native or "", "other")
+    withheld = reason == "tool_calls" and not called  # every call was
     if native and meant == reason:
-        return native, False
-    return FINISH_REASONS[reason], reason in INEXACT_REASONS
+        return native, withheld
+    return FINISH_REASONS[reason], withheld or reason in INEXACT_REASONS
 
 
-def encode_error(failure: ProviderFailed) -> tuple[Any, bool]:
-    """The value of ``error``, the vendor's own as it came, and whether it says less than the failure."""
+def encode_error(failure: ProviderFailed, report: StreamReport) -> Any:
+    """The value of ``error``, the vendor's own as it came. What another vendor's says beside it is a loss."""
     if failure.vendor == VENDOR and is_error(failure.raw):
-        return failure.raw, False
+        return failure.raw
+    if failure.vendor != VENDOR and failure.native_type:
+        report.lose("error_detail")
     status, code = ERROR_CODES[failure.type]
-    body = {"code": failure.http_status or code, "message": failure.message, "status": status}
-    return body, failure.vendor != VENDOR and bool(failure.native_type)
+    return {"code": failure.http_status or code, "message": failure.message, "status": status}
 
 
 def camel_case(name: str) -> str:
@@ -240,7 +220,7 @@ def is_base64(text: str) -> bool:
     """Base64 of either alphabet, as the official client decodes signatures."""
     try:
         base64.b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         return False
     return True
 

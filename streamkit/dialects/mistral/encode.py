@@ -193,25 +193,16 @@ class MistralEncoder(ChatEncoder):
         self._finished.append(event)
 
     def terminate(self) -> None:
-        usage = b""
-        if self._usage is not None:
-            usage = b',"usage":' + dumps(encode_usage(self._usage, self.report))
+        usage = b"" if self._usage is None else b',"usage":' + dumps(encode_usage(self._usage, self.report))
+        last = b'"choices":[{"index":%d,"delta":{%b"content":""},"finish_reason":"%b"}]%b'
         for event in self._finished:
-            number = event.choice
-            choice = self._choices[number]
-            reason = self._finish_reason(event).encode()
-            content = b"" if choice.role_written else b'"role":"assistant",'
+            choice = self._choices[event.choice]
+            found = finish_reason(event.reason, called=self._calls[event.choice].written > 0)
+            reason = stop_word(found, event.stop_sequence, self.report).encode()
+            role = b"" if choice.role_written else b'"role":"assistant",'
             choice.role_written = True
-            rest = usage if event is self._finished[-1] else b""
-            self._chunk(
-                b'"choices":[{"index":%d,"delta":{%b"content":""},"finish_reason":"%b"}]%b'
-                % (number, content, reason, rest)
-            )
+            self._chunk(last % (event.choice, role, reason, usage if event is self._finished[-1] else b""))
         self.write(b"data: [DONE]\n\n")
-
-    def _finish_reason(self, event: ResponseFinished) -> str:
-        found = finish_reason(event.reason, called=self._calls[event.choice].written > 0)
-        return stop_word(found, event.stop_sequence, self.report)
 
     def flush(self) -> None:
         """The stream failed: a signature that may be half of one proves nothing."""

@@ -47,9 +47,7 @@ HINTS: Hints = {
         like("field_invalid"),
         Hint(READS, 71, "choices is None"),
     ),
-    "content": (like("field_invalid"),),
-    "part": (like("field_invalid"),),
-    "tool_calls": (like("field_invalid"),),
+    **dict.fromkeys(("content", "part", "tool_calls", "arguments", "usage"), (like("field_invalid"),)),
     "call_index": (Hint(KNOWN, 6, "index is None"), Hint(KNOWN, 9), like("index_invalid")),
     "call_id": (
         like("id_missing"),
@@ -59,9 +57,7 @@ HINTS: Hints = {
         Hint(READS, 26),
     ),
     "call_name": (like("call_nameless"), like("identity_blank", 24), Hint(READS, 40)),
-    "arguments": (like("field_invalid"),),
     "arguments_unparsable": (Hint(KNOWN, 50),),
-    "usage": (like("field_invalid"),),
 }
 
 
@@ -83,14 +79,12 @@ class MistralLinter(ChunkChecker[_Choice]):
         error = document.get("error")
         if error or document.get("object") == "error":
             self.failed = True
-            message = (
-                document.get("message") if error is None else error.get("message") if isinstance(error, dict) else ""
-            )
+            said = document if error is None else error
+            message = said.get("message") if isinstance(said, dict) else ""
             if not is_filled(message) or "choices" in document:
                 self.broken("error", f"the error is {shown(document)}", "error" if "choices" in document else "note")
             return
-        choices = self.same(document)
-        for choice in choices:
+        for choice in self.same(document):
             self._choice(choice)
         self._usage(document.get("usage"))
 

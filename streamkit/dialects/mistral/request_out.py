@@ -208,21 +208,18 @@ class MistralRequestWriter(ChatRequestWriter):
         calls: list[dict[str, Any]] = []
         members: dict[str, Any] = {}
         for part in turn.parts:
+            is_written = False  # into the content
             match part:
                 case ToolCall():
                     calls.append(self.call(part, None))
-                    continue
                 case Aside():
                     self._aside(part, chunks, members)
-                    continue
                 case RedactedReasoning():
                     self.lose("reasoning_opaque", part.opaque.vendor)
-                    continue
                 case Reasoning():
                     is_written = self._think(part, chunks)
                 case Media() if not self.own:
                     self.lose("media", part.kind)
-                    continue
                 case _:
                     written = self.part(part)
                     is_written = written is not None

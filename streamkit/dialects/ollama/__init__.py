@@ -9,9 +9,9 @@ from streamkit.dialects.ollama.errors import ERRORS
 from streamkit.dialects.ollama.http import HTTP_HALF
 from streamkit.dialects.ollama.lint import OllamaLinter
 from streamkit.dialects.ollama.request_in import OllamaRequestReader
-from streamkit.dialects.ollama.request_out import OllamaRequestWriter, wants_bytes
+from streamkit.dialects.ollama.request_out import OllamaRequestWriter
 from streamkit.dialects.ollama.response import OllamaResponseWriter
-from streamkit.dialects.ollama.wire import TOOLS, OllamaClient
+from streamkit.dialects.ollama.wire import IMAGES, TOOLS, OllamaClient
 from streamkit.framing.ndjson import NDJSONParser
 
 DIALECT = Dialect(
@@ -32,7 +32,7 @@ DIALECT = Dialect(
     bodies=Bodies.of(OllamaRequestReader, OllamaRequestWriter, OllamaDecoder, OllamaResponseWriter),
     errors=ERRORS,
     http=HTTP_HALF,
-    wants_bytes=wants_bytes,
+    wants_bytes=lambda media, _in_result: media.kind in IMAGES,
     tools=TOOLS,
     clients=(
         OllamaClient(name="zed", title="Zed, the editor: one key in a call"),

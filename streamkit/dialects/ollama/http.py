@@ -10,20 +10,14 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
 from typing import Any, Final
 
-from streamkit.dialects.http import HTTP, Endpoint, ModelCard, Models, Query, Surface, with_root
-from streamkit.dialects.members.fields import Fields
+from streamkit.dialects.http import HTTP, Endpoint, ModelCard, Models, Surface, with_root
 from streamkit.dialects.streams.event_encoder import encode_time
 
 #: The release whose ``/api/chat`` is spoken here. Clients compare it, number by number, with the least that they take (GitHub
 #: Copilot 0.6.4, others 0.14), and refuse what is no number.
 VERSION: Final = "0.32.8"
-
-
-def _list(models: Sequence[ModelCard], _query: Query) -> dict[str, Any]:
-    return {"models": [_model(card) for card in models]}
 
 
 def _model(card: ModelCard) -> dict[str, Any]:
@@ -39,10 +33,7 @@ def _model(card: ModelCard) -> dict[str, Any]:
 
 def _detail(card: ModelCard) -> dict[str, Any]:
     return {
-        "license": "",
-        "modelfile": "",
-        "parameters": "",
-        "template": "",
+        **dict.fromkeys(("license", "modelfile", "parameters", "template"), ""),
         "details": _details(card),
         "model_info": {"general.architecture": card.owner, "general.basename": card.id},
         "capabilities": ["completion", *(["tools"] if card.tools else [])],
@@ -61,10 +52,6 @@ def _details(card: ModelCard) -> dict[str, Any]:
     }
 
 
-def _named(fields: Fields) -> str:
-    return fields.string("model") or fields.needed("name")
-
-
 HTTP_HALF = HTTP(
     endpoint=Endpoint(
         url=lambda base, _model, _stream: with_root(base, "/api") + "/chat", pasted="/api/chat", auth="none"
@@ -75,9 +62,9 @@ HTTP_HALF = HTTP(
         path=re.compile(r"/api/[a-z]++\Z"),
         models=Models(
             path="/api/tags",
-            list=_list,
+            list=lambda models, _query: {"models": [_model(card) for card in models]},
             detail=_detail,
-            by_body=("/api/show", _named),
+            by_body=("/api/show", lambda fields: fields.string("model") or fields.needed("name")),
             # models that are loaded: there are none here, but at others' machines
             constants={"/api/version": {"version": VERSION}, "/api/ps": {"models": []}},
             default_tag=":latest",

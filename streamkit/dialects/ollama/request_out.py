@@ -48,11 +48,6 @@ from streamkit.text.quoting import STEP_CHARS, shortened
 BESIDE: Final = frozenset({"choices", "logprobs", "top_logprobs", "thinking", "output"})
 
 
-def wants_bytes(media: Media, _in_result: bool) -> bool:
-    """Whether media must stand in the request itself: images and sounds, wherever they are."""
-    return media.kind in IMAGES
-
-
 class OllamaRequestWriter(MessageWriter):
     """Writes one request."""
 
@@ -72,11 +67,9 @@ class OllamaRequestWriter(MessageWriter):
         self.one_choice("Ollama")
         body = without_none(model=request.model)
         body["messages"] = list(self.messages())
-        if tools := self.tools():
-            body["tools"] = tools
-        if settings := self.options(OPTIONS, BESIDE):
-            body["options"] = settings
         body |= without_none(
+            tools=self.tools() or None,
+            options=self.options(OPTIONS, BESIDE) or None,
             format=self.output(options.output),
             think=self.think(options.thinking),
             logprobs=options.logprobs,
@@ -189,8 +182,8 @@ class OllamaRequestWriter(MessageWriter):
             if self.own or turn.role != "system":
                 yield from self.turn_as_messages(turn)
 
-    def message_of(self, turn: Turn, parts: Sequence[Part]) -> dict[str, Any]:
-        return self._message(turn, parts, BLANK_LINE)
+    def message_of(self, turn: Turn, parts: Sequence[Part], joint: str = BLANK_LINE) -> dict[str, Any]:
+        return self.named({"role": turn.role, **self._content(parts, joint)}, turn)
 
     def _system(self, turns: list[Turn]) -> dict[str, Any]:
         """One message of all that the system says."""
@@ -199,16 +192,10 @@ class OllamaRequestWriter(MessageWriter):
             self.report.repair("turns_joined")
         for _ in turns[leading:]:
             self.lose("system_place")
-        messages = [self._message(turn, turn.parts, BLANK_LINE) for turn in turns]
+        messages = [self.message_of(turn, turn.parts) for turn in turns]
         images = [image for message in messages for image in message.get("images", ())]
-        written = {"role": "system", "content": BLANK_LINE.join(message["content"] for message in messages)}
-        return {**written, "images": images} if images else written
-
-    def _message(self, turn: Turn, parts: Sequence[Part], joint: str) -> dict[str, Any]:
-        """The message of a turn, with its content."""
-        return self.named({"role": turn.role, **self._content(parts, joint)}, turn)
-
-    # -- content ---------------------------------------------------------------------------------------------------
+        text = BLANK_LINE.join(message["content"] for message in messages)
+        return {"role": "system", "content": text, **without_none(images=images or None)}
 
     def _content(self, parts: Sequence[Part], joint: str) -> dict[str, Any]:
         """``content``, and ``images`` if there are any. The server puts images in front of the text."""
@@ -240,10 +227,7 @@ class OllamaRequestWriter(MessageWriter):
                     raise TypeError(f"content has no {type(part).__name__}")
         if late:
             self.lose("block_order")
-        content = {"content": self.joined(texts, joint)}
-        return {**content, "images": images} if images else content
-
-    # -- the assistant's messages ----------------------------------------------------------------------------------
+        return {"content": self.joined(texts, joint), **without_none(images=images or None)}
 
     def assistant(self, turn: Turn) -> dict[str, Any]:
         content: list[Part] = []
@@ -271,12 +255,8 @@ class OllamaRequestWriter(MessageWriter):
                     content.append(part)
         if late:
             self.lose("block_order")
-        message = {**self._message(turn, content, ""), **members}
-        if text := self.joined(thinking):
-            message["thinking"] = text
-        if calls:
-            message["tool_calls"] = calls
-        return message
+        message = {**self.message_of(turn, content, ""), **members}
+        return message | without_none(thinking=self.joined(thinking) or None, tool_calls=calls or None)
 
     # -- calls and results -----------------------------------------------------------------------------------------
 

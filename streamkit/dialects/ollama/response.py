@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from streamkit.conversation.messages import Choice, Reasoning, Refusal, Response, Text, ToolCall
+from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_error, encode_usage, takes_ids
@@ -41,32 +42,16 @@ class OllamaResponseWriter(ResponseWriter):
             report.lose("response_fields")
         choice = only_choice(response, report)
         seconds = response.created if response.created is not None else self.encoding.clock()
-        message = self.message(choice)
-        body = {
-            "model": response.model or self.encoding.profile.model,
-            "created_at": encode_time(seconds),
-            "message": message,
-        }
+        message = self._message(choice)
+        model = response.model or self.encoding.profile.model
+        body = {"model": model, "created_at": encode_time(seconds), "message": message}
         for aside in choice.asides:
-            self.aside(aside, body, message)
+            self._aside(aside, body, message)
         found = done_reason(choice.stop_reason or "other", choice.native_stop_reason)
         reason = stop_word(found, choice.stop_sequence, report)
         return {**body, "done": True, "done_reason": reason, **encode_usage(response.usage, report)}
 
-    def message(self, choice: Choice) -> dict[str, Any]:
-        """The message of a choice."""
-        self._count(choice)
-        text = "".join(part.text for part in choice.parts if isinstance(part, Text | Refusal))
-        message: dict[str, Any] = {"role": "assistant", "content": text}
-        if choice.reasoning:
-            message["thinking"] = choice.reasoning
-        calls = [written for call in choice.tool_calls if (written := self.call(call)) is not None]
-        if calls:
-            message["tool_calls"] = calls
-        return message
-
-    def _count(self, choice: Choice) -> None:
-        """Count what the flat shape of a message loses."""
+    def _message(self, choice: Choice) -> dict[str, Any]:
         self.lose_order(choice)
         self.lose_sealed(choice)
         for kind in Text, Reasoning:
@@ -75,8 +60,12 @@ class OllamaResponseWriter(ResponseWriter):
                 self.report.lose("block_boundary", blocks - 1)
         if choice.refusal:
             self.report.lose("refusal_as_text")
+        text = "".join(part.text for part in choice.parts if isinstance(part, Text | Refusal))
+        calls = [written for call in choice.tool_calls if (written := self._call(call)) is not None]
+        members = without_none(thinking=choice.reasoning or None, tool_calls=calls or None)
+        return {"role": "assistant", "content": text, **members}
 
-    def call(self, call: ToolCall) -> dict[str, Any] | None:
+    def _call(self, call: ToolCall) -> dict[str, Any] | None:
         """One call; None for one that no client may run."""
         if call.extras:  # strict readers allow one key in a call (dialects.md §0)
             self.report.lose("metadata")
@@ -91,7 +80,7 @@ class OllamaResponseWriter(ResponseWriter):
             self.report.lose("call_id")
         return written
 
-    def aside(self, aside: Aside, body: dict[str, Any], message: dict[str, Any]) -> None:
+    def _aside(self, aside: Aside, body: dict[str, Any], message: dict[str, Any]) -> None:
         """What only this dialect knows, in its place; log probabilities that came in pieces are one list."""
         name, value = aside.type, aside.raw
         if aside.vendor == VENDOR and aside.kind == "logprobs" and isinstance(value, list):

@@ -20,9 +20,8 @@ VENDOR = "ollama"
 
 #: ``load`` and ``unload`` answer an empty request: nothing was generated, and nothing is wrong.
 STOP_REASONS: Mapping[str, StopReason] = {"stop": "stop", "length": "length", "load": "stop", "unload": "stop"}
-#: Our reasons that Ollama says as exactly, and its own words that say more than ours.
+#: Our reasons that Ollama says as exactly.
 EXACT_REASONS = frozenset({"stop", "length", "tool_calls"})
-NATIVE_REASONS = frozenset({"stop", "length", "load", "unload"})
 ERROR_TYPES: Mapping[str, ErrorType] = {}
 #: Levels of ``think``, which may also be true or false.
 THINK_LEVELS = ("low", "medium", "high", "max")
@@ -51,15 +50,13 @@ def decode_usage(line: Mapping[str, Any]) -> UsageReported | None:
     if not raw:
         return None
     prompt, output = count_of(raw, "prompt_eval_count"), count_of(raw, "eval_count")
-    return UsageReported(
-        input_total=prompt, output_total=output, total=total_of(prompt, output), raw=raw, vendor=VENDOR
-    )
+    return UsageReported(prompt, output_total=output, total=total_of(prompt, output), raw=raw, vendor=VENDOR)
 
 
 def done_reason(reason: StopReason, native: str | None) -> tuple[str, bool]:
     """The ``done_reason`` to write, and whether it says less than ``reason``."""
     word = "length" if reason in {"length", "context_full", "compaction", "pause"} else "stop"
-    if native in NATIVE_REASONS and reason == "stop":
+    if native is not None and native in STOP_REASONS and reason == "stop":
         word = native
     return word, reason not in EXACT_REASONS
 
