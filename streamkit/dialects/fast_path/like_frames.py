@@ -4,8 +4,8 @@ Two frames that the decoder read one after the other, and that said the same but
 follow, until one does not fit: the decoder reads that one, and whatever it says may give other bytes another meaning. So a
 template is used again only once the decoder has read a frame as the template would.
 
-Gain: of alike chunks of Chat, one a read, decoding takes 0.9 times the instructions of ``orjson.loads``, where the decoder alone
-takes six times its time (``docs/benchmarks``, "decode").
+Gain: of alike chunks of Chat, one a read, decoding takes 0.9 times the instructions of ``orjson.loads``; the decoder alone
+takes six times the time (``docs/benchmarks``, "decode").
 
 Source: design.md §9.
 """
