@@ -9,7 +9,7 @@ from typing import Any
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Response
 from streamkit.conversation.restore import ToolNames, restore_tools
-from streamkit.dialects import client_named, decode_frames, source_named
+from streamkit.dialects import client_named, decode_frames, encode_by, source_named
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.profiles import Encoding, Profile, Provider, report_for
 from streamkit.dialects.streams.encode_stage import EncodeStage
@@ -111,7 +111,7 @@ def transcode(
             stages.append(carry_searches(dialect.name, target.name, limits=limits))
         if carries(dialect.name, target.name, offered):
             stages.append(carry_citations(dialect.name, target.name, limits=limits))
-    stages.append(EncodeStage(f"encode {to_dialect}", lambda report: target.encoder(encoding, report), takes="events"))
+    stages.append(encode_by(f"encode {to_dialect}", target, encoding))
     return Pipe(source, tuple(stages), report)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from streamkit.dialects import anthropic, bedrock, cohere, gemini, mistral, ollama, openai_chat, openai_responses
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.fast_path.like_frames import decode_stage
+from streamkit.dialects.fast_path.one_step import one_step
 from streamkit.dialects.profiles import DEFAULT_PROFILE, Encoding, KeepAliveForm, Profile, Provider
 from streamkit.dialects.registry import Registry
 from streamkit.dialects.streams.encode_stage import EncodeStage
@@ -82,6 +83,11 @@ def decode_frames(dialect: Dialect, limits: Limits, name: str) -> Stage[list[Fra
     return decode_stage(f"decode {name}", lambda report: dialect.decoder(limits, report))
 
 
+def encode_by(name: str, dialect: Dialect, encoding: Encoding) -> EncodeStage[list[Event]]:
+    """The stage that ``encode`` gives, of a dialect that was looked up."""
+    return EncodeStage(name, lambda report: dialect.encoder(encoding, report), takes="events", one_step=one_step)
+
+
 def keep_alive(dialect: str, form: KeepAliveForm = "dialect") -> bytes:
     """What to write to a client of ``dialect`` while its provider is silent, between two events and before the first.
 
@@ -110,4 +116,4 @@ def encode(
     """
     named, client = client_named(dialect)
     encoding = Encoding(limits=limits, profile=profile or client, make_id=make_id, clock=clock)
-    return EncodeStage(f"encode {dialect}", lambda report: named.encoder(encoding, report), takes="events")
+    return encode_by(f"encode {dialect}", named, encoding)

@@ -169,6 +169,23 @@ class SSEParser:
         )
         return frames
 
+    @property
+    def most_bytes(self) -> int:
+        """The limit of an event that is a read by itself."""
+        return self._cap
+
+    def framing_of(self, event: str) -> tuple[bytes, bytes] | None:
+        """What stands around the payload of an event of this name, in one like the last one; None if something is pending, or
+        if the last one was no read by itself or had another name.
+        """
+        return (self._only_head, b"\n\n") if self._is_idle and self._only_name == event else None
+
+    def skip(self, size: int) -> None:
+        """Somebody else read an event of ``size`` bytes, which was a read by itself: it counts."""
+        self._report.bytes_in += size
+        self._report.frames += 1
+        self._at = self.boundary = self._at + size
+
     def _has_other_name(self, chunk: bytes) -> bool:
         """Remember how the event begins that ``chunk`` may be, if not as the last one that was a read by itself."""
         line, _, _ = chunk.partition(b"\n")

@@ -20,7 +20,7 @@ from streamkit.dialects.fast_path.template import DELTAS, Template, template_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS, RunningText
 from streamkit.events import WireEvent
-from streamkit.framing.frame import Frame, FrameRun, repairs_of
+from streamkit.framing.frame import NO_HEADERS, Frame, FrameRun, repairs_of
 from streamkit.pipeline import Machine, Stage
 from streamkit.report import BatchMarks, StreamReport
 
@@ -81,6 +81,19 @@ class LikeFrameDecoder:
         report = self._decoder.report
         report.take_back(self._marks.take_back(report, behind))
         return 0
+
+    @property
+    def of_text(self) -> tuple[Template, str] | None:
+        """The template of the next frame, if it reads one delta of text, and the name of its event."""
+        template, like = self._template, self._frame
+        if template is None or template.text_in is None or template.events or like.headers is not NO_HEADERS:
+            return None
+        return template, like.event
+
+    def note(self, text: str) -> None:
+        """Somebody else read a frame by the template: what it said."""
+        if self._text is not None:
+            self._text.append(text)
 
     def _read(self, frame: Frame, template: Template) -> list[Any] | None:
         """What a frame says by the template; None if it does not fit."""

@@ -51,8 +51,8 @@ class Template:
     """
 
     __slots__ = (
-        "_around", "_events", "_head", "_is_fragment", "_is_simple", "_is_text", "_like", "_marked", "_marks", "_mids",
-        "_most", "_tail", "_usage", "kinds", "reads_many",
+        "_around", "_head", "_is_fragment", "_is_text", "_marked", "_marks", "_mids", "_most",
+        "_other", "_tail", "_usage", "events", "kinds", "like", "reads_many", "text_in",
     )  # fmt: skip
 
     def __init__(
@@ -61,52 +61,85 @@ class Template:
         self._head, *self._mids, self._tail = parts
         self._around = len(self._head) + len(self._tail)
         self.kinds = kinds
-        self._like: Delta = said[0]
+        self.like: Delta = said[0]
         #: What a payload says behind its delta, which is always the same; None where its token counts are.
-        self._events = said[1:]
+        self.events = said[1:]
         self._most = most
         self._usage = usage
-        #: Whether there is one hole and one event, and whether that is text of the answer: nearly always.
-        self._is_simple = kinds == ["text"] and not self._events
-        self._is_text = type(self._like) is TextDelta
-        self._is_fragment = kinds == ["index", "text"] and not self._events and type(self._like) is ToolCallDelta
+        #: Gives the text of a payload as JSON, or None if it is not like the others; itself None where more is to be read.
+        self.text_in: Callable[[bytes], bytes | None] | None = None
+        if kinds == ["text"]:
+            self.text_in = self._only_text
+        elif "index" not in kinds and "usage" not in kinds:
+            self.text_in = self._text_and_other if len(kinds) == 2 and "again" not in kinds else self._text_and_others
+        self._other: Kind = next((kind for kind in kinds if kind != "text"), "text")
+        self._is_text = type(self.like) is TextDelta
+        self._is_fragment = kinds == ["index", "text"] and not self.events and type(self.like) is ToolCallDelta
         #: Whether ``read_many`` can read anything.
-        self.reads_many = not self._events and not {"usage", "space", "again"} & set(kinds)
+        self.reads_many = not self.events and not {"usage", "space", "again"} & set(kinds)
         #: The parts between holes, the mark of each, and all marks of a payload in their order.
         self._marked = [(mid, b"," + b"\n" * number + b"\r") for number, mid in enumerate(self._mids)]
         self._marks = b"".join(mark[1:] for _, mark in self._marked) + _MARK
 
     def read(self, payload: bytes) -> list[Any] | None:
         """What one payload says; None if it is not like the others. Raises ValueError where a hole has no JSON."""
-        if not self._is_simple:
-            return self._read_holes(payload)
+        if self.text_in is None:
+            return self._read_fragment(payload) if self._is_fragment else self._read_holes(payload)
+        text = self.text_in(payload)
+        if text is None:
+            return None
+        like: Any = self.like
+        if self._is_text:
+            return [TextDelta(loads(text), like.choice, like.block), *self.events]
+        return [delta_like(like, loads(text), None), *self.events]
+
+    def _only_text(self, payload: bytes) -> bytes | None:
+        """The text as JSON where it is the only hole."""
         text = payload.removeprefix(self._head).removesuffix(self._tail)  # half of the time of asking and cutting
         size = len(text)
         if size < 3 or size != len(payload) - self._around or text[0] != _QUOTE or text[-1] != _QUOTE:
             return None
-        like: Any = self._like
-        if self._is_text:
-            return [TextDelta(loads(text), like.choice, like.block)]
-        return [delta_like(like, loads(text), None)]
+        return text
+
+    def _text_and_other(self, payload: bytes) -> bytes | None:
+        """The same where there is one more hole, which says nothing: a third of the time of any number of holes."""
+        holes = payload.removeprefix(self._head).removesuffix(self._tail)
+        if len(holes) != len(payload) - self._around:
+            return None
+        if self.kinds[0] == "text":  # which may have what stands between the two, unlike the other
+            text, found, other = holes.rpartition(self._mids[0])
+        else:
+            other, found, text = holes.partition(self._mids[0])
+        if not found or len(text) < 3 or text[0] != _QUOTE or text[-1] != _QUOTE or not _is_padding(other, self._other):
+            return None
+        return text
+
+    def _text_and_others(self, payload: bytes) -> bytes | None:
+        """The same for any number of holes."""
+        text = b""
+        for hole, kind in zip(self._cut(payload), self.kinds, strict=False):
+            if kind == "text":
+                text = hole
+            elif hole != text if kind == "again" else not _is_padding(hole, kind):
+                return None
+        return text if len(text) > 2 and text[0] == _QUOTE == text[-1] else None
+
+    def _read_fragment(self, payload: bytes) -> list[Any] | None:
+        """A fragment of one of the calls that may take turns."""
+        holes = payload.removeprefix(self._head).removesuffix(self._tail)
+        if len(holes) != len(payload) - self._around:
+            return None
+        label, _, text = holes.partition(self._mids[0])
+        index = INDICES.get(label, self._most + 1)
+        if index > self._most or len(text) < 3 or text[0] != _QUOTE or text[-1] != _QUOTE:
+            return None
+        like: Any = self.like
+        return [ToolCallDelta(index, None, None, loads(text), like.choice, like.kind)]
 
     def _read_holes(self, payload: bytes) -> list[Any] | None:
-        if self._is_fragment:  # of calls that may take turns: half of the time
-            holes = payload.removeprefix(self._head).removesuffix(self._tail)
-            if len(holes) != len(payload) - self._around:
-                return None
-            label, _, text = holes.partition(self._mids[0])
-            index = INDICES.get(label, self._most + 1)
-            if index > self._most or len(text) < 3 or text[0] != _QUOTE or text[-1] != _QUOTE:
-                return None
-            like: Any = self._like
-            return [ToolCallDelta(index, None, None, loads(text), like.choice, like.kind)]
-        return self._read_more(payload)
-
-    def _read_more(self, payload: bytes) -> list[Any] | None:
-        holes = self._cut(payload)
         text = counts = b""
         index: int | None = None
-        for hole, kind in zip(holes, self.kinds, strict=False):
+        for hole, kind in zip(self._cut(payload), self.kinds, strict=False):
             if kind == "text":
                 text = hole
             elif kind == "index":
@@ -119,14 +152,14 @@ class Template:
                 return None
         if len(text) < 3 or not text[0] == _QUOTE == text[-1]:
             return None
-        delta = delta_like(self._like, loads(text), index)
+        delta = delta_like(self.like, loads(text), index)
         if self._usage is None:
-            return [delta, *self._events]
+            return [delta, *self.events]
         raw = loads(counts)
         if type(raw) is not dict or not raw:
             return None
         counted = self._usage(raw)
-        return [delta, *(counted if event is None else event for event in self._events)]
+        return [delta, *(counted if event is None else event for event in self.events)]
 
     def _cut(self, payload: bytes) -> list[bytes]:
         """What is in each hole; nothing if the payload is not like the others."""
@@ -166,13 +199,13 @@ class Template:
             return None
         texts, indices = columns["text"], columns.get("index")
         if indices is None:
-            return DeltaRun(self._like, texts)
+            return DeltaRun(self.like, texts)
         labels = set(indices)
         if not 0 <= min(labels) <= max(labels) <= self._most:
             return None
         if len(labels) > 1:
-            return DeltaRun(self._like, texts, indices)
-        return DeltaRun(delta_like(self._like, "", indices[0]), texts)
+            return DeltaRun(self.like, texts, indices)
+        return DeltaRun(delta_like(self.like, "", indices[0]), texts)
 
     def _columns(self, holes: list[bytes]) -> dict[Kind, list[Any]] | None:
         """The values of each kind; None if one of them is of another type."""

@@ -6,13 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from streamkit.errors import StreamError
 from streamkit.pipeline import Chain, Flow, Machine, Stage, allow_runs
 from streamkit.report import StreamReport
 
+#: Gives what takes the next read to what is written of it, where the machines are not needed (``fast_path/one_step.py``).
+NextStep: TypeAlias = Callable[[], Callable[[Any], bytes | None] | None]
 A_contra = TypeVar("A_contra", contravariant=True)
+
+
+def no_step() -> None:
+    """All reads go through the machines."""
 
 
 class ErrorWriter(Machine[A_contra, bytes], Protocol[A_contra]):
@@ -30,10 +36,16 @@ class EncodeStage(Stage[A_contra, bytes]):
     """``encode``'s driver: unlike the others it turns what broke the reading into the dialect's error frame."""
 
     def __init__(
-        self, name: str, make: Callable[[StreamReport], ErrorWriter[A_contra]], *, takes: Flow | None = None
+        self,
+        name: str,
+        make: Callable[[StreamReport], ErrorWriter[A_contra]],
+        *,
+        takes: Flow | None = None,
+        one_step: Callable[[Sequence[Machine[Any, Any]], ErrorWriter[A_contra]], NextStep] = lambda *_: no_step,
     ) -> None:
         super().__init__(name, make, takes=takes, gives="bytes")
         self.make_encoder = make
+        self._one_step = one_step
 
     def over(
         self, source: AsyncIterable[Any], report: StreamReport, before: Sequence[Stage[Any, Any]] = ()
@@ -41,16 +53,20 @@ class EncodeStage(Stage[A_contra, bytes]):
         encoder = self.make_encoder(report)
         machines = [stage.make(report) for stage in before]
         allow_runs([*machines, encoder])
-        return _drive(Chain(*machines), encoder, source, report)
+        return _drive(Chain(*machines), encoder, source, report, self._one_step(machines, encoder))
 
 
 async def _drive(
-    before: Chain, encoder: ErrorWriter[Any], source: AsyncIterable[Any], report: StreamReport
+    before: Chain, encoder: ErrorWriter[Any], source: AsyncIterable[Any], report: StreamReport, next_step: NextStep
 ) -> AsyncGenerator[bytes, None]:
     """Run the machines ``before`` the encoder, of which there may be none, and the encoder over ``source``."""
     encoding = False  # also behind an exception of the encoder's
+    step = None
     try:
         async for item in source:
+            if step is not None and (output := step(item)):
+                yield output
+                continue
             if batch := before.feed(item):
                 encoding = True
                 output = encoder.feed(batch)
@@ -61,6 +77,7 @@ async def _drive(
                     raise encoder.fault
             if before.fault is not None:
                 raise before.fault
+            step = next_step()
         batch = before.finish()
         encoding = True
         output = encoder.feed(batch) if batch else b""

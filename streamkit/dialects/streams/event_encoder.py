@@ -223,6 +223,14 @@ class EventEncoder:
         self._feed(events)
         return self._take_parts() if self._parts else b""
 
+    def writes_again(self, like: Any) -> Callable[[str], bytes] | None:
+        """What writes a delta by its text, if the last event was a delta and ``like`` goes on where it stopped."""
+        last: Any = self._last_delta
+        kind: Any = type(like)
+        if kind is not self._last_kind or like.block != last.block or like.choice != last.choice:
+            return None
+        return self._writes_again or self._ask_again(last) if kind is TextDelta or like.kind == last.kind else None
+
     def _ask_again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], bytes] | None:
         self._writes_again = None if self.ended or self.fault is not None else self.again(last)
         return self._writes_again
