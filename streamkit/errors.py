@@ -157,6 +157,9 @@ class LimitExceeded(StreamError):
 
     limit: str = ""
 
+    def __init_subclass__(cls, *, limit: str = "") -> None:
+        cls.limit = limit or cls.limit
+
     def __init__(self, allowed: int, *, offset: int | None = None) -> None:
         super().__init__(f"{self.what} (limit {self.limit} = {allowed:,})", offset=offset)
         self.allowed = allowed
@@ -166,85 +169,57 @@ class LimitExceeded(StreamError):
         return (self.__doc__ or "a limit was passed").rstrip(".")
 
 
-class LineTooLong(LimitExceeded):
+class LineTooLong(LimitExceeded, limit="line_bytes"):
     """A line did not end within the limit."""
 
-    limit = "line_bytes"
 
-
-class EventTooLong(LimitExceeded):
+class EventTooLong(LimitExceeded, limit="event_bytes"):
     """The lines of one event add up to more than the limit."""
 
-    limit = "event_bytes"
 
-
-class BodyTooLong(LimitExceeded):
+class BodyTooLong(LimitExceeded, limit="body_bytes"):
     """A whole body is longer than the limit."""
 
-    limit = "body_bytes"
 
-
-class TooManyValues(LimitExceeded):
+class TooManyValues(LimitExceeded, limit="answer_values"):
     """A whole body has more JSON values than the limit."""
 
-    limit = "answer_values"
 
-
-class TooManyEventValues(TooManyValues):
+class TooManyEventValues(TooManyValues, limit="event_values"):
     """One event has more JSON values than the limit."""
 
-    limit = "event_values"
 
-
-class HeadersTooLong(LimitExceeded):
+class HeadersTooLong(LimitExceeded, limit="headers_bytes"):
     """The headers of one binary message are longer than the limit."""
 
-    limit = "headers_bytes"
 
-
-class NameTooLong(LimitExceeded):
+class NameTooLong(LimitExceeded, limit="name_bytes"):
     """An event name or event id is longer than the limit."""
 
-    limit = "name_bytes"
 
-
-class IndexTooLarge(LimitExceeded):
+class IndexTooLarge(LimitExceeded, limit="index"):
     """An index on the wire is larger than the limit."""
 
-    limit = "index"
 
-
-class ArgumentsTooLong(LimitExceeded):
+class ArgumentsTooLong(LimitExceeded, limit="arguments_chars"):
     """The argument text of one tool call is longer than the limit."""
 
-    limit = "arguments_chars"
 
-
-class StreamArgumentsTooLong(LimitExceeded):
+class StreamArgumentsTooLong(LimitExceeded, limit="stream_arguments_chars"):
     """The argument texts of all calls of one stream are longer than the limit."""
 
-    limit = "stream_arguments_chars"
 
-
-class TooManyToolCalls(LimitExceeded):
+class TooManyToolCalls(LimitExceeded, limit="tool_calls"):
     """More tool calls than the limit."""
 
-    limit = "tool_calls"
 
-
-class TooManyChoices(LimitExceeded):
+class TooManyChoices(LimitExceeded, limit="choices"):
     """More choices than the limit."""
 
-    limit = "choices"
 
-
-class TooManyBlocks(LimitExceeded):
+class TooManyBlocks(LimitExceeded, limit="content_blocks"):
     """More content blocks than the limit."""
 
-    limit = "content_blocks"
 
-
-class HeldTooLong(LimitExceeded):
+class HeldTooLong(LimitExceeded, limit="held_chars"):
     """More is held back behind an open block than the limit allows."""
-
-    limit = "held_chars"

@@ -80,9 +80,8 @@ class Media:
     file_id: str | None = None
     name: str | None = None
     detail: str | None = None  #: how closely an image is to be looked at: low, high, auto, original
-    place: str = field(
-        default="", eq=False, kw_only=True
-    )  #: in the request that it was read from: ``messages[3].content[0]``
+    #: In the request that it was read from: ``messages[3].content[0]``.
+    place: str = field(default="", eq=False, kw_only=True)
     cache: CacheMark | None = None
     extras: Extras | None = None
 
@@ -256,9 +255,8 @@ class Thinking:
 class Compaction:
     """That the provider shall put a summary in place of the conversation so far, and when (Anthropic, Responses)."""
 
-    now: bool = (
-        False  #: the summary is all that is asked for; otherwise it comes by itself, where the conversation is long
-    )
+    #: The summary is all that is asked for; otherwise it comes by itself, where the conversation is long.
+    now: bool = False
     threshold: int | None = None  #: how many tokens of input are long
     pause: bool | None = None  #: whether the answer ends behind the summary
     instructions: str | None = None  #: how to summarise

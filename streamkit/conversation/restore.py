@@ -20,12 +20,13 @@ from typing import Final
 from attrs import define, evolve, field, frozen
 
 from streamkit.conversation.messages import Response, Tool, ToolCall
-from streamkit.errors import NeedsRepair, StreamError
+from streamkit.errors import NeedsRepair
 from streamkit.events import Event, QualifiedName, ToolCallArguments, ToolCallFinished, ToolCallStarted, Verdict
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import portable_name
+from streamkit.tool_calls.event_machine import EventMachine
 from streamkit.tool_calls.partial_json import GrowingText, PartialJSON
 
 #: The member of a custom tool's arguments as a function.
@@ -110,13 +111,12 @@ class _FreeText:
         return call.arguments, COMPLETE, True
 
 
-class ToolRestorer:
+class ToolRestorer(EventMachine):
     """Machine of ``restore_tools``: ``list[Event]`` to ``list[Event]``."""
 
     def __init__(
         self, names: ToolNames, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None
     ) -> None:
-        self.fault: StreamError | None = None
         self._names = names
         self._limits = limits
         self._report = report if report is not None else StreamReport()
@@ -139,12 +139,6 @@ class ToolRestorer:
         except NeedsRepair as error:
             self.fault = error
         return out
-
-    def finish(self) -> list[Event]:
-        return []
-
-    def abandon(self) -> list[Event]:
-        return []
 
     def _started(self, event: ToolCallStarted) -> ToolCallStarted:
         name = self._names.client_name(event.name)

@@ -82,6 +82,7 @@ class TextCallReader:
         self.natural = False  #: the answer ended by itself, as far as the wire has said
         self._grammars, self._tools, self._limits, self._report = grammars, tools, limits, report
         self._choice = choice
+        self._most = limits.arguments_chars + HEAD_CHARS  # characters that are held though they may be no call
         self._code = CodeTracker()
         self._pending = ""
         self._step: Callable[[], bool] = self._text
@@ -179,8 +180,7 @@ class TextCallReader:
         else:
             line = self._code.begins_line
             self._heads = tuple(head for head in self._grammars.heads[found[0]] if line or not head.own_line)
-        self._step = self._head_of
-        return True
+        return self._go(self._head_of)
 
     def _head_of(self) -> bool:
         """What may begin a call: decided as soon as it can be."""
@@ -197,14 +197,15 @@ class TextCallReader:
             elif len(window) < HEAD_CHARS and head.beginning.fullmatch(window):
                 waits.append(head)
         self._heads = tuple(waits)
-        if waits:
-            return False
+        return not waits and self._no_call()
+
+    def _no_call(self) -> bool:
+        """What seemed to begin a call is text, and what stands behind its marker is looked at again."""
         marker = self._grammars.any_marker.match(self._pending)
         size = marker.end() if marker is not None else 1
         self._say(self._pending[:size])
         self._pending = self._pending[size:]
-        self._step = self._text
-        return True
+        return self._go(self._text)
 
     def _accept(self, head: Head, found: re.Match[str]) -> bool:
         """Whether a head that was found begins a call."""
@@ -216,8 +217,7 @@ class TextCallReader:
         self._body = _Body()
         if head.body in {"object", "objects"}:
             self._body.raw.append(found[0])
-            self._step = self._object
-            return True
+            return self._go(self._object)
         if name is None or not self._tools.has(name):
             return False
         self._begin(name, call_id)
@@ -264,8 +264,7 @@ class TextCallReader:
 
     def _broken(self) -> bool:
         """The body is none: unless the end of a call follows, it is incomplete, and what follows is text."""
-        self._step = self._close
-        return True
+        return self._go(self._close)
 
     def _close(self) -> bool:
         """Behind a body: what ends the call, or what shows that it is over."""
@@ -335,11 +334,6 @@ class TextCallReader:
     # -- an object with name and arguments -------------------------------------------------------------------------
 
     @property
-    def _most(self) -> int:
-        """The longest text that is held though it may turn out to be no call, in characters."""
-        return self._limits.arguments_chars + HEAD_CHARS
-
-    @property
     def _is_too_long(self) -> bool:
         return not self._begun and self._body.raw.chars > self._most
 
@@ -353,12 +347,17 @@ class TextCallReader:
         pending = self._pending.lstrip(" \t\r\n,")
         self._keep(self._pending[: len(self._pending) - len(pending)])
         self._pending = pending
-        if self._is_too_long or pending[:1] not in {"", "}", '"'}:
+        ends = '}"' if self._body.name else '"'  # an object without a name is no call
+        if self._is_too_long or (pending and pending[0] not in ends):
             return self._reject()
         if not pending:
             return False
         if pending[0] == "}":
-            return self._object_end()
+            if not self._begun:
+                self._begin(self._body.name)  # without arguments
+            self._pending = pending[1:]
+            self._body.whole = True
+            return self._go(self._close)
         key = _string(pending[:KEY_CHARS])
         if key is None:
             return len(pending) >= KEY_CHARS and self._reject()
@@ -400,10 +399,7 @@ class TextCallReader:
     def _take(self, text: str) -> None:
         """A piece of a value."""
         body = self._body
-        if not text:
-            return
-        streams = body.is_arguments and self._begun and body.value.kind in {"object", "array"}
-        if streams:
+        if body.is_arguments and self._begun and body.value.kind in {"object", "array"}:
             self._argue(text)
         elif body.is_arguments or body.key in NAMES:
             self._gather(text)
@@ -435,32 +431,16 @@ class TextCallReader:
                 body.early = text
         return True
 
-    def _object_end(self) -> bool:
-        body = self._body
-        if not body.name:
-            return self._reject()
-        if not self._begun:
-            self._begin(body.name)  # without arguments
-        self._pending = self._pending[1:]
-        body.whole = True
-        self._step = self._close
-        return True
-
     def _reject(self) -> bool:
         """It is no call. What is long is not read again, so that no text is read more than a few times."""
-        body = self._body
         if self._begun:
             return self._broken()
-        raw = body.raw.take()
-        if len(raw) > HEAD_CHARS:
-            self._say(raw)
-        else:
-            marker = self._grammars.any_marker.match(raw)
-            size = marker.end() if marker is not None else 1
-            self._say(raw[:size])
-            self._pending = raw[size:] + self._pending
-        self._step = self._text
-        return True
+        raw = self._body.raw.take()
+        if len(raw) <= HEAD_CHARS:
+            self._pending = raw + self._pending
+            return self._no_call()
+        self._say(raw)
+        return self._go(self._text)
 
     def _arguments(self, text: str) -> str:
         """Argument text of a value that was gathered: a string holds it, ``null`` means none."""
@@ -493,8 +473,7 @@ class TextCallReader:
         if body.gathered.chars:
             self._argue(self._arguments(body.gathered.take()))
         body.whole = True
-        self._step = self._close
-        return True
+        return self._go(self._close)
 
     # -- parameters between tags -----------------------------------------------------------------------------------
 
@@ -506,11 +485,10 @@ class TextCallReader:
             self._pending = pending[len(tags.end) :]
             self._argue("}" if body.argued else "{}")
             self._end()
-            self._step = self._after
-            return True
-        if pending.startswith("{") and not body.argued:
-            self._step = self._json_in_tags
-            return True
+            return self._go(self._after)
+        if pending.startswith("{") and not body.argued:  # <function=NAME>{…}</function>
+            self._head = Head(self._head.parts, "json", ends=(tags.end,))
+            return self._go(self._json)
         if not pending.startswith(tags.begin):
             waits = not pending or unfinished(pending, (tags.end, tags.begin)) == len(pending)
             return not waits and self._broken()
@@ -524,14 +502,7 @@ class TextCallReader:
         body.streams = body.types == STRING and not body.is_json
         self._argue((", " if body.argued else "{") + quoted(key) + (': "' if body.streams else ": "))
         body.argued, body.first = True, True
-        self._step = self._parameter
-        return True
-
-    def _json_in_tags(self) -> bool:
-        """``<function=NAME>{…}</function>``: the end is that of the tags."""
-        self._head = Head(self._head.parts, "json", ends=(cast("Tags", self._head.tags).end,))
-        self._step = self._json
-        return True
+        return self._go(self._parameter)
 
     def _parameter(self) -> bool:
         """The value of a parameter, up to the tag that closes it."""
@@ -554,8 +525,7 @@ class TextCallReader:
             text = body.gathered.take()
             depth = self._limits.json_depth
             self._argue(json_or_text(text, depth) if body.is_json else json_of(text, body.types, depth))
-        self._step = self._parameters
-        return True
+        return self._go(self._parameters)
 
     def _grow(self, value: str) -> None:
         if not self._body.streams:

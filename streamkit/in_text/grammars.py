@@ -52,14 +52,15 @@ class Tags:
     """Parameters between tags."""
 
     begin: str  #: what begins a parameter, in front of its name
-    head: re.Pattern[str]  #: from there to the value, the name as ``key``
+    rest: str  #: a pattern from there to the value, the name as ``key``
     close: str  #: what ends a value
     end: str  #: what ends the call
     pads: bool = False  #: a line end on either side of a value is not part of it
 
-
-def _parameter(begin: str, rest: str) -> re.Pattern[str]:
-    return re.compile(re.escape(begin) + rest)
+    @cached_property
+    def head(self) -> re.Pattern[str]:
+        """What stands in front of a value."""
+        return re.compile(re.escape(self.begin) + self.rest)
 
 
 Body: TypeAlias = Literal["json", "object", "objects", "tags"]
@@ -107,10 +108,8 @@ def _beginning(parts: tuple[Part, ...]) -> str:
     pattern = ""
     for part in reversed(parts):
         if isinstance(part, Slot):
-            going_on = f"{part.letters}{{{part.least},{part.most}}}{pattern}" if pattern else ""
-            pattern = (
-                f"(?:{going_on}|{part.letters}{{0,{part.most}}})" if going_on else f"{part.letters}{{0,{part.most}}}"
-            )
+            begun = f"{part.letters}{{0,{part.most}}}"
+            pattern = f"(?:{part.letters}{{{part.least},{part.most}}}{pattern}|{begun})" if pattern else begun
         else:
             for letter in reversed(part):
                 pattern = f"(?:{re.escape(letter)}{pattern})?"
@@ -136,9 +135,7 @@ def _xml(name: str, sections: tuple[str, ...], prefix: str = "", *, own_line: bo
     """``<invoke name="…"><parameter name="…">…</parameter></invoke>``, in a section or not."""
     tags = Tags(
         f'<{prefix}parameter name="',
-        _parameter(
-            f'<{prefix}parameter name="', r'(?P<key>[^"<>]{1,128})"(?:\s+string="(?P<string>true|false)")?[^<>]*>'
-        ),
+        r'(?P<key>[^"<>]{1,128})"(?:\s+string="(?P<string>true|false)")?[^<>]*>',
         f"</{prefix}parameter>",
         f"</{prefix}invoke>",
     )
@@ -156,15 +153,8 @@ def _together(name: str, *grammars: Grammar) -> Grammar:
     return Grammar(name, heads, tuple(trailer for grammar in grammars for trailer in grammar.trailers))
 
 
-_FUNCTION: Final = Tags(
-    "<parameter=", _parameter("<parameter=", r"(?P<key>[^<>]{1,128})>"), "</parameter>", "</function>", pads=True
-)
-_GLM: Final = Tags(
-    "<arg_key>",
-    _parameter("<arg_key>", r"(?P<key>[^<>]{1,128})</arg_key>\s{0,64}<arg_value>"),
-    "</arg_value>",
-    "</tool_call>",
-)
+_FUNCTION: Final = Tags("<parameter=", r"(?P<key>[^<>]{1,128})>", "</parameter>", "</function>", pads=True)
+_GLM: Final = Tags("<arg_key>", r"(?P<key>[^<>]{1,128})</arg_key>\s{0,64}<arg_value>", "</arg_value>", "</tool_call>")
 _KIMI: Final = ("<|tool_calls_section_begin|>",)
 _DEEPSEEK: Final = ("<｜tool▁calls▁begin｜>",)
 _DEEPSEEK_ENDS: Final = ("<｜tool▁call▁end｜>", "```<｜tool▁call▁end｜>", "```\n<｜tool▁call▁end｜>")

@@ -39,7 +39,9 @@ class OfferedTools:
             for tool in tools:
                 if isinstance(tool, Tool) and tool.kind == "server":
                     continue  # its provider runs it
-                name, schema = _of(tool) if isinstance(tool, Tool) else definition(tool)
+                name, schema = (tool.name, tool.parameters) if isinstance(tool, Tool) else definition(tool)
+                if isinstance(tool, Tool) and tool.kind == "custom":
+                    schema = _FREE_TEXT
                 self._schemas[name] = schema
                 self._schemas.setdefault(portable_name(name), schema)  # as an upstream may have been told
 
@@ -54,10 +56,6 @@ class OfferedTools:
         properties = schema.get("properties") if isinstance(schema, Mapping) else None
         found = _types(properties.get(parameter)) if isinstance(properties, Mapping) else frozenset()
         return found or STRING
-
-
-def _of(tool: Tool) -> tuple[str, Any]:
-    return tool.name, _FREE_TEXT if tool.kind == "custom" else tool.parameters
 
 
 def _types(schema: Any, depth: int = 4) -> frozenset[str]:

@@ -179,10 +179,8 @@ class ThinkSplitter(InTextMachine):
 
     def _text(self, delta: TextDelta) -> None:
         number, choice = delta.choice, self._choice(delta.choice)
-        if choice.held and delta.block != choice.block:
+        if delta.block != choice.block and (choice.held or choice.state != "start"):
             self._release(choice)
-            self._settle(number)
-        elif choice.state != "start" and delta.block != choice.block:
             self._settle(number)
         choice.block = delta.block
         if number in self._settled:

@@ -30,15 +30,8 @@ NINE = re.compile(r"[a-zA-Z0-9]{9}")
 
 
 def nine_characters(call_id: str) -> str:
-    """An id of nine letters and digits: ``call_id`` itself if it is one, else a hash of it.
-
-    One way: the id is not found again from the hash. But it depends on nothing else, so a call and its result, in whichever
-    request they come, get the same one without a table of ids being kept; and a second pass changes nothing. Two ids share
-    a hash once in 10^16 pairs.
-    """
-    if NINE.fullmatch(call_id):
-        return call_id
-    return hashed(call_id, 9)
+    """An id of nine letters and digits: ``call_id`` itself if it is one, else a hash, which two ids share once in 10^16."""
+    return call_id if NINE.fullmatch(call_id) else hashed(call_id, 9)
 
 
 #: Ids that every dialect but Mistral's takes.

@@ -23,8 +23,9 @@ from streamkit.events import Event, ToolCallFinished, Verdict
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
+from streamkit.tool_calls.event_machine import EventMachine
 from streamkit.tool_calls.json_scanner import JSONScanner
-from streamkit.tool_calls.object_scanner import ObjectScanner
+from streamkit.tool_calls.object_scanner import scanned
 from streamkit.tool_calls.schema import Tools, ToolSchemas, compiled
 
 #: Characters of a text from which on it is folded instead of parsed, as is one with many brackets, whose nesting counts.
@@ -37,20 +38,13 @@ def check_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> Ver
     if not text.strip():
         return Verdict("empty")
     if len(text) > LONG or text.count("{") + text.count("[") > depth:
-        return Verdict("complete") if _is_object(text, depth) else _walked(text, depth)
+        return Verdict("complete") if scanned(text, depth).complete_object else _walked(text, depth)
     try:
         if type(orjson.loads(text)) is dict:
             return Verdict("complete")
     except orjson.JSONDecodeError:
         pass
     return _walked(text, depth)
-
-
-def _is_object(text: str, depth: int) -> bool:
-    """Whether a text is one JSON object, not nested too deep. To parse it, orjson takes 15 times its size for a moment."""
-    scanner = ObjectScanner(depth=depth)
-    scanner.feed(text)
-    return scanner.complete_object
 
 
 def _walked(text: str, depth: int) -> Verdict:
@@ -63,12 +57,8 @@ def _walked(text: str, depth: int) -> Verdict:
     if state == "incomplete":
         return Verdict("truncated", "the text ends inside the value", len(text))
     if scanner.root != "object":
-        return Verdict("not_an_object", f"the value is {_article(scanner.root)}", 0)
+        return Verdict("not_an_object", f"the value is {'an' if scanner.root == 'array' else 'a'} {scanner.root}", 0)
     return Verdict("complete")
-
-
-def _article(root: str | None) -> str:
-    return f"an {root}" if root == "array" else f"a {root}"
 
 
 def parse_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> dict[str, Any]:
@@ -99,10 +89,9 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON")
 
 
-class JSONChecker:
+class JSONChecker(EventMachine):
     """Machine of ``check_json``: ``list[Event]`` to ``list[Event]``."""
 
-    fault: Exception | None = None
     gives_runs = False
 
     @property
@@ -122,12 +111,6 @@ class JSONChecker:
             if type(event) is ToolCallFinished:
                 return [self._checked(event) if type(event) is ToolCallFinished else event for event in events]
         return events
-
-    def finish(self) -> list[Event]:
-        return []
-
-    def abandon(self) -> list[Event]:
-        return []
 
     def _checked(self, event: ToolCallFinished) -> ToolCallFinished:
         if not event.ended:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from streamkit.tool_calls.object_scanner import ObjectScanner
+from streamkit.tool_calls.object_scanner import scanned
 
 #: Strings, of which the last may be open, and what stands between them and white space.
 _PIECES: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|[^\s"]++', re.DOTALL)
@@ -42,21 +42,16 @@ def rest_of(fragment: str, before: str, depth: int) -> str | None:
 
 def may_follow(fragment: str, before: str, depth: int) -> bool:
     """Whether ``said`` and then ``fragment`` may be the beginning of one JSON value."""
-    scanner = ObjectScanner(depth=depth)
-    scanner.feed(before)
+    scanner = scanned(before, depth)
     scanner.feed(fragment)
     return not scanner.malformed
 
 
 def is_object(text: str, depth: int) -> bool:
     """Whether a text is one complete JSON object, nested no deeper than ``depth``."""
-    scanner = ObjectScanner(depth=depth)
-    scanner.feed(text)
-    return scanner.complete_object
+    return scanned(text, depth).complete_object
 
 
 def is_object_or_part(text: str, depth: int) -> bool:
     """Whether a text is a JSON object, or the beginning of one."""
-    scanner = ObjectScanner(depth=depth)
-    scanner.feed(text)
-    return not scanner.malformed
+    return not scanned(text, depth).malformed

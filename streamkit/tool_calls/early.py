@@ -21,11 +21,12 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from typing import Any, Final, TypeVar
 
-from attrs import define, field
+from attrs import define
 
 from streamkit.events import Event, ToolCallArguments, ToolCallDoomed, ToolCallFinished, ToolCallStarted
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
+from streamkit.tool_calls.event_machine import EventMachine
 from streamkit.tool_calls.partial_json import Change, PartialJSON, Path
 from streamkit.tool_calls.schema import UNKNOWN_TOOL, Tools, ToolSchemas, compiled
 from streamkit.tool_calls.schema_view import Allowed, SchemaView, kind_of, values_of
@@ -43,12 +44,9 @@ class _Alternatives:
     """The strings that one of the schemas allows for the string being written, narrowed as it grows."""
 
     strings: list[str]
+    last: int
     first: int = 0
-    last: int = field(init=False)
     chars: int = 0
-
-    def __attrs_post_init__(self) -> None:
-        self.last = len(self.strings)
 
     def narrow(self, part: str) -> bool:
         """Whether any is left. All that are left begin with the text so far, so they are in the order of what follows."""
@@ -112,7 +110,7 @@ class _Doubt:
             self._open[depth:] = [_distinct(applying)]
         elif change.kind == "begun":
             strings = _distinct([found for schema in schemas if (found := self.view.strings(schema)) is not None])
-            self._growing = [_Alternatives(found) for found in strings] if len(strings) <= MAX_LISTS else []
+            self._growing = [_Alternatives(found, len(found)) for found in strings] if len(strings) <= MAX_LISTS else []
         return None
 
     def _schemas(self, path: Path) -> list[Any] | None:
@@ -153,10 +151,8 @@ def _expected(allowed: Allowed, kind: str) -> str:
     return f"{' or '.join(names)} expected, not {'number' if kind == 'fraction' else kind}"
 
 
-class EarlySchemaChecker:
+class EarlySchemaChecker(EventMachine):
     """Machine of ``check_schema_early``: ``list[Event]`` to ``list[Event]``."""
-
-    fault: Exception | None = None
 
     def __init__(self, tools: ToolSchemas, views: dict[str, SchemaView], *, limits: Limits = DEFAULT_LIMITS) -> None:
         self._tools = tools
@@ -180,12 +176,6 @@ class EarlySchemaChecker:
             elif isinstance(event, ToolCallFinished):
                 self._open.pop((event.choice, event.call), None)
         return out
-
-    def finish(self) -> list[Event]:
-        return []
-
-    def abandon(self) -> list[Event]:
-        return []
 
     def _start(self, event: ToolCallStarted, out: list[Event]) -> None:
         if event.name not in self._tools:

@@ -106,11 +106,6 @@ def _is_whole(call: Call, depth: int) -> bool:
     return call.is_complete(depth) or (call.ended and not call.text.whole().strip())
 
 
-def _is_cut_at_once(call: Call) -> bool:
-    """Whether the wire said that a call is incomplete, and none of its arguments came."""
-    return call.incomplete and not call.text.whole().strip()
-
-
 def stop_reason(number: int, choice: Choice, report: StreamReport, depth: int) -> ResponseFinished:
     """Exactly one reason for a choice: the strongest given, corrected by whether there were calls."""
     best = strongest(choice)
@@ -127,7 +122,8 @@ def stop_reason(number: int, choice: Choice, report: StreamReport, depth: int) -
     elif not choice.calls and reason == "tool_calls" and not best.waits:
         report.repair("calls_without_call")
         reason = "stop"
-    if reason == "tool_calls" and choice.calls and all(map(_is_cut_at_once, choice.calls)):
+    cut = [call.incomplete and not call.text.whole().strip() for call in choice.calls]
+    if reason == "tool_calls" and cut and all(cut):
         report.repair("stop_conflict")  # nothing is left to run: the client must see that something was cut
         return ResponseFinished("length", "incomplete", number)
     if reason == "stop" and choice.refused:

@@ -26,18 +26,18 @@ State: TypeAlias = Literal["incomplete", "complete", "malformed"]
 Root: TypeAlias = Literal["object", "array", "string", "number", "literal"]
 
 
-def _runs(pattern: str) -> Callable[[str, int], re.Match[str]]:
+def runs(pattern: str) -> Callable[[str, int], re.Match[str]]:
     """The matcher of something that may be empty, and so always matches."""
     return cast("Callable[[str, int], re.Match[str]]", re.compile(pattern).match)
 
 
 _SPACE: Final = " \t\n\r"
 _DIGITS: Final = "0123456789"
-_spaces: Final = _runs(r"[ \t\n\r]*+")
+_spaces: Final = runs(r"[ \t\n\r]*+")
 #: A string's characters with its escapes; stops at the closing quote, at a fault and at an escape that was cut.
-_characters: Final = _runs(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+')
-_digits: Final = _runs(r"[0-9]*+")
-_whole_word: Final = _runs(r"(?:true|false|null)?+")
+_characters: Final = runs(r'(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))*+')
+_digits: Final = runs(r"[0-9]*+")
+_whole_word: Final = runs(r"(?:true|false|null)?+")
 
 _ROOTS: Final[dict[str, Root]] = {
     '"': "string",

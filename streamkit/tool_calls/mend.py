@@ -54,24 +54,21 @@ def is_bad(verdict: Verdict | None) -> bool:
 
 def error_text(call: JudgedCall) -> str:
     """What the model is told of a call that was not run. Raises UsageError for a call whose verdict is good or missing."""
-    if call.verdict is None or call.verdict.kind in GOOD:
-        problem = "no verdict (use check_json)" if call.verdict is None else f"the verdict {call.verdict.kind}"
+    verdict = call.verdict
+    if verdict is None or verdict.kind in GOOD:
+        problem = "no verdict (use check_json)" if verdict is None else f"the verdict {verdict.kind}"
         raise UsageError(
             f"an error result needs a call with a bad verdict; {quoted(call.name, NAME_CHARS)} has {problem}"
         )
-    return _text(call.name, call.arguments, call.verdict)
-
-
-def _text(name: str, arguments: str, verdict: Verdict) -> str:
-    tool = shortened(name, NAME_CHARS) or "a tool without a name"
+    tool = shortened(call.name, NAME_CHARS) or "a tool without a name"
     if verdict.reason == UNKNOWN_TOOL:
         return f"{tool} was not run: there is no tool of this name. Call one of the tools that were given."
     fault = FAULTS[verdict.kind]
     if verdict.reason:
         fault += f": {shortened(verdict.reason, REASON_CHARS)}"
     if verdict.kind == "malformed" and verdict.position is not None:
-        near = arguments[max(0, verdict.position - AROUND_CHARS) : verdict.position + AROUND_CHARS]
+        near = call.arguments[max(0, verdict.position - AROUND_CHARS) : verdict.position + AROUND_CHARS]
         fault += f", at character {verdict.position}, near {quoted(near)}"
     elif verdict.kind == "truncated":
-        fault += f", after {len(arguments)} characters"
+        fault += f", after {len(call.arguments)} characters"
     return f"{tool} was not run: {fault}. Call {tool} again with valid arguments."

@@ -20,7 +20,7 @@ from attrs import define
 from streamkit.events import Event, ToolCallArguments, ToolCallFinished, ToolCallStarted
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
-from streamkit.report import StreamReport
+from streamkit.tool_calls.event_machine import EventMachine
 from streamkit.tool_calls.partial_json import PartialJSON, Path
 
 
@@ -44,10 +44,8 @@ Seen: TypeAlias = Event | PartialArguments
 """What ``partial_arguments`` yields."""
 
 
-class ArgumentsWatcher:
+class ArgumentsWatcher(EventMachine):
     """Machine of ``partial_arguments``: ``list[Event]`` to ``list[Event | PartialArguments]``."""
-
-    fault: Exception | None = None
 
     def __init__(self, *, limits: Limits = DEFAULT_LIMITS, numbers: Literal["ended", "growing"] = "ended") -> None:
         self._depth = limits.json_depth
@@ -70,12 +68,6 @@ class ArgumentsWatcher:
             out.append(event)
         return out + [self._partial(key, fragments) for key, fragments in grown.items()]
 
-    def finish(self) -> list[Seen]:
-        return []
-
-    def abandon(self) -> list[Seen]:
-        return []
-
     def _partial(self, key: tuple[int, int], fragments: list[str]) -> PartialArguments:
         partial = self._open[key]
         partial.feed("".join(fragments))
@@ -90,8 +82,4 @@ def partial_arguments(
 
     ``numbers`` says when a number shows: once it has ended, or as it grows.
     """
-
-    def make(_report: StreamReport) -> ArgumentsWatcher:
-        return ArgumentsWatcher(limits=limits, numbers=numbers)
-
-    return Stage("partial_arguments", make, takes="events")
+    return Stage("partial_arguments", lambda _report: ArgumentsWatcher(limits=limits, numbers=numbers), takes="events")

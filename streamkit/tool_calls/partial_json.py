@@ -30,26 +30,20 @@ import re
 from collections import UserString
 from decimal import Decimal
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define
 
-from streamkit.tool_calls.json_scanner import JSONScanner, State
+from streamkit.tool_calls.json_scanner import JSONScanner, State, runs
 from streamkit.tool_calls.text_buffer import TextBuffer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Path: TypeAlias = tuple[str | int, ...]
 
-_between: Final = cast("Callable[[str, int], re.Match[str]]", re.compile(r"[ \t\n\r,:]*+").match)
-_scalar: Final = cast("Callable[[str, int], re.Match[str]]", re.compile(r"[^ \t\n\r,\]}]*+").match)
+_between: Final = runs(r"[ \t\n\r,:]*+")
+_scalar: Final = runs(r"[^ \t\n\r,\]}]*+")
 #: Characters of a string that can be decoded now: no cut escape, and a high surrogate only with what follows it.
-_characters: Final = cast(
-    "Callable[[str, int], re.Match[str]]",
-    re.compile(
-        r'(?:[^"\\]++|\\[^u]|\\u(?:(?![dD][89abAB]).{4}|[dD][89abAB]..(?=[^\\]|\\(?:[^u]|u.{4}))))*+', re.DOTALL
-    ).match,
+_characters: Final = runs(
+    r'(?s)(?:[^"\\]++|\\[^u]|\\u(?:(?![dD][89abAB]).{4}|[dD][89abAB]..(?=[^\\]|\\(?:[^u]|u.{4}))))*+'
 )
 _decode: Final = json.JSONDecoder().raw_decode
 _number: Final = re.compile(r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?")

@@ -35,7 +35,7 @@ from streamkit.errors import UsageError
 from streamkit.events import QualifiedName, Verdict
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.text.identifiers import flat_name
-from streamkit.text.quoting import quoted
+from streamkit.text.quoting import quoted, shortened
 from streamkit.tool_calls.schema_cost import BACKTRACKS, SchemaCost
 from streamkit.tool_calls.schema_walk import Endless, SchemaGraph, nodes, pointer
 
@@ -262,9 +262,8 @@ def _definitions(tools: Iterable[Any]) -> Iterator[tuple[str, Any]]:
             members = tool.get("tools")
             for name, schema in map(definition, members if isinstance(members, list) else ()):
                 for known in dict.fromkeys((name, flat_name(str(tool.get("name")), name))):
-                    grouped[known] = (
-                        {} if known in grouped else schema
-                    )  # of two that are called so, either may be meant
+                    # of two that are called so, either may be meant
+                    grouped[known] = {} if known in grouped else schema
     yield from ((name, schema) for name, schema in grouped.items() if name not in plain)
 
 
@@ -363,5 +362,4 @@ def _violation(error: jsonschema_rs.ValidationError) -> str:
 
 
 def _shortened(text: str) -> str:
-    line = text.partition("\n")[0]
-    return line if len(line) <= VIOLATION_CHARS else line[: VIOLATION_CHARS - 1] + "…"
+    return shortened(text.partition("\n")[0], VIOLATION_CHARS)

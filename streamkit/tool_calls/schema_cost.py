@@ -253,10 +253,8 @@ class SchemaCost:
         if id(node) not in self._weights:
             weight = 1 + len(node)
             for keyword in node.keys() & _PER_VALUE:
-                weight += (
-                    sum(1 + (len(inner) // 128 if isinstance(inner, str) else 0) for inner in _values(node, keyword))
-                    // 2
-                )
+                values = [inner for _, inner, _ in nodes(node[keyword])]
+                weight += sum(1 + (len(value) // 128 if isinstance(value, str) else 0) for value in values) // 2
             for keyword in node.keys() & _PER_NAME:
                 weight += len(found) // 4 if isinstance(found := node.get(keyword), dict | list) else 0
             # each name that is missing is a violation of its own
@@ -295,15 +293,11 @@ class SchemaCost:
     def _leads_back(self, node: dict[str, Any], target: dict[str, Any]) -> bool:
         """Whether ``target`` stands on every way from the root to ``node``. False if that takes too long to find out."""
         if id(target) not in self._looping:
-            self._looping[id(target)] = self._beyond(target)
+            try:
+                self._looping[id(target)] = self._reached(target, None) - self._reached(self._graph.root, target)
+            except TooCostly:
+                self._looping[id(target)] = set()
         return id(node) in self._looping[id(target)]
-
-    def _beyond(self, gate: dict[str, Any]) -> set[int]:
-        """The subschemas that only ``gate`` leads to, itself among them."""
-        try:
-            return self._reached(gate, None) - self._reached(self._graph.root, gate)
-        except TooCostly:
-            return set()
 
     def _reached(self, start: dict[str, Any], gate: dict[str, Any] | None) -> set[int]:
         reached: set[int] = set()
@@ -316,15 +310,10 @@ class SchemaCost:
             if self._traced > MAX_TRACED:
                 raise TooCostly
             reached.add(id(node))
-            waiting += subschemas(node, HERE)
-            waiting += subschemas(node, INSIDE)
+            waiting += subschemas(node, HERE + INSIDE)
             waiting += self._graph.referred(node)
         return reached
 
 
 def _string_units(place: _Place, chars: int) -> int:
     return place.lengths * (chars // 64) + sum(ways * cost.units(chars) for ways, cost in place.patterns)
-
-
-def _values(node: dict[str, Any], keyword: str) -> Iterable[Any]:
-    return (inner for _, inner, _ in nodes(node[keyword])) if keyword in node else ()

@@ -181,23 +181,19 @@ class SchemaView:
 
     def inside(self, schema: dict[str, Any], step: str | int) -> Any:
         """The subschema for the value at a key or position; ``true`` where nothing is known."""
-        return self._member(schema, step) if isinstance(step, str) else self._item(schema, step)
-
-    def _member(self, schema: dict[str, Any], key: str) -> Any:
-        properties = schema.get("properties")
-        if isinstance(properties, dict) and key in properties:
-            return properties[key]
-        return True if "patternProperties" in schema else schema.get("additionalProperties", True)
-
-    def _item(self, schema: dict[str, Any], position: int) -> Any:
+        if isinstance(step, str):
+            properties = schema.get("properties")
+            if isinstance(properties, dict) and step in properties:
+                return properties[step]
+            return True if "patternProperties" in schema else schema.get("additionalProperties", True)
         prefix, items = schema.get("prefixItems"), schema.get("items", True)
         if isinstance(prefix, list):
             if not self._prefix_items:
                 return True
-            if position < len(prefix):
-                return prefix[position]
+            if step < len(prefix):
+                return prefix[step]
         if isinstance(items, list):
-            return items[position] if position < len(items) else True
+            return items[step] if step < len(items) else True
         return items
 
     def _target(self, reference: Any) -> Any:

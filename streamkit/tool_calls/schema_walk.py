@@ -60,12 +60,9 @@ def pointer(trail: Trail) -> str:
     steps = []
     while trail is not None:
         trail, step = trail
-        steps.append(f"/{_escaped(step)}")
+        escaped = str(step).replace("~", "~0").replace("/", "~1")
+        steps.append(f"/{escaped}")
     return "".join(reversed(steps))
-
-
-def _escaped(step: str | int) -> str:
-    return str(step).replace("~", "~0").replace("/", "~1")
 
 
 def follow(document: Any, fragment: str) -> Any:
@@ -137,10 +134,6 @@ class SchemaGraph:
                     continue
         return [node for node in {id(node): node for node in found}.values() if isinstance(node, dict)]
 
-    def _here(self, node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        yield from subschemas(node, HERE)
-        yield from self.referred(node)
-
     def referred(self, node: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """Every subschema that the references of a subschema may mean."""
         for keyword in REFERENCES:
@@ -165,7 +158,8 @@ class SchemaGraph:
         if key not in self._ways:
             if len(above) >= MAX_CHAIN:
                 raise Endless(f"more than {MAX_CHAIN} references and combinations behind one another")
-            ways = 1 + sum(self._count(inner, above | {key}) for inner in self._here(node))
+            here = [*subschemas(node, HERE), *self.referred(node)]
+            ways = 1 + sum(self._count(inner, above | {key}) for inner in here)
             if ways > MAX_WAYS:
                 raise Endless(f"more than {MAX_WAYS:,} subschemas apply to one value")
             self._ways[key] = ways

@@ -111,14 +111,10 @@ def _feed_to_end(scanner: ObjectScanner, text: str) -> int:
     still_open, end = 0, len(text)
     while end - still_open > 1:
         before, middle = scanner.state, (still_open + end) // 2
-        if _is_open_behind(scanner, text[still_open:middle]):
+        scanner.feed(text[still_open:middle])
+        if scanner.open:
             still_open = middle
         else:
             scanner.state, end = before, middle
     scanner.feed(text[still_open:end])
     return end
-
-
-def _is_open_behind(scanner: ObjectScanner, text: str) -> bool:
-    scanner.feed(text)
-    return scanner.open

@@ -24,6 +24,7 @@ from streamkit.events import Aside, Event, ResponseFinished, StreamEnded, TextDe
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
+from streamkit.tool_calls.event_machine import EventMachine
 
 #: Events that close no block.
 BESIDE: Final = (UsageReported,)
@@ -91,10 +92,8 @@ class _Choice:
         self.length += len(event.text)
 
 
-class CitationCarrier:
+class CitationCarrier(EventMachine):
     """Machine of ``carry_citations``: ``list[Event]`` to ``list[Event]``."""
-
-    fault: Exception | None = None
 
     def __init__(
         self,
@@ -133,12 +132,6 @@ class CitationCarrier:
                 self._close_all()
             out.append(event)
         return out
-
-    def finish(self) -> list[Event]:
-        return []
-
-    def abandon(self) -> list[Event]:
-        return []
 
     def _keep(self, choice: _Choice, text: str) -> None:
         """Keep a text as long as there is room for all of its choice."""

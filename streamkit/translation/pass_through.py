@@ -36,7 +36,7 @@ from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.tool_calls.check import JSONChecker
 from streamkit.tool_calls.schema import ToolSchemas
-from streamkit.translation.pass_rules import Rule, rule_for
+from streamkit.translation.pass_rules import rule_for
 
 #: Repairs that show an error to be in a form which official clients pass over: those that a decoder counts.
 UNSEEN_ERRORS: Final = ("error_shape", "event_name_missing", "payload_in_list")
@@ -169,7 +169,9 @@ class PassThrough:
                 if self._error_end is not None:
                     self._stop_at = self._error_end if self._is_array else offset
                 elif rule is not None and not frame.data.startswith(rule.known):
-                    self._hold_against(frame, rule)
+                    instead = rule(frame.data)
+                    if instead is not frame.data:
+                        self._edits.append(_Edit(offset, frame.data, instead, frame.terminated))
             begin = offset if self._half_at is None else self._half_at
             unseen = self._unseen() if report.repairs else 0
             failure = None
@@ -241,11 +243,6 @@ class PassThrough:
         end = _EVENT_END.search(raw)
         event = raw[: end.start()] if end and frame.terminated else raw
         return any(_UNSEEN_LINES[kind].search(event) for kind in kinds)
-
-    def _hold_against(self, frame: Frame, rule: Rule) -> None:
-        instead = rule(frame.data)
-        if instead is not frame.data:
-            self._edits.append(_Edit(frame.offset, frame.data, instead, frame.terminated))
 
     def _note(self, event: Event) -> ProviderFailed | None:
         """What an event says of the start and the end; itself if it is the provider's error."""

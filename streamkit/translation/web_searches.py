@@ -19,12 +19,11 @@ from streamkit.events import Aside, Event
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
+from streamkit.tool_calls.event_machine import EventMachine
 
 
-class SearchCarrier:
+class SearchCarrier(EventMachine):
     """Machine of ``carry_searches``: ``list[Event]`` to ``list[Event]``."""
-
-    fault: Exception | None = None
 
     def __init__(
         self, source: SearchForm, to: SearchForm, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None
@@ -51,9 +50,6 @@ class SearchCarrier:
 
     def finish(self) -> list[Event]:
         self._reader.finish()
-        return []
-
-    def abandon(self) -> list[Event]:
         return []
 
 

@@ -134,9 +134,9 @@ class Fields:
 
     def integer(self, name: str) -> int | None:
         value = self.number(name)
-        if value is None or not float(value).is_integer():
-            if value is None:
-                return None
+        if value is None:
+            return None
+        if not float(value).is_integer():
             raise BadRequest(self.at(name), f"a whole number is needed, not {value}")
         if not -(2**63) <= value < 2**64:  # read as a float, and can't be written as a whole number
             raise BadRequest(self.at(name), "a whole number of at most 64 bits is needed")

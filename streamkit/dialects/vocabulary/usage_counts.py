@@ -92,12 +92,8 @@ def _counts_more(value: Any) -> bool:
     if type(value) is dict:
         is_text = value.get("modality") == "TEXT"  # of Gemini's parts of a sum text is what is left
         return any(
-            (_counts_more(member) if type(member) in {dict, list} else _is_count(member) and name not in NO_COUNTS)
+            _counts_more(member) or (type(member) is int and member > 0 and name not in NO_COUNTS)
             for name, member in value.items()
             if name not in NO_TOKENS and name not in CARRIED and not (is_text and name == "tokenCount")
         )
     return type(value) is list and any(map(_counts_more, value))
-
-
-def _is_count(value: Any) -> bool:
-    return type(value) is int and value > 0
