@@ -36,6 +36,7 @@ from streamkit.dialects.vocabulary.error_bodies import ERROR_BY_STATUS, error_me
 from streamkit.errors import UsageError
 from streamkit.events import TOLD_CHARS, WORD_CHARS, ErrorType, ProviderFailed
 from streamkit.report import StreamReport
+from streamkit.text.printable import writable
 from streamkit.text.quoting import shortened
 from streamkit.text.redact import excerpt, redacted, without_secrets
 
@@ -54,7 +55,6 @@ _RETRYABLE: Final = frozenset({"rate_limit", "server", "unavailable", "timeout",
 #: Statuses that decide, whatever the kind: a lock, a time-out; and what is not implemented.
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 425})
 _FINAL_STATUSES: Final = frozenset({501, 505})
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NUMBER: Final = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
 _UNSEEN: Final = re.compile(
     r"<(script|style|head)\b.*?(?:</\1\s*>|\Z)|<!--.*?(?:-->|\Z)|<[^>]*>?", re.DOTALL | re.IGNORECASE
@@ -85,7 +85,8 @@ def decode_error(
     the body itself, from 0 to a day. Without secrets, and of bounded length. Raises UsageError for an unknown name.
     """
     named, _ = source_named(dialect)
-    by_name = {name.lower(): _text(value) for name, value in (headers or {}).items()}
+    # bytes that are no UTF-8, which HTTP allows, stand there as halves of surrogate pairs
+    by_name = {name.lower(): writable(value) for name, value in (headers or {}).items()}
     document = _document(body)
     words = _words(named)
     failed = None
@@ -196,11 +197,6 @@ def _date(text: str | None) -> float | None:
     except (ValueError, OverflowError):
         return None
     return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()  # the oldest of the three forms has no zone
-
-
-def _text(value: str) -> str:
-    """A header's value. Of bytes that are no UTF-8, which HTTP allows and aiohttp keeps as halves of surrogates, U+FFFD."""
-    return value if value.isascii() else _SURROGATE.sub("\ufffd", value)
 
 
 def _bounded(seconds: float | None) -> float | None:

@@ -135,7 +135,6 @@ STREAM_LOSSES: Final[Mapping[str, str]] = {
     "error_detail": "parts of the provider's error that the dialect has no field for",
 }  # fmt: skip
 
-
 REQUEST_REPAIRS: Final[Mapping[str, str]] = {
     "result_missing": "a call of the history had no result; one was made that says so",
     "result_orphaned": "a result without its call was dropped",

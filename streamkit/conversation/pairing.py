@@ -47,74 +47,61 @@ def check_pairing(request: Request) -> None:
     for number, turn in enumerate(request.turns):
         speaker = number if turn.role == "assistant" else speaker
         for place, part in enumerate(turn.parts):
-            if isinstance(part, ToolResult):
-                _check_result(part, (number, place), calls.get(part.call_id), speaker, answered, request.turns)
-                answered.add(part.call_id)
+            if not isinstance(part, ToolResult):
+                continue
+            call, name, fault = calls.get(part.call_id), quoted(part.call_id), ""
+            if not part.call_id:
+                fault = "a result that does not say of which call"
+            elif call is None:
+                fault = f"the result {name} has no call"
+            elif call > (number, place):
+                fault = f"the result {name} stands before its call, {_path(request.turns, *call)}"
+            elif call[0] != speaker:
+                fault = (
+                    f"the result {name} stands behind turns[{speaker}], another turn of the assistant than its call's"
+                )
+            elif part.call_id in answered:
+                fault = f"the call {name} has two results"
+            if fault:
+                raise BadRequest(_path(request.turns, number, place), fault)
+            answered.add(part.call_id)
     for call_id, at in calls.items():
         if call_id not in answered and at[0] != len(request.turns) - 1:
-            raise BadRequest(_path_in(request.turns, at), f"the call {quoted(call_id)} has no result")
+            raise BadRequest(_path(request.turns, *at), f"the call {quoted(call_id)} has no result")
 
 
 def _calls(turns: Sequence[Turn]) -> dict[str, tuple[int, int]]:
     """Where each call stands."""
     calls: dict[str, tuple[int, int]] = {}
     for number, turn in enumerate(turns):
-        _check_roles(turn, number)
+        _check_roles(turns, number)
         for place, part in enumerate(turn.parts):
             if isinstance(part, ToolCall):
                 if not part.id:
-                    raise BadRequest(_path(part, number, place), f"a call of {quoted(part.name)} without an id")
+                    raise BadRequest(_path(turns, number, place), f"a call of {quoted(part.name)} without an id")
                 if part.id in calls:
-                    before = _path_in(turns, calls[part.id])
-                    raise BadRequest(
-                        _path(part, number, place), f"the id {quoted(part.id)} is that of another call, {before}"
-                    )
+                    fault = f"the id {quoted(part.id)} is that of another call, {_path(turns, *calls[part.id])}"
+                    raise BadRequest(_path(turns, number, place), fault)
                 calls[part.id] = number, place
     return calls
 
 
-def _check_result(
-    result: ToolResult,
-    at: tuple[int, int],
-    call: tuple[int, int] | None,
-    speaker: int,
-    answered: set[str],
-    turns: Sequence[Turn],
-) -> None:
-    path, name = _path(result, *at), quoted(result.call_id)
-    if not result.call_id:
-        raise BadRequest(path, "a result that does not say of which call")
-    if call is None:
-        raise BadRequest(path, f"the result {name} has no call")
-    if call > at:
-        raise BadRequest(path, f"the result {name} stands before its call, {_path_in(turns, call)}")
-    if call[0] != speaker:
-        raise BadRequest(
-            path, f"the result {name} stands behind turns[{speaker}], another turn of the assistant than its call's"
-        )
-    if result.call_id in answered:
-        raise BadRequest(path, f"the call {name} has two results")
-
-
-def _check_roles(turn: Turn, number: int) -> None:
-    for place, part in enumerate(turn.parts):
-        if isinstance(part, ToolCall) and turn.role != "assistant":
-            raise BadRequest(_path(part, number, place), f"the call {quoted(part.id)} is in a turn of the {turn.role}")
-        if isinstance(part, ToolResult) and turn.role != "user":
+def _check_roles(turns: Sequence[Turn], number: int) -> None:
+    role = turns[number].role
+    for place, part in enumerate(turns[number].parts):
+        if isinstance(part, ToolCall) and role != "assistant":
+            raise BadRequest(_path(turns, number, place), f"the call {quoted(part.id)} is in a turn of the {role}")
+        if isinstance(part, ToolResult) and role != "user":
             raise BadRequest(
-                _path(part, number, place), f"the result {quoted(part.call_id)} is in a turn of the {turn.role}"
+                _path(turns, number, place), f"the result {quoted(part.call_id)} is in a turn of the {role}"
             )
 
 
-def _path(part: Part, turn: int, number: int) -> str:
+def _path(turns: Sequence[Turn], turn: int, number: int) -> str:
     """Where a part stands: in the request that it was read from, else among the turns."""
+    part = turns[turn].parts[number]
     place = part.place if isinstance(part, ToolCall | ToolResult) else ""
     return place or f"turns[{turn}].parts[{number}]"
-
-
-def _path_in(turns: Sequence[Turn], at: tuple[int, int]) -> str:
-    turn, number = at
-    return _path(turns[turn].parts[number], turn, number)
 
 
 # -- repairing ---------------------------------------------------------------------------------------------------------
@@ -134,7 +121,7 @@ def repair_pairing(request: Request, report: StreamReport) -> Request:
     """
     turns = []
     for number, turn in enumerate(request.turns):
-        _check_roles(turn, number)
+        _check_roles(request.turns, number)
         if turn.parts:
             turns.append(turn)
         else:

@@ -13,7 +13,6 @@ Source: dialects.md §1.8, §7.3.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -26,6 +25,7 @@ from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import portable_name
+from streamkit.text.printable import writable
 from streamkit.tool_calls.event_machine import EventMachine
 from streamkit.tool_calls.partial_json import GrowingText, PartialJSON
 
@@ -61,14 +61,6 @@ class ToolNames:
         return self._rewritten.get(name, name)
 
 
-#: Half a pair of UTF-16, which JSON's escapes can spell and UTF-8 can't. ``PartialJSON`` joins pairs that were cut.
-_SURROGATE: Final = re.compile("[\ud800-\udfff]")
-
-
-def _writable(text: str) -> str:
-    return _SURROGATE.sub("\ufffd", text)
-
-
 @define
 class _FreeText:
     """The text of a custom tool's call, read from the arguments of a function while they are written."""
@@ -87,7 +79,7 @@ class _FreeText:
                     self.begun = True
                 elif change.kind == "grown" or not self.begun:  # or it came in one piece
                     grown.append(str(change.value))
-        made = _writable("".join(grown))
+        made = writable("".join(grown))  # ``PartialJSON`` joins pairs that were cut
         if made:
             self.sent.append(made)
         return made
@@ -96,7 +88,7 @@ class _FreeText:
         """The whole text, its verdict, and whether the call ended, of a call whose arguments were all fed."""
         sent, value, state = "".join(self.sent), self.partial.value, self.partial.state
         text = value.get(INPUT) if state == "complete" and isinstance(value, dict) else None
-        if isinstance(text, str) and _writable(text) == sent:
+        if isinstance(text, str) and writable(text) == sent:
             if text != sent:
                 report.repair("lone_surrogate")
             if len(value) > 1:

@@ -24,7 +24,7 @@ from streamkit.conversation.messages import Tool
 from streamkit.errors import BadRequest
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.text.identifiers import PORTABLE_NAMES
-from streamkit.text.quoting import STEP_CHARS, quoted, shortened
+from streamkit.text.quoting import STEP_CHARS, quoted, shortened, steps
 
 Keywords: TypeAlias = frozenset[str]
 #: Subschemas that are looked at in one request: what fits in ``schema_bytes`` at ten bytes each.
@@ -42,6 +42,11 @@ ONE: Final = (
 )  # fmt: skip
 MANY: Final = ("allOf", "anyOf", "oneOf", "prefixItems", "items")
 NAMED: Final = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
+#: What holds them must be that.
+_SHAPES: Final[Mapping[str, tuple[type, str]]] = {
+    **dict.fromkeys(NAMED, (Mapping, "schemas by name are")),
+    **dict.fromkeys(("allOf", "anyOf", "oneOf"), (list, "a list is")),
+}
 HERE: Final = frozenset({"not", "if", "then", "else", "allOf", "anyOf", "oneOf", "dependentSchemas"})
 #: What may define a property that ``properties`` does not.
 ELSEWHERE: Final = (*HERE, "$ref", "$dynamicRef", "patternProperties")
@@ -175,7 +180,7 @@ class _Checker:
             self._left -= 1
             self._check_node(node, path, root=depth == 1, here=here)
             taken = ((key, inner) for key, inner in _subschemas(node) if key[0] not in self.rules.whole)
-            waiting += [(inner, f"{path}{_steps(key)}", depth + 1, key[0] in HERE) for key, inner in reversed([*taken])]
+            waiting += [(inner, f"{path}{steps(key)}", depth + 1, key[0] in HERE) for key, inner in reversed([*taken])]
 
     def _check_node(self, node: Mapping[str, Any], path: str, *, root: bool, here: bool) -> None:
         kinds = None if root else node.get("type")  # the root's has been looked at
@@ -185,16 +190,9 @@ class _Checker:
                 self._error(
                     "type_unknown", f"{path}.type", f"{_described(kind)} is no type; there are {', '.join(TYPES)}"
                 )
-        for keyword in NAMED:
-            if not isinstance(node.get(keyword, {}), Mapping):
-                self._error(
-                    "schema_invalid",
-                    f"{path}.{keyword}",
-                    f"schemas by name are needed, not {_described(node[keyword])}",
-                )
-        for keyword in ("allOf", "anyOf", "oneOf"):
-            if not isinstance(node.get(keyword, []), list):
-                self._error("schema_invalid", f"{path}.{keyword}", f"a list is needed, not {_described(node[keyword])}")
+        for keyword, (shape, needed) in _SHAPES.items():
+            if keyword in node and not isinstance(node[keyword], shape):
+                self._error("schema_invalid", f"{path}.{keyword}", f"{needed} needed, not {_described(node[keyword])}")
         self._check_required(node, path, root=root, here=here)
         allowed = self.rules.root_keywords if root and self.rules.root_keywords is not None else self.rules.keywords
         for keyword in node:
@@ -231,10 +229,6 @@ def _subschemas(node: Mapping[str, Any]) -> Iterator[tuple[tuple[str | int, ...]
             yield from (((keyword, number), inner) for number, inner in enumerate(value))
         elif keyword in ONE:
             yield (keyword,), value
-
-
-def _steps(steps: tuple[str | int, ...]) -> str:
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{shortened(step, STEP_CHARS)}" for step in steps)
 
 
 def _described(value: Any) -> str:

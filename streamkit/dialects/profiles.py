@@ -40,11 +40,8 @@ class Profile:
     @property
     def changes(self) -> dict[str, Any]:
         """What differs from the defaults, whatever was asked for."""
-        names = [
-            field.name
-            for field in fields(Profile)
-            if field.name not in {"name", "title", "user_agent", "model", "settings"}
-        ]
+        others = {"name", "title", "user_agent", "model", "settings"}
+        names = [field.name for field in fields(Profile) if field.name not in others]
         return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(DEFAULT_PROFILE, name)}
 
 

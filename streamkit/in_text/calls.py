@@ -53,6 +53,7 @@ from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.policy import TextCalls
 from streamkit.report import StreamReport
+from streamkit.text.printable import writable
 from streamkit.tool_calls.delta_run import DeltaRun
 from streamkit.tool_calls.schema import Tools
 from streamkit.tool_calls.text_buffer import TextBuffer
@@ -67,12 +68,11 @@ PIECE: Final = 2048
 NAMES: Final = frozenset({"name"})
 ARGUMENTS: Final = frozenset({"arguments", "parameters"})
 NATURAL: Final = frozenset({"stop", "stop_sequence", "tool_calls"})
-_surrogates: Final = re.compile("[\ud800-\udfff]")
 _CONTENT: Final = frozenset({ReasoningDelta, ReasoningSignature, ReasoningOpaque, RefusalDelta})
 
 
 class TextCallReader:
-    """Reads the text of one choice. ``feed`` and ``finish`` append events to ``out``."""
+    """Reads the text of one choice. ``feed`` and ``settle`` append events to ``out``."""
 
     def __init__(
         self, grammars: GrammarSet, tools: OfferedTools, limits: Limits, report: StreamReport, choice: int
@@ -109,7 +109,7 @@ class TextCallReader:
 
     def feed(self, delta: TextDelta) -> None:
         if delta.block != self.block:
-            self.interrupt()
+            self.settle()
             self.block = delta.block
         if self.passes(delta.text, delta.block):
             self.pass_over(delta.text)
@@ -120,23 +120,14 @@ class TextCallReader:
             while self._step():
                 pass
 
-    def finish(self) -> None:
-        """The text is over."""
-        self._settle(closed=self.natural)
-        self.say_blank()
-
-    def interrupt(self) -> None:
-        """Something that is no text follows, or text of another block."""
-        self._settle(closed=True)
-        self.say_blank()
-
     def say_blank(self) -> None:
         """White space that is held is text, unless a call came before it."""
         if self._blank and not self._calls:
             self.out.append(TextDelta(self._blank, self._choice, self.block))
             self._blank = ""
 
-    def _settle(self, *, closed: bool) -> None:
+    def settle(self, *, closed: bool = True) -> None:
+        """The text is over, or what follows is no text of this block; ``closed``: which ends a call whose body is whole."""
         pending, self._pending = self._pending, ""
         if self._step == self._close and self._body.whole and self._open and closed:
             self._end()
@@ -149,6 +140,7 @@ class TextCallReader:
             self._say(pending)
         self._cut()
         self._step = self._text
+        self.say_blank()
 
     # -- text ------------------------------------------------------------------------------------------------------
 
@@ -447,9 +439,10 @@ class TextCallReader:
         found = _string(text)
         if found is None:
             return "" if text.strip() == "null" else text
-        if _surrogates.search(found[0]):
+        value = writable(found[0])
+        if value != found[0]:
             self._report.repair("lone_surrogate")
-        return _surrogates.sub("\ufffd", found[0])
+        return value
 
     # -- a JSON value ----------------------------------------------------------------------------------------------
 
@@ -588,7 +581,7 @@ class TextCallFinder(InTextMachine):
     def release(self, out: list[Any]) -> None:
         for reader in self._readers.values():
             if reader is not None:
-                reader.finish()
+                reader.settle(closed=reader.natural)
             self._drain(reader, out)
         self._readers.clear()
 
@@ -622,7 +615,7 @@ class TextCallFinder(InTextMachine):
         elif kind is ToolCallDelta or (kind in _CONTENT and getattr(model, "text", "-") != ""):
             reader = self._readers.get(model.choice)
             if reader is not None:
-                reader.interrupt()
+                reader.settle()
                 self._drain(reader, out)
             if kind is ToolCallDelta:
                 self._readers[model.choice] = None

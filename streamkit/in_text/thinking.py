@@ -146,7 +146,7 @@ class ThinkSplitter(InTextMachine):
         if kind in _REASONED:
             if not getattr(event, "text", "-").strip():
                 return
-            self._choice(number).reasoned = True
+            self._open.setdefault(number, _Choice()).reasoned = True
         elif kind not in _OTHER:
             return
         choice = self._open.get(number)
@@ -156,9 +156,6 @@ class ThinkSplitter(InTextMachine):
         self._release(choice)
         if choice.state != "thinking" and kind in _OTHER:
             self._settle(number)
-
-    def _choice(self, number: int) -> _Choice:
-        return self._open.setdefault(number, _Choice())
 
     def _settle(self, number: int) -> None:
         self._open.pop(number, None)
@@ -178,7 +175,7 @@ class ThinkSplitter(InTextMachine):
     # -- text ------------------------------------------------------------------------------------------------------
 
     def _text(self, delta: TextDelta) -> None:
-        number, choice = delta.choice, self._choice(delta.choice)
+        number, choice = delta.choice, self._open.setdefault(delta.choice, _Choice())
         if delta.block != choice.block and (choice.held or choice.state != "start"):
             self._release(choice)
             self._settle(number)

@@ -9,7 +9,10 @@ Source: limits.md T12; Unicode 15 §23.2 (C1), UAX #9 (marks of direction); RFC 
 from __future__ import annotations
 
 import json
-from typing import Any
+import re
+from typing import Any, Final
+
+_HALVES: Final = re.compile("[\ud800-\udfff]")
 
 
 def printable(text: str) -> str:
@@ -17,6 +20,11 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text)
+
+
+def writable(text: str) -> str:
+    """``text`` with U+FFFD for each half of a surrogate pair, which JSON's escapes can spell and UTF-8 can't."""
+    return _HALVES.sub("\ufffd", text)
 
 
 def printable_json(value: Any) -> str:

@@ -11,7 +11,7 @@ Source: limits.md T6, T12.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from itertools import islice
 from reprlib import Repr
 from typing import Final
@@ -42,6 +42,11 @@ def quoted_all(values: Collection[object]) -> str:
     """The first of several values, each as ``quoted``, and how many more there are."""
     more = [f"{len(values) - QUOTED_WORDS:,} more"] if len(values) > QUOTED_WORDS else []
     return ", ".join([*map(quoted, islice(values, QUOTED_WORDS)), *more])
+
+
+def steps(path: Iterable[str | int]) -> str:
+    """The steps to a value, ``.messages[0].content``; long names are shortened."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{shortened(step, STEP_CHARS)}" for step in path)
 
 
 def shortened(text: str, chars: int) -> str:

@@ -74,7 +74,7 @@ def parse_arguments(text: str, *, depth: int = DEFAULT_LIMITS.json_depth) -> dic
         raise ValueError(f"the arguments are no JSON object: {verdict.reason}")
     if verdict.kind != "complete":
         raise ValueError(f"the arguments are {verdict.kind}: {verdict.reason}")
-    value: dict[str, Any] = json.loads(text, parse_constant=_refuse, parse_int=_whole_number)
+    value: dict[str, Any] = json.loads(text, parse_constant=refuse_constant, parse_int=_whole_number)
     return value
 
 
@@ -85,7 +85,8 @@ def _whole_number(digits: str) -> int | Decimal:
         return Decimal(digits)
 
 
-def _refuse(constant: str) -> NoReturn:
+def refuse_constant(constant: str) -> NoReturn:
+    """For ``json.loads``, which takes what is no JSON: NaN, Infinity."""
     raise ValueError(f"{constant} is no JSON")
 
 

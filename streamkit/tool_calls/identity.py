@@ -71,10 +71,9 @@ class Identity:
         if call is None:
             last = self._misplaced(choice, call_id, name)
             return self._new(choice, delta) if last is None else (last, False)
-        if call.ended and (name is not None or call_id is not None):
-            return self._reused(choice, delta)
-        if self._is_another(call, delta, call_id, name):
-            return self._reused(choice, delta)
+        if (call.ended and (name or call_id)) or self._is_another(call, delta, call_id, name):
+            self.report.repair("index_reused")
+            return self._new(choice, delta)
         if self._is_second_object(call, delta, call_id, name):
             self.report.repair("objects_split")
             another, is_new = self._new(choice, delta)
@@ -162,10 +161,6 @@ class Identity:
 
     def complete(self, call: Call) -> bool:
         return call.is_complete(self.depth)
-
-    def _reused(self, choice: Choice, delta: ToolCallDelta) -> tuple[Call, bool]:
-        self.report.repair("index_reused")
-        return self._new(choice, delta)
 
     def _new(self, choice: Choice, delta: ToolCallDelta) -> tuple[Call, bool]:
         out_of_order = delta.index is not None and delta.index != len(choice.calls)

@@ -99,11 +99,6 @@ class JSONScanner:
         self._in_key = False
         self._nest: list[str] = []  # of each open container the bracket that closes it
 
-    @property
-    def complete_object(self) -> bool:
-        """Whether the text so far is one whole JSON object, white space aside."""
-        return self.state == "complete" and self.root == "object"
-
     def feed(self, text: str) -> State:
         """Walk one more fragment. After a fault nothing is walked, only counted."""
         size = len(text)

@@ -51,17 +51,9 @@ _VIABLE: Final = re.compile(
     rb"(?:\[(?:[\x01\x02],)?|\{(?:\x01:[\x01\x02],)?\x01:)*(?:[\x01\x02]|\{(?:\x01:[\x01\x02],)?\x01?|\{\x01:[\x01\x02])?"
 )
 _STEPS: Final = {ord("{"): 1, ord("["): 1, ord("}"): -1, ord("]"): -1}
-
-
 #: Whether no continuation makes it a value, whether it ends in a string, what of its end is not folded yet, the rest folded,
 #: and its first byte.
 State: TypeAlias = tuple[bool, bool, bytes, bytes, bytes]
-
-
-def is_open(state: State) -> bool:
-    """Whether no beginning of a text that came to ``state`` is a whole value."""
-    malformed, _, _, folded, _ = state
-    return not malformed and folded != _VALUE
 
 
 def scanned(text: str, depth: int) -> ObjectScanner:

@@ -37,7 +37,7 @@ from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.text.identifiers import flat_name
 from streamkit.text.quoting import quoted, shortened
 from streamkit.tool_calls.schema_cost import BACKTRACKS, SchemaCost
-from streamkit.tool_calls.schema_walk import Endless, SchemaGraph, nodes, pointer
+from streamkit.tool_calls.schema_walk import Endless, SchemaGraph, Trail, nodes, pointer
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -173,31 +173,28 @@ class ToolSchemas:
         return Verdict("schema_invalid", _violations(validator, value) if explained else UNEXPLAINED)
 
     def _bounded(self, name: str, schema: Any) -> _Tool:
+        def bad(reason: str, trail: Trail = None) -> BadToolSchema:
+            return BadToolSchema(name, pointer(trail)[:VIOLATION_CHARS], reason)
+
         try:
             text = json.dumps(schema, ensure_ascii=False, allow_nan=False)
             self._bytes += len(text.encode())
         except (TypeError, ValueError, RecursionError) as error:
-            raise BadToolSchema(name, "", f"no JSON: {str(error)[:VIOLATION_CHARS]}") from None
+            raise bad(f"no JSON: {str(error)[:VIOLATION_CHARS]}") from None
         if self._bytes > self._limits.schema_bytes:
-            raise BadToolSchema(
-                name, "", f"more than {self._limits.schema_bytes:,} bytes with those before it (schema_bytes)"
-            )
+            raise bad(f"more than {self._limits.schema_bytes:,} bytes with those before it (schema_bytes)")
         document = json.loads(text)
         for trail, node, depth in nodes(document):
             if depth > self._limits.json_depth:
-                raise BadToolSchema(
-                    name, pointer(trail)[:VIOLATION_CHARS], f"nested deeper than {self._limits.json_depth} (json_depth)"
-                )
+                raise bad(f"nested deeper than {self._limits.json_depth} (json_depth)", trail)
             self._patterns += _patterns(node)
             if self._patterns > MAX_PATTERNS:
-                raise BadToolSchema(
-                    name, pointer(trail)[:VIOLATION_CHARS], f"more than {MAX_PATTERNS} patterns with those before it"
-                )
+                raise bad(f"more than {MAX_PATTERNS} patterns with those before it", trail)
         graph = SchemaGraph(document)
         try:
             graph.check()
         except Endless as error:
-            raise BadToolSchema(name, "", str(error)) from None
+            raise bad(str(error)) from None
         return _Tool(name, document, SchemaCost(graph, remembered=False), SchemaCost(graph, remembered=True))
 
     def _compiled(self, tool: _Tool) -> jsonschema_rs.Validator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 
-from streamkit.tool_calls.object_scanner import ObjectScanner, is_open
+from streamkit.tool_calls.object_scanner import ObjectScanner
 
 #: Fragments are joined every so often: a list of 14-character strings takes ten times their text (performance.md §6).
 JOIN_EVERY = 512
@@ -74,16 +74,16 @@ class LazyScanner:
         None if all was added, and no beginning of it completes the object.
         """
         scanner, waited, self._last = self._scanner, self._pending.take(), text
-        before = scanner.state
+        before, was_open = scanner.state, scanner.open
         scanner.feed(waited + text)
         if scanner.open:  # nearly always: read in one piece, which takes half of the time
             return None
         if waited:
             scanner.state = before
             scanner.feed(waited)
-            before = scanner.state
+            before, was_open = scanner.state, scanner.open
             scanner.feed(text)
-        if not is_open(before):
+        if not was_open:
             return None
         ends_object = scanner.complete_object
         if ends_object:

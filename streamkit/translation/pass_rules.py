@@ -12,6 +12,7 @@ from typing import Any, Final
 import orjson
 
 from streamkit.dialects.base import Dialect, ModelPlace
+from streamkit.dialects.members.values import json_value
 from streamkit.dialects.profiles import Profile
 
 _NAMED: Final = re.compile(rb'"model"\s*:\s*"[^"\s]')
@@ -116,8 +117,5 @@ def _named(payload: bytes, place: ModelPlace, model: str) -> bytes:
 
 
 def _object(payload: bytes) -> dict[str, Any] | None:
-    try:
-        value = orjson.loads(payload)
-    except orjson.JSONDecodeError:
-        return None
+    value = json_value(payload)
     return value if isinstance(value, dict) else None

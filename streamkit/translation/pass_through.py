@@ -258,18 +258,13 @@ class PassThrough:
 
     # -- bytes -----------------------------------------------------------------------------------------------------
 
-    def _whole(self) -> int:
-        """The byte up to which the stream may pass."""
+    def _pass(self) -> bytes:
+        """Everything that may pass of the stream and did not yet."""
+        chunk, self._chunk = self._chunk, b""
         whole = self._parser.boundary
         for at in (self._wait_at, self._half_at, self._stop_at):
             if at is not None and at < whole:
                 whole = at
-        return whole
-
-    def _pass(self) -> bytes:
-        """Everything that may pass of the stream and did not yet."""
-        chunk, self._chunk = self._chunk, b""
-        whole = self._whole()
         size = whole - self._passed
         if size <= 0:
             self._held += chunk

@@ -183,8 +183,12 @@ def finished(*fragments: str, depth: int = DEEP) -> JSONScanner:
     return scanner
 
 
+def is_object(scanner: JSONScanner) -> bool:
+    return scanner.state == "complete" and scanner.root == "object"
+
+
 def facts(scanner: JSONScanner) -> tuple[Any, ...]:
-    return scanner.state, scanner.root, scanner.position, scanner.reason, scanner.complete_object, scanner.scanned
+    return scanner.state, scanner.root, scanner.position, scanner.reason, scanner.scanned
 
 
 # -- the table --
@@ -206,7 +210,7 @@ def test_an_unfinished_value_is_incomplete(text, root):
 def test_a_fault_is_named_with_its_character(text, position, reason):
     scanner = finished(text)
     assert (scanner.state, scanner.position, scanner.reason) == ("malformed", position, reason)
-    assert not scanner.complete_object
+    assert not is_object(scanner)
     assert finished(text[:position]).state != "malformed"
 
 
@@ -266,11 +270,11 @@ def test_white_space_keeps_a_value_complete_and_other_text_ends_it():
     scanner = fed("{}")
     assert scanner.feed(" \t\r\n") == "complete"
     assert scanner.feed("") == "complete"
-    assert scanner.complete_object
+    assert is_object(scanner)
     assert scanner.feed("  x") == "malformed"
     assert scanner.reason is not None
     assert scanner.reason.startswith("text after the end of the value")
-    assert (scanner.position, scanner.root, scanner.complete_object) == (8, "object", False)
+    assert (scanner.position, scanner.root, is_object(scanner)) == (8, "object", False)
 
 
 def test_after_a_fault_text_is_only_counted():
@@ -604,9 +608,9 @@ def assert_incomplete_until_closed(text: str) -> None:
     brace = text.rstrip(" \t\r\n")
     scanner = JSONScanner()
     assert {scanner.feed(c) for c in brace[:-1]} == {"incomplete"}
-    assert not scanner.complete_object
+    assert not is_object(scanner)
     assert scanner.feed(brace[-1]) == "complete"
-    assert scanner.complete_object
+    assert is_object(scanner)
     for end in range(0, len(brace), max(1, len(brace) // 300)):
         assert finished(brace[:end]).state == "incomplete"
 

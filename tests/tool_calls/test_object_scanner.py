@@ -39,7 +39,7 @@ def check(fragments, depth=128):
     for fragment in fragments:
         slow.feed(fragment)
         fast.feed(fragment)
-        assert fast.complete_object == slow.complete_object, fragments
+        assert fast.complete_object == (slow.state == "complete" and slow.root == "object"), fragments
         assert not fast.malformed or slow.state == "malformed", fragments
 
 

@@ -35,10 +35,8 @@ def text_of_block(aside: Aside) -> Text | None:
             said = ["\n".join(filter(None, heads)), *_texts(block.get("content"))]
         case "document":
             source = block.get("source")
-            said = [
-                text_of(block.get("title")) or "",
-                *_texts(source.get("content") if isinstance(source, dict) else None),
-            ]
+            inside = source.get("content") if isinstance(source, dict) else None
+            said = [text_of(block.get("title")) or "", *_texts(inside)]
         case "tool_reference":
             name = text_of(block.get("tool_name"))
             said = [] if name is None else [f"Found the tool {name}."]
@@ -56,9 +54,8 @@ def _of_bedrock(kind: str, block: Mapping[str, Any]) -> Iterator[str | None]:
         return
     source = block.get("source")
     yield "\n".join(filter(None, (text_of(block.get("title" if kind == "searchResult" else "name")), text_of(source))))
-    inside = (
-        block.get("content") if kind == "searchResult" else source.get("content") if isinstance(source, dict) else None
-    )
+    holder = block if kind == "searchResult" else source
+    inside = holder.get("content") if isinstance(holder, dict) else None
     for inner in inside if isinstance(inside, list) else ():
         yield text_of(inner.get("text")) if isinstance(inner, dict) else None
 
@@ -68,9 +65,7 @@ def text_of_file(media: Media) -> Text | None:
     if media.kind != "file" or media.data is None or not (media.media_type or "").startswith("text/"):
         return None
     said = decoded_text(media.data)
-    if said is None:
-        return None
-    return Text(f"{media.name}\n\n{said}" if media.name else said, cache=media.cache)
+    return None if said is None else Text(f"{media.name}\n\n{said}" if media.name else said, cache=media.cache)
 
 
 def decoded_text(data: str) -> str | None:

@@ -93,7 +93,10 @@ class ClaudeRequestWriter(RequestWriter):
                 return None
             enabled = thinking.effort != "none"
         if enabled is False or (thinking.effort == "none" and not self.own):
-            return self._disabled()
+            always = not self.own and self._version >= ALWAYS
+            if always:
+                self.lose("parameter", "thinking.enabled")
+            return None if always else {"type": "disabled"}
         if budget is None and enabled is None:
             if thinking.summary is not None:
                 self.lose("parameter", "thinking.summary")
@@ -110,12 +113,6 @@ class ClaudeRequestWriter(RequestWriter):
         if budget is not None:
             return self._budget(thinking, budget, unsigned=unsigned)
         return without_none(type="adaptive", display=self._display(thinking.summary))
-
-    def _disabled(self) -> dict[str, Any] | None:
-        if not self.own and self._version >= ALWAYS:
-            self.lose("parameter", "thinking.enabled")
-            return None
-        return {"type": "disabled"}
 
     def _budget(self, thinking: Thinking, budget: int, *, unsigned: bool) -> dict[str, Any] | None:
         """A budget, which must stay below the bound of the answer (§3.2)."""

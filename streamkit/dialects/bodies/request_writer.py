@@ -324,7 +324,7 @@ class RequestWriter:
 
         Beside other text one with white space stays: it may be the space between two words of a model.
         """
-        words = any(has_words(part) for part in parts)
+        words = any(isinstance(part, Text | Refusal) and part.text.strip() for part in parts)
         kept = [part for part in parts if not is_blank(part) or (words and part.text)]
         if not kept and all_blank:
             return list(parts)
@@ -459,11 +459,6 @@ class RequestWriter:
         """A custom tool for a dialect without them: a function that takes its input as text."""
         self.lose("custom_tool_wrapped", tool.name)
         return Tool(tool.name, tool.description, INPUT_SCHEMA, cache=tool.cache)
-
-
-def has_words(part: Part) -> bool:
-    """Whether a part is text or a refusal with more than white space."""
-    return isinstance(part, Text | Refusal) and bool(part.text.strip())
 
 
 def is_blank(part: Part) -> TypeGuard[Text | Refusal]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, NoReturn, TypeAlias, TypeGuard
+from typing import Any, ClassVar, Literal, TypeAlias, TypeGuard
 
 import orjson
 from attrs import define, field
@@ -21,6 +21,7 @@ from streamkit.dialects.linting.violation import Violation
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.text.quoting import shortened
+from streamkit.tool_calls.check import refuse_constant
 
 Severity: TypeAlias = Literal["error", "note"]
 
@@ -172,7 +173,7 @@ def load_json(text: bytes | str) -> Any:
         # the grammar allows what orjson refuses: half of a surrogate pair as an escape, 1E400
         text = text.decode("utf-8") if isinstance(text, bytes) else text
         try:
-            return json.loads(text, parse_constant=_refuse)
+            return json.loads(text, parse_constant=refuse_constant)
         except RecursionError:
             raise ValueError("nested too deeply to be judged") from None
 
@@ -183,10 +184,6 @@ def is_object(text: str) -> bool:
         return not text or isinstance(load_json(text), dict)
     except ValueError:
         return False
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
 
 
 def shown(value: object) -> str:

@@ -17,7 +17,7 @@ import orjson
 from streamkit.dialects.members.values import DEPTH
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
-from streamkit.text.quoting import STEP_CHARS, shortened
+from streamkit.text.quoting import STEP_CHARS, shortened, steps
 from streamkit.tool_calls.value_text import ValueTexts
 
 T = TypeVar("T")
@@ -310,6 +310,5 @@ def kind_of(value: Any) -> str:
 
 
 def shown(path: tuple[str | int, ...]) -> str:
-    """A path as an error message has it, ``messages[0].content``; long names are shortened."""
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{shortened(step, STEP_CHARS)}" for step in path)
-    return text.removeprefix(".")
+    """A path as an error message has it, ``messages[0].content``."""
+    return steps(path).removeprefix(".")

@@ -10,15 +10,9 @@ import orjson
 
 #: Levels of a payload; what is carried on is written a few levels deeper.
 DEPTH = 200
-
-
 CONTAINERS: Final = frozenset({dict, list})
-
-
 #: Of an index that comes as text; more are none.
 DIGITS: Final = 18
-
-
 #: Members of an object that stands where a text should.
 TEXT_MEMBERS: Final = ("text", "content", "reasoning_content", "reasoning", "thinking", "summary")
 

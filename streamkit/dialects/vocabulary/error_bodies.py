@@ -33,8 +33,6 @@ ERROR_BY_STATUS: Mapping[int, ErrorType] = {
     524: "timeout",
     529: "unavailable",
 }
-
-
 #: Members in which errors say what is wrong, the most telling first.
 TELLING = ("message", "Message", "detail", "error", "errors", "msg", "title")
 

@@ -30,8 +30,6 @@ COMMON: Final = ("low", "medium", "high")
 _CLAUDE: Final = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
 #: Gemini's, and which of its sizes.
 _GEMINI: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
-
-
 #: What Google takes in place of a signature for a call that has none (ai.google.dev, "Thought signatures").
 NO_SIGNATURE: Final = "skip_thought_signature_validator"
 

@@ -59,7 +59,7 @@ def unseal(text: str) -> Sealed | None:
         mark, kind, vendor, blob = base64.b64decode(text, validate=True).decode().split(":", 3)
     except (binascii.Error, ValueError):
         return None
-    if mark != MARK.decode() or kind not in KINDS:
+    if mark != MADE or kind not in KINDS:
         return None
     return Sealed(cast("Kind", kind), ANTHROPIC if vendor == BEDROCK else vendor, blob)
 

@@ -60,9 +60,7 @@ NO_TOKENS: Final[Mapping[str, str]] = {
 
 def has_more(usage: UsageReported | None, vendor: str) -> bool:
     """Whether another vendor's usage has token counts that can't be written in ``vendor``'s dialect."""
-    if usage is None or usage.vendor == vendor or usage.raw is None:
-        return False
-    return _counts_more(usage.raw)
+    return usage is not None and usage.vendor != vendor and _counts_more(usage.raw)
 
 
 def with_cache(fresh: int | None, read: int | None, written: int | None) -> int | None:
