@@ -31,11 +31,10 @@ class Detector:
         """The dialect's name once it is known. Raises NotThisDialect when too much was read without a sign."""
         self._seen.append(chunk)
         self._size += len(chunk)
-        if name := self._first(lambda parser: parser.feed(chunk)):
-            return name
-        if self._size > DETECT_BYTES:
+        name = self._first(lambda parser: parser.feed(chunk))
+        if name is None and self._size > DETECT_BYTES:
             raise self._unknown()
-        return None
+        return name
 
     def finish(self) -> str:
         """The dialect's name after all. Raises NotThisDialect."""

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from attrs import define, field
 
 from streamkit.errors import NeedsRepair, NotThisDialect, StreamkitError
 from streamkit.limits import LOST_NAMES, WITHHELD_TEXTS
 from streamkit.text.quoting import shortened
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
 
 STREAM_REPAIRS: Final[Mapping[str, str]] = {
     # framing

@@ -26,7 +26,7 @@ from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import portable_name
 from streamkit.text.printable import writable
-from streamkit.tool_calls.event_machine import EventMachine
+from streamkit.tool_calls.event_machine import EventMachine, stage_within
 from streamkit.tool_calls.partial_json import GrowingText, PartialJSON
 
 #: The member of a custom tool's arguments as a function.
@@ -157,12 +157,7 @@ def restore_tools(tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> 
     ``tools`` are those of the request as the client wrote it (``Request.tools``).
     """
     names = ToolNames.of(tools)
-    return Stage(
-        "restore_tools",
-        lambda report: ToolRestorer(names, limits=limits, report=report),
-        takes="events",
-        gives="events",
-    )
+    return stage_within("events", "restore_tools", lambda report: ToolRestorer(names, limits=limits, report=report))
 
 
 def restore_response(response: Response, tools: Sequence[Tool], *, limits: Limits = DEFAULT_LIMITS) -> None:

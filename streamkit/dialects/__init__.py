@@ -51,22 +51,18 @@ def dialect_named(name: str) -> Dialect:
 
 def source_named(name: str) -> tuple[Dialect, Provider | None]:
     """What comes in, named as a dialect or as a provider that speaks one (``"deepseek"``). Raises UsageError."""
-    if name not in DIALECTS:
-        for dialect in DIALECTS.values():
-            for provider in dialect.providers:
-                if provider.name == name:
-                    return dialect, provider
-    return dialect_named(name), None
+    if name in DIALECTS:
+        return DIALECTS[name], None
+    known = ((dialect, each) for dialect in DIALECTS.values() for each in dialect.providers if each.name == name)
+    return next(known, None) or (dialect_named(name), None)
 
 
 def client_named(name: str) -> tuple[Dialect, Profile]:
     """What goes out, named as a dialect or as a client that reads one (``"claude-code"``). Raises UsageError."""
-    if name not in DIALECTS:
-        for dialect in DIALECTS.values():
-            for client in dialect.clients:
-                if client.name == name:
-                    return dialect, client
-    return dialect_named(name), DEFAULT_PROFILE
+    if name in DIALECTS:
+        return DIALECTS[name], DEFAULT_PROFILE
+    known = ((dialect, each) for dialect in DIALECTS.values() for each in dialect.clients if each.name == name)
+    return next(known, None) or (dialect_named(name), DEFAULT_PROFILE)
 
 
 def decode(dialect: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Frame], list[WireEvent]]:

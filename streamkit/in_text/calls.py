@@ -55,6 +55,7 @@ from streamkit.policy import TextCalls
 from streamkit.report import StreamReport
 from streamkit.text.printable import writable
 from streamkit.tool_calls.delta_run import DeltaRun
+from streamkit.tool_calls.event_machine import stage_within
 from streamkit.tool_calls.schema import Tools
 from streamkit.tool_calls.text_buffer import TextBuffer
 
@@ -646,9 +647,8 @@ def find_text_calls(
     if not grammars or not set(grammars) <= GRAMMARS.keys():
         raise UsageError(f"name grammars of calls: {', '.join(GRAMMARS)}")
     known, offered = GrammarSet.named(grammars), OfferedTools(tools)
-    return Stage(
+    return stage_within(
+        "wire events",
         "find_text_calls",
         lambda report: TextCallFinder(known, tools=offered, limits=limits, report=report),
-        takes="wire events",
-        gives="wire events",
     )

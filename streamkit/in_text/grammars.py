@@ -87,7 +87,8 @@ class Head:
     @pattern.default
     def _pattern(self) -> re.Pattern[str]:
         peek = f"(?={re.escape(self.peek)})" if self.peek else ""
-        return re.compile("".join(map(_whole, self.parts)) + peek)
+        parts = [re.escape(part) if isinstance(part, str) else part.whole for part in self.parts]
+        return re.compile("".join(parts) + peek)
 
     @beginning.default
     def _beginning(self) -> re.Pattern[str]:
@@ -97,10 +98,6 @@ class Head:
     def marker(self) -> str:
         """The literal that it begins with."""
         return str(self.parts[0])
-
-
-def _whole(part: Part) -> str:
-    return re.escape(part) if isinstance(part, str) else part.whole
 
 
 def _beginning(parts: tuple[Part, ...]) -> str:

@@ -6,12 +6,13 @@ no JSON has outside of strings is a fault, since a value that is not closed woul
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-_outside: Final = re.compile(r"[\s:,\w.+-]*").match
-_inside: Final = re.compile(r'[^"\\]*').match
-_scalar: Final = re.compile(r"[\w.+-]*").match
+from streamkit.tool_calls.json_scanner import runs
+
+_outside: Final = runs(r"[\s:,\w.+-]*")
+_inside: Final = runs(r'[^"\\]*')
+_scalar: Final = runs(r"[\w.+-]*")
 
 
 class JSONValue:
@@ -32,12 +33,12 @@ class JSONValue:
         at, size = 0, len(text)
         if not self.kind and text:
             self.kind = {"{": "object", "[": "array", '"': "string"}.get(text[0], "scalar")
-            self.faulty = self.kind == "scalar" and not _end(_scalar(text))
+            self.faulty = self.kind == "scalar" and not _scalar(text, 0).end()
         while at < size and not self.done and not self.faulty:
             if self._in_string:
                 at = self._string(text, at)
             elif self.kind == "scalar":
-                end = _end(_scalar(text, at))
+                end = _scalar(text, at).end()
                 at, self.done = end, end < size
             else:
                 at = self._structure(text, at)
@@ -47,7 +48,7 @@ class JSONValue:
         if self._escaped:
             self._escaped = False
             return at + 1
-        at = _end(_inside(text, at))
+        at = _inside(text, at).end()
         if at == len(text):
             return at
         if text[at] == '"':
@@ -58,7 +59,7 @@ class JSONValue:
         return at + 1
 
     def _structure(self, text: str, at: int) -> int:
-        at = _end(_outside(text, at)) if self._depth else at
+        at = _outside(text, at).end() if self._depth else at
         if at == len(text):
             return at
         letter = text[at]
@@ -73,7 +74,3 @@ class JSONValue:
             self.faulty = True
             return at
         return at + 1
-
-
-def _end(match: re.Match[str] | None) -> int:
-    return match.end() if match is not None else 0

@@ -40,6 +40,7 @@ from streamkit.in_text.machine import InTextMachine
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
 from streamkit.tool_calls.delta_run import DeltaRun
+from streamkit.tool_calls.event_machine import stage_within
 
 #: Each opening tag and what closes it.
 TAGS: Final = {
@@ -251,9 +252,4 @@ def split_thinking(*, mode: ThinkMode = "tags") -> Stage[list[WireEvent], list[W
     is then reasoning from its first letter up to the closing tag. Each choice with such thinking is one repair,
     ``thinking_in_text``.
     """
-    return Stage(
-        "split_thinking",
-        lambda report: ThinkSplitter(mode=mode, report=report),
-        takes="wire events",
-        gives="wire events",
-    )
+    return stage_within("wire events", "split_thinking", lambda report: ThinkSplitter(mode=mode, report=report))

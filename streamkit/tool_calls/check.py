@@ -23,7 +23,7 @@ from streamkit.events import Event, ToolCallFinished, Verdict
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
-from streamkit.tool_calls.event_machine import EventMachine
+from streamkit.tool_calls.event_machine import EventMachine, stage_within
 from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.object_scanner import scanned
 from streamkit.tool_calls.schema import Tools, ToolSchemas, compiled
@@ -133,9 +133,4 @@ def check_json(*, limits: Limits = DEFAULT_LIMITS, tools: Tools | None = None) -
     tool: ``schema_invalid`` says why not. Schemas are compiled here and now: raises BadToolSchema for a bad one.
     """
     schemas = None if tools is None else compiled(tools, limits)
-    return Stage(
-        "check_json",
-        lambda report: JSONChecker(limits=limits, report=report, tools=schemas),
-        takes="events",
-        gives="events",
-    )
+    return stage_within("events", "check_json", lambda report: JSONChecker(limits=limits, report=report, tools=schemas))

@@ -26,7 +26,7 @@ from attrs import define
 from streamkit.events import Event, ToolCallArguments, ToolCallDoomed, ToolCallFinished, ToolCallStarted
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
-from streamkit.tool_calls.event_machine import EventMachine
+from streamkit.tool_calls.event_machine import EventMachine, stage_within
 from streamkit.tool_calls.partial_json import Change, PartialJSON, Path
 from streamkit.tool_calls.schema import UNKNOWN_TOOL, Tools, ToolSchemas, compiled
 from streamkit.tool_calls.schema_view import Allowed, SchemaView, kind_of, values_of
@@ -196,9 +196,6 @@ def check_schema_early(tools: Tools, *, limits: Limits = DEFAULT_LIMITS) -> Stag
     """
     schemas = compiled(tools, limits)
     views: dict[str, SchemaView] = {}
-    return Stage(
-        "check_schema_early",
-        lambda _report: EarlySchemaChecker(schemas, views, limits=limits),
-        takes="events",
-        gives="events",
+    return stage_within(
+        "events", "check_schema_early", lambda _report: EarlySchemaChecker(schemas, views, limits=limits)
     )

@@ -17,18 +17,16 @@ Source: RFC 8259 §2-§8; design.md §4.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, cast
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from collections.abc import Callable
+from typing import AnyStr, ClassVar, Final, Literal, TypeAlias, cast
 
 State: TypeAlias = Literal["incomplete", "complete", "malformed"]
 Root: TypeAlias = Literal["object", "array", "string", "number", "literal"]
 
 
-def runs(pattern: str) -> Callable[[str, int], re.Match[str]]:
-    """The matcher of something that may be empty, and so always matches."""
-    return cast("Callable[[str, int], re.Match[str]]", re.compile(pattern).match)
+def runs(pattern: AnyStr) -> Callable[[AnyStr, int], re.Match[AnyStr]]:
+    """The matcher of something that may be empty, or is known to be there, and so always matches."""
+    return cast("Callable[[AnyStr, int], re.Match[AnyStr]]", re.compile(pattern).match)
 
 
 _SPACE: Final = " \t\n\r"

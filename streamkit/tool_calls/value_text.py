@@ -17,19 +17,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
 from streamkit.text.quoting import quoted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Matcher = Callable[..., re.Match[bytes]]
+from streamkit.tool_calls.json_scanner import runs
 
 _STRING: Final = rb'"(?:[^"\\]++|\\.)*+"'
-_between: Final = cast("Matcher", re.compile(rb"[ \t\n\r,]*+").match)
-_key: Final = cast("Matcher", re.compile(rb"(" + _STRING + rb")[ \t\n\r]*+:[ \t\n\r]*+", re.DOTALL).match)
-_scalar: Final = cast("Matcher", re.compile(_STRING + rb"|[^ \t\n\r,\]}]++", re.DOTALL).match)
+_between: Final = runs(rb"[ \t\n\r,]*+")
+_key: Final = runs(rb"(?s)(" + _STRING + rb")[ \t\n\r]*+:[ \t\n\r]*+")
+_scalar: Final = runs(rb"(?s)" + _STRING + rb"|[^ \t\n\r,\]}]++")
 _landmarks: Final = re.compile(_STRING + rb"|[\[\]{}]", re.DOTALL).finditer
 
 _OPENERS: Final = frozenset(b"[{")

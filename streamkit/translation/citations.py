@@ -24,7 +24,7 @@ from streamkit.events import Aside, Event, ResponseFinished, StreamEnded, TextDe
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
-from streamkit.tool_calls.event_machine import EventMachine
+from streamkit.tool_calls.event_machine import EventMachine, stage_within
 
 #: Events that close no block.
 BESIDE: Final = (UsageReported,)
@@ -280,11 +280,8 @@ def carry_citations(source: str, to: str, *, limits: Limits = DEFAULT_LIMITS) ->
     read, write = DIALECTS[source].citations, DIALECTS[to].citations
     if read is None or write is None:
         raise ValueError(f"no citations are known of {source if read is None else to}")
-    return Stage(
-        "carry_citations",
-        lambda report: CitationCarrier(read, write, limits=limits, report=report),
-        takes="events",
-        gives="events",
+    return stage_within(
+        "events", "carry_citations", lambda report: CitationCarrier(read, write, limits=limits, report=report)
     )
 
 

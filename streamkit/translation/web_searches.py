@@ -19,7 +19,7 @@ from streamkit.events import Aside, Event
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
-from streamkit.tool_calls.event_machine import EventMachine
+from streamkit.tool_calls.event_machine import EventMachine, stage_within
 
 
 class SearchCarrier(EventMachine):
@@ -68,12 +68,7 @@ def carry_searches(source: str, to: str, *, limits: Limits = DEFAULT_LIMITS) -> 
     forms = _forms(source, to)
     if forms is None:
         raise ValueError(f"no searches are carried from {source} to {to}")
-    return Stage(
-        "carry_searches",
-        lambda report: SearchCarrier(*forms, limits=limits, report=report),
-        takes="events",
-        gives="events",
-    )
+    return stage_within("events", "carry_searches", lambda report: SearchCarrier(*forms, limits=limits, report=report))
 
 
 def carry_searches_of(response: Response, to: str, *, limits: Limits = DEFAULT_LIMITS) -> None:
