@@ -158,6 +158,7 @@ class LimitExceeded(StreamError):
     limit: str = ""
 
     def __init_subclass__(cls, *, limit: str = "") -> None:
+        super().__init_subclass__()
         cls.limit = limit or cls.limit
 
     def __init__(self, allowed: int, *, offset: int | None = None) -> None:

@@ -83,9 +83,7 @@ def json_of(text: str, types: frozenset[str], depth: int) -> str:
     if "null" in types and value.lower() in {"null", "none"}:
         return "null"
     roots = {_ROOTS[one] for one in types if one in _ROOTS}
-    if roots and "string" not in types and _root(value, depth) in roots:
-        return value
-    return quoted(text)
+    return value if "string" not in types and _root(value, depth) in roots else quoted(text)
 
 
 def json_or_text(text: str, depth: int) -> str:

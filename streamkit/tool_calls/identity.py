@@ -149,9 +149,8 @@ class Identity:
             return name != call.name or starts_only or self.complete(call)
         if not self.complete(call):
             return False
-        if call.name is None:
-            return _begins_object(delta)  # else a name that comes late (quirks.md 40)
-        return name != call.name or _begins_object(delta)
+        differs = call.name is not None and name != call.name  # else it may come late (quirks.md 40)
+        return differs or _begins_object(delta)
 
     def _is_second_object(self, call: Call, delta: ToolCallDelta, call_id: str | None, name: str | None) -> bool:
         """Whether the policy splits off what begins right behind a complete object, without a sign of identity."""

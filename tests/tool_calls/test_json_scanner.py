@@ -188,7 +188,7 @@ def is_object(scanner: JSONScanner) -> bool:
 
 
 def facts(scanner: JSONScanner) -> tuple[Any, ...]:
-    return scanner.state, scanner.root, scanner.position, scanner.reason, scanner.scanned
+    return scanner.state, scanner.root, scanner.position, scanner.reason, is_object(scanner), scanner.scanned
 
 
 # -- the table --

@@ -127,10 +127,7 @@ class Fields:
 
     def needed(self, name: str) -> str:
         """A string that must be there."""
-        value = self.string(name)
-        if value is None:
-            raise BadRequest(self.at(name), "text is needed, and there is none")
-        return value
+        return self._there(name, self.string(name), str)
 
     def integer(self, name: str) -> int | None:
         value = self.number(name)
@@ -176,10 +173,7 @@ class Fields:
 
     def needed_fields(self, name: str) -> Fields:
         """An object that must be there."""
-        fields = self.fields(name)
-        if fields is None:
-            raise BadRequest(self.at(name), "an object is needed, and there is none")
-        return fields
+        return self._there(name, self.fields(name), dict)
 
     def fields_of_type(self, name: str, types: Container[str]) -> Fields | None:
         """An object whose ``type``, if it has one, is among ``types``; one of another is the dialect's own and stays there."""
@@ -196,16 +190,12 @@ class Fields:
 
     def needed_each(self, name: str) -> Iterator[Fields]:
         """The objects of a list that must be there."""
-        if name not in self:
-            raise BadRequest(self.at(name), "a list is needed, and there is none")
+        self._there(name, self.peek(name), list)
         return self.each(name)
 
     def text_or_each(self, name: str) -> str | list[Fields]:
         """Text, or the objects of a list: content in the dialects that have both forms. ``""`` where there is none."""
-        value = self.peek(name)
-        if isinstance(value, list):
-            return list(self.each(name))
-        return self.string(name) or ""
+        return list(self.each(name)) if isinstance(self.peek(name), list) else self.string(name) or ""
 
     def text_of(self, name: str) -> str:
         """The JSON text of a member."""
@@ -226,6 +216,11 @@ class Fields:
 
     def _path_of(self, name: str) -> tuple[str | int, ...]:
         return (*self.path, self._came_as.get(name, name))
+
+    def _there(self, name: str, value: T | None, kind: type) -> T:
+        if value is None:
+            raise BadRequest(self.at(name), f"{_NAMES[kind]} is needed, and there is none")
+        return value
 
     def _typed(self, name: str, kind: type[T]) -> T | None:
         value = self.take(name)
