@@ -20,7 +20,8 @@ ALL_CUTS_UP_TO = 32 * KIB
 EDGE = 8 * KIB
 SEEDED_CUTS = 2000
 #: Up to here the exhaustive form takes every pair of cuts: 179,101 at most.
-PAIRS_UP_TO = 600
+PAIRS_UP_TO = 120
+SEEDED_PAIRS = 200
 RANDOM_CUTS = 30
 
 
@@ -35,8 +36,8 @@ def cuts(
     """Yield ways to cut ``data`` into reads: whole, byte by byte, at single places, at pairs of places, at random.
 
     ``exhaustive``: every single cut of data up to 32 KiB; of longer data every one in the first and last 8 KiB and 2,000
-    seeded ones; every pair of cuts of data up to ``pairs_up_to`` bytes. Otherwise ``sample`` seeded cuts, half of them near
-    line ends, and as many pairs. Random cuts may repeat a place, and so give empty reads. The same arguments give the same
+    seeded ones; every pair of cuts of data up to ``pairs_up_to`` bytes, 200 seeded pairs of longer data. Otherwise ``sample``
+    seeded cuts, half of them near line ends, and as many pairs. Random cuts may repeat a place, and so give empty reads. The same arguments give the same
     cuts.
     """
     rng = random.Random(seed)  # noqa: S311 - reproducible, nothing secret
@@ -49,8 +50,8 @@ def cuts(
     if exhaustive and size <= pairs_up_to:
         for pair in combinations(range(1, size), 2):
             yield cut_at(data, list(pair))
-    elif not exhaustive:
-        for _ in range(sample):
+    else:
+        for _ in range(SEEDED_PAIRS if exhaustive else sample):
             yield cut_at(data, sorted(sampled_cuts(data, rng, 2)))
     for _ in range(RANDOM_CUTS if exhaustive else 5):
         yield cut_at(data, sorted(rng.choices(range(size + 1), k=rng.randint(1, 40))))
