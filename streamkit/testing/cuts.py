@@ -37,8 +37,8 @@ def cuts(
 
     ``exhaustive``: every single cut of data up to 32 KiB; of longer data every one in the first and last 8 KiB and 2,000
     seeded ones; every pair of cuts of data up to ``pairs_up_to`` bytes, 200 seeded pairs of longer data. Otherwise ``sample``
-    seeded cuts, half of them near line ends, and as many pairs. Random cuts may repeat a place, and so give empty reads. The same arguments give the same
-    cuts.
+    seeded cuts, half of them near line ends, and as many pairs. Random cuts may repeat a place, and so give empty reads. The
+    same arguments give the same cuts.
     """
     rng = random.Random(seed)  # noqa: S311 - reproducible, nothing secret
     size = len(data)

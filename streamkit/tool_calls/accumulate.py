@@ -140,11 +140,6 @@ class ToolCallAccumulator:
             self.report.spoken = any(map(_is_spoken, out))
         return join_deltas(out) if self.join and len(out) > 1 else out
 
-    @property
-    def hands_on_text(self) -> bool:
-        """Whether a delta of text or reasoning is handed on, and does nothing else."""
-        return self.report.spoken and not self._failed and self.fault is None
-
     def _fails(self, error: StreamError) -> None:
         self.report.fails(error)
         self.fault = error

@@ -30,7 +30,7 @@ from streamkit.tool_calls.check import JSONChecker
 Step: TypeAlias = Callable[[bytes], bytes | None]
 #: From a payload to its text as JSON.
 TextIn: TypeAlias = Callable[[bytes], bytes | None]
-#: Machines that hand on a delta of text as it is.
+#: Machines that hand on a delta of text as it is, behind another one.
 _LAST: Final = [ToolCallAccumulator, JSONChecker]
 loads = orjson.loads
 
@@ -39,24 +39,23 @@ def one_step(machines: Sequence[Machine[Any, Any]], encoder: Any) -> Callable[[]
     """What gives the function for the next read, if there is one, once a read went through the machines and the encoder."""
     if len(machines) != 4 or [type(machine) for machine in machines[2:]] != _LAST:
         return no_step
-    parser, like, accumulator = machines[:3]
+    parser, like = machines[:2]
     if type(parser) is SSEParser and type(like) is LikeFrameDecoder and isinstance(encoder, EventEncoder):
-        return _Steps(parser, like, accumulator, encoder).next
+        return _Steps(parser, like, encoder).next
     return no_step
 
 
 class _Steps:
     """The machines that have to be asked."""
 
-    def __init__(self, parser: SSEParser, decoder: LikeFrameDecoder, accumulator: Any, encoder: EventEncoder) -> None:
+    def __init__(self, parser: SSEParser, decoder: LikeFrameDecoder, encoder: EventEncoder) -> None:
         self._parser = parser
         self._decoder = decoder
-        self._accumulator: ToolCallAccumulator = accumulator
         self._encoder = encoder
 
     def next(self) -> Step | None:
         found = self._decoder.of_text
-        if found is None or not self._accumulator.hands_on_text:
+        if found is None:
             return None
         template, event = found
         framing, write = self._parser.framing_of(event), self._encoder.writes_again(template.like)
