@@ -116,13 +116,7 @@ class Template:
 
     def _text_and_others(self, payload: bytes) -> bytes | None:
         """The same for any number of holes."""
-        text = b""
-        for hole, kind in zip(self._cut(payload), self.kinds, strict=False):
-            if kind == "text":
-                text = hole
-            elif hole != text if kind == "again" else not _is_padding(hole, kind):
-                return None
-        return text if len(text) > 2 and text[0] == _QUOTE == text[-1] else None
+        return self._values(payload).get("text")
 
     def _read_fragment(self, payload: bytes) -> list[Any] | None:
         """A fragment of one of the calls that may take turns."""
@@ -137,29 +131,32 @@ class Template:
         return [ToolCallDelta(index, None, None, loads(text), like.choice, like.kind)]
 
     def _read_holes(self, payload: bytes) -> list[Any] | None:
-        text = counts = b""
-        index: int | None = None
-        for hole, kind in zip(self._cut(payload), self.kinds, strict=False):
-            if kind == "text":
-                text = hole
-            elif kind == "index":
-                index = INDICES.get(hole)
-                if index is None or index > self._most:
-                    return None
-            elif kind == "usage":
-                counts = hole
-            elif hole != text if kind == "again" else not _is_padding(hole, kind):
-                return None
-        if len(text) < 3 or not text[0] == _QUOTE == text[-1]:
+        values = self._values(payload)
+        if not values:
             return None
-        delta = delta_like(self.like, loads(text), index)
+        index = INDICES.get(values["index"], self._most + 1) if "index" in values else None
+        if index is not None and index > self._most:
+            return None
+        delta = delta_like(self.like, loads(values["text"]), index)
         if self._usage is None:
             return [delta, *self.events]
-        raw = loads(counts)
+        raw = loads(values["usage"])
         if type(raw) is not dict or not raw:
             return None
         counted = self._usage(raw)
         return [delta, *(counted if event is None else event for event in self.events)]
+
+    def _values(self, payload: bytes) -> dict[Kind, bytes]:
+        """What is in the holes that are read; nothing if that is no text, or if another hole has what it may not have."""
+        values: dict[Kind, bytes] = {}
+        for hole, kind in zip(self._cut(payload), self.kinds, strict=False):
+            if kind in CONSTANT:
+                if not _is_padding(hole, kind):
+                    return {}
+            elif values.setdefault("text" if kind == "again" else kind, hole) != hole:
+                return {}
+        text = values.get("text", b"")
+        return values if len(text) > 2 and text[0] == _QUOTE == text[-1] else {}
 
     def _cut(self, payload: bytes) -> list[bytes]:
         """What is in each hole; nothing if the payload is not like the others."""

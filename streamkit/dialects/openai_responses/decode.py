@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from attrs import evolve
 
@@ -111,52 +111,22 @@ class ResponsesDecoder(ItemReader):
         self._failures: set[str] = set()  # the events that told of one
         self._extras: dict[str, Any] = {}
         self._said_before = SaidBefore()
-        self._by_type: dict[str, Callable[[dict[str, Any]], None]] = {
-            "response.output_text.delta": partial(self.delta, speech=TEXT),
-            "response.function_call_arguments.delta": partial(self.call_delta, kind="function_call"),
-            "response.reasoning_summary_text.delta": partial(self.delta, speech=SUMMARY),
-            "response.reasoning_text.delta": partial(self.delta, speech=THOUGHT),
-            "response.refusal.delta": partial(self.delta, speech=REFUSAL),
-            "response.custom_tool_call_input.delta": partial(self.call_delta, kind="custom_tool_call"),
-            "response.output_text.annotation.added": self.annotation_added,
-            "response.output_text.done": partial(self.text_done, speech=TEXT),
-            "response.refusal.done": partial(self.text_done, speech=REFUSAL),
-            "response.reasoning_text.done": partial(self.text_done, speech=THOUGHT),
-            "response.reasoning_summary_text.done": partial(self.text_done, speech=SUMMARY),
-            "response.function_call_arguments.done": partial(self.call_done, kind="function_call"),
-            "response.custom_tool_call_input.done": partial(self.call_done, kind="custom_tool_call"),
-            "response.content_part.added": self.part_added,
-            "response.content_part.done": self.part_done,
-            "response.reasoning_part.added": self.part_added,  # vLLM's own
-            "response.reasoning_part.done": self.part_done,
-            "response.reasoning_summary_part.added": self.part_added,
-            "response.reasoning_summary_part.done": self.part_done,
-            ITEM_ADDED: self.item_added,
-            "response.output_item.done": self.item_done,
-            "response.created": self._created,
-            "response.queued": self._begun,
-            "response.in_progress": self._begun,
-            **dict.fromkeys(TERMINALS, self._ended),
-            OTHER_TERMINAL: self._done,
-            **{name: partial(self.carry_event, kind=kind) for name, kind in ASIDES.items()},
-            "error": self._error,
-        }
 
     def decode(self, document: dict[str, Any]) -> None:
         kind = document.get("type")
-        handler = self._by_type.get(kind) if isinstance(kind, str) else None
-        if handler is None:
-            if (named := self.named_by_its_line(document, self._by_type)) is not None:
+        read = self._read_by.get(kind) if isinstance(kind, str) else None
+        if read is None:
+            if (named := self.named_by_its_line(document, self._read_by)) is not None:
                 self.decode(named)
             else:
                 self._other(document)
             return
         self.recognised = True
         if self._terminal:
-            self.behind_end(handler, document)
+            self.behind_end(partial(read, self), document)
             return
         before = len(self.out)
-        handler(document)
+        read(self, document)
         self._unread(document, document["type"], before)
 
     def _unread(self, document: dict[str, Any], kind: str, before: int) -> None:
@@ -351,3 +321,35 @@ class ResponsesDecoder(ItemReader):
         if not self._failures or told_by in self._failures:
             self.out.append(provider_failed(error, VENDOR, ERROR_TYPES))
         self._failures.add(told_by)
+
+    #: What reads an event, by its type.
+    _read_by: ClassVar[Mapping[str, Callable[[Any, dict[str, Any]], None]]] = {
+        "response.output_text.delta": partial(ItemReader.delta, speech=TEXT),
+        "response.function_call_arguments.delta": partial(ItemReader.call_delta, kind="function_call"),
+        "response.reasoning_summary_text.delta": partial(ItemReader.delta, speech=SUMMARY),
+        "response.reasoning_text.delta": partial(ItemReader.delta, speech=THOUGHT),
+        "response.refusal.delta": partial(ItemReader.delta, speech=REFUSAL),
+        "response.custom_tool_call_input.delta": partial(ItemReader.call_delta, kind="custom_tool_call"),
+        "response.output_text.annotation.added": ItemReader.annotation_added,
+        "response.output_text.done": partial(ItemReader.text_done, speech=TEXT),
+        "response.refusal.done": partial(ItemReader.text_done, speech=REFUSAL),
+        "response.reasoning_text.done": partial(ItemReader.text_done, speech=THOUGHT),
+        "response.reasoning_summary_text.done": partial(ItemReader.text_done, speech=SUMMARY),
+        "response.function_call_arguments.done": partial(ItemReader.call_done, kind="function_call"),
+        "response.custom_tool_call_input.done": partial(ItemReader.call_done, kind="custom_tool_call"),
+        "response.content_part.added": ItemReader.part_added,
+        "response.content_part.done": ItemReader.part_done,
+        "response.reasoning_part.added": ItemReader.part_added,  # vLLM's own
+        "response.reasoning_part.done": ItemReader.part_done,
+        "response.reasoning_summary_part.added": ItemReader.part_added,
+        "response.reasoning_summary_part.done": ItemReader.part_done,
+        ITEM_ADDED: ItemReader.item_added,
+        "response.output_item.done": ItemReader.item_done,
+        "response.created": _created,
+        "response.queued": _begun,
+        "response.in_progress": _begun,
+        **dict.fromkeys(TERMINALS, _ended),
+        OTHER_TERMINAL: _done,
+        **{name: partial(ItemReader.carry_event, kind=kind) for name, kind in ASIDES.items()},
+        "error": _error,
+    }

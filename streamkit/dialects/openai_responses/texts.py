@@ -46,14 +46,6 @@ class Speech:
     name: str  #: of the member with the whole text
     event: Callable[[str, int], Said]  #: of a text and its block
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """The state of a decoder, as bytes, has it by its name."""
-        return _speech, (self.type,)
-
-
-def _speech(name: str) -> Speech:
-    return SPEECHES[name]
-
 
 TEXT: Final = Speech("output_text", "message", "content_index", "text", lambda text, block: TextDelta(text, 0, block))
 REFUSAL: Final = Speech(
