@@ -16,8 +16,13 @@ _OPENERS, _CLOSERS = frozenset((b"{", b"[")), frozenset((b"}", b"]"))
 def add_body(command: Any) -> None:
     """The options about the body itself."""
     command.add_argument("--indent", action="store_true", help="write the body over several lines, for people")
+    add_file(command, "the body")
+
+
+def add_file(command: Any, what: str) -> None:
+    """What is converted, and whether its report is told."""
     command.add_argument("--quiet", "-q", action="store_true", help="no report on standard error")
-    command.add_argument("file", nargs="?", default=STDIN, metavar="FILE", help="the body; standard input by default")
+    command.add_argument("file", nargs="?", default=STDIN, metavar="FILE", help=f"{what}; standard input by default")
 
 
 async def body_of(path: str) -> bytes:

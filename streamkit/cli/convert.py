@@ -7,9 +7,9 @@ from typing import Any
 
 from attrs import evolve
 
-from streamkit.cli.bodies import refuse, title_of
-from streamkit.cli.options import add_in_text, add_policy, client, policy_of, source
-from streamkit.cli.streams import STDIN, read, say, write
+from streamkit.cli.bodies import add_file, refuse, title_of
+from streamkit.cli.options import add_dialects, add_in_text, add_policy, client, policy_of, source
+from streamkit.cli.streams import read, say, write
 from streamkit.dialects import client_named
 from streamkit.dialects.ollama.wire import OllamaClient
 from streamkit.read_options import ReadOptions
@@ -33,12 +33,7 @@ example:
 def add_to(commands: Any) -> None:
     """Add ``streamkit convert`` and its options to the parser's commands."""
     command = commands.add_parser("convert", help=HELP, description=DETAIL)
-    command.add_argument(
-        "--from", dest="source", required=True, type=source, metavar="DIALECT", help="the dialect that comes in"
-    )
-    command.add_argument(
-        "--to", dest="target", required=True, type=client, metavar="DIALECT", help="the dialect that goes out"
-    )
+    add_dialects(command, source, "the dialect that comes in", client, "the dialect that goes out")
     command.add_argument("--reencode", action="store_true", help="decode and encode even within one dialect")
     command.add_argument(
         "--no-usage",
@@ -50,10 +45,7 @@ def add_to(commands: Any) -> None:
     )
     add_policy(command)
     add_in_text(command)
-    command.add_argument("--quiet", "-q", action="store_true", help="no report on standard error")
-    command.add_argument(
-        "file", nargs="?", default=STDIN, metavar="FILE", help="a recording; standard input by default"
-    )
+    add_file(command, "a recording")
     command.set_defaults(run=run)
 
 

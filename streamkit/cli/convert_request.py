@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from streamkit.cli.bodies import add_body, body_of, refuse, title_of, write_body
 from streamkit.cli.convert import tell
-from streamkit.cli.options import client, source
+from streamkit.cli.options import add_dialects, client, source
 from streamkit.conversation.messages import Request
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS
 from streamkit.errors import BadRequest
@@ -33,17 +33,7 @@ example:
 def add_to(commands: Any) -> None:
     """Add ``streamkit convert-request`` and its options to the parser's commands."""
     command = commands.add_parser("convert-request", help=HELP, description=DETAIL)
-    command.add_argument(
-        "--from", dest="source", required=True, type=client, metavar="DIALECT", help="the client's dialect"
-    )
-    command.add_argument(
-        "--to",
-        dest="target",
-        required=True,
-        type=source,
-        metavar="DIALECT",
-        help="the provider's dialect, or the provider",
-    )
+    add_dialects(command, client, "the client's dialect", source, "the provider's dialect, or the provider")
     command.add_argument("--model", help="the model's name at the provider (default: the request's)")
     command.add_argument(
         "--max-tokens",

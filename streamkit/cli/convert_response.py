@@ -7,7 +7,7 @@ from typing import Any
 
 from streamkit.cli.bodies import add_body, body_of, refuse, title_of, write_body
 from streamkit.cli.convert import ending, tell
-from streamkit.cli.options import add_in_text, add_policy, client, policy_of, source
+from streamkit.cli.options import add_dialects, add_in_text, add_policy, client, policy_of, source
 from streamkit.errors import NotThisDialect, StreamError
 from streamkit.read_options import ReadOptions
 from streamkit.report import Status
@@ -29,17 +29,8 @@ example:
 def add_to(commands: Any) -> None:
     """Add ``streamkit convert-response`` and its options to the parser's commands."""
     command = commands.add_parser("convert-response", help=HELP, description=DETAIL)
-    command.add_argument(
-        "--from",
-        dest="source",
-        required=True,
-        type=source,
-        metavar="DIALECT",
-        help="the provider's dialect, or the provider",
-    )
-    command.add_argument(
-        "--to", dest="target", required=True, type=client, metavar="DIALECT", help="the client's dialect, or the client"
-    )
+    provider = "the provider's dialect, or the provider"
+    add_dialects(command, source, provider, client, "the client's dialect, or the client")
     add_policy(command)
     add_in_text(command)
     add_body(command)

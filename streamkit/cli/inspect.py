@@ -11,7 +11,7 @@ from typing import Any
 
 from streamkit.cli.options import AUTO, add_in_text, add_policy, policy_of, source_or_auto
 from streamkit.cli.picture import Palette, Picture
-from streamkit.cli.streams import files_of, name_of, read, say, write, write_json
+from streamkit.cli.streams import STDIN, name_of, read, say, write, write_json
 from streamkit.conversation.collector import Collector
 from streamkit.conversation.messages import Choice, Response, ToolCall
 from streamkit.detect import detect
@@ -63,7 +63,9 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "--color", choices=["auto", "always", "never"], default="auto", help="default: on a terminal without NO_COLOR"
     )
-    command.add_argument("files", nargs="*", metavar="FILE", help="recordings; standard input by default")
+    command.add_argument(
+        "files", nargs="*", default=[STDIN], metavar="FILE", help="recordings; standard input by default"
+    )
     command.set_defaults(run=run)
 
 
@@ -74,7 +76,7 @@ async def run(options: argparse.Namespace) -> Status:
     tools = None if options.tools is None else tools_of(options.tools)
     statuses = [
         await inspect(path, options.source, palette, policy=policy, as_json=options.json, tools=tools)
-        for path in files_of(options.files)
+        for path in options.files
     ]
     return max(statuses)
 

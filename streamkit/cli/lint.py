@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
-from attrs import asdict, define, frozen
+from attrs import asdict, frozen
 
 from streamkit.cli.options import AUTO, dialect_or_auto
-from streamkit.cli.streams import files_of, name_of, read, say, visible, write, write_json
+from streamkit.cli.streams import STDIN, name_of, read, say, visible, write, write_json
 from streamkit.detect import RereadSource, detect
 from streamkit.dialects import dialect_named
 from streamkit.dialects.linting.explain import (
@@ -71,13 +71,15 @@ def add_to(commands: Any) -> None:
         "--dialect", default=AUTO, type=dialect_or_auto, metavar="DIALECT", help="the dialect (default: auto)"
     )
     command.add_argument("--json", action="store_true", help="one JSON object a file")
-    command.add_argument("files", nargs="*", metavar="FILE", help="recordings; standard input by default")
+    command.add_argument(
+        "files", nargs="*", default=[STDIN], metavar="FILE", help="recordings; standard input by default"
+    )
     command.set_defaults(run=run)
 
 
 async def run(options: argparse.Namespace) -> Status:
     """Check each file; the status is the worst of theirs."""
-    statuses = [await lint(path, options.dialect, as_json=options.json) for path in files_of(options.files)]
+    statuses = [await lint(path, options.dialect, as_json=options.json) for path in options.files]
     return max(statuses)
 
 
@@ -250,22 +252,12 @@ def _as_object(path: str, check: Check, status: Status) -> dict[str, Any]:
     }
 
 
-@define
-class Group:
-    """What was found with one explanation: the first, the last, and how many lie behind the first."""
-
-    first: Found
-    last: Found
-    more: int = 0
-
-
 def _tell(path: str, check: Check, status: Status) -> None:
-    groups: dict[object, Group] = {}
+    groups: dict[object, list[Found]] = {}  # by what is the same of them
     for found in check.found:
         violation = found.violation
         key = (violation and (violation.rule, violation.severity), found.explanation)
-        group = groups.setdefault(key, Group(found, found, -1))
-        group.last, group.more = found, group.more + 1
+        groups.setdefault(key, []).append(found)
     lines = [f"{name_of(path)}: {check.dialect.name}, {VERDICTS.get(status, 'broken')}"]
     for group in groups.values():
         lines += _lines(group)
@@ -274,12 +266,13 @@ def _tell(path: str, check: Check, status: Status) -> None:
     write("".join(visible(line) + "\n" for line in lines).encode())
 
 
-def _lines(group: Group) -> Iterator[str]:
-    violation = group.first.violation
+def _lines(group: list[Found]) -> Iterator[str]:
+    first, *others = group
+    violation = first.violation
     what = f"{violation.severity} {violation.rule}: {violation.message}" if violation else "no rule is broken"
-    more = f" (and {group.more} more, the last at {_where(group.last)})" if group.more else ""
-    yield f"  {_where(group.first)}: {what}{more}"
-    explanation = group.first.explanation
+    more = f" (and {len(others)} more, the last at {_where(others[-1])})" if others else ""
+    yield f"  {_where(first)}: {what}{more}"
+    explanation = first.explanation
     parts = []
     if explanation.case is not None:
         parts.append(f"looks like field failure {explanation.case}: {CASES[explanation.case]}")

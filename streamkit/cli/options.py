@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import get_args
+from typing import Any, TypeAlias, get_args
 
 from attrs import evolve
 
@@ -13,6 +13,8 @@ from streamkit.errors import UsageError
 from streamkit.policy import POLICIES, Policy, TextCalls, ThinkTags
 
 AUTO = "auto"
+#: The type of an argument: gives back a name that is known.
+Named: TypeAlias = Callable[[str], str]
 
 
 def _checked(name: str, find: Callable[[str], object]) -> str:
@@ -42,6 +44,12 @@ def source_or_auto(name: str) -> str:
 def dialect_or_auto(name: str) -> str:
     """The type of an option: ``auto``, or a dialect by its name."""
     return name if name == AUTO else _checked(name, dialect_named)
+
+
+def add_dialects(command: Any, source: Named, comes: str, target: Named, goes: str) -> None:
+    """Add ``--from`` and ``--to``, each with its type and its help."""
+    for name, dest, kind, what in (("--from", "source", source, comes), ("--to", "target", target, goes)):
+        command.add_argument(name, dest=dest, required=True, type=kind, metavar="DIALECT", help=what)
 
 
 def add_policy(command: argparse.ArgumentParser) -> None:

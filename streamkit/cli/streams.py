@@ -100,8 +100,3 @@ def shorten(text: str, width: int) -> str:
 def name_of(path: str) -> str:
     """How a report names a file; ``-`` is standard input."""
     return "(standard input)" if path == STDIN else path
-
-
-def files_of(paths: list[str]) -> list[str]:
-    """The named files, or standard input if none is."""
-    return paths or [STDIN]

@@ -108,9 +108,8 @@ class Reply:
         self.keep_alives = 0
         self.first_at: float | None = None  #: the loop's time of the first byte of an answer, keep-alives aside
         self.interrupted: Exception | None = None  #: set by ``interrupt``: no other upstream then
-        self._has_end = (
-            False  #: the terminator or an error frame is written; the upstream's body may stay open behind it
-        )
+        #: The terminator or an error frame is written; the upstream's body may stay open behind it.
+        self._has_end = False
         self._source: TimedSource | None = None  # what is being read
         self._request = request
         self._dialect = client_named(client)[0]
@@ -177,7 +176,8 @@ class Reply:
         while not work.done():
             await asyncio.wait({work}, timeout=self._due())
             if not work.done() and self._due() == 0:
-                await self._keep_alive()
+                await self._write(self._alive, keep_alive=True)
+                self.keep_alives += 1
         if work.cancelled():
             if self.interrupted is None:
                 raise ClientLeftError
@@ -210,10 +210,6 @@ class Reply:
             return None
         return max(0.0, self._wrote_at + self.delivery.keep_alive_s - self._loop.time())
 
-    async def _keep_alive(self) -> None:
-        await self._write(self._alive, keep_alive=True)
-        self.keep_alives += 1
-
     async def _close(self) -> None:
         """End the answer, so that the client knows it."""
         if self._response is None:
@@ -230,7 +226,7 @@ class Reply:
         return self._watch is not None and self._watch.all_taken
 
     def _leave(self, ending: Ending) -> None:
-        if self.ending is None or self.ending == "whole":
+        if self.ending in {None, "whole"}:
             self.ending = "whole" if self._has_all else ending
 
     def _gone(self, why: Gone) -> None:
