@@ -22,7 +22,7 @@ def random_id(prefix: str) -> str:
 
     Ids must be unique across turns, or results find the wrong call (quirks.md 34).
     """
-    return prefix + "".join(secrets.choice(BASE62) for _ in range(22))
+    return prefix + _base62(secrets.randbelow(len(BASE62) ** 22), 22)  # a sixth of the time of a choice for each
 
 
 #: What Mistral's API accepts as the id of a call, in a response and when it comes back (dialects.md §6.3).
@@ -78,6 +78,11 @@ def flat_name(namespace: str, name: str) -> str:
 def hashed(text: str, characters: int) -> str:
     """So many base-62 characters that depend on ``text`` alone; 22 hold all 128 bits there are."""
     number = int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:16])
+    return _base62(number, characters)
+
+
+def _base62(number: int, characters: int) -> str:
+    """The last digits of a number, the least first."""
     digits = []
     for _ in range(characters):
         number, digit = divmod(number, len(BASE62))
