@@ -242,7 +242,6 @@ class Pipe(Generic[T]):
     def __init__(
         self, source: AsyncIterable[Any], stages: tuple[StageFunction[Any, Any], ...], report: StreamReport | None
     ) -> None:
-        _check_order(stages)
         self.report = report if report is not None else StreamReport()
         self._source = source
         self._stages = stages
@@ -404,4 +403,5 @@ def pipe(
     left. Up to seven stages are typed, and a wrong order does not type-check. Raises UsageError for built-in stages in a wrong
     order.
     """
+    _check_order(stages)
     return Pipe(source, stages, report)

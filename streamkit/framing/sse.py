@@ -109,7 +109,7 @@ class SSEParser:
         self._bare_body = bare_body
         self._beginning = Beginning()
         self._any_event = False
-        self._is_idle = False  # whether nothing is pending behind an event
+        self._is_idle = True  # whether nothing is pending: at the beginning, and behind an event
         #: How the last event began that was a read by itself, its name, and its bytes beside its data.
         self._only_head, self._only_name, self._only_around = b"data: ", "message", 8
         self._after_cr = False
@@ -143,6 +143,8 @@ class SSEParser:
                 report.bytes_in += size
                 report.frames += 1
                 self._at = self.boundary = at + size
+                if not self._any_event:
+                    self._any_event, self._beginning.open = True, False
                 return [Frame(data, at, self._only_name, self._id)]
         frames: list[Frame] = []
         if self.fault is not None:

@@ -143,7 +143,8 @@ def encode_usage(usage: UsageReported | None, defaults: Mapping[str, Any] = USAG
 
     The client's reader needs both counts, so what is unknown is 0 there; all others may be null.
     """
-    usage = usage or UsageReported()
+    if usage is None:  # nearly always at the start of a stream
+        return with_defaults({"input_tokens": 0, "output_tokens": 0}, defaults)
     if usage.vendor == VENDOR and usage.raw is not None:
         counts = {name: count_of(usage.raw, name) or 0 for name in ("input_tokens", "output_tokens")}
         return with_defaults({**usage.raw, **counts}, defaults)
