@@ -52,6 +52,8 @@ class LikeFrameDecoder:
         self._frame = Frame(b"")  # the last one that said a delta as it was decoded, and what it said
         self._said: list[WireEvent] | None = None
         self._templates: list[Template] = []
+        #: The template of the next frame, if it reads one delta of text, and the name of its event.
+        self.of_text: tuple[Template, str] | None = None
         self._failed = 0  # attempts to find a template
         self._wait = 0  # so many frames are read before the next attempt
         self._window = WINDOW  # so many payloads are looked at together: twice as many where all were alike
@@ -82,14 +84,6 @@ class LikeFrameDecoder:
         report.take_back(self._marks.take_back(report, behind))
         return 0
 
-    @property
-    def of_text(self) -> tuple[Template, str] | None:
-        """The template of the next frame, if it reads one delta of text, and the name of its event."""
-        template, like = self._template, self._frame
-        if template is None or template.text_in is None or template.events or like.headers is not NO_HEADERS:
-            return None
-        return template, like.event
-
     def note(self, text: str) -> None:
         """Somebody else read a frame by the template: what it said."""
         if self._text is not None:
@@ -119,7 +113,7 @@ class LikeFrameDecoder:
         repaired = repairs.total() if repairs else 0
         said = decoder.feed([frame])
         self.fault = decoder.fault
-        self._template = None
+        self._template = self.of_text = None
         if self._wait:
             self._wait -= 1
         elif (
@@ -152,6 +146,8 @@ class LikeFrameDecoder:
             return
         if found is not None:
             self._template, self._failed = found, 0
+            if found.text_in is not None and not found.events and frame.headers is NO_HEADERS:
+                self.of_text = found, frame.event
             self._templates = [found, *(kept for kept in self._templates if kept is not found)][:KEPT]
             self._text = decoder.text_of_run(said[0])
             self._recent = None if self._text is None else self._text.recent

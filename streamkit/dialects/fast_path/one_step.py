@@ -18,7 +18,6 @@ from typing import Any, Final, TypeAlias, cast
 import orjson
 
 from streamkit.dialects.fast_path.like_frames import LikeFrameDecoder
-from streamkit.dialects.streams.encode_stage import no_step
 from streamkit.dialects.streams.event_encoder import EventEncoder
 from streamkit.errors import StreamError
 from streamkit.framing.sse import SSEParser
@@ -35,14 +34,14 @@ _LAST: Final = [ToolCallAccumulator, JSONChecker]
 loads = orjson.loads
 
 
-def one_step(machines: Sequence[Machine[Any, Any]], encoder: Any) -> Callable[[], Step | None]:
-    """What gives the function for the next read, if there is one, once a read went through the machines and the encoder."""
+def one_step(machines: Sequence[Machine[Any, Any]], encoder: Any) -> Callable[[], Step | None] | None:
+    """What gives the function for the next read, if there is one, once a read went through these; None where there is none."""
     if len(machines) != 4 or [type(machine) for machine in machines[2:]] != _LAST:
-        return no_step
+        return None
     parser, like = machines[:2]
     if type(parser) is SSEParser and type(like) is LikeFrameDecoder and isinstance(encoder, EventEncoder):
         return _Steps(parser, like, encoder).next
-    return no_step
+    return None
 
 
 class _Steps:

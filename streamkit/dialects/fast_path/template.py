@@ -51,8 +51,8 @@ class Template:
     """
 
     __slots__ = (
-        "_around", "_head", "_is_fragment", "_is_text", "_marked", "_marks", "_mids", "_most",
-        "_other", "_tail", "_usage", "events", "kinds", "like", "reads_many", "text_in",
+        "_around", "_head", "_is_text", "_marked", "_marks", "_mids", "_most", "_other",
+        "_tail", "_usage", "events", "kinds", "like", "read", "reads_many", "text_in",
     )  # fmt: skip
 
     def __init__(
@@ -66,32 +66,40 @@ class Template:
         self.events = said[1:]
         self._most = most
         self._usage = usage
+        #: What one payload says; None if it is not like the others. Raises ValueError where a hole has no JSON.
+        self.read: Callable[[bytes], list[Any] | None] = self._read_text
         #: Gives the text of a payload as JSON, or None if it is not like the others; itself None where more is to be read.
         self.text_in: Callable[[bytes], bytes | None] | None = None
         if kinds == ["text"]:
             self.text_in = self._only_text
+            self.read = self._read_text if self.events else self._read_only_text
         elif "index" not in kinds and "usage" not in kinds:
             self.text_in = self._text_and_other if len(kinds) == 2 and "again" not in kinds else self._text_and_others
+        elif kinds == ["index", "text"] and not self.events and type(self.like) is ToolCallDelta:
+            self.read = self._read_fragment
+        else:
+            self.read = self._read_holes
         self._other: Kind = next((kind for kind in kinds if kind != "text"), "text")
         self._is_text = type(self.like) is TextDelta
-        self._is_fragment = kinds == ["index", "text"] and not self.events and type(self.like) is ToolCallDelta
         #: Whether ``read_many`` can read anything.
         self.reads_many = not self.events and not {"usage", "space", "again"} & set(kinds)
         #: The parts between holes, the mark of each, and all marks of a payload in their order.
         self._marked = [(mid, b"," + b"\n" * number + b"\r") for number, mid in enumerate(self._mids)]
         self._marks = b"".join(mark[1:] for _, mark in self._marked) + _MARK
 
-    def read(self, payload: bytes) -> list[Any] | None:
-        """What one payload says; None if it is not like the others. Raises ValueError where a hole has no JSON."""
-        if self.text_in is None:
-            return self._read_fragment(payload) if self._is_fragment else self._read_holes(payload)
-        text = self.text_in(payload)
-        if text is None:
+    def _read_only_text(self, payload: bytes) -> list[Any] | None:
+        text = payload.removeprefix(self._head).removesuffix(self._tail)  # as ``_only_text``, a call less
+        size = len(text)
+        if size < 3 or size != len(payload) - self._around or text[0] != _QUOTE or text[-1] != _QUOTE:
             return None
         like: Any = self.like
         if self._is_text:
-            return [TextDelta(loads(text), like.choice, like.block), *self.events]
-        return [delta_like(like, loads(text), None), *self.events]
+            return [TextDelta(loads(text), like.choice, like.block)]
+        return [delta_like(like, loads(text), None)]
+
+    def _read_text(self, payload: bytes) -> list[Any] | None:
+        text = cast("Callable[[bytes], bytes | None]", self.text_in)(payload)
+        return None if text is None else [delta_like(self.like, loads(text), None), *self.events]
 
     def _only_text(self, payload: bytes) -> bytes | None:
         """The text as JSON where it is the only hole."""

@@ -17,10 +17,6 @@ NextStep: TypeAlias = Callable[[], Callable[[Any], bytes | None] | None]
 A_contra = TypeVar("A_contra", contravariant=True)
 
 
-def no_step() -> None:
-    """All reads go through the machines."""
-
-
 class ErrorWriter(Machine[A_contra, bytes], Protocol[A_contra]):
     """A machine whose output can say that the reading failed: an encoder."""
 
@@ -41,7 +37,7 @@ class EncodeStage(Stage[A_contra, bytes]):
         make: Callable[[StreamReport], ErrorWriter[A_contra]],
         *,
         takes: Flow | None = None,
-        one_step: Callable[[Sequence[Machine[Any, Any]], ErrorWriter[A_contra]], NextStep] = lambda *_: no_step,
+        one_step: Callable[[Sequence[Machine[Any, Any]], ErrorWriter[A_contra]], NextStep | None] | None = None,
     ) -> None:
         super().__init__(name, make, takes=takes, gives="bytes")
         self.make_encoder = make
@@ -53,11 +49,16 @@ class EncodeStage(Stage[A_contra, bytes]):
         encoder = self.make_encoder(report)
         machines = [stage.make(report) for stage in before]
         allow_runs([*machines, encoder])
-        return _drive(Chain(*machines), encoder, source, report, self._one_step(machines, encoder))
+        next_step = None if self._one_step is None else self._one_step(machines, encoder)
+        return _drive(Chain(*machines), encoder, source, report, next_step)
 
 
 async def _drive(
-    before: Chain, encoder: ErrorWriter[Any], source: AsyncIterable[Any], report: StreamReport, next_step: NextStep
+    before: Chain,
+    encoder: ErrorWriter[Any],
+    source: AsyncIterable[Any],
+    report: StreamReport,
+    next_step: NextStep | None,
 ) -> AsyncGenerator[bytes, None]:
     """Run the machines ``before`` the encoder, of which there may be none, and the encoder over ``source``."""
     encoding = False  # also behind an exception of the encoder's
@@ -77,7 +78,8 @@ async def _drive(
                     raise encoder.fault
             if before.fault is not None:
                 raise before.fault
-            step = next_step()
+            if next_step is not None:
+                step = next_step()
         batch = before.finish()
         encoding = True
         output = encoder.feed(batch) if batch else b""

@@ -171,4 +171,4 @@ def test_what_is_held_has_its_limit(steps):
 @pytest.mark.parametrize("name", DIALECTS)
 def test_other_stages_are_not_known(name):
     encoder = DIALECTS[name].encoder(Encoding(), StreamReport())
-    assert one_step.one_step([], encoder)() is None
+    assert one_step.one_step([], encoder) is None
