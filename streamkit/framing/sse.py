@@ -110,8 +110,8 @@ class SSEParser:
         self._beginning = Beginning()
         self._any_event = False
         self._is_idle = True  # whether nothing is pending: at the beginning, and behind an event
-        #: How the last event began that was a read by itself, its name, and its bytes beside its data.
-        self._only_head, self._only_name, self._only_around = b"data: ", "message", 8
+        #: How the last event began that was a read by itself, its name, and its bytes beside its data; -1 fits no read.
+        self._only_head, self._only_name, self._only_around = b"", "message", -1
         self._after_cr = False
         #: Where the line that is being read begins, and what earlier reads brought of it. Growing arrays, here and
         #: below: in a list, fragments of two bytes take 43 each, and the limits would mean little.
@@ -134,17 +134,17 @@ class SSEParser:
         """The events that ``chunk`` completed, possibly none. After a fault nothing more is read."""
         if self._is_idle:  # one whole event and nothing else, as nearly every read is: a third of the time
             size = len(chunk)
+            inner = size - self._only_around
             data = chunk.removeprefix(self._only_head).removesuffix(b"\n\n")
-            if len(data) != size - self._only_around and self._has_other_name(chunk):
+            if len(data) != inner and self._has_other_name(chunk):
+                inner = size - self._only_around
                 data = chunk.removeprefix(self._only_head).removesuffix(b"\n\n")
             # a number is looked for in a tenth of the time that bytes of its length take
-            if len(data) == size - self._only_around and _LF not in data and _CR not in data and size <= self._cap:
+            if len(data) == inner and _LF not in data and _CR not in data and size <= self._cap:
                 report, at = self._report, self._at
                 report.bytes_in += size
                 report.frames += 1
                 self._at = self.boundary = at + size
-                if not self._any_event:
-                    self._any_event, self._beginning.open = True, False
                 return [Frame(data, at, self._only_name, self._id)]
         frames: list[Frame] = []
         if self.fault is not None:
@@ -180,7 +180,8 @@ class SSEParser:
         """What stands around the payload of an event of this name, in one like the last one; None if something is pending, or
         if the last one was no read by itself or had another name.
         """
-        return (self._only_head, b"\n\n") if self._is_idle and self._only_name == event else None
+        known = self._is_idle and self._only_head and self._only_name == event
+        return (self._only_head, b"\n\n") if known else None
 
     def skip(self, size: int) -> None:
         """Somebody else read an event of ``size`` bytes, which was a read by itself: it counts."""
@@ -196,6 +197,9 @@ class SSEParser:
             head, name = line + b"\ndata: ", line[7:]
         if head == self._only_head or b"\r" in name:
             return False
+        if not self._any_event:  # what begins with a data line and ends with a blank line has an event in it
+            self._any_event = chunk.startswith(head) and chunk.endswith(b"\n\n")
+            self._beginning.open = not self._any_event
         self._only_head, self._only_around = head, len(head) + 2
         self._only_name = name.decode("utf-8", "replace") or "message"
         return True
