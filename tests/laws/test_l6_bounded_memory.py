@@ -250,16 +250,21 @@ UNENDED = {
 
 @pytest.mark.parametrize(("what", "size"), by_turns(UNENDED, [1, 64, 2, 4096, 7], 1, "l6 waiting"))
 def test_what_waits_to_pass_takes_twice_its_bytes_however_short_the_reads_are(what, size):
-    dialect, head = UNENDED[what]
+    total = 128 * 1024
+    # Another thread of the process adds what it allocates (pytest-xdist's receives lists of tests): three takes.
+    assert any(waiting(*UNENDED[what], total, size) < 3 * total for _ in range(3))
+
+
+def waiting(dialect: str, head: bytes, total: int, size: int) -> int:
+    """The most bytes that are allocated while ``total`` bytes come, ``size`` a read, of which none passes."""
     passing = PassThrough(DIALECTS[dialect], Encoding(), TOLERANT, StreamReport())
     passing.feed(head)
-    total = 128 * 1024
     tracemalloc.start()
     try:
         for _ in range(total // size):
             passing.feed(bytes(bytearray(b"x" * size)))  # a new object each time, as from a socket
         assert passing.fault is None
-        assert tracemalloc.get_traced_memory()[1] < 3 * total
+        return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
 
