@@ -21,7 +21,7 @@ from typing import Any
 from attrs import field, frozen
 
 from benchmarks import oracle, timing
-from benchmarks.contests import Contest, Peer, contests
+from benchmarks.contests import Contest, Peer, SomeWrong, contests
 from benchmarks.environments import BY_NAME, ENVIRONMENTS, Environment
 from benchmarks.machine import ROOT
 from benchmarks.progress import bar
@@ -112,6 +112,8 @@ class Standing:
     process: Process | None
     error: str = ""
     wrong: str = ""
+    #: What is wrong with some of many streams.
+    some_wrong: str = ""
     seconds: list[float] = field(factory=list)
     floors: list[float] = field(factory=list)
 
@@ -154,6 +156,8 @@ def enter(contest: Contest, peer: Peer, processes: Processes, body: Path) -> Sta
         return Standing(peer, None, error=str(error))
     try:
         contest.judge(answer["result"])
+    except SomeWrong as error:
+        return Standing(peer, process, some_wrong=str(error))
     except (oracle.Wrong, LookupError, TypeError, ValueError) as error:
         return Standing(peer, process, wrong=str(error) or type(error).__name__)
     return Standing(peer, process)
@@ -188,6 +192,7 @@ def _row(contest: Contest, standing: Standing, first: Standing) -> dict[str, Any
         "version": standing.process.versions[standing.peer.work] if standing.process else "",
         "error": standing.error,
         "wrong": standing.wrong,
+        "some_wrong": standing.some_wrong,
     }
     if standing.seconds:
         row["microseconds_per_event"] = timing.spread(standing.seconds).median / contest.events * 1e6

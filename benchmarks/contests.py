@@ -60,7 +60,10 @@ def ours(work: str, name: str = OURS) -> Peer:
 
 @frozen
 class Contest:
-    """One work on one input. ``judge`` raises oracle.Wrong for a result that is not what went in."""
+    """One work on one input. ``judge`` raises oracle.Wrong for a result that is not what went in.
+
+    Of many streams it raises SomeWrong where some are right: who wrote those is timed, and what is wrong is said.
+    """
 
     work: str
     input: str
@@ -86,7 +89,9 @@ def _streaming() -> Iterator[Contest]:
         for name, target in streams.PAIRS:
             found = by_dialect[name]
             work = f"{streams.STREAMS_WORK}{name} → {target}"
-            body = orjson.dumps([base64.b64encode(stream.body).decode() for stream in found])
+            # Line ends as the peers' least framing splits them, for everybody.
+            bodies = [stream.body.replace(b"\r\n", b"\n") for stream in found]
+            body = orjson.dumps([base64.b64encode(one).decode() for one in bodies])
             judge = partial(_judge_each, found, target) if source == streams.MIX else _judge_nothing
             peers = tuple(evolve(one, work="streams") for one in (ours("streams"), peer("llm-rosetta", "streams")))
             order = {"cut": 0, "many": True, "from": name, "to": target}
@@ -94,12 +99,28 @@ def _streaming() -> Iterator[Contest]:
             yield Contest(work, source, "per event", peers, order, events, judge, body)
 
 
+class SomeWrong(oracle.Wrong):
+    """Some of the streams of one work are right, and some are not."""
+
+
 def _judge_each(found: Sequence[Input], target: str, outputs: list[str]) -> None:
-    for stream, output in zip(found, outputs, strict=True):
-        said, expected = oracle.read(target, base64.b64decode(output)), oracle.meant(stream.said)
+    wrong = [_wrong(stream, target, base64.b64decode(output)) for stream, output in zip(found, outputs, strict=True)]
+    if any(wrong):
+        first = next(filter(None, wrong))
+        kind = oracle.Wrong if all(wrong) else SomeWrong
+        raise kind(f"{len(wrong) - wrong.count('')} of {len(wrong)} streams are wrong, the first: {first}")
+
+
+def _wrong(stream: Input, target: str, output: bytes) -> str:
+    """What is wrong with one output; nothing where it is right."""
+    try:
+        said, expected = oracle.read(target, output), oracle.meant(stream.said)
         if not said.reasoning:
             expected = oracle.without_reasoning(expected)
         oracle.compare(stream.name, said, expected)
+    except (oracle.Wrong, LookupError, TypeError, ValueError) as error:
+        return str(error) or type(error).__name__
+    return ""
 
 
 def _judge_nothing(_outputs: list[str]) -> None:

@@ -54,7 +54,7 @@ METHOD = """\
 - **Peers** that read no SSE get the least that their host would have to do, `bytes.split` and `orjson` on both sides
   (`peers/worker.py`); what each is asked stands in its `peers/time_….py`.
   What it came to is judged like our own output, but for one thing: blocks may be open side by side.
-  A wrong result has no time.
+  A wrong result has no time; of many streams in one work those that are wrong are counted below the table.
 - **Memory** is what Python allocated, by `tracemalloc`, above the start; the source is not counted.
 - pyperf was not used: it times one command after the other, and has no ratio within a round.
 """

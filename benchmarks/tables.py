@@ -185,9 +185,9 @@ def peers(results: Results) -> Iterator[str]:
             text_columns=4,
         )
     notes = dict.fromkeys(
-        f"- {row['peer']}, {row['work']}: {row['wrong'] or row['error']}"
+        f"- {row['peer']}, {row['work']}: {what}"
         for row in rows
-        if row["wrong"] or row["error"]
+        if (what := row["wrong"] or row["error"] or row.get("some_wrong"))
     )
     if notes:
         yield "\n".join(notes) + "\n"

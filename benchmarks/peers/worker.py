@@ -21,7 +21,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import orjson
@@ -121,10 +121,10 @@ def floor(stream: Stream) -> Task:
 
 
 def timed(task: Task, repeats: int) -> float:
-    start = perf_counter()
+    start = process_time()
     for _ in range(repeats):
         task()
-    return (perf_counter() - start) / repeats
+    return (process_time() - start) / repeats
 
 
 class Worker:

@@ -128,7 +128,9 @@ def test_streamkit_passes_every_judge(tmp_path, monkeypatch):
             (tmp_path / "body").write_bytes(one.body)
             ours = [peer for peer in one.peers if not peer.environment]
             standings = [enter(one, peer, processes, tmp_path / "body") for peer in ours]
-            assert [(standing.error, standing.wrong) for standing in standings] == [("", "")] * len(ours), one.work
+            assert [(standing.error, standing.wrong, standing.some_wrong) for standing in standings] == [
+                ("", "", "")
+            ] * len(ours), one.work
 
 
 def test_blocks_side_by_side_pass_for_peers_and_mixed_up_ones_do_not():
