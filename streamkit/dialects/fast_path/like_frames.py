@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
-from streamkit.dialects.fast_path.template import DELTAS, Template, template_of
+from streamkit.dialects.fast_path.template import DELTAS, Template, template_around, template_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS, RunningText
 from streamkit.events import WireEvent
@@ -28,6 +28,8 @@ from streamkit.report import BatchMarks, StreamReport
 KEPT: Final = 4
 #: A frame that says more is left to the decoder.
 MOST_EVENTS: Final = 4
+#: Frames that differ in more than one text are compared once so many of them came: a short stream has fewer.
+PATIENCE: Final = 3
 #: After so many attempts that found no template the next ones come ever more seldom, down to one in so many frames.
 ATTEMPTS: Final = 4
 MOST_FRAMES: Final = 256
@@ -54,6 +56,7 @@ class LikeFrameDecoder:
         self._templates: list[Template] = []
         #: The template of the next frame, if it reads one delta of text, and the name of its event.
         self.of_text: tuple[Template, str] | None = None
+        self._deltas = 0  # so many frames in a row said deltas and were decoded
         self._failed = 0  # attempts to find a template
         self._wait = 0  # so many frames are read before the next attempt
         self._window = WINDOW  # so many payloads are looked at together: twice as many where all were alike
@@ -116,10 +119,10 @@ class LikeFrameDecoder:
         self._template = self.of_text = None
         if self._wait:
             self._wait -= 1
+        elif not said or type(said[0]) not in DELTAS:
+            self._said, self._deltas = None, 0
         elif (
-            not said
-            or type(said[0]) not in DELTAS
-            or len(said) > MOST_EVENTS
+            len(said) > MOST_EVENTS
             or type(frame) is not Frame
             or not frame.terminated
             or decoder.held_from is not None
@@ -134,14 +137,16 @@ class LikeFrameDecoder:
     def _learn(self, frame: Frame, said: list[WireEvent]) -> None:
         like, before = self._frame, self._said
         self._frame, self._said = frame, said
-        decoder, payload = self._decoder, frame.data
+        self._deltas += 1
         found = None
         try:
-            found = next((template for template in self._templates if template.read(payload) == said), None)
-            if found is None and before is not None and (frame.event, frame.headers) == (like.event, like.headers):
-                most = decoder.limits.index
-                found = template_of(self._holes, (like.data, payload), (before, said), most, decoder.usage)
-                self._failed += 1
+            for template in self._templates:
+                if template.read(frame.data) == said:
+                    found = template
+                    break
+            else:
+                if before is not None and frame.event == like.event and frame.headers == like.headers:
+                    found = self._compared((like.data, frame.data), before, said)
         except ValueError:
             return
         if found is not None:
@@ -149,10 +154,24 @@ class LikeFrameDecoder:
             if found.text_in is not None and not found.events and frame.headers is NO_HEADERS:
                 self.of_text = found, frame.event
             self._templates = [found, *(kept for kept in self._templates if kept is not found)][:KEPT]
-            self._text = decoder.text_of_run(said[0])
+            self._text = self._decoder.text_of_run(said[0])
             self._recent = None if self._text is None else self._text.recent
         elif self._failed >= ATTEMPTS:
             self._wait = min(2**self._failed, MOST_FRAMES)
+
+    def _compared(
+        self, payloads: tuple[bytes, bytes], before: list[WireEvent], said: list[WireEvent]
+    ) -> Template | None:
+        """The template of two payloads and of what they said; None if they have none, or if it is too early to look for it."""
+        decoder, found = self._decoder, None
+        if decoder.unlike is not None and decoder.unlike.search(payloads[1]):
+            return None
+        if len(said) == len(before) == 1:
+            found = template_around(self._holes, payloads, (before[0], said[0]), decoder.limits.index)
+        if found is None and self._deltas >= PATIENCE:
+            found = template_of(self._holes, payloads, (before, said), decoder.limits.index, decoder.usage)
+            self._failed += 1
+        return found
 
     # Several frames at once.
 

@@ -6,7 +6,8 @@ Most payloads of a stream are alike but for the text they bring. A **template** 
 
 Bytes that are template, JSON string, template are the same document with another string in it: JSON is deterministic, so the
 match proves it. It is learned from two payloads that a decoder read one after the other, and found to say the same but for
-what is in the holes: ``template_of``. Where the holes are says the decoder's class (``FrameDecoder.opaque_holes``).
+what is in the holes: ``template_around`` one text, ``template_of`` whatever differs. Where the holes are says the decoder's
+class (``FrameDecoder.opaque_holes``).
 
 Of many payloads the holes are parsed together, as one array. A **mark** of white space stands between its items, and another
 in the place of each part between two holes of a payload: raw in a string it is no JSON, so that no hole can reach into the
@@ -27,8 +28,8 @@ from streamkit.events import ReasoningDelta, RefusalDelta, TextDelta, ToolCallDe
 from streamkit.tool_calls.delta_run import Delta, DeltaRun, delta_like
 
 #: What stands in a hole: text of the delta, and the same again; the index of a call; padding that means nothing: a string, a
-#: whole number, or blanks; an object of token counts. With what is ``unlike`` a payload has no template.
-Kind: TypeAlias = Literal["text", "again", "index", "pad", "number", "space", "usage", "unlike"]
+#: whole number, or blanks; an object of token counts.
+Kind: TypeAlias = Literal["text", "again", "index", "pad", "number", "space", "usage"]
 #: What is no hole where it is the same in both payloads.
 CONSTANT: Final = frozenset({"pad", "number", "space"})
 #: Padding in letters, digits and signs, and its quotes. Other padding would have to be parsed.
@@ -40,7 +41,7 @@ _ZERO: Final = ord("0")
 _MARK: Final = b"\t"  # those between holes end with CR; none of them begins another
 _NO_MARKS: Final = bytes(set(range(256)) - set(b"\t\r\n"))
 DELTAS: Final = frozenset({TextDelta, ReasoningDelta, RefusalDelta, ToolCallDelta})
-loads = orjson.loads
+loads, dumps = orjson.loads, orjson.dumps
 #: Token counts as the event that says them.
 ReadUsage: TypeAlias = Callable[[dict[str, Any]], Any]
 
@@ -85,7 +86,7 @@ class Template:
         self.reads_many = not self.events and not {"usage", "space", "again"} & set(kinds)
         #: The parts between holes, the mark of each, and all marks of a payload in their order.
         self._marked = [(mid, b"," + b"\n" * number + b"\r") for number, mid in enumerate(self._mids)]
-        self._marks = b"".join(mark[1:] for _, mark in self._marked) + _MARK
+        self._marks = b"".join([mark[1:] for _, mark in self._marked]) + _MARK
 
     def _read_only_text(self, payload: bytes) -> list[Any] | None:
         text = payload.removeprefix(self._head).removesuffix(self._tail)  # as ``_only_text``, a call less
@@ -250,6 +251,40 @@ def _are(values: list[Any], kind: Kind) -> bool:
     return set(map(type, values)) == {int}
 
 
+def template_around(
+    holes: re.Pattern[bytes], payloads: tuple[bytes, bytes], said: tuple[Any, Any], most: int
+) -> Template | None:
+    """The template of two payloads that differ in the text of the one delta that each ``said``, and in blanks at their end;
+    None where more differs.
+
+    Gain: a tenth of the time of ``template_of``, which looks for holes of every kind in both.
+    """
+    (like, payload), (before, delta) = payloads, said
+    member = "arguments" if type(delta) is ToolCallDelta else "text"
+    text, other = getattr(delta, member), getattr(before, member, None)
+    if not text or not other or text == other or delta_like(before, text, None) != delta:
+        return None
+    hole = dumps(text)
+    at = payload.find(hole)
+    if at < 0:
+        return None
+    head, tail = payload[:at], payload[at + len(hole) :]
+    before_tail = head + dumps(other)
+    if not like.startswith(before_tail):
+        return None
+    parts, kinds = [head, tail], ["text"]
+    if (other_tail := like[len(before_tail) :]) != tail:
+        end = tail[:-1].rstrip(b" ")
+        if "space" not in holes.groupindex or end != other_tail[:-1].rstrip(b" ") or end[-1:] + tail[-1:] != b"}}":
+            return None
+        parts, kinds = [head, end, b"}"], ["text", "space"]
+    name = payload.rfind(b'"', 0, payload.rfind(b'"', 0, at))
+    found = holes.match(payload, name) if name >= 0 else None
+    if found is None or found.lastgroup != "text" or found.start("text") != at:
+        return None
+    return Template(parts, cast("list[Kind]", kinds), [delta], most, None)
+
+
 def template_of(
     holes: re.Pattern[bytes],
     payloads: tuple[bytes, bytes],
@@ -268,8 +303,6 @@ def template_of(
         kind = cast("Kind", hole.lastgroup)
         if kind in CONSTANT and hole[kind] == other[hole.lastindex or 0]:
             continue
-        if kind == "unlike":
-            return None
         if kind == "text":
             kind, text, other_text = ("again" if text else "text"), hole["text"], other["text"]
         parts.append(payload[end : hole.start(hole.lastindex or 0)])

@@ -42,7 +42,6 @@ THINKING_FIELDS = frozenset({"type", "thinking", "signature", "closed"})
 #: As Chat's, but for the index of a call, which is not the number of its call here; ``p`` is padding.
 HOLES = re.compile(
     rb'"(?:content|text|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")|"p"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
-    rb'|(?P<unlike>"message"\s*:\s*\{)'  # whose text may be all that was said, once more
 )
 
 

@@ -66,8 +66,9 @@ HOLES = re.compile(
     rb'|"obfuscation"\s*:\s*(?P<pad>"(?:[^"\\]|\\.)*+")'
     rb'|"tool_calls"\s*:\s*\[\s*\{\s*"index"\s*:\s*(?P<index>\d+)'
     rb'|"usage"\s*:\s*(?P<usage>\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\})'  # in each chunk, as xAI has it
-    rb'|(?P<unlike>"message"\s*:\s*\{)'  # whose text may be all that was said, once more
 )
+#: Where a message stands, whose text may be all that was said, once more.
+WHOLE_MESSAGE = re.compile(rb'"message"\s*:\s*\{')
 #: An item of a list, and the step that leads to it.
 Entry: TypeAlias = tuple[tuple[int | str, ...], Any]
 #: ``extra_content`` that says of a content that it is a thought, and nothing more.
@@ -110,6 +111,7 @@ class ChatDecoder(FrameDecoder):
     #: Whether each entry of ``tool_calls`` is a call, and none a fragment of one.
     whole_calls: ClassVar[bool] = False
     opaque_holes = HOLES
+    unlike = WHOLE_MESSAGE
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)

@@ -45,6 +45,8 @@ class FrameDecoder:
     #: nowhere. Their text must be opaque: handed on as it is, whatever it says, by a decoder that looks for nothing in it.
     #: It is not inherited, since a decoder that is built on another may look: each class says it of itself.
     opaque_holes: ClassVar[re.Pattern[bytes] | None] = None
+    #: What shows that a payload may say again all that was said: its text is compared, and is not opaque.
+    unlike: ClassVar[re.Pattern[bytes] | None] = None
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         self.limits = limits
