@@ -62,8 +62,9 @@ class Registry(Mapping[str, Dialect]):
         self._tried: dict[str, tuple[Candidate, ...]] = {}
 
     def __getitem__(self, name: str) -> Dialect:
-        if name in self.built_in:
-            return self.built_in[name]
+        found = self.built_in.get(name)
+        if found is not None:
+            return found
         for candidate in self.named(name):
             if candidate.dialect is not None:
                 return candidate.dialect

@@ -87,10 +87,10 @@ class LikeFrameDecoder:
         report.take_back(self._marks.take_back(report, behind))
         return 0
 
-    def note(self, text: str) -> None:
-        """Somebody else read a frame by the template: what it said."""
-        if self._text is not None:
-            self._text.append(text)
+    @property
+    def noting(self) -> Callable[[str], None] | None:
+        """What takes the text of a frame that somebody else reads by the template; None where no text is kept."""
+        return None if self._text is None else self._text.append
 
     def _read(self, frame: Frame, template: Template) -> list[Any] | None:
         """What a frame says by the template; None if it does not fit."""
@@ -151,7 +151,7 @@ class LikeFrameDecoder:
             return
         if found is not None:
             self._template, self._failed = found, 0
-            if found.text_in is not None and not found.events and frame.headers is NO_HEADERS:
+            if found.text_within is not None and not found.events and frame.headers is NO_HEADERS:
                 self.of_text = found, frame.event
             self._templates = [found, *(kept for kept in self._templates if kept is not found)][:KEPT]
             self._text = self._decoder.text_of_run(said[0])

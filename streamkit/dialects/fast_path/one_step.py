@@ -13,11 +13,12 @@ Source: design.md §9.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias
 
 import orjson
 
 from streamkit.dialects.fast_path.like_frames import LikeFrameDecoder
+from streamkit.dialects.fast_path.template import Template
 from streamkit.dialects.streams.event_encoder import EventEncoder
 from streamkit.errors import StreamError
 from streamkit.framing.sse import SSEParser
@@ -27,10 +28,9 @@ from streamkit.tool_calls.check import JSONChecker
 
 #: From a read to what is written of it; None where it is not like the last one, and nothing is done.
 Step: TypeAlias = Callable[[bytes], bytes | None]
-#: From a payload to its text as JSON.
-TextIn: TypeAlias = Callable[[bytes], bytes | None]
 #: Machines that hand on a delta of text as it is, behind another one.
 _LAST: Final = [ToolCallAccumulator, JSONChecker]
+_QUOTE: Final = ord('"')
 loads = orjson.loads
 
 
@@ -60,24 +60,36 @@ class _Steps:
         framing, write = self._parser.framing_of(event), self._encoder.writes_again(template.like)
         if framing is None or write is None:
             return None
-        return self._step(framing, cast("TextIn", template.text_in), write)
+        return self._step(framing, template, write)
 
-    def _step(self, framing: tuple[bytes, bytes], text_in: TextIn, write: Callable[[str], bytes]) -> Step:
-        parser, decoder, encoder = self._parser, self._decoder, self._encoder
-        (head, tail), most = framing, parser.most_bytes
+    def _step(self, framing: tuple[bytes, bytes], template: Template, write: Callable[[str], bytes]) -> Step:
+        joined, skip, note, most = (
+            self._encoder.joined,
+            self._parser.skip,
+            self._decoder.noting,
+            self._parser.most_bytes,
+        )
+        head, tail = framing[0] + template.head, template.tail + framing[1]
         around = len(head) + len(tail)
+        text_in = None if template.kinds == ["text"] else template.text_within
 
         def step(read: bytes) -> bytes | None:
-            size, payload = len(read), read.removeprefix(head).removesuffix(tail)
-            if len(payload) != size - around or size > most or (hole := text_in(payload)) is None:
+            size, within = len(read), read.removeprefix(head).removesuffix(tail)
+            if len(within) != size - around or size > most:
+                return None
+            if text_in is None:
+                if size - around < 3 or within[0] != _QUOTE or within[-1] != _QUOTE:
+                    return None
+            elif not (within := text_in(within) or b""):
                 return None
             try:
-                text = loads(hole)
+                text = loads(within)
                 output = write(text)
             except (ValueError, StreamError):  # the machines tell of it
                 return None
-            parser.skip(size)
-            decoder.note(text)
-            return output if output.isascii() else encoder.joined([output])
+            skip(size)
+            if note is not None:
+                note(text)
+            return output if output.isascii() else joined([output])
 
         return step

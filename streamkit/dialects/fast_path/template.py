@@ -52,15 +52,15 @@ class Template:
     """
 
     __slots__ = (
-        "_around", "_head", "_is_text", "_marked", "_marks", "_mids", "_most", "_other",
-        "_tail", "_usage", "events", "kinds", "like", "read", "reads_many", "text_in",
+        "_around", "_is_text", "_marked", "_marks", "_mids", "_most", "_other",
+        "_usage", "events", "head", "kinds", "like", "read", "reads_many", "tail", "text_within",
     )  # fmt: skip
 
     def __init__(
         self, parts: list[bytes], kinds: list[Kind], said: list[Any], most: int, usage: ReadUsage | None
     ) -> None:
-        self._head, *self._mids, self._tail = parts
-        self._around = len(self._head) + len(self._tail)
+        self.head, *self._mids, self.tail = parts
+        self._around = len(self.head) + len(self.tail)
         self.kinds = kinds
         self.like: Delta = said[0]
         #: What a payload says behind its delta, which is always the same; None where its token counts are.
@@ -69,13 +69,16 @@ class Template:
         self._usage = usage
         #: What one payload says; None if it is not like the others. Raises ValueError where a hole has no JSON.
         self.read: Callable[[bytes], list[Any] | None] = self._read_text
-        #: Gives the text of a payload as JSON, or None if it is not like the others; itself None where more is to be read.
-        self.text_in: Callable[[bytes], bytes | None] | None = None
+        #: Gives the text as JSON of what stands between ``head`` and ``tail``, or None if it is not like the others; itself
+        #: None where more is to be read.
+        self.text_within: Callable[[bytes], bytes | None] | None = None
         if kinds == ["text"]:
-            self.text_in = self._only_text
+            self.text_within = _only_text
             self.read = self._read_text if self.events else self._read_only_text
         elif "index" not in kinds and "usage" not in kinds:
-            self.text_in = self._text_and_other if len(kinds) == 2 and "again" not in kinds else self._text_and_others
+            self.text_within = (
+                self._text_and_other if len(kinds) == 2 and "again" not in kinds else self._text_and_others
+            )
         elif kinds == ["index", "text"] and not self.events and type(self.like) is ToolCallDelta:
             self.read = self._read_fragment
         else:
@@ -89,7 +92,7 @@ class Template:
         self._marks = b"".join([mark[1:] for _, mark in self._marked]) + _MARK
 
     def _read_only_text(self, payload: bytes) -> list[Any] | None:
-        text = payload.removeprefix(self._head).removesuffix(self._tail)  # as ``_only_text``, a call less
+        text = payload.removeprefix(self.head).removesuffix(self.tail)  # as ``_only_text``, a call less
         size = len(text)
         if size < 3 or size != len(payload) - self._around or text[0] != _QUOTE or text[-1] != _QUOTE:
             return None
@@ -99,22 +102,14 @@ class Template:
         return [delta_like(like, loads(text), None)]
 
     def _read_text(self, payload: bytes) -> list[Any] | None:
-        text = cast("Callable[[bytes], bytes | None]", self.text_in)(payload)
+        within = payload.removeprefix(self.head).removesuffix(self.tail)  # half of the time of asking and cutting
+        if len(within) != len(payload) - self._around:
+            return None
+        text = cast("Callable[[bytes], bytes | None]", self.text_within)(within)
         return None if text is None else [delta_like(self.like, loads(text), None), *self.events]
 
-    def _only_text(self, payload: bytes) -> bytes | None:
-        """The text as JSON where it is the only hole."""
-        text = payload.removeprefix(self._head).removesuffix(self._tail)  # half of the time of asking and cutting
-        size = len(text)
-        if size < 3 or size != len(payload) - self._around or text[0] != _QUOTE or text[-1] != _QUOTE:
-            return None
-        return text
-
-    def _text_and_other(self, payload: bytes) -> bytes | None:
-        """The same where there is one more hole, which says nothing: a third of the time of any number of holes."""
-        holes = payload.removeprefix(self._head).removesuffix(self._tail)
-        if len(holes) != len(payload) - self._around:
-            return None
+    def _text_and_other(self, holes: bytes) -> bytes | None:
+        """The text where there is one more hole, which says nothing: a third of the time of any number of holes."""
         if self.kinds[0] == "text":  # which may have what stands between the two, unlike the other
             text, found, other = holes.rpartition(self._mids[0])
         else:
@@ -123,13 +118,13 @@ class Template:
             return None
         return text
 
-    def _text_and_others(self, payload: bytes) -> bytes | None:
+    def _text_and_others(self, holes: bytes) -> bytes | None:
         """The same for any number of holes."""
-        return self._values(payload).get("text")
+        return self._values(holes).get("text")
 
     def _read_fragment(self, payload: bytes) -> list[Any] | None:
         """A fragment of one of the calls that may take turns."""
-        holes = payload.removeprefix(self._head).removesuffix(self._tail)
+        holes = payload.removeprefix(self.head).removesuffix(self.tail)
         if len(holes) != len(payload) - self._around:
             return None
         label, _, text = holes.partition(self._mids[0])
@@ -140,7 +135,8 @@ class Template:
         return [ToolCallDelta(index, None, None, loads(text), like.choice, like.kind)]
 
     def _read_holes(self, payload: bytes) -> list[Any] | None:
-        values = self._values(payload)
+        holes = payload.removeprefix(self.head).removesuffix(self.tail)
+        values = self._values(holes) if len(holes) == len(payload) - self._around else {}
         if not values:
             return None
         index = INDICES.get(values["index"], self._most + 1) if "index" in values else None
@@ -155,10 +151,10 @@ class Template:
         counted = self._usage(raw)
         return [delta, *(counted if event is None else event for event in self.events)]
 
-    def _values(self, payload: bytes) -> dict[Kind, bytes]:
+    def _values(self, holes: bytes) -> dict[Kind, bytes]:
         """What is in the holes that are read; nothing if that is no text, or if another hole has what it may not have."""
         values: dict[Kind, bytes] = {}
-        for hole, kind in zip(self._cut(payload), self.kinds, strict=False):
+        for hole, kind in zip(self._cut(holes), self.kinds, strict=False):
             if kind in CONSTANT:
                 if not _is_padding(hole, kind):
                     return {}
@@ -167,12 +163,8 @@ class Template:
         text = values.get("text", b"")
         return values if len(text) > 2 and text[0] == _QUOTE == text[-1] else {}
 
-    def _cut(self, payload: bytes) -> list[bytes]:
+    def _cut(self, rest: bytes) -> list[bytes]:
         """What is in each hole; nothing if the payload is not like the others."""
-        left = payload.removeprefix(self._head)
-        rest = left.removesuffix(self._tail)
-        if len(left) == len(payload) or len(rest) == len(left):
-            return []
         holes = []
         for part in self._mids:
             hole, found, rest = rest.partition(part)
@@ -183,7 +175,7 @@ class Template:
 
     def read_many(self, payloads: Sequence[bytes]) -> DeltaRun | None:
         """What like payloads say with which ``payloads`` begin; None if there are none, or none that can be read at once."""
-        head, tail, begin, end = self._head, self._tail, len(self._head), -len(self._tail)
+        head, tail, begin, end = self.head, self.tail, len(self.head), -len(self.tail)
         holes = [payload[begin:end] for payload in payloads]
         if head + (tail + head).join(holes) + tail != b"".join(payloads):  # looked at all at once: a third of the time
             alike = [payload.startswith(head) and payload.endswith(tail) for payload in payloads]
@@ -231,6 +223,11 @@ class Template:
         except (ValueError, TypeError):
             pass
         return None
+
+
+def _only_text(hole: bytes) -> bytes | None:
+    """The text where it is the only hole."""
+    return hole if len(hole) > 2 and hole[0] == _QUOTE and hole[-1] == _QUOTE else None
 
 
 def _is_padding(hole: bytes, kind: Kind) -> bool:
