@@ -59,12 +59,15 @@ class Watch:
         self._taken = 0
         self._took_at = loop.time()
         self._is_last = False  # nothing follows what was written
-        #: Whether the client's system had all of an answer while the client was still there.
+        #: Whether the client's system had all of an answer while the client was still there. Some clients leave at the
+        #: answer's terminator, and do not wait for the body's end.
         self.all_taken = False
         transport = request.transport
         #: Whether the client has left.
         self.closing: Callable[[], bool] = transport.is_closing if transport is not None else lambda: True
         self._rounds = _ROUNDS.get(loop) or _ROUNDS.setdefault(loop, Rounds(loop))
+
+    def start(self) -> None:
         self._rounds.add(self)
 
     def stop(self) -> None:

@@ -127,8 +127,8 @@ class Reply:
         self._preparing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._wrote_at = self._loop.time()
-        self._work: asyncio.Task[None] | None = None
-        self._watch: Watch | None = None
+        self._work: asyncio.Task[None]  # there once it runs
+        self._watch = Watch(request, self._gone, stall_s=delivery.stall_s)
 
     @property
     def status(self) -> int:
@@ -149,14 +149,14 @@ class Reply:
         waits until it has closed what it opened.
         """
         self._work = asyncio.create_task(work)
-        self._watch = watch = Watch(self._request, self._gone, stall_s=self.delivery.stall_s)
+        self._watch.start()
         live = self._request.config_dict.get(LIVE)
         if live is not None:
             live.add(self)
         try:
             await self._wait(self._work)
             await self._close()
-            await watch.taken()
+            await self._watch.taken()
         except ClientLeftError:
             self._leave("client left")
         except asyncio.CancelledError:
@@ -165,8 +165,8 @@ class Reply:
         finally:
             if live is not None:
                 live.discard(self)
-            watch.stop()
-            if self._has_all:  # the upstream's last bytes are read, and its connection used again
+            self._watch.stop()
+            if self._watch.all_taken:  # the upstream's last bytes are read, and its connection used again
                 await asyncio.wait({self._work}, timeout=DRAIN_S)
             self._work.cancel()
             await asyncio.wait({self._work})
@@ -194,7 +194,7 @@ class Reply:
             self.interrupted = error
             if self._source is not None:
                 self._source.fail(error)
-            elif self._work is not None:
+            else:
                 self._work.cancel()
 
     async def _break_off(self, failed: ProviderFailed) -> None:
@@ -214,24 +214,18 @@ class Reply:
         """End the answer, so that the client knows it."""
         if self._response is None:
             await self.fail(FAILED)  # the work wrote nothing at all
-        response = cast("web.StreamResponse", self._response)
         with _departures():
-            await response.write_eof()
+            await cast("web.StreamResponse", self._response).write_eof()
         if self.ending is None:
             self.ending = "whole"
 
-    @property
-    def _has_all(self) -> bool:
-        """Whether the client has all of a whole answer. Some leave at its terminator, and do not wait for the body's end."""
-        return self._watch is not None and self._watch.all_taken
-
     def _leave(self, ending: Ending) -> None:
         if self.ending in {None, "whole"}:
-            self.ending = "whole" if self._has_all else ending
+            self.ending = "whole" if self._watch.all_taken else ending
 
     def _gone(self, why: Gone) -> None:
         self._leave(why)
-        if self._work is not None and not self._has_all:
+        if not self._watch.all_taken:
             self._work.cancel()
 
     # -- the work's side -------------------------------------------------------------------------------------------
@@ -270,18 +264,16 @@ class Reply:
         async with pipe:
             async for made in pipe:
                 chunk = without_keys(made, cut, pipe.report)
-                self._has_end = self.begun and (pipe.report.completed or pipe.report.failure is not None)
-                if self.begun:
-                    await (self._write_last(chunk) if pipe.report.completed else self._write(chunk))
-                    continue
-                held.append(chunk)
-                held_bytes += len(chunk)
-                if pipe.report.spoken or held_bytes > HELD_BYTES:
+                if not self.begun:
+                    held.append(chunk)
+                    held_bytes += len(chunk)
+                    if not pipe.report.spoken and held_bytes <= HELD_BYTES:
+                        continue
                     self._begin()
-                    self._has_end = pipe.report.completed or pipe.report.failure is not None
-                    whole = b"".join(held)
-                    await (self._write_last(whole) if pipe.report.completed else self._write(whole))
+                    chunk = b"".join(held)
                     held.clear()
+                self._has_end = pipe.report.completed or pipe.report.failure is not None
+                await (self._write_last(chunk) if pipe.report.completed else self._write(chunk))
         if not self.begun:
             if not pipe.report.clean:
                 return failure_in(pipe.report)
@@ -305,21 +297,17 @@ class Reply:
         try:
             await self._write(chunk)
         except ClientLeftError:
-            if not self._has_all:
+            if not self._watch.all_taken:
                 raise
         else:
-            self._written_last()
+            self._watch.written_last()
 
     async def whole(self, body: bytes) -> None:
         """Write a whole answer."""
         self._begin()
         await self._write(body, length=len(body))
         self.ending = "whole"
-        self._written_last()
-
-    def _written_last(self) -> None:
-        if self._watch is not None:
-            self._watch.written_last()
+        self._watch.written_last()
 
     async def fail(self, failed: ProviderFailed) -> None:
         """Tell the client that there is no answer: by an HTTP status, or by the dialect's error frame behind keep-alives."""
@@ -377,10 +365,8 @@ class Reply:
         if self._request.version < HttpVersion11 and response.content_length is None:
             response.force_close()  # HTTP/1.0 has no chunks: only the connection's end tells the answer's (RFC 1945 §7.2.2)
         with _departures():
-            self._writer = await response.prepare(self._request)
+            self._writer = self._watch.writer = await response.prepare(self._request)
         self._response = response
-        if self._watch is not None:
-            self._watch.writer = self._writer
 
 
 def reply_to(request: web.Request, ask: Ask, delivery: Delivery, headers: Mapping[str, str] | None = None) -> Reply:
