@@ -20,7 +20,7 @@ from typing import Final, TypeVar
 from aiohttp import ClientSession
 from attrs import define, evolve, field
 
-from streamkit.conversation.messages import Request, Response
+from streamkit.conversation.messages import Response
 from streamkit.conversation.replay import replay
 from streamkit.conversation.restore import restore_response
 from streamkit.dialects import client_named, encode, source_named
@@ -171,15 +171,14 @@ class Exchange:
             self.report.repair("stream_for_body")
         return answer
 
-    async def deliver(self, answer: Response) -> ProviderFailed | None:
+    async def deliver(self, answer: Response) -> None:
         """Write a whole answer to the client."""
         self.reply.upstream_headers = self._upstream_headers  # another upstream may have been asked since
         if self.raw is not None:
             await self.reply.whole(self.raw)
-            return None
+            return
         write = partial(encode_response, answer, self.reply.client, profile=self._profile(), report=self.report)
         await self.reply.whole(await self._translated(write))
-        return None
 
     def _restore(self, answer: Response) -> None:
         """A whole answer of another dialect as the client knows its tools, and cites."""
@@ -209,13 +208,6 @@ class Exchange:
         policy = evolve(policy, think_tags=think_tags, text_calls=text_calls if tools else ())
         return ReadOptions(policy=policy, tools=self.ask.request.tools)
 
-    def _request(self, *, stream: bool) -> Request:
-        """The request as this upstream is to get it."""
-        request = evolve(self.ask.request, model=self.model or self.ask.model, stream=stream)
-        if stream and not self._within:
-            request.stream_usage = True  # other dialects always tell their clients how many tokens there were
-        return request
-
     def _profile(self) -> Profile:
         """How the client's dialect is written: with the usage if the client asked for it.
 
@@ -236,11 +228,15 @@ class Exchange:
 
     async def _open(self, *, stream: bool) -> TimedSource | ProviderFailed:
         """The upstream's answer with status 200, its body unread; else what is wrong."""
-        self.path = path_of(self.upstream, self.model or self.ask.model, stream=stream)
+        model = self.model or self.ask.model
+        self.path = path_of(self.upstream, model, stream=stream)
+        request = evolve(self.ask.request, model=model, stream=stream)
+        if stream and not self._within:
+            request.stream_usage = True  # other dialects always tell their clients how many tokens there were
         opened = await open_answer(
             self.session,
             self.upstream,
-            self._request(stream=stream),
+            request,
             self.ask,
             self.reply.client_headers,
             asked=self.asked,

@@ -46,13 +46,11 @@ class _Route:
             exchange = Exchange(ask, self.upstream, request.config_dict[SESSION], reply, self.model)
 
             async def work() -> None:
-                failed = await (exchange.stream() if ask.stream else whole())
-                if failed is not None:
-                    await reply.fail(failed)
-
-            async def whole() -> ProviderFailed | None:
-                answer = await exchange.fetch()
-                return answer if isinstance(answer, ProviderFailed) else await exchange.deliver(answer)
+                answer = await (exchange.stream() if ask.stream else exchange.fetch())
+                if isinstance(answer, ProviderFailed):
+                    await reply.fail(answer)
+                elif answer is not None:
+                    await exchange.deliver(answer)
 
             return await reply.run(work())
 
