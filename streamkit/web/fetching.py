@@ -34,7 +34,7 @@ from aiohttp import (
 )
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.resolver import DefaultResolver
-from attrs import Factory, define, evolve, field, frozen
+from attrs import define, evolve, field, frozen
 from yarl import URL
 
 from streamkit.conversation.messages import Media, Request, ToolResult
@@ -92,9 +92,6 @@ class FetchLimits:
     redirects: int = 3
 
 
-DEFAULT_FETCH_LIMITS: Final = FetchLimits()
-
-
 class NoPublicAddress(OSError):
     """A name leads to no address of the public internet."""
 
@@ -121,15 +118,15 @@ class PublicResolver(AbstractResolver):
 
 @define
 class _Budget:
-    """How many bytes all files of one request may still have, and what it holds of all requests' memory."""
+    """How many bytes all files of one request may have and have, and what it holds of all requests' memory."""
 
     limit: int
     hold: Hold
-    left: int = field(init=False, default=Factory(lambda self: self.limit, takes_self=True))
+    taken: int = 0
 
     def take(self, size: int) -> None:
-        self.left -= size
-        if self.left < 0:
+        self.taken += size
+        if self.taken > self.limit:
             raise _Unfetched(f"the files have more than {self.limit} bytes together")
         self.hold.add(HELD_TIMES * size)
 
@@ -142,7 +139,7 @@ class _Unfetched(Exception):
 class Fetcher:
     """Fetches files at URLs. The fields beside ``limits`` are for tests, which have no public address."""
 
-    limits: FetchLimits = DEFAULT_FETCH_LIMITS
+    limits: FetchLimits = field(factory=FetchLimits)
     allows: Callable[[IPAddress], bool] = is_public
     resolver: Callable[[], AbstractResolver] = DefaultResolver
     ssl: SSLContext | Literal[True] = field(default=True)

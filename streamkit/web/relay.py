@@ -8,7 +8,6 @@ from typing import TypeAlias
 from aiohttp import ClientResponse, web
 
 from streamkit.dialects import client_named
-from streamkit.events import ProviderFailed
 from streamkit.pipeline import Pipe
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, Timeouts, iter_upstream
@@ -39,17 +38,15 @@ async def relay(
     reply = Reply(request, client, delivery=delivery, headers=headers)
 
     async def work() -> None:
-        failed: ProviderFailed | None = None
         if isinstance(source, ClientResponse):
             reply.upstream_headers = response_headers(source.headers)
             if source.status != 200:
-                failed = await error_of(source, provider or client_named(client)[0].name)
-            else:
-                bytes_in = iter_upstream(source, timeouts=timeouts)
-                failed = await reply.send(pipeline(bytes_in), bytes_in)
+                await reply.fail(await error_of(source, provider or client_named(client)[0].name))
+                return
+            bytes_in = iter_upstream(source, timeouts=timeouts)
         else:
             bytes_in = TimedSource(source, timeouts)
-            failed = await reply.send(pipeline(bytes_in), bytes_in)
+        failed = await reply.send(pipeline(bytes_in), bytes_in)
         if failed is not None:
             await reply.fail(failed)
 
