@@ -16,6 +16,7 @@ from typing import Final
 from aiohttp import ClientSession, web
 from attrs import define, evolve, field
 
+from streamkit.dialects.http import ModelCard
 from streamkit.events import ProviderFailed
 from streamkit.gateway.attempts import Attempts, Memory
 from streamkit.gateway.config import Config
@@ -31,7 +32,7 @@ from streamkit.web.client_dialect import Handler, client_dialect, expect_anythin
 from streamkit.web.client_keys import KeyRing, admit
 from streamkit.web.cors import Origins
 from streamkit.web.hosts import Hosts, refuse_other_hosts
-from streamkit.web.inventory import ModelCard, add_inventory, add_misspelt_inventory, keyless_paths, untagged
+from streamkit.web.inventory import add_inventory, add_misspelt_inventory, keyless_paths, untagged
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
 from streamkit.web.reply import Delivery, reply_to
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
@@ -255,17 +256,6 @@ async def _answer(request: web.Request, ask: Ask) -> web.StreamResponse:
     if ask.operation == "count":
         mode = gateway.config.server.count_tokens
         return await count(ask, route, gateway.session, request.headers, record, lambda: gateway.stopping, mode)
-    return await _generate(request, ask, route)
-
-
-def _refuse_if_busy(request: web.Request) -> None:
-    if len(request.app[LIVE]) >= request.app[GATEWAY].streams:
-        busy = ProviderFailed("unavailable", "the gateway is busy; ask again", retry_after_s=BUSY_S)
-        raise Refused(busy)
-
-
-async def _generate(request: web.Request, ask: Ask, route: Route) -> web.StreamResponse:
-    gateway, record = request.app[GATEWAY], request[RECORD]
     loop = asyncio.get_running_loop()
     started = loop.time()
     reply = reply_to(request, ask, gateway.delivery, {REQUEST_ID: record.id})
@@ -277,3 +267,8 @@ async def _generate(request: web.Request, ask: Ask, route: Route) -> web.StreamR
         record.error = reply.failure.message if reply.failure is not None else ""
         record.keep_alives = reply.keep_alives
         record.first_byte_s = None if reply.first_at is None else reply.first_at - started
+
+
+def _refuse_if_busy(request: web.Request) -> None:
+    if len(request.app[LIVE]) >= request.app[GATEWAY].streams:
+        raise Refused(ProviderFailed("unavailable", "the gateway is busy; ask again", retry_after_s=BUSY_S))

@@ -2,9 +2,8 @@
 
 A refusal says what was wrong with a value, and the value may be megabytes long. So a message never has it as it came: it has
 ``quoted(value)``, and a list of such has ``quoted_all(values)``. A test holds that no message is built otherwise
-(``tests/text/test_quoting.py``). The errors bound themselves besides (``shortened``), so that what was forgotten costs
-a log no
-more than a line.
+(``tests/text/test_quoting.py``). The errors bound themselves besides (``shortened``), so that what was forgotten costs a log
+no more than a line.
 
 Source: limits.md T6, T12.
 """

@@ -20,8 +20,6 @@ from streamkit.web.client_dialect import Handler, client_dialect, expected, in_d
 from streamkit.web.refusals import Refused, bad_request, no_such_model
 from streamkit.web.surfaces import misspelt, read_body, surfaces
 
-__all__ = ["Inventory", "ModelCard", "add_inventory", "add_misspelt_inventory", "keyless_paths", "listing_of"]
-
 #: The card of a model, as a client of a dialect calls it. None: there is no such model.
 Find: TypeAlias = Callable[[str, str], ModelCard | None]
 
@@ -33,8 +31,7 @@ def add_inventory(
 
     ``find`` knows models that are not listed, too.
     """
-    inventory = Inventory(cards, find)
-    _add(router, inventory, lambda path: [prefix + path])
+    _add(router, Inventory(cards, find), lambda path: [prefix + path])
 
 
 def add_misspelt_inventory(router: web.UrlDispatcher, cards: Sequence[ModelCard], find: Find | None = None) -> None:

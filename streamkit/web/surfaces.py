@@ -37,8 +37,6 @@ from streamkit.web.budget import UNCOUNTED_BYTES, Hold, hold_in
 from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.refusals import Refused, bad_request, shown, with_status
 
-__all__ = ["Ask", "Refused", "Surface", "aliases", "misspelt", "read_ask", "read_body", "surface_of", "surfaces"]
-
 #: How long a body may take to arrive, in seconds: 32 MiB at 2 Mbit/s take 134. One that drips holds a task and its memory.
 BODY_S: Final = 150.0
 #: How long nothing of it may come, in seconds. A client on the move loses its network for some.

@@ -4,7 +4,8 @@ Upstreams come from configuration only. Nothing that a client says chooses a hos
 its dialect's feature headers (limits.md T5, T6).
 """
 
-from streamkit.web.upstream.addresses import Operation, address, can_count, path_of
+from streamkit.dialects.http import Operation
+from streamkit.web.upstream.addresses import address, can_count, path_of
 from streamkit.web.upstream.auth import authorised
 from streamkit.web.upstream.headers import request_headers, response_headers
 from streamkit.web.upstream.hiding import hidden, redactor, without_keys

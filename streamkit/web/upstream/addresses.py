@@ -23,8 +23,6 @@ from streamkit.errors import BadRequest, UsageError
 from streamkit.text.redact import excerpt
 from streamkit.web.upstream.value import Upstream
 
-__all__ = ["Operation", "address", "can_count", "path_of"]
-
 #: Of a path, in a log: the model may stand in it, which is the client's word.
 PATH_CHARS: Final = 300
 

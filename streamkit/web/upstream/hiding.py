@@ -1,8 +1,7 @@
 """An upstream's keys, cut out of what it says when it fails: some repeat the request that they refuse, headers and all.
 
-``text/redact.py`` finds what looks like a key; these may look like nothing, but are known. Failures alone are looked
-at: an answer
-passes byte for byte, and where a key is a placeholder (``no-key-required``), a model may well say it.
+``text/redact.py`` finds what looks like a key; these may look like nothing, but are known. Failures alone are looked at: an
+answer passes byte for byte, and where a key is a placeholder (``no-key-required``), a model may well say it.
 
 A text may be JSON that nobody has decoded, so a letter is found as JSON may escape it. It may be an excerpt, so the beginning
 of a key is one where the text or its quotation ends. Values under 8 characters stay: they would be cut out of ordinary words.

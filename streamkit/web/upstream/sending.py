@@ -36,11 +36,12 @@ from aiohttp import (
 from attrs import evolve
 from yarl import URL
 
+from streamkit.dialects.http import Operation
 from streamkit.errors import ConnectTimeout, FirstByteTimeout, SourceFailed, TotalTimeout
 from streamkit.events import ProviderFailed
 from streamkit.http_errors import BODY_BYTES, decode_error
 from streamkit.web.source import READ_BYTES, because
-from streamkit.web.upstream.addresses import Operation, address
+from streamkit.web.upstream.addresses import address
 from streamkit.web.upstream.auth import authorised
 from streamkit.web.upstream.headers import NO_HEADERS, request_headers
 from streamkit.web.upstream.hiding import redactor
@@ -96,10 +97,9 @@ async def send(
 ) -> ClientResponse:
     """Post ``body`` and return the answer, whatever its status, with its body unread. The caller closes it.
 
-    ``model`` is the upstream's name for it; ``features`` as for ``request_headers``.
-    Raises SourceFailed, ConnectTimeout, FirstByteTimeout (no headers within
-    ``first_byte_s``) and TotalTimeout; BadRequest for a model or a client's header that can't be sent; UsageError for a count
-    that the dialect does not have. Cancelling it closes the connection.
+    ``model`` is the upstream's name for it; ``features`` as for ``request_headers``. Raises SourceFailed, ConnectTimeout,
+    FirstByteTimeout (no headers within ``first_byte_s``) and TotalTimeout; BadRequest for a model or a client's header that
+    can't be sent; UsageError for a count that the dialect does not have. Cancelling it closes the connection.
     """
     url = address(upstream, model, stream=stream, operation=operation)
     asks_stream = stream and operation == "generate"
@@ -156,7 +156,12 @@ async def error_of(response: ClientResponse, source: Upstream | str) -> Provider
         body, source = hidden.encode("utf-8", "surrogateescape"), source.dialect
     failed = decode_error(response.status, body, source, response.headers)
     if 300 <= response.status < 400:
-        return evolve(failed, message=_redirected(response), raw=None)
+        # where to is for the operator to find out: a location may have secrets, and a client may not know hosts
+        message = (
+            f"the upstream answered with a redirect (status {response.status}), and redirects are not followed; "
+            "the gateway's base_url for it has to be corrected: https for http, another host or path"
+        )
+        return evolve(failed, message=message, raw=None)
     return failed if whole else evolve(failed, message=f"{failed.message} (the rest of its body did not arrive)")
 
 
@@ -175,11 +180,3 @@ async def _beginning(response: ClientResponse) -> tuple[bytes, bool]:
     finally:
         response.close()
     return bytes(body[: BODY_BYTES + 1]), whole
-
-
-def _redirected(response: ClientResponse) -> str:
-    """Where to is for the operator to find out: a location may have secrets, and a client may not know hosts."""
-    return (
-        f"the upstream answered with a redirect (status {response.status}), and redirects are not followed; "
-        "the gateway's base_url for it has to be corrected: https for http, another host or path"
-    )

@@ -35,25 +35,10 @@ Auth: TypeAlias = str
 #: What can stand in a header: printable ASCII without blanks at its ends (RFC 9110 §5.5 leaves the rest to luck).
 HEADER_TEXT: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 #: Headers that belong to one connection or to the body, and that ``send`` writes or nobody does (T7).
-NOT_TO_SET: Final = frozenset(
-    {
-        "accept-encoding",
-        "connection",
-        "content-encoding",
-        "content-length",
-        "content-type",
-        "cookie",
-        "expect",
-        "host",
-        "keep-alive",
-        "proxy-authorization",
-        "proxy-connection",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    }
-)
+NOT_TO_SET: Final = frozenset({
+    "accept-encoding", "connection", "content-encoding", "content-length", "content-type", "cookie", "expect", "host",
+    "keep-alive", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+})  # fmt: skip
 #: As ``LinkedMedia``, or ``fetch``: they are fetched, and put into the request.
 FetchedMedia: TypeAlias = Literal["refuse", "fetch", "drop"]
 _NAME: Final = re.compile(r"[\w.:-]+", re.ASCII)
