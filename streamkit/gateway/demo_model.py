@@ -56,7 +56,7 @@ from streamkit.limits import DEFAULT_LIMITS
 from streamkit.pipeline import Chain
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
-from streamkit.text.quoting import quoted
+from streamkit.text.quoting import quoted, shortened
 
 #: In the recording of an answer to results, what stands for them.
 RESULTS: Final = "{results}"
@@ -225,7 +225,7 @@ def _excerpt(text: str) -> str:
     squeezed = " ".join(text.split())
     if not squeezed:
         return "nothing that is text"
-    return f"“{squeezed if len(squeezed) <= EXCERPT_CHARS else squeezed[: EXCERPT_CHARS - 1] + '…'}”"
+    return f"“{shortened(squeezed, EXCERPT_CHARS)}”"
 
 
 def _reading_back(results: list[str]) -> Iterator[WireEvent]:

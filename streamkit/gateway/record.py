@@ -83,8 +83,8 @@ class Record:
             "estimated": self.estimated,
             "error": self._logged(self.error, DETAIL_CHARS),  # of a client's body, the part that can't be
             "attempts": [self._attempt_line(attempt) for attempt in self.attempts],
+            "request_repairs": dict(self.asked.repairs),
         }
-        line["request_repairs"] = dict(self.asked.repairs)
         if last is not None:
             line["verdicts"], line["repairs"] = dict(last.report.verdicts), dict(last.report.repairs)
             line["losses"] = dict(last.asked.losses + last.report.losses)

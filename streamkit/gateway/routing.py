@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 
 from attrs import Attribute, evolve, field, frozen
@@ -109,24 +109,20 @@ class Routes:
     """The routes of a configuration, by model."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
-        self._named: dict[str, Route] = {}
+        #: The models that routes spell out, and their routes. A pattern names none, so none of its models is listed.
+        self.named: dict[str, Route] = {}
         self._patterns: list[tuple[str, re.Pattern[str], Route]] = []
         for route in routes:
             for model in route.models:
                 if is_pattern(model):
                     self._patterns.append((model, re.compile(fnmatch.translate(model)), route))
                 else:
-                    self._named.setdefault(model, route)
-
-    @property
-    def named(self) -> Mapping[str, Route]:
-        """The models that routes spell out, and their routes. A pattern names none, so none of its models is listed."""
-        return self._named
+                    self.named.setdefault(model, route)
 
     def find(self, model: str) -> Route | None:
         """The route for a model, its targets' new names filled in. None: no route has it."""
-        if model in self._named:
-            return self._named[model]
+        if model in self.named:
+            return self.named[model]
         for pattern, expression, route in self._patterns:
             if expression.match(model):
                 return route.renamed(pattern, model)
