@@ -52,7 +52,6 @@ class Palette:
 @define
 class _Lane:
     name: str
-    kind: str
     marks: list[tuple[int, float, int]] = field(factory=list)  #: delta number, seconds, characters
 
 
@@ -61,7 +60,7 @@ class Picture:
 
     def __init__(self, palette: Palette) -> None:
         self.palette = palette
-        self._lanes: dict[Any, _Lane] = {}
+        self._lanes: dict[Any, _Lane] = {}  # by kind, choice and call
         self._began = time.monotonic()
         self._deltas = 0
 
@@ -70,13 +69,13 @@ class Picture:
         for event in events:
             match event:
                 case TextDelta() | ReasoningDelta() | RefusalDelta():
-                    kind = KINDS[type(event)]
-                    self._mark((kind, event.choice), kind, event.text, now)
+                    self._mark((KINDS[type(event)], event.choice), event.text, now)
                 case ToolCallStarted():
-                    self._lane(("call", event.choice, event.call), f"call {event.call} {event.name}", "call")
-                    self._mark(("call", event.choice, event.call), "call", event.name, now)
+                    key = ("call", event.choice, event.call)
+                    self._lanes.setdefault(key, _Lane(f"call {event.call} {event.name}"))
+                    self._mark(key, event.name, now)
                 case ToolCallArguments():
-                    self._mark(("call", event.choice, event.call), "call", event.fragment, now)
+                    self._mark(("call", event.choice, event.call), event.fragment, now)
 
     def draw(self, title: str, response: Response) -> str:
         """The whole picture, ending with a line end."""
@@ -89,19 +88,16 @@ class Picture:
 
     # -- the lanes -------------------------------------------------------------------------------------------------
 
-    def _lane(self, key: Any, name: str, kind: str) -> _Lane:
-        return self._lanes.setdefault(key, _Lane(name, kind))
-
-    def _mark(self, key: Any, kind: str, text: str, now: float) -> None:
-        name = kind if key[1] == 0 else f"{kind} of choice {key[1]}"
-        self._lane(key, name, kind).marks.append((self._deltas, now, len(text)))
+    def _mark(self, key: Any, text: str, now: float) -> None:
+        kind, choice = key[:2]
+        name = kind if choice == 0 else f"{kind} of choice {choice}"
+        self._lanes.setdefault(key, _Lane(name)).marks.append((self._deltas, now, len(text)))
         self._deltas += 1
 
     def _timeline(self, width: int) -> list[str]:
         if not self._lanes:
             return []
-        labels = max(len(visible(lane.name)) for lane in self._lanes.values())
-        labels = min(labels, 28)
+        labels = min(28, max(len(visible(lane.name)) for lane in self._lanes.values()))
         cells = max(20, width - labels - 4)
         elapsed = max(mark[1] for lane in self._lanes.values() for mark in lane.marks)
         is_live = elapsed >= LIVE_SECONDS
@@ -114,7 +110,7 @@ class Picture:
         for key, lane in self._lanes.items():
             bar = "".join(self._cell(height, top) for height in heights[key]).rstrip()
             label = shorten(lane.name, labels).ljust(labels)
-            lines.append(f"  {label}  {self.palette.paint(bar, COLOURS[lane.kind])}")
+            lines.append(f"  {label}  {self.palette.paint(bar, COLOURS[key[0]])}")
         end = f"{elapsed:.1f} s" if is_live else f"{self._deltas} deltas"
         lines.append(f"  {'':{labels}}  {self.palette.paint('0' + end.rjust(cells - 1), '2')}")
         return lines

@@ -14,6 +14,7 @@ from typing import Any
 
 from streamkit.errors import SourceFailed
 from streamkit.text.printable import printable_json
+from streamkit.text.quoting import shortened
 
 READ_BYTES = 64 * 1024
 STDIN = "-"
@@ -51,20 +52,15 @@ def _failed(path: str, error: OSError) -> SourceFailed:
 async def _readable(descriptor: int) -> None:
     """Wait until a read of a pipe, socket or terminal will not wait. A regular file never does."""
     loop = asyncio.get_running_loop()
-    ready: asyncio.Future[None] = loop.create_future()
+    ready = asyncio.Event()
     try:
-        loop.add_reader(descriptor, _settle, ready)
+        loop.add_reader(descriptor, ready.set)
     except PermissionError:  # epoll refuses regular files
         return
     try:
-        await ready
+        await ready.wait()
     finally:
         loop.remove_reader(descriptor)
-
-
-def _settle(ready: asyncio.Future[None]) -> None:
-    if not ready.done():
-        ready.set_result(None)
 
 
 def write(data: bytes) -> None:
@@ -93,8 +89,7 @@ def visible(text: str) -> str:
 
 def shorten(text: str, width: int) -> str:
     """The beginning of a text on one line, at most ``width`` characters."""
-    line = visible(text[: width + 1])
-    return line if len(line) <= width else line[: max(0, width - 1)] + "…"
+    return shortened(visible(text[: width + 1]), width)
 
 
 def name_of(path: str) -> str:
