@@ -23,13 +23,13 @@ class Detector:
     """Which dialect a stream speaks, from its first frame that one of them recognises."""
 
     def __init__(self) -> None:
-        self._seen: list[bytes] = []
+        self.seen: list[bytes] = []  #: what was fed
         self._size = 0
         self._readers = [(dialect, dialect.parser(DEFAULT_LIMITS, StreamReport())) for dialect in DIALECTS.values()]
 
     def feed(self, chunk: bytes) -> str | None:
         """The dialect's name once it is known. Raises NotThisDialect when too much was read without a sign."""
-        self._seen.append(chunk)
+        self.seen.append(chunk)
         self._size += len(chunk)
         name = self._first(lambda parser: parser.feed(chunk))
         if name is None and self._size > DETECT_BYTES:
@@ -40,7 +40,7 @@ class Detector:
         """The dialect's name after all. Raises NotThisDialect."""
         if name := self._first(lambda parser: parser.finish()):
             return name
-        if has_comments_only(b"".join(self._seen)[:BEGINNING_BYTES]):
+        if has_comments_only(b"".join(self.seen)[:BEGINNING_BYTES]):
             return next(iter(DIALECTS))  # an event stream that was cut before it said whose it is
         raise self._unknown()
 
@@ -63,7 +63,7 @@ class Detector:
     def _ended(self, dialect: Dialect) -> int:
         """With which byte the first frame ends that a dialect recognises, as if the bytes had come one by one."""
         parser = dialect.parser(DEFAULT_LIMITS, StreamReport())
-        seen = b"".join(self._seen)
+        seen = b"".join(self.seen)
         for at in range(len(seen)):
             if any(self._recognised(dialect, frame) for frame in parser.feed(seen[at : at + 1])):
                 return at
@@ -79,7 +79,7 @@ class Detector:
             return False
 
     def _unknown(self) -> NotThisDialect:
-        return NotThisDialect("a stream of a known dialect", describe_beginning(b"".join(self._seen)[:256]))
+        return NotThisDialect("a stream of a known dialect", describe_beginning(b"".join(self.seen)[:256]))
 
 
 async def detect(source: AsyncIterable[bytes]) -> tuple[str, RereadSource]:
@@ -88,12 +88,11 @@ async def detect(source: AsyncIterable[bytes]) -> tuple[str, RereadSource]:
     Mistral's chunks are OpenAI's as far as a first one shows, so a stream of Mistral's is told as ``openai-chat``: name the
     dialect where it is known. The returned source owns ``source``: closing it closes that.
     """
-    detector, chunks = Detector(), []
+    detector = Detector()
     reader = aiter(source)
     name: str | None = None
     try:
         async for chunk in reader:
-            chunks.append(chunk)
             name = detector.feed(chunk)
             if name is not None:
                 break
@@ -101,7 +100,7 @@ async def detect(source: AsyncIterable[bytes]) -> tuple[str, RereadSource]:
     except BaseException:
         await close_each(reader, source)
         raise
-    return name, RereadSource(chunks, reader, source)
+    return name, RereadSource(detector.seen, reader, source)
 
 
 class RereadSource:

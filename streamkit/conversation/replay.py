@@ -7,16 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streamkit.conversation.messages import (
-    Choice,
-    Part,
-    Reasoning,
-    RedactedReasoning,
-    Refusal,
-    Response,
-    Text,
-    ToolCall,
-)
+from streamkit.conversation.messages import Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -47,12 +38,20 @@ def replay(response: Response) -> list[Event]:
         for part in choice.parts:
             events += _events_of(part, choice.index)
         for call in choice.tool_calls:
-            events.append(_finished(call, choice.index))
+            events.append(
+                ToolCallFinished(
+                    call.index, call.id, call.name, call.arguments, choice.index, call.kind, call.ended, call.verdict
+                )
+            )
     if response.usage is not None:
         events.append(response.usage)
     if response.error is not None:
         events.append(response.error)
-    events += [_stop(choice) for choice in response.choices if choice.stop_reason is not None]
+    events += [
+        ResponseFinished(choice.stop_reason, choice.native_stop_reason, choice.index, choice.stop_sequence)
+        for choice in response.choices
+        if choice.stop_reason is not None
+    ]
     return [*events, StreamEnded(response.clean)]
 
 
@@ -90,13 +89,3 @@ def _events_of(part: Part, choice: int) -> Iterator[Event]:
             yield part
         case _:
             raise TypeError(f"a response has no {type(part).__name__}")
-
-
-def _finished(call: ToolCall, choice: int) -> ToolCallFinished:
-    return ToolCallFinished(call.index, call.id, call.name, call.arguments, choice, call.kind, call.ended, call.verdict)
-
-
-def _stop(choice: Choice) -> ResponseFinished:
-    return ResponseFinished(
-        choice.stop_reason or "other", choice.native_stop_reason, choice.index, choice.stop_sequence
-    )
