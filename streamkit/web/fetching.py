@@ -21,7 +21,7 @@ import ipaddress
 import socket
 from collections.abc import Callable, Mapping
 from ssl import SSLContext
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal
 
 from aiohttp import (
     AddrInfoType,
@@ -42,9 +42,9 @@ from streamkit.dialects.base import Dialect
 from streamkit.errors import BadRequest
 from streamkit.translation.bodies import linked_in
 from streamkit.web.budget import Hold
+from streamkit.web.hosts import IPAddress, ip_address_in
 from streamkit.web.refusals import Refused
 
-IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 #: What may come of each kind of media.
 TYPES: Final[Mapping[str, frozenset[str]]] = {
     "image": frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"}),
@@ -210,11 +210,8 @@ class Fetcher:
             raise _Unfetched("only https is fetched")
         if url.user is not None or url.password is not None:
             raise _Unfetched("its URL has a user or a password")
-        try:
-            literal = ipaddress.ip_address(url.host)
-        except ValueError:
-            return  # a name, which the resolver looks at
-        if not self.allows(literal):
+        literal = ip_address_in(url.host)  # a name is for the resolver to look at
+        if literal is not None and not self.allows(literal):
             raise _Unfetched("it has no public address")
 
     def _socket(self, address: AddrInfoType) -> socket.socket:

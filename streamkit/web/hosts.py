@@ -12,7 +12,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -20,6 +20,7 @@ from aiohttp import web
 from streamkit.events import ProviderFailed
 from streamkit.web.refusals import Refused, shown
 
+IPAddress: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 #: In a list of names: any is served.
 ANY: Final = "*"
 #: What containers of Docker and Podman call the machine that they run on; no public name ends so (ICANN, .INTERNAL).
@@ -30,7 +31,7 @@ _NAME: Final = re.compile(r"(?:\*\.)?[\w-]+(?:\.[\w-]+)*", re.ASCII)
 
 def is_host_name(name: str) -> bool:
     """Whether ``Hosts`` takes it: a name or an address without its port, ``*.example.org`` for all below one, or ``*``."""
-    return name == ANY or _NAME.fullmatch(name) is not None or _is_address(name)
+    return name == ANY or _NAME.fullmatch(name) is not None or ip_address_in(name) is not None
 
 
 class Hosts:
@@ -48,15 +49,16 @@ class Hosts:
         if found is None:
             return self._any
         name = found[1].lower().strip("[]").removesuffix(".")
-        return self._any or name in self._names or name.endswith(self._ends) or is_loopback(name) or _is_address(name)
+        served = self._any or name in self._names or name.endswith(self._ends) or is_loopback(name)
+        return served or ip_address_in(name) is not None
 
 
-def _is_address(name: str) -> bool:
+def ip_address_in(text: str) -> IPAddress | None:
+    """The address that a text is; None for a name."""
     try:
-        ipaddress.ip_address(name)
+        return ipaddress.ip_address(text)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 def refuse_other_hosts(request: web.Request, hosts: Hosts | None) -> None:
@@ -74,10 +76,10 @@ def refuse_other_hosts(request: web.Request, hosts: Hosts | None) -> None:
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine reaches that host."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
+    address = ip_address_in(host)
+    if address is None:
         return host.lower() == "localhost" or host.lower().endswith(".localhost")
+    return address.is_loopback
 
 
 def is_foreign(origin: str | None) -> bool:
