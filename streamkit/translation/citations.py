@@ -285,13 +285,13 @@ def carry_citations(source: str, to: str, *, limits: Limits = DEFAULT_LIMITS) ->
     )
 
 
-def carry_citations_of(response: Response, to: str, *, limits: Limits = DEFAULT_LIMITS) -> None:
+def carry_citations_of(response: Response, to: str) -> None:
     """The same for a whole response, in place."""
     read, write = DIALECTS[response.dialect].citations, DIALECTS[to].citations
     if read is None or write is None:
         return
     for choice in response.choices:
-        carrier = CitationCarrier(read, write, limits=limits, report=response.report)
+        carrier = CitationCarrier(read, write, report=response.report)
         parts: list[Any] = []
         for part in choice.parts:
             fed: Any = TextDelta(part.text, choice.index, part.block) if isinstance(part, Text) else part

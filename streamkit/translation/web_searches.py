@@ -71,11 +71,11 @@ def carry_searches(source: str, to: str, *, limits: Limits = DEFAULT_LIMITS) -> 
     return stage_within("events", "carry_searches", lambda report: SearchCarrier(*forms, limits=limits, report=report))
 
 
-def carry_searches_of(response: Response, to: str, *, limits: Limits = DEFAULT_LIMITS) -> None:
+def carry_searches_of(response: Response, to: str) -> None:
     """The same for a whole response, in place."""
     forms = _forms(response.dialect, to)
     for choice in response.choices if forms is not None else ():
-        carrier = SearchCarrier(*forms, limits=limits, report=response.report)  # type: ignore[misc]  # asked above
+        carrier = SearchCarrier(*forms, report=response.report)  # type: ignore[misc]  # asked above
         parts: list[Any] = list(choice.parts)
         choice.parts = [made for part in parts for made in carrier.feed([part])]  # type: ignore[misc]  # parts are no events
         carrier.finish()
