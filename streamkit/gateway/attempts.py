@@ -199,9 +199,7 @@ class Attempts:
         outcome, detail = "failed", ""
         try:
             failed = await (exchange.stream() if self.ask.stream else self._whole(exchange, target))
-            failure = failed or self.reply.failure
-            if failed is IGNORED:
-                failure = None
+            failure = None if failed is IGNORED else failed or self.reply.failure
             outcome = outcome_of(exchange, failure)
             detail = failure.message if failure is not None else ""
         except (asyncio.CancelledError, ClientLeftError):

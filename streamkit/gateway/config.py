@@ -154,8 +154,7 @@ class Server:
     def private_hosts(self) -> Hosts | None:
         """The same of the private listener, which asks for no key."""
         address = self.private_address
-        on_loopback = address is not None and is_loopback(address[0])
-        return Hosts((address[0], *self.hosts)) if address is not None and on_loopback else None
+        return Hosts((address[0], *self.hosts)) if address is not None and is_loopback(address[0]) else None
 
     @property
     def delivery(self) -> Delivery:

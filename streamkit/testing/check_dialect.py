@@ -215,8 +215,10 @@ def _check_members(dialect: Dialect, where: str, body: bytes, whole: _Reading) -
         except orjson.JSONDecodeError:
             continue
         for path in _objects(document):
-            document = orjson.loads(frame.data)
-            _at(document, path)[UNKNOWN] = VALUE
+            document = holder = orjson.loads(frame.data)
+            for step in path:
+                holder = holder[step]
+            holder[UNKNOWN] = VALUE
             changed = [*frames[:number], evolve(frame, data=orjson.dumps(document)), *frames[number + 1 :]]
             found = _run(_stages(dialect)[1:], [changed])
             if str(VALUE) not in repr(found.events) and found.facts[1:] == whole.facts[1:]:
@@ -234,9 +236,3 @@ def _objects(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for step, member in inner:
         yield from _objects(member, (*path, step))
-
-
-def _at(value: Any, path: tuple[str | int, ...]) -> Any:
-    for step in path:
-        value = value[step]
-    return value

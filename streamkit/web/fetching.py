@@ -145,10 +145,7 @@ class Fetcher:
     ssl: SSLContext | Literal[True] = field(default=True)
 
     async def fetch(self, media: list[Media], hold: Hold) -> dict[str, Media]:
-        """Each URL's media with its bytes, which ``hold`` gets. Raises BadRequest, with the place, for one that can't be had,
-
-        and Refused where there is no room for them.
-        """
+        """Each URL's media with its bytes, which ``hold`` gets. Raises BadRequest (with the place), and Refused: no room."""
         wanted = {each.url: each for each in media if each.url is not None}
         if len(wanted) > self.limits.files:
             message = f"{len(wanted)} files at URLs are to be fetched, of {self.limits.files} at most"

@@ -22,16 +22,13 @@ from streamkit.errors import SourceFailed
 
 def signed(service: str, region: str, method: str, url: str, content_type: str, body: bytes) -> dict[str, str]:
     """The headers that sign a request to a service of AWS, names in lower case. Raises SourceFailed without credentials."""
-    request = AWSRequest(method=method, url=url, data=body, headers={"content-type": content_type})
-    SigV4Auth(_credentials(), service, region).add_auth(request)
-    return {name.lower(): value for name, value in request.headers.items()}
-
-
-def _credentials() -> Any:
     try:
-        return _chain().get_frozen_credentials()
+        credentials = _chain().get_frozen_credentials()
     except BotoCoreError as error:
         raise SourceFailed("the gateway could not get its AWS credentials") from error
+    request = AWSRequest(method=method, url=url, data=body, headers={"content-type": content_type})
+    SigV4Auth(credentials, service, region).add_auth(request)
+    return {name.lower(): value for name, value in request.headers.items()}
 
 
 @cache
