@@ -43,24 +43,25 @@ class LikeFrameDecoder:
 
     takes_runs = True
     gives_runs = False
+    # What most streams never change stands in the class: half of what one costs to make.
+    fault: Exception | None = None
+    _template: Template | None = None  # that the next frame may fit
+    _text: RunningText | None = None  # where its text goes, if the decoder keeps it
+    _recent: list[str] | None = None
+    _frame = Frame(b"")  # the last one that said a delta as it was decoded, and what it said
+    _said: list[WireEvent] | None = None
+    #: The template of the next frame, if it reads one delta of text, and the name of its event.
+    of_text: tuple[Template, str] | None = None
+    _deltas = 0  # so many frames in a row said deltas and were decoded
+    _failed = 0  # attempts to find a template
+    _wait = 0  # so many frames are read before the next attempt
+    _window = WINDOW  # so many payloads are looked at together: twice as many where all were alike
+    _marks: BatchMarks | None = None  # of the last batch, where it had several frames
 
     def __init__(self, decoder: FrameDecoder, holes: re.Pattern[bytes]) -> None:
-        self.fault: Exception | None = None
         self._decoder = decoder
         self._holes = holes
-        self._template: Template | None = None  # that the next frame may fit
-        self._text: RunningText | None = None  # where its text goes, if the decoder keeps it
-        self._recent: list[str] | None = None
-        self._frame = Frame(b"")  # the last one that said a delta as it was decoded, and what it said
-        self._said: list[WireEvent] | None = None
         self._templates: list[Template] = []
-        #: The template of the next frame, if it reads one delta of text, and the name of its event.
-        self.of_text: tuple[Template, str] | None = None
-        self._deltas = 0  # so many frames in a row said deltas and were decoded
-        self._failed = 0  # attempts to find a template
-        self._wait = 0  # so many frames are read before the next attempt
-        self._window = WINDOW  # so many payloads are looked at together: twice as many where all were alike
-        self._marks: BatchMarks | None = None  # of the last batch, where it had several frames
 
     def feed(self, frames: list[Any], /) -> list[Any]:
         if len(frames) != 1 or type(frame := frames[0]) is FrameRun:

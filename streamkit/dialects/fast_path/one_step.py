@@ -13,7 +13,7 @@ Source: design.md §9.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import orjson
 
@@ -28,20 +28,17 @@ from streamkit.tool_calls.check import JSONChecker
 
 #: From a read to what is written of it; None where it is not like the last one, and nothing is done.
 Step: TypeAlias = Callable[[bytes], bytes | None]
-#: Machines that hand on a delta of text as it is, behind another one.
-_LAST: Final = [ToolCallAccumulator, JSONChecker]
+#: The last two hand on a delta of text as it is, behind another one.
+_MACHINES: Final = (SSEParser, LikeFrameDecoder, ToolCallAccumulator, JSONChecker)
 _QUOTE: Final = ord('"')
 loads = orjson.loads
 
 
 def one_step(machines: Sequence[Machine[Any, Any]], encoder: Any) -> Callable[[], Step | None] | None:
     """What gives the function for the next read, if there is one, once a read went through these; None where there is none."""
-    if len(machines) != 4 or [type(machine) for machine in machines[2:]] != _LAST:
+    if tuple(map(type, machines)) != _MACHINES or not isinstance(encoder, EventEncoder):
         return None
-    parser, like = machines[:2]
-    if type(parser) is SSEParser and type(like) is LikeFrameDecoder and isinstance(encoder, EventEncoder):
-        return _Steps(parser, like, encoder).next
-    return None
+    return _Steps(cast("SSEParser", machines[0]), cast("LikeFrameDecoder", machines[1]), encoder).next
 
 
 class _Steps:
