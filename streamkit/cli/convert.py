@@ -8,16 +8,15 @@ from typing import Any
 from attrs import evolve
 
 from streamkit.cli.bodies import add_file, refuse, title_of
-from streamkit.cli.options import add_dialects, add_in_text, add_policy, client, policy_of, source
+from streamkit.cli.options import ONE, OTHER, add_dialects, add_in_text, add_policy, client, policy_of, source
 from streamkit.cli.streams import read, say, write
-from streamkit.dialects import client_named
-from streamkit.dialects.ollama.wire import OllamaClient
+from streamkit.dialects import DIALECTS, client_named
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import transcode
 from streamkit.report import LOSSES, REPAIRS, Status, StreamReport, describe
 
 HELP = "translate a stream into another dialect"
-DETAIL = """\
+DETAIL = f"""\
 Reads a recorded or live stream (curl -N … | streamkit convert …) and writes each piece as soon as it is there. Within one
 dialect frames pass byte for byte; --reencode writes them anew, which mends what the provider broke. `streamkit dialects` lists
 the dialects.
@@ -26,8 +25,11 @@ When the input is cut or fails, all that arrived is written, then the output dia
 terminator. What was repaired or lost is told on standard error.
 
 example:
-  streamkit convert --from openai-chat --to anthropic recording.sse
+  streamkit convert --from {ONE} --to {OTHER} recording.sse
 """
+#: The dialects that an option is about.
+USAGE_ON_REQUEST = ", ".join(name for name, dialect in DIALECTS.built_in.items() if dialect.usage_on_request)
+IDS_ON_REQUEST = ", ".join(name for name, dialect in DIALECTS.built_in.items() if dialect.with_call_ids is not None)
 
 
 def add_to(commands: Any) -> None:
@@ -38,10 +40,10 @@ def add_to(commands: Any) -> None:
     command.add_argument(
         "--no-usage",
         action="store_true",
-        help="openai-chat: leave the usage chunk out, as for a client that did not ask for it",
+        help=f"{USAGE_ON_REQUEST}: leave the usage chunk out, as for a client that did not ask for it",
     )
     command.add_argument(
-        "--call-ids", action="store_true", help="ollama: write ids beside calls (strict readers refuse)"
+        "--call-ids", action="store_true", help=f"{IDS_ON_REQUEST}: write ids beside calls (strict readers refuse)"
     )
     add_policy(command)
     add_in_text(command)
@@ -51,11 +53,11 @@ def add_to(commands: Any) -> None:
 
 async def run(options: argparse.Namespace) -> Status:
     """Convert a stream; the status says how it ended."""
-    profile = client_named(options.target)[1]
+    dialect, profile = client_named(options.target)
+    if options.call_ids:
+        profile = dialect.with_call_ids or profile
     if options.no_usage:
         profile = evolve(profile, include_usage=False)
-    if options.call_ids:
-        profile = OllamaClient(include_usage=profile.include_usage, call_ids=True)
     async with transcode(
         read(options.file),
         options.source,

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from streamkit.cli.bodies import add_body, body_of, refuse, title_of, write_body
 from streamkit.cli.convert import tell
-from streamkit.cli.options import add_dialects, client, source
+from streamkit.cli.options import ONE, OTHER, add_dialects, client, source
 from streamkit.conversation.messages import Request
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS
 from streamkit.errors import BadRequest
@@ -17,16 +17,16 @@ from streamkit.text.quoting import quoted
 from streamkit.translation.bodies import decode_request, encode_request
 
 HELP = "translate one request body for a provider of another dialect"
-DETAIL = """\
+DETAIL = f"""\
 Reads the body that a client sent and writes the one that a provider gets: messages, tools, the choice among them, options.
 What the provider's dialect can't say is a loss, told on standard error with its name; numbers in arguments keep their digits.
 
 A request that can't be is refused with exit status 1 and one line with the path to the fault: also a call without a result, or
-a result without a call, unless --repair mends the history, and what the dialect has no way to ask for (a tool that must be
-called, of ollama), unless --emulate imitates it.
+a result without a call, unless --repair mends the history, and what the dialect has no way to ask for (in some, a tool that
+must be called), unless --emulate imitates it.
 
 example:
-  streamkit convert-request --from openai-chat --to anthropic request.json
+  streamkit convert-request --from {ONE} --to {OTHER} request.json
 """
 
 

@@ -7,14 +7,14 @@ from typing import Any
 
 from streamkit.cli.bodies import add_body, body_of, refuse, title_of, write_body
 from streamkit.cli.convert import ending, tell
-from streamkit.cli.options import add_dialects, add_in_text, add_policy, client, policy_of, source
+from streamkit.cli.options import ONE, OTHER, add_dialects, add_in_text, add_policy, client, policy_of, source
 from streamkit.errors import NotThisDialect, StreamError
 from streamkit.read_options import ReadOptions
 from streamkit.report import Status
 from streamkit.translation.bodies import decode_response, encode_response
 
 HELP = "translate one whole response body for a client of another dialect"
-DETAIL = """\
+DETAIL = f"""\
 Reads the body that a provider answered with, one that was not streamed, and writes the one that a client gets. What was
 repaired or lost is told on standard error.
 
@@ -22,7 +22,7 @@ A provider's error, and a response that was cut, become the client dialect's own
 is 4 or 3. What the model had said is then a loss.
 
 example:
-  streamkit convert-response --from anthropic --to openai-chat response.json
+  streamkit convert-response --from {OTHER} --to {ONE} response.json
 """
 
 

@@ -57,7 +57,7 @@ where "case" is a number of the page of field failures, "streamkit" the kinds of
 become of it, and "other_repairs" are those that no broken rule explains.
 
 example:
-  curl -N … | streamkit lint --dialect openai-chat
+  curl -N … | streamkit lint --dialect DIALECT
 """
 VERDICTS = {Status.DONE: "clean", Status.WOULD_BE_REPAIRED: "repairable"}
 #: Lines with their ends, of CR, LF or CRLF; the last may lack it.

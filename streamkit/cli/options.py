@@ -8,11 +8,13 @@ from typing import Any, TypeAlias, get_args
 
 from attrs import evolve
 
-from streamkit.dialects import client_named, dialect_named, source_named
+from streamkit.dialects import DIALECTS, client_named, dialect_named, source_named
 from streamkit.errors import UsageError
 from streamkit.policy import POLICIES, Policy, TextCalls, ThinkTags
 
 AUTO = "auto"
+#: Two dialects for the examples of the help. The second of the table is of the first one's vendor.
+ONE, OTHER = list(DIALECTS.built_in)[:3:2]
 #: The type of an argument: gives back a name that is known.
 Named: TypeAlias = Callable[[str], str]
 

@@ -6,13 +6,16 @@ import argparse
 from typing import Any
 
 from streamkit.cli.streams import say, visible
+from streamkit.dialects import DIALECTS
 from streamkit.errors import UsageError
 from streamkit.report import Status
 
 HELP = "run the gateway: any client's dialect in front, any provider's behind"
-DETAIL = """\
-Serves OpenAI Chat and Responses, Anthropic, Ollama and Gemini clients from the upstreams of a configuration file, streaming
-and whole. Without a file a demo upstream inside answers, with no key and no network, and three commands to try are printed.
+CLIENTS = ", ".join(name for name, dialect in DIALECTS.built_in.items() if dialect.http.surface is not None)
+DETAIL = f"""\
+Serves clients from the upstreams of a configuration file, streaming and whole, in their dialects:
+{CLIENTS}.
+Without a file a demo upstream inside answers, with no key and no network, and three commands to try are printed.
 Its models: demo answers and calls the tools that it is offered, demo-reasoning thinks first, demo-slow is silent for a minute,
 demo-cut breaks off, demo-error answers with status 500; any other name answers as demo does.
 

@@ -207,6 +207,8 @@ class Dialect:
     model_place: ModelPlace | None = None
     #: Whether a chunk of nothing but usage is for those that asked for one (``Profile.include_usage``).
     usage_on_request: bool = False
+    #: The client for whom calls get their ids, in a dialect whose strict readers refuse them.
+    with_call_ids: Profile | None = None
     #: Providers and clients that are known by name, and may be named where the dialect may.
     providers: tuple[Provider, ...] = ()
     clients: tuple[Profile, ...] = ()

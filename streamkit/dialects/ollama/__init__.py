@@ -34,6 +34,7 @@ DIALECT = Dialect(
     http=HTTP_HALF,
     wants_bytes=lambda media, _in_result: media.kind in IMAGES,
     tools=TOOLS,
+    with_call_ids=OllamaClient(call_ids=True),
     clients=(
         OllamaClient(name="zed", title="Zed, the editor: one key in a call"),
         OllamaClient(name="ollama-python", title="the ollama package, and programs like it", call_ids=True),
