@@ -65,6 +65,7 @@ def read_thinking(fields: Fields | None, effort: str | None) -> Thinking | None:
 class ClaudeRequestWriter(RequestWriter):
     """What the writers of requests to Claude share."""
 
+    models = "claude"
     #: What the API is called, for messages.
     title: ClassVar[str]
 

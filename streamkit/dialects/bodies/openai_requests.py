@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from streamkit.conversation.messages import OutputFormat, Thinking
-from streamkit.dialects.bodies.option_limits import OPENAI, between_openais, least_effort
+from streamkit.dialects.bodies.option_limits import Models, least_effort
 from streamkit.dialects.bodies.request_writer import RequestWriter, asked_effort, without_none
 from streamkit.dialects.vocabulary.openai import SCHEMA_NAME
+
+#: Members of a request that both of OpenAI's dialects have, by one name.
+SHARED: Final = ("prompt_cache_key", "prompt_cache_retention", "safety_identifier", "store", "metadata")
 
 
 class OpenAIRequestWriter(RequestWriter):
@@ -21,8 +24,11 @@ class OpenAIRequestWriter(RequestWriter):
     ids = re.compile(r"(?s).{1,64}")
     names = re.compile(r"[A-Za-z0-9_-]{1,64}")
     users: ClassVar[re.Pattern[str] | None] = re.compile(r"[ -~]{1,64}")
+    models: ClassVar[Models] = "gpt"
     #: Dialects of the same vendor, whose ids of files and cache marks mean the same.
-    relatives: ClassVar[frozenset[str]] = OPENAI
+    relatives: ClassVar[frozenset[str]]
+    #: Whether ``verbosity`` stands in ``text``.
+    verbosity_in_text: ClassVar[bool] = False
 
     @property
     def related(self) -> bool:
@@ -31,9 +37,17 @@ class OpenAIRequestWriter(RequestWriter):
 
     def extras_of_openai(self) -> Mapping[str, Any]:
         """The members of the request itself to write again: between OpenAI's two dialects those that both have."""
-        if self.request.dialect not in OPENAI:
-            return self.extras(self.request.extras, "parameter")
-        written, rest = between_openais(self.request.extras, self.dialect)
+        extras = self.request.extras
+        if not self.related:
+            return self.extras(extras, "parameter")
+        rest = {name: value for name, value in extras.items() if name not in SHARED}
+        written = {name: extras[name] for name in SHARED if extras.get(name) is not None}
+        text = rest.get("text")
+        if self.verbosity_in_text and rest.get("verbosity") is not None:
+            written["text"] = {"verbosity": rest.pop("verbosity")}
+        elif not self.verbosity_in_text and isinstance(text, Mapping) and text.get("verbosity") is not None:
+            written["verbosity"] = text["verbosity"]
+            rest["text"] = {name: value for name, value in text.items() if name != "verbosity"}
         return {**written, **self.extras(rest, "parameter")}
 
     def effort(self, thinking: Thinking, *lost: str) -> str | None:

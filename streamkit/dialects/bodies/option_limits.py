@@ -13,8 +13,8 @@ Source: dialects.md §1.3, §3.0, §7.4; the providers' pages on each parameter.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Collection
+from typing import Any, Final, Literal, TypeAlias
 
 from attrs import evolve
 
@@ -24,45 +24,36 @@ from streamkit.dialects.vocabulary.reasoning_effort import claude_version
 #: Counts the loss of an option.
 Lose = Callable[[str, str], None]
 
-OPENAI: Final = frozenset({"openai-chat", "openai-responses"})
-CLAUDES: Final = frozenset({"anthropic", "bedrock"})
-#: Members of a request that both of OpenAI's dialects have, by one name.
-SHARED: Final = ("prompt_cache_key", "prompt_cache_retention", "safety_identifier", "store", "metadata")
+#: Whose models a dialect's servers run, if what they refuse is known; empty: it is not.
+Models: TypeAlias = Literal["", "gpt", "claude"]
 #: Which GPT an id names, and whether it is one that does not reason.
 _GPT: Final = re.compile(r"(?:^|/)gpt-(\d+)(?:\.(\d+))?(-chat)?")
 _O_SERIES: Final = re.compile(r"(?:^|/)o[1-9](?:-|$)")
-#: Options that OpenAI's models refuse while they reason, but for the value that is the default.
-REASONING_REFUSES: Final = (
-    "temperature",
-    "top_p",
-    "presence_penalty",
-    "frequency_penalty",
-    "logprobs",
-    "top_logprobs",
-    "stop",
-)
 _DEFAULTS: Final = {"temperature": 1, "top_p": 1, "presence_penalty": 0, "frequency_penalty": 0}
-#: How many stop sequences there may be.
-STOPS: Final = {"openai-chat": 4, "gemini": 5, "cohere": 5}
-#: Providers of Chat whose limits are OpenAI's.
-_LIMITED: Final = frozenset({"", "openai", "azure"})
+#: Options that OpenAI's models refuse while they reason, but for the value that is the default.
+REASONING_REFUSES: Final = (*_DEFAULTS, "logprobs", "top_logprobs", "stop")
+#: Providers whose limits are those of their dialect's own server.
+LIMITED: Final = frozenset({"", "openai", "azure"})
 #: The first Claude that takes no sampling parameters, and the first that takes only one of two.
 _UNSAMPLED, _ONE_OF_TWO = (4, 7), (4, 1)
 #: The least ``top_p`` beside thinking.
 _LEAST_TOP_P: Final = 0.95
 
 
-def fitting(options: Options, dialect: str, model: str | None, provider: str, lose: Lose) -> Options:
-    """The options without those that the server refuses. ``provider`` is the name of one of Chat's; empty: unknown."""
-    changes: dict[str, Any] = {"stop": _stops(options.stop, dialect, provider, lose)}
+def fitting(options: Options, models: Models, most_stops: int | None, model: str | None, lose: Lose) -> Options:
+    """The options without those that the server refuses, which takes ``most_stops`` stop sequences; None: any number."""
+    kept = tuple(stop for stop in options.stop if (stop.strip() if models == "claude" else stop))[:most_stops]
+    if len(kept) < len(options.stop):
+        lose("parameter", "stop")
+    changes: dict[str, Any] = {"stop": kept}
     thinking = options.thinking
     if thinking is not None and thinking.enabled is False and thinking.effort not in {None, "none"}:
         lose("parameter", "thinking.effort")  # no thinking is what was asked for
         changes["thinking"] = evolve(thinking, effort=None)
     options = evolve(options, **changes)
-    if dialect in OPENAI and _reasons(options, model):
+    if models == "gpt" and _reasons(options, model):
         return _without(options, REASONING_REFUSES, lose)
-    if dialect in CLAUDES:
+    if models == "claude":
         return _without(options, _refused_by_claude(options, model), lose)
     return options
 
@@ -73,27 +64,6 @@ def least_effort(model: str | None) -> str | None:
     if version is None or version < (5, 0):
         return None
     return "none" if version >= (5, 1) else "minimal"
-
-
-def between_openais(extras: Mapping[str, Any], to: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is known to one of OpenAI's dialects only by our names, and to both by theirs: what to write, and the rest."""
-    rest = {name: value for name, value in extras.items() if name not in SHARED}
-    written = {name: extras[name] for name in SHARED if extras.get(name) is not None}
-    text = rest.get("text")
-    if to == "openai-responses" and rest.get("verbosity") is not None:
-        written["text"] = {"verbosity": rest.pop("verbosity")}
-    elif to == "openai-chat" and isinstance(text, Mapping) and text.get("verbosity") is not None:
-        written["verbosity"] = text["verbosity"]
-        rest["text"] = {name: value for name, value in text.items() if name != "verbosity"}
-    return written, rest
-
-
-def _stops(stops: tuple[str, ...], dialect: str, provider: str, lose: Lose) -> tuple[str, ...]:
-    limit = STOPS.get(dialect) if provider in _LIMITED else None
-    kept = tuple(stop for stop in stops if (stop.strip() if dialect in CLAUDES else stop))[:limit]
-    if len(kept) < len(stops):
-        lose("parameter", "stop")
-    return kept
 
 
 def _gpt(model: str | None) -> tuple[int, int] | None:

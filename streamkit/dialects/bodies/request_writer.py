@@ -36,7 +36,7 @@ from streamkit.conversation.messages import (
     WebSearch,
 )
 from streamkit.dialects.bodies.blocks_as_text import text_of_block, text_of_file
-from streamkit.dialects.bodies.option_limits import CLAUDES, fitting
+from streamkit.dialects.bodies.option_limits import LIMITED, Models, fitting
 from streamkit.dialects.bodies.tool_choice import feasible
 from streamkit.dialects.members.fields import whole_characters
 from streamkit.dialects.members.values import has_value
@@ -104,6 +104,9 @@ class RequestWriter:
     names: ClassVar[re.Pattern[str] | None] = None
     #: Names of users that the server takes; None: any.
     users: ClassVar[re.Pattern[str] | None] = None
+    #: Whose models the servers run, and how many stop sequences they take; None: any number. See ``option_limits.py``.
+    models: ClassVar[Models] = ""
+    most_stops: ClassVar[int | None] = None
     #: Whether a file of plain text may be a part of the conversation.
     text_files: ClassVar[bool] = True
     #: Options of a search of the web that the dialect has a place for; None: its provider runs none.
@@ -138,11 +141,12 @@ class RequestWriter:
             self.lose("tool_namespace", name)
         self.search = next(filter(self.can_search, request.tools), None)
         turns = [turn for each in request.turns for turn in self._without_blanks(self._readable(each))]
-        if self.dialect in CLAUDES:
+        if self.models == "claude":
             turns = self._continuable(turns)
         choice = feasible(request.tool_choice, request.tools, self.defines, self.dialect, self.report)
         provider = "" if self.target.provider is None else self.target.provider.name
-        options = fitting(request.options, self.dialect, request.model, provider, self.lose)
+        most_stops = self.most_stops if provider in LIMITED else None
+        options = fitting(request.options, self.models, most_stops, request.model, self.lose)
         if options.user is not None and self.users is not None:
             user = options.user if self.users.fullmatch(options.user) else f"user_{hashed(options.user, 22)}"
             options = evolve(options, user=self._rewrite(options.user, user, "id_rewritten"))

@@ -49,6 +49,7 @@ class CohereRequestWriter(MessageWriter):
     """Writes one request."""
 
     dialect = "cohere"
+    most_stops = 5
     text_files = False
     vendor = VENDOR
 

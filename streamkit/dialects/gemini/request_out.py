@@ -87,6 +87,7 @@ class GeminiRequestWriter(RequestWriter):
     """Writes one request."""
 
     dialect = "gemini"
+    most_stops = 5
     vendor = VENDOR
     names = NAMES
     search_options = frozenset()

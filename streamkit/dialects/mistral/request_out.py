@@ -57,6 +57,8 @@ class MistralRequestWriter(ChatRequestWriter):
     vendor = VENDOR
     ids = NINE
     users = None  # there is no such member
+    models = ""
+    most_stops = None
     text_files: ClassVar[bool] = True
     relatives: ClassVar[frozenset[str]] = frozenset({"mistral"})
     unnamed: ClassVar[ChatProvider] = PLAIN

@@ -79,6 +79,8 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
     #: A tool that is a member of the request: the search of the web.
     _beside_tools: Mapping[str, Any] = MappingProxyType({})
     dialect = "openai-chat"
+    relatives: ClassVar[frozenset[str]] = frozenset({"openai-chat", "openai-responses"})
+    most_stops: ClassVar[int | None] = 4
     vendor = VENDOR
     text_files: ClassVar[bool] = False
     #: What a server wants of which no more is known than its dialect.

@@ -83,6 +83,8 @@ class RequestBodyWriter(OpenAIRequestWriter):
     search_options = frozenset({"allowed_domains", "location", "context"})
     _again: Mapping[str, tuple[Item, Item | None]]  #: calls that were items of this dialect: see ``client_items.py``
     dialect = "openai-responses"
+    relatives = frozenset({"openai-chat", "openai-responses"})
+    verbosity_in_text = True
     vendor = VENDOR
 
     def request_body(self) -> dict[str, Any]:
