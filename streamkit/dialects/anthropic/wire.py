@@ -17,7 +17,7 @@ from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.members.values import count_of, details_of
 from streamkit.dialects.profiles import Encoding, Provider
-from streamkit.dialects.vocabulary.context_overflow import in_claudes_words, is_overflow, says_it_as_anthropic
+from streamkit.dialects.vocabulary.context_overflow import is_overflow
 from streamkit.dialects.vocabulary.stop_reasons import CLAUDES
 from streamkit.dialects.vocabulary.usage_counts import has_more, total_of, with_cache, without_cache
 from streamkit.events import ErrorType, ProviderFailed, ResponseStarted, StopReason, UsageReported
@@ -44,6 +44,10 @@ STOP_NAMES: Mapping[StopReason, str] = {
     "error": "end_turn",
     "other": "end_turn",
 }
+#: What Claude Code looks for in the message where the conversation is longer than the context window, and Anthropic's other
+#: sentence: the prompt fits, but not with ``max_tokens``, which Claude Code then lowers by its numbers.
+TOO_LONG: Final = "prompt is too long"
+NO_ROOM: Final = "exceed context limit"
 #: Members that the schema demands of a message, of the delta at its end and of a call, as they are where nothing is known.
 MESSAGE_DEFAULTS: Final[Mapping[str, Any]] = {"stop_details": None, "container": None}
 CALL_DEFAULTS: Final[Mapping[str, Any]] = {"caller": {"type": "direct"}}
@@ -93,7 +97,8 @@ ERROR_NAMES: Mapping[ErrorType, str] = {
 def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
     """An error event or body, which are the same; the vendor's own where it came from this dialect."""
     own = event.vendor == VENDOR
-    unread = is_overflow(event) and not (own and says_it_as_anthropic(event.message))
+    said = TOO_LONG in event.message.lower()
+    unread = is_overflow(event) and not (own and (said or NO_ROOM in event.message))
     if own and not unread and isinstance(event.raw, dict):
         enveloped = isinstance(event.raw.get("error"), dict)
         error = event.raw["error"] if enveloped else event.raw
@@ -102,7 +107,8 @@ def encode_error(event: ProviderFailed, report: StreamReport) -> dict[str, Any]:
     if event.code is not None and event.type != "truncated":
         report.lose("error_detail")
     if unread:
-        return {"type": "error", "error": {"type": "invalid_request_error", "message": in_claudes_words(event.message)}}
+        message = event.message if said else f"{TOO_LONG}: {event.message}"
+        return {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
     kind = event.native_type if own and event.native_type else ERROR_NAMES[event.type]
     return {"type": "error", "error": {"type": kind, "message": event.message}}
 

@@ -29,10 +29,6 @@ CODES: Final = frozenset(
         "model_context_window_exceeded",
     }
 )
-#: What Claude Code looks for in the message.
-CLAUDE_WORDS: Final = "prompt is too long"
-#: Anthropic's other sentence: the prompt fits, but not with ``max_tokens``, which Claude Code then lowers by its numbers.
-ANTHROPICS_OTHER: Final = "exceed context limit"
 #: Of a message this much is looked at: the sentence stands at its beginning.
 LOOKED_AT_CHARS: Final = 1000
 _SAID: Final = re.compile(
@@ -55,16 +51,6 @@ def is_overflow(failed: ProviderFailed) -> bool:
     if failed.code in CODES or failed.native_type in CODES:
         return True
     return _SAID.search(failed.message, 0, LOOKED_AT_CHARS) is not None
-
-
-def in_claudes_words(message: str) -> str:
-    """The message as clients of Anthropic's dialect recognise it."""
-    return message if CLAUDE_WORDS in message.lower() else f"{CLAUDE_WORDS}: {message}"
-
-
-def says_it_as_anthropic(message: str) -> bool:
-    """Whether the sentence is one of Anthropic's two, which Claude Code reads, the numbers in the second included."""
-    return CLAUDE_WORDS in message.lower() or ANTHROPICS_OTHER in message
 
 
 def with_code(failed: ProviderFailed, error: Mapping[str, Any]) -> dict[str, Any]:
