@@ -63,8 +63,8 @@ from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.reasoning_effort import (
     NO_SIGNATURE,
     budget_of,
-    gemini_version,
     nearest,
+    version_of,
     wants_signatures,
 )
 from streamkit.events import Aside, Opaque
@@ -150,7 +150,7 @@ class GeminiRequestWriter(RequestWriter):
         Since version 3 the server refuses a history in which the first call of a turn lacks its signature, and takes this word
         for one (ai.google.dev, "Thought signatures", questions). Requests of this dialect stay as they came.
         """
-        if self.own or not wants_signatures(self.request.model):
+        if self.own or not wants_signatures("gemini", self.request.model):
             return
         for content in contents:
             first = next((part for part in content["parts"] if "functionCall" in part), None)
@@ -365,7 +365,7 @@ class GeminiRequestWriter(RequestWriter):
     def _for_model(self, level: str | None, budget: int | None) -> tuple[str | None, int | None]:
         """The two as the model takes them: budgets within its bounds up to 2.5, levels from 3 on, which is never without."""
         model = self.request.model or ""
-        version = gemini_version(model)
+        version = version_of("gemini", model)
         if version is None:
             return level, budget
         if version >= FIRST_WITH_LEVELS:

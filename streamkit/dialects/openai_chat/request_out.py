@@ -376,7 +376,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
 
     def _vouch(self, first: dict[str, Any]) -> None:
         """Say of the first call of a turn that it has no signature, where Google demands one behind this dialect."""
-        google = self.provider.signatures == "google" and wants_signatures(self.request.model)
+        google = self.provider.signatures == "google" and wants_signatures("gemini", self.request.model)
         if google and not self.own and "extra_content" not in first:
             first["extra_content"] = extra_content(Opaque("google", NO_SIGNATURE))
             self.report.repair("signature_excused")

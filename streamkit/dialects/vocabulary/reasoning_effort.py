@@ -28,8 +28,6 @@ BUDGETS: Final[Mapping[str, int]] = {
 COMMON: Final = ("low", "medium", "high")
 #: Claude's version in its names: ``claude-opus-4-7``, ``claude-3-7-sonnet-20250219``, ``claude-sonnet-4.5``.
 _CLAUDE: Final = re.compile(r"claude-(?:[a-z]+-)?(\d{1,2})(?:[-.](\d{1,2}))?(?!\d)")
-#: Gemini's, and which of its sizes.
-_GEMINI: Final = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 #: What Google takes in place of a signature for a call that has none (ai.google.dev, "Thought signatures").
 NO_SIGNATURE: Final = "skip_thought_signature_validator"
 
@@ -70,12 +68,12 @@ def claude_version(model: str | None) -> tuple[int, int] | None:
     return None if found is None else (int(found[1]), int(found[2] or 0))
 
 
-def gemini_version(model: str | None) -> tuple[int, int] | None:
-    """Which Gemini an id names; None if it names none, or no version."""
-    found = _GEMINI.search(model or "")
+def version_of(family: str, model: str | None) -> tuple[int, int] | None:
+    """Which version an id names behind the name of the ``family``; None if it names none."""
+    found = re.search(rf"{family}-(\d+)(?:\.(\d+))?", model or "")
     return None if found is None else (int(found[1]), int(found[2] or 0))
 
 
-def wants_signatures(model: str | None) -> bool:
-    """Whether a model refuses a history in which the first call of a turn lacks Google's signature: Gemini from 3 on."""
-    return (gemini_version(model) or (0, 0)) >= (3, 0)
+def wants_signatures(family: str, model: str | None) -> bool:
+    """Whether a model refuses a history in which the first call of a turn lacks Google's signature: from version 3 on."""
+    return (version_of(family, model) or (0, 0)) >= (3, 0)
