@@ -8,7 +8,6 @@ import orjson
 import pytest
 
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.streams.compactions import ANTHROPICS
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
@@ -74,7 +73,10 @@ def asked(target: str, **members: Any) -> tuple[dict[str, Any], StreamReport]:
 
 def sealed_item(block: dict[str, Any]) -> dict[str, Any]:
     """The item that a client of Responses has of a block of Anthropic's."""
-    return {"type": "compaction", "encrypted_content": seal("opaque", ANTHROPICS, orjson.dumps(block).decode())}
+    return {
+        "type": "compaction",
+        "encrypted_content": seal("opaque", "anthropic_compaction", orjson.dumps(block).decode()),
+    }
 
 
 def edited(*edits: dict[str, Any]) -> dict[str, Any]:

@@ -50,7 +50,6 @@ from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.claude_requests import read_thinking
 from streamkit.dialects.bodies.request_reader import RequestReader, read_options, server_tool, unknown_part
 from streamkit.dialects.members.fields import Fields
-from streamkit.dialects.streams.client_calls import RESPONSES
 from streamkit.dialects.streams.compactions import INSTEAD, OPENAIS, openais_in
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.dialects.vocabulary.web_search import read_search
@@ -197,7 +196,7 @@ class BlockReader(BlockParts):
                 data = block.needed("data")
                 self.redacted(data, number, block.rest() or None)
             case "compaction" if (blob := openais_in(block.peek("encrypted_content"))) is not None:
-                self.unreadable.append((block.place, INSTEAD, RESPONSES))
+                self.unreadable.append((block.place, INSTEAD, "openai-responses"))
                 block.rest()
                 self.parts.append(RedactedReasoning(Opaque(OPENAIS, blob), block=number))
             case "compaction" if isinstance(block.peek("content"), str):

@@ -17,6 +17,7 @@ from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.members.values import count_of, details_of
 from streamkit.dialects.profiles import Encoding, Provider
+from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.vocabulary.context_overflow import is_overflow
 from streamkit.dialects.vocabulary.stop_reasons import CLAUDES
 from streamkit.dialects.vocabulary.usage_counts import has_more, total_of, with_cache, without_cache
@@ -24,6 +25,7 @@ from streamkit.events import ErrorType, ProviderFailed, ResponseStarted, StopRea
 from streamkit.report import StreamReport
 
 VENDOR = "anthropic"
+FORMS[VENDOR] = "block"
 #: What stands before the name of a field of a message_delta, as an aside.
 MESSAGE_DELTA = "message_delta."
 #: Of one that stands beside its ``delta`` and its ``usage``: ``context_management``.

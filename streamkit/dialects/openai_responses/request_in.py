@@ -58,7 +58,7 @@ from streamkit.dialects.openai_responses.wire import (
     VENDOR,
 )
 from streamkit.dialects.streams.client_calls import NAMES
-from streamkit.dialects.streams.compactions import COMPACTION, INSTEAD, anthropics_in
+from streamkit.dialects.streams.compactions import COMPACTION, INSTEAD, block_in
 from streamkit.dialects.vocabulary.openai import (
     OUTPUT_KINDS,
     finished_media,
@@ -247,7 +247,7 @@ class ResponsesRequestReader(RequestReader):
                 self._call(item, kind)
             case "function_call_output" | "custom_tool_call_output" if self._is_paired(item):
                 self._result(item, kind)
-            case "compaction" if (block := anthropics_in(item.peek("encrypted_content"))) is not None:
+            case "compaction" if (block := block_in(item.peek("encrypted_content"))) is not None:
                 self._assistants().append(Text(block["content"], item=block))
             case _ if kind in NAMES and call_id_of(item.peek_all()) in self._answered:
                 parts = self._assistants()

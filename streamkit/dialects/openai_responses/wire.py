@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from streamkit.dialects.members.values import count_of, details_of
+from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.context_overflow import is_overflow, with_code
 from streamkit.dialects.vocabulary.usage_counts import has_more
@@ -14,6 +15,7 @@ from streamkit.report import StreamReport
 
 #: Whose asides, usage and errors these are: Chat has others, though it is the same company's.
 VENDOR = "openai-responses"
+FORMS[VENDOR] = "item"
 #: Who can read ``encrypted_content``, in whichever of its dialects.
 OPAQUE_VENDOR = "openai"
 

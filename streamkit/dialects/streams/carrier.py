@@ -12,9 +12,8 @@ from typing import Final
 from attrs import evolve
 
 from streamkit.conversation.messages import Choice, Part, RedactedReasoning, Response, Text, ToolCall
-from streamkit.dialects.streams.client_calls import RESPONSES, ClientCallReader
-from streamkit.dialects.streams.compactions import CompactionReader
-from streamkit.dialects.vocabulary.sealed_reasoning import ANTHROPIC
+from streamkit.dialects.streams.client_calls import ClientCallReader
+from streamkit.dialects.streams.compactions import FORMS, CompactionReader
 from streamkit.events import (
     Aside,
     Event,
@@ -28,8 +27,6 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
-#: Whose asides may be carried.
-CARRIED: Final = frozenset({ANTHROPIC, RESPONSES})
 #: Reasons that say that nothing is missing.
 WHOLE: Final[frozenset[StopReason]] = frozenset({"stop", "tool_calls"})
 
@@ -38,11 +35,11 @@ class Carrier:
     """The asides of one answer, for a dialect whose own are those of ``native``: events for its encoder."""
 
     def __init__(self, native: str, limits: Limits, report: StreamReport) -> None:
-        self._calls = None if native == RESPONSES else ClientCallReader(limits, report)
+        self._calls = None if FORMS.get(native) == "item" else ClientCallReader(limits, report)
         self._compactions = CompactionReader(native, report)
 
     def take(self, aside: Aside) -> Sequence[Event]:
-        if self._calls is not None and aside.vendor == RESPONSES:
+        if self._calls is not None and FORMS.get(aside.vendor) == "item":
             found = self._calls.take(aside)
             if found is not None:
                 return found
@@ -67,7 +64,7 @@ class Carrier:
 
 def carried(response: Response, native: str, limits: Limits, report: StreamReport) -> Response:
     """A whole response for a dialect whose own asides are those of ``native``."""
-    if not any(part.vendor in CARRIED - {native} for choice in response.choices for part in choice.asides):
+    if not any(part.vendor in FORMS.keys() - {native} for choice in response.choices for part in choice.asides):
         return response
     return evolve(response, choices=[_carried(choice, Carrier(native, limits, report)) for choice in response.choices])
 

@@ -25,8 +25,6 @@ from streamkit.report import StreamReport
 from streamkit.text.identifiers import hashed
 from streamkit.tool_calls.check import check_arguments
 
-#: Whose items they are.
-RESPONSES: Final = "openai-responses"
 ADDED, DONE = "response.output_item.added", "response.output_item.done"
 #: The name of the tool that each is a call of.
 NAMES: Final[Mapping[str, str]] = {

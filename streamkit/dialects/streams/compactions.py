@@ -15,20 +15,22 @@ Source: dialects.md §3.1; anthropic 2.12, ``BetaCompactionBlock`` and ``BetaCom
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import orjson
 
 from streamkit.dialects.members.values import has_value, json_value
-from streamkit.dialects.streams.client_calls import ADDED, DONE, RESPONSES
-from streamkit.dialects.vocabulary.sealed_reasoning import ANTHROPIC, MADE, seal, unseal
+from streamkit.dialects.streams.client_calls import ADDED, DONE
+from streamkit.dialects.vocabulary.sealed_reasoning import MADE, seal, unseal
 from streamkit.events import Aside, Event, ReasoningOpaque, TextDelta
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import hashed
 
 COMPACTION: Final = "compaction"
-#: Whose opaque text it is, where that of reasoning stands and in what is sealed.
-OPENAIS, ANTHROPICS = "openai_compaction", "anthropic_compaction"
+#: Vendors whose asides may be carried, and what these are: blocks of content, or items. Their dialects add them (``wire.py``).
+FORMS: Final[dict[str, Literal["block", "item"]]] = {}
+#: Whose opaque text OpenAI's is, where that of reasoning stands and in what is sealed. A block is sealed as its vendor's.
+OPENAIS: Final = "openai_compaction"
 #: The summary of a block that stands for OpenAI's item: null would say that there is none, and "" is refused.
 UNREADABLE: Final = "(A summary of the conversation that only OpenAI can read.)"
 #: Members of each frame, and of the block or the delta in it, that are read or that the loss of the form stands for.
@@ -47,6 +49,7 @@ class CompactionReader:
 
     def __init__(self, native: str, report: StreamReport) -> None:
         self._native = native
+        self._form = FORMS.get(native)
         self._report = report
         self._blocks: dict[int, dict[str, Any]] = {}  # Anthropic's that are open, by their label
         self._items: set[int] = set()  # OpenAI's
@@ -54,11 +57,10 @@ class CompactionReader:
     def take(self, aside: Aside) -> list[Event]:
         """What an aside is for the dialect: itself, if it is not of a compaction."""
         raw = aside.raw if isinstance(aside.raw, Mapping) else {}
-        if aside.vendor == ANTHROPIC and self._native != ANTHROPIC:
-            return self._of_block(aside, raw)
-        if aside.vendor == RESPONSES and self._native != RESPONSES:
-            return self._of_item(aside, raw)
-        return [aside]
+        form = FORMS.get(aside.vendor)
+        if form is None or form == self._form:
+            return [aside]
+        return self._of_block(aside, raw) if form == "block" else self._of_item(aside, raw)
 
     def finish(self) -> None:
         """Nothing more comes: count what has no end."""
@@ -93,22 +95,22 @@ class CompactionReader:
         summary = block.get("content")
         if not isinstance(summary, str) or not summary:  # it failed, and stands for nothing
             self._report.lose(COMPACTION)
-            for name in sorted(block.keys() - SAID) if self._native == RESPONSES else ():
+            for name in sorted(block.keys() - SAID) if self._form == "item" else ():
                 self._report.lose("unknown_event", what=f"{COMPACTION}.{name}")
             return []
-        if self._native != RESPONSES:
+        if self._form != "item":
             self._report.lose(COMPACTION)
             return [TextDelta(summary, aside.choice, aside.block)]
-        sealed = seal("opaque", ANTHROPICS, orjson.dumps(block).decode())
+        sealed = seal("opaque", f"{aside.vendor}_{COMPACTION}", orjson.dumps(block).decode())
         item = {"id": f"cmp_{MADE}_{hashed(sealed, 22)}", "type": COMPACTION, "encrypted_content": sealed}
         return [
-            Aside(RESPONSES, "unknown_event", kind, {"type": kind, "item": item}, aside.choice, aside.block)
+            Aside(self._native, "unknown_event", kind, {"type": kind, "item": item}, aside.choice, aside.block)
             for kind in (ADDED, DONE)
         ]
 
     def _lose_unread(self, frame: Mapping[str, Any], inner: Any) -> None:
         """Count the members of a frame, and of the block or delta in it, that nobody knows. All of a block is sealed."""
-        inside = inner.keys() - SAID if isinstance(inner, Mapping) and self._native != RESPONSES else set()
+        inside = inner.keys() - SAID if isinstance(inner, Mapping) and self._form != "item" else set()
         for name in sorted((frame.keys() - FRAME) | inside):
             self._report.lose("unknown_event", what=f"{COMPACTION}.{name}")
 
@@ -129,12 +131,12 @@ class CompactionReader:
         for name in sorted(item.keys() - ITEM):
             if has_value(item[name]):
                 self._report.lose("metadata", what=f"{COMPACTION}.{name}")
-        if self._native != ANTHROPIC:
+        if self._form != "block":
             return [ReasoningOpaque(blob, OPENAIS, aside.choice, aside.block)]
         sealed = seal("opaque", OPENAIS, blob)
         members = {"content": UNREADABLE, "encrypted_content": sealed}
         return [
-            Aside(ANTHROPIC, "unknown_event", str(frame["type"]), frame, aside.choice, aside.block)
+            Aside(self._native, "unknown_event", str(frame["type"]), frame, aside.choice, aside.block)
             for frame in (
                 {
                     "type": "content_block_start",
@@ -156,10 +158,11 @@ def openais_in(encrypted: Any) -> str | None:
     return sealed.blob if sealed is not None and sealed.vendor == OPENAIS else None
 
 
-def anthropics_in(encrypted: Any) -> dict[str, Any] | None:
+def block_in(encrypted: Any) -> dict[str, Any] | None:
     """Anthropic's block in the ``encrypted_content`` of an item of Responses; None if it is OpenAI's."""
     sealed = unseal(encrypted) if isinstance(encrypted, str) else None
-    if sealed is None or sealed.vendor != ANTHROPICS:
+    makers = {f"{vendor}_{COMPACTION}" for vendor, form in FORMS.items() if form == "block"}
+    if sealed is None or sealed.vendor not in makers:
         return None
     block = json_value(sealed.blob)
     return block if isinstance(block, dict) and isinstance(block.get("content"), str) else None

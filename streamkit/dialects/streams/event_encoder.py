@@ -10,7 +10,8 @@ import orjson
 
 from streamkit.conversation.messages import Choice, Response, ToolCall
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.carrier import CARRIED, Carrier
+from streamkit.dialects.streams.carrier import Carrier
+from streamkit.dialects.streams.compactions import FORMS
 from streamkit.errors import StreamError, StreamkitError
 from streamkit.events import (
     Aside,
@@ -157,7 +158,7 @@ class EventEncoder:
 
     def beside(self, event: Aside) -> None:
         """An aside, or what it is in the dialect's own forms."""
-        if event.vendor == self.native or event.vendor not in CARRIED:
+        if event.vendor == self.native or event.vendor not in FORMS:
             self.aside(event)
             return
         if self._carrier is None:
