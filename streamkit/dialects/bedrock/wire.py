@@ -11,6 +11,7 @@ from streamkit.conversation.messages import CacheMark
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.anthropic.wire import VENDOR as ANTHROPIC
 from streamkit.dialects.members.values import count_of
+from streamkit.dialects.vocabulary.sealed_reasoning import MAKERS
 from streamkit.dialects.vocabulary.stop_reasons import CLAUDES
 from streamkit.dialects.vocabulary.usage_counts import has_more, with_cache, without_cache
 from streamkit.events import ErrorType, StopReason, UsageReported
@@ -20,6 +21,7 @@ VENDOR = "bedrock"
 #: Whose signatures and redacted reasoning pass here: of Bedrock's models only Claude signs, and what it signed is taken by
 #: Anthropic's own servers, by Bedrock and by Vertex AI alike (Anthropic's documentation of extended thinking).
 SIGNER = ANTHROPIC
+MAKERS[VENDOR] = SIGNER
 #: The event type of InvokeModelWithResponseStream, which carries the model's own events.
 CHUNK = "chunk"
 #: The event types of ConverseStream.
