@@ -6,7 +6,7 @@ folder holds the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypeAlias
 
 from attrs import field, frozen
@@ -199,6 +199,8 @@ class Dialect:
     searches: SearchForm | None = None
     #: What of a request its answers say again, for ``Profile.settings``.
     settings: Callable[[Request], Mapping[str, Any]] = lambda _request: {}
+    #: Of the asides about a response, those that the next request is to say again: their vendor and type.
+    resent: Collection[tuple[str, str]] = ()
     #: The headers that a request needs which a client of another dialect sent: its features that are no part of the API yet.
     features: Callable[[Request], Mapping[str, str]] = lambda _request: {}
     #: What it takes of a tool's definition. See ``conversation/tool_definitions.py``.

@@ -30,7 +30,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects import dialect_named
+from streamkit.dialects import DIALECTS, dialect_named
 from streamkit.dialects.profiles import Target
 from streamkit.errors import UsageError
 from streamkit.events import Aside
@@ -44,9 +44,8 @@ Results: TypeAlias = Iterable[ToolResult] | Mapping[str, ResultContent]
 
 #: Kinds of asides that are about a response and no part of what was said.
 ABOUT: Final = frozenset({"logprobs", "metadata"})
-#: Of these, what is to be sent back: without its ``phase`` a message of OpenAI's newer models is read as another
-#: (dialects.md §2.2).
-RESENT: Final = frozenset({("openai-responses", "message.phase")})
+#: Of these, what is to be sent back.
+RESENT: Final = frozenset(each for dialect in DIALECTS.built_in.values() for each in dialect.resent)
 
 
 def request_with_results(

@@ -12,6 +12,7 @@ from streamkit.dialects.openai_responses.lint import ResponsesLinter
 from streamkit.dialects.openai_responses.request_in import ResponsesRequestReader
 from streamkit.dialects.openai_responses.request_out import RequestBodyWriter
 from streamkit.dialects.openai_responses.response import ResponsesBodyDecoder, ResponsesBodyWriter
+from streamkit.dialects.openai_responses.wire import VENDOR
 from streamkit.dialects.profiles import Profile
 from streamkit.dialects.vocabulary.openai import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE
@@ -30,6 +31,8 @@ DIALECT = Dialect(
     errors=ERRORS,
     http=HTTP_HALF,
     settings=settings_of,
+    # without its phase a message of newer models is read as another (dialects.md §2.2)
+    resent=((VENDOR, "message.phase"),),
     tools=TOOLS,
     citations=CITATIONS,
     searches=SEARCHES,
