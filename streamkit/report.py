@@ -143,7 +143,7 @@ REQUEST_REPAIRS: Final[Mapping[str, str]] = {
     "id_rewritten": "an id that the dialect does not allow was rewritten, alike in call and result",
     "properties_added": "an object schema without `properties`, which the dialect refuses, was given none in it",
     "name_rewritten": "a name of a tool or schema that the dialect does not allow was rewritten, alike everywhere",
-    "signature_excused": "a call without the signature that Gemini demands from version 3 on was marked to have none",
+    "signature_excused": "a call without the signature that Google's models demand since version 3 was marked to have none",
     "media_type_mended": "an image was said to be of another type than its first bytes say, and is sent as what it is",
     "space_trimmed": "white space at the end of the text that the assistant is to go on with was left out: Claude refuses it",
     "tool_declared": "a tool that the history calls and the request does not define was defined, without parameters",

@@ -29,7 +29,7 @@ def text_of_block(aside: Aside) -> Text | None:
         return None
     match kind:
         case "searchResult" | "guardContent" | "document" if isinstance(block.get(kind), dict):
-            said = list(_of_bedrock(kind, block[kind]))
+            said = list(_in_member(kind, block[kind]))
         case "search_result":
             heads = [text_of(block.get("title")), text_of(block.get("source"))]
             said = ["\n".join(filter(None, heads)), *_texts(block.get("content"))]
@@ -46,8 +46,8 @@ def text_of_block(aside: Aside) -> Text | None:
     return Text(written, block=aside.block) if written else None
 
 
-def _of_bedrock(kind: str, block: Mapping[str, Any]) -> Iterator[str | None]:
-    """What one of Bedrock's blocks says: it stands in a member of the block's name, and its texts have no type."""
+def _in_member(kind: str, block: Mapping[str, Any]) -> Iterator[str | None]:
+    """What a block says that stands in a member of its kind's name; its texts have no type."""
     if kind == "guardContent":
         guarded = block.get("text")
         yield text_of(guarded.get("text")) if isinstance(guarded, dict) else None

@@ -88,7 +88,7 @@ CASES: Final[Mapping[int, str]] = {
     140: "`output_item.added` or `content_part.added` has the first text already, or all of it, and deltas say it again",
     141: "the `done` events of Responses have other numbers and ids than the deltas that they repeat",
     147: "a Responses stream ends with `response.done`",
-    157: "a stop reason in the words of another dialect: `tool_use` in Chat, `tool_calls` in Anthropic",
+    157: "a stop reason in the words of another dialect: `tool_use` in Chat, `tool_calls` in Messages",
     160: "each fragment of a call in `function_call` and in `tool_calls`, as llama-cpp-python writes a forced tool",
     162: "a character beyond U+FFFF in two deltas, half a surrogate pair in each",
     164: 'a payload that is no object: `null`, `[]`, `"ping"`, an error or a chunk in a list',

@@ -42,18 +42,16 @@ CARRIED: Final = frozenset(
 #: Numbers that are no counts of their own, and why.
 NO_COUNTS: Final[Mapping[str, str]] = {
     "prompt_cache_miss_tokens": "DeepSeek's prompt without what was cached, which both stand beside it",
-    "toolUsePromptTokenCount": "Gemini's, a part of the input that is summed",
-    "cacheReadInputTokenCount": "Bedrock's second name of a count",
-    "cacheWriteInputTokenCount": "Bedrock's second name of a count",
+    "toolUsePromptTokenCount": "a part of the input that is summed",
+    **dict.fromkeys(("cacheReadInputTokenCount", "cacheWriteInputTokenCount"), "a second name of a count"),
     "text_tokens": "what is left of a sum once the other kinds are known",
-    "total_duration": "Ollama's time in nanoseconds",
-    "load_duration": "Ollama's time in nanoseconds",
-    "prompt_eval_duration": "Ollama's time in nanoseconds",
-    "eval_duration": "Ollama's time in nanoseconds",
+    **dict.fromkeys(
+        ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration"), "a time in nanoseconds"
+    ),
 }
 #: Objects that count something else.
 NO_TOKENS: Final[Mapping[str, str]] = {
-    "billed_units": "Cohere's, of what is paid for, not of what was read and written",
+    "billed_units": "what is paid for, not what was read and written",
     "cost_details": "OpenRouter's, of money",
 }
 

@@ -65,7 +65,7 @@ def halved(*payloads: Any) -> bytes:
 CASES = (
     Case(
         number=157, refs="pgEdge/pgedge-postgres-mcp#217; QwenLM/qwen-code#9884",
-        cause="a stop reason in the words of another dialect: `tool_use` in Chat, `tool_calls` in Anthropic",
+        cause="a stop reason in the words of another dialect: `tool_use` in Chat, `tool_calls` in Messages",
         does="Every dialect knows the words of all: the call is run, and the client reads its own word.",
         forms=(
             chat(WHOLE, chunk(finish="tool_use"), DONE, name="tool_use in Chat", calls=(A,), stop="tool_calls", repairs=FOREIGN, to={**USED, "openai-chat": written(Use("a", "f", '{"x":1}'), stop="tool_calls")}),
