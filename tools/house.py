@@ -48,7 +48,8 @@ How large each package is, and where its order is broken, as `python tools/house
 - A class stands in several files when a base of it is in another file of the same folder and has no other heir. Those that
   are left read whole bodies: they derive from the decoder of streams, and stand in `response.py` as in every dialect.
 - A dialect is named outside of its folder when its name stands, in any spelling, in a file that is not in
-  `streamkit/dialects/<name>/`. A docstring counts as a comment.
+  `streamkit/dialects/<name>/`. A docstring counts as a comment. `streamkit/dialects/__init__.py` is left out: it is the table
+  in which the built-in dialects are registered, and a table names what is in it.
 - Equal lines are runs of six or more lines that are code, the same but for white space, in two files or two places of one; a
   run that stands in more than eight places is passed over.
   Those that stay have a reason: the overloads of `pipe` are its types; a checker shares no code with the decoder that it
@@ -59,6 +60,8 @@ How large each package is, and where its order is broken, as `python tools/house
 """
 #: A pair of equal runs has at least this many lines, and a run that stands in more places than this is a common idiom.
 EQUAL_LINES, MOST_PLACES = 6, 8
+#: Where the built-in dialects are registered, and so must be named.
+TABLE = Path("streamkit", "dialects", "__init__.py")
 #: The kinds of words in which a dialect may be named.
 KINDS = ("strings", "identifiers", "comments")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -224,7 +227,7 @@ def dialect_names(house: list[Module]) -> Iterator[tuple[str, Module, int, str]]
     # ``openai_chat`` is found as ``openai-chat`` and ``OpenAI Chat``, too
     pattern = re.compile("|".join(name.replace("_", "[-_ ]?") for name in sorted(folders)), re.IGNORECASE)
     for module in house:
-        if module.path.parent.name in folders and module.path.parent.parent.name == "dialects":
+        if (module.path.parent.name in folders and module.path.parent.parent == TABLE.parent) or module.path == TABLE:
             continue
         for kind, line, text in words(module):
             yield from ((kind, module, line, found) for found in pattern.findall(text))

@@ -90,6 +90,14 @@ def test_names_of_dialects_outside_of_their_folders_are_counted_by_the_kind_of_w
     }
 
 
+def test_the_table_that_registers_the_dialects_may_name_them(root):
+    before = house.counted_names(house.modules(root))
+    (root / house.TABLE).write_text('"""The table."""\nfrom streamkit.dialects import gemini\n', "utf-8")
+    assert house.counted_names(house.modules(root)) == before
+    (root / house.TABLE).with_name("registry.py").write_text("from streamkit.dialects import gemini\n", "utf-8")
+    assert house.counted_names(house.modules(root)) == {**before, "dialects": {"files": 1, "identifiers": 1}}
+
+
 def test_equal_runs_in_two_files_are_a_pair(root):
     (pair,) = house.equal_pairs(house.modules(root))
     assert (pair.one, pair.other, pair.lines) == (

@@ -1,4 +1,7 @@
-"""The code that serves and asks over HTTP knows no dialect: what differs stands in ``dialects/<name>/http.py``."""
+"""Code outside of a dialect's folder knows no dialect: what differs is a value that each folder gives.
+
+What serves and asks over HTTP names none in its comments either. The table that registers the built-in dialects is left out.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,22 @@ import pytest
 
 from streamkit.dialects import DIALECTS
 from tests.docs.pages import ROOT
+from tools import house
 
 FILES = [path for room in ("web", "gateway") for path in sorted((ROOT / "streamkit" / room).rglob("*.py"))]
 #: A dialect's name in any spelling: ``openai-chat``, ``openai_chat``, ``OpenAIChat``, ``OPENAI_CHAT``.
 NAMED = re.compile("|".join(name.replace("-", "[-_ ]?") for name in DIALECTS.built_in), re.IGNORECASE)
+#: A value of ``Policy.text_calls``: a family of models by how it writes calls into its text, whatever the dialect.
+GRAMMARS = {("streamkit/policy.py", "mistral"), ("streamkit/in_text/grammars.py", "mistral")}
+
+
+def test_no_code_names_a_dialect_outside_of_its_folder():
+    found = [
+        (str(module.path), line, name)
+        for kind, module, line, name in house.dialect_names(house.modules(ROOT))
+        if kind != "comments"
+    ]
+    assert [place for place in found if (place[0], place[2]) not in GRAMMARS] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT / "streamkit")))
