@@ -68,8 +68,6 @@ class ToolRules:
     root_keywords: Keywords | None = None
     #: Keywords whose value is handed on whole, whatever is in it.
     whole: Keywords = frozenset()
-    #: Whether types may be written in capitals, as OpenAPI's are in Gemini's own schemas.
-    capitals: bool = False
 
 
 #: For a dialect that says nothing of its own.
@@ -151,7 +149,7 @@ class _Checker:
         kind = schema.get("type")
         if kind is None:
             self._error("type_missing", path, 'there is no type; it must be "object"')
-        elif not (kind == "object" or (self.rules.capitals and kind == "OBJECT")):
+        elif kind != "object":
             self._error("type_not_object", f"{path}.type", f'the type must be "object", not {_described(kind)}')
         if schema.get("properties") is None:
             say = self._error if self.rules.properties else self._note
@@ -185,8 +183,7 @@ class _Checker:
     def _check_node(self, node: Mapping[str, Any], path: str, *, root: bool, here: bool) -> None:
         kinds = None if root else node.get("type")  # the root's has been looked at
         for kind in kinds if isinstance(kinds, list) else [] if kinds is None else [kinds]:
-            word = kind.lower() if self.rules.capitals and isinstance(kind, str) else kind
-            if word not in TYPES:
+            if kind not in TYPES:
                 self._error(
                     "type_unknown", f"{path}.type", f"{_described(kind)} is no type; there are {', '.join(TYPES)}"
                 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,7 +9,6 @@ from hypothesis import strategies as st
 from streamkit.conversation.messages import Tool
 from streamkit.conversation.tool_definitions import MAX_SUBSCHEMAS, PORTABLE_TOOLS, check_tools, refuse_tools
 from streamkit.dialects import DIALECTS, dialect_named
-from streamkit.dialects.gemini.wire import OPENAPI
 from streamkit.errors import BadRequest
 from streamkit.limits import Limits
 
@@ -184,22 +181,6 @@ def test_gemini_takes_a_part_of_json_schema():
     ]
 
 
-def test_the_older_schemas_of_gemini_take_another_part_and_capitals():
-    parameters = {
-        "type": "OBJECT",
-        "properties": {"a": {"type": "STRING", "pattern": "^a", "$ref": "#"}},
-        "required": ["a"],
-    }
-    at = "tools[0].parameters.properties.a.$ref"
-    assert found([tool(parameters)], OPENAPI) == [("keyword_unsupported", at, "note")]
-
-
-def test_the_openapi_subset_is_the_official_client_s():
-    types = pytest.importorskip("google.genai.types", reason="extra `clients`")
-    names = {re.sub(r"_(.)", lambda match: match[1].upper(), name) for name in types.Schema.model_fields}
-    assert names == OPENAPI.keywords
-
-
 def test_ollama_drops_keywords_but_not_in_items():
     parameters = {
         **object_of(
@@ -255,7 +236,7 @@ def test_the_number_of_subschemas_is_bounded_over_all_tools():
                     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
                         st.sampled_from(["type", "properties", "items", "required", "anyOf", "not", "$defs", "x"]), inner, max_size=4)))  # fmt: skip
 def test_whatever_a_schema_is_the_answer_is_a_list(parameters):
-    for rules in (PORTABLE_TOOLS, OPENAPI, dialect_named("ollama").tools):
+    for rules in (PORTABLE_TOOLS, dialect_named("gemini").tools, dialect_named("ollama").tools):
         for finding in check_tools([tool(parameters)], rules):
             assert finding.path.startswith("tools[0].parameters")
             assert finding.message

@@ -58,6 +58,7 @@ from streamkit.dialects.anthropic.wire import (
     SAMPLING,
     SERVICE_TIERS,
     SUMMARIZE,
+    TOOLS,
     VENDOR,
     WEB_SEARCH,
     WITHOUT_SAMPLING,
@@ -100,7 +101,7 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
     title = "Anthropic"
     vendor = VENDOR
     ids = re.compile(r"[A-Za-z0-9_-]+")
-    names = re.compile(r"[A-Za-z0-9_-]{1,128}")
+    names = TOOLS.names
     users = re.compile(r"[^@]{1,256}")  # addresses are refused
     search_options = frozenset({"max_uses", "allowed_domains", "blocked_domains", "location"})
 

@@ -56,6 +56,7 @@ from streamkit.dialects.bedrock.wire import (
     SAME_TYPES,
     SERVICE_TIERS,
     SIGNER,
+    TOOLS,
     VENDOR,
     is_base64,
 )
@@ -105,7 +106,7 @@ class BedrockRequestWriter(ClaudeRequestWriter):
     title = "Bedrock"
     vendor = VENDOR
     ids = re.compile(r"[a-zA-Z0-9_.:-]{1,64}")
-    names = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+    names = TOOLS.names
     #: Dialects whose marks are for the same two spans.
     same_spans = frozenset({"bedrock", "anthropic"})
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 from streamkit.conversation.messages import OutputFormat, Thinking
 from streamkit.dialects.bodies.option_limits import Models, least_effort
 from streamkit.dialects.bodies.request_writer import RequestWriter, asked_effort, without_none
-from streamkit.dialects.vocabulary.openai import SCHEMA_NAME
+from streamkit.dialects.vocabulary.openai import SCHEMA_NAME, TOOLS
 
 #: Members of a request that both of OpenAI's dialects have, by one name.
 SHARED: Final = ("prompt_cache_key", "prompt_cache_retention", "safety_identifier", "store", "metadata")
@@ -22,7 +22,7 @@ class OpenAIRequestWriter(RequestWriter):
     """What the writers of requests to OpenAI share."""
 
     ids = re.compile(r"(?s).{1,64}")
-    names = re.compile(r"[A-Za-z0-9_-]{1,64}")
+    names = TOOLS.names
     users: ClassVar[re.Pattern[str] | None] = re.compile(r"[ -~]{1,64}")
     models: ClassVar[Models] = "gpt"
     #: Dialects of the same vendor, whose ids of files and cache marks mean the same.

@@ -51,11 +51,11 @@ from streamkit.dialects.gemini.wire import (
     JSON,
     LEVELS,
     MODES,
-    NAMES,
     NEAREST_LEVEL,
     OPTIONS,
     PLAIN,
     SERVICE_TIERS,
+    TOOLS,
     VALIDATED,
     VENDOR,
 )
@@ -89,7 +89,7 @@ class GeminiRequestWriter(RequestWriter):
     dialect = "gemini"
     most_stops = 5
     vendor = VENDOR
-    names = NAMES
+    names = TOOLS.names
     search_options = frozenset()
 
     def __init__(self, request: Request, target: Target, report: StreamReport) -> None:

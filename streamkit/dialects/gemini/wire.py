@@ -227,27 +227,14 @@ def is_base64(text: str) -> bool:
 
 # -- tools -------------------------------------------------------------------------------------------------------------
 
-#: The API takes JSON Schema in part, and the older OpenAPI subset in less: google-genai's ``types.Schema``, and the API's
-#: reference of ``responseJsonSchema``, which says what it supports of JSON Schema (the only such list there is).
-NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
-#: Of ``parametersJsonSchema``, which is what is written.
+#: The API takes JSON Schema in part: the keywords that its reference of ``responseJsonSchema`` names (the only such list).
 TOOLS: Final = ToolRules(
-    names=NAMES,
+    names=re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}"),
     keywords=frozenset({
         "$id", "$defs", "$ref", "$anchor", "type", "format", "title", "description", "enum", "items", "prefixItems",
         "minItems", "maxItems", "minimum", "maximum", "anyOf", "oneOf", "properties", "additionalProperties", "required",
         "propertyOrdering",
     }),
-)  # fmt: skip
-#: Of ``parameters``.
-OPENAPI: Final = ToolRules(
-    names=NAMES,
-    keywords=frozenset({
-        "additionalProperties", "defs", "ref", "anyOf", "default", "description", "enum", "example", "format", "items",
-        "maxItems", "maxLength", "maxProperties", "maximum", "minItems", "minLength", "minProperties", "minimum",
-        "nullable", "pattern", "properties", "propertyOrdering", "required", "title", "type",
-    }),
-    capitals=True,
 )  # fmt: skip
 #: A budget of thinking that is as large as the model likes.
 DYNAMIC: Final = -1
