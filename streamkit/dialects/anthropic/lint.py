@@ -52,16 +52,14 @@ HINTS: Hints = {
         Hint(READS, 78, "message"),
         Hint(READS, 78, "content_block_start"),
     ),
-    "block": (like("field_invalid"),),
+    **dict.fromkeys(("block", "message_delta"), (like("field_invalid"),)),
     "tool_use": (like("id_missing"), like("identity_blank", 33), like("call_nameless"), like("field_invalid")),
     "tool_id": (like("id_duplicate"),),
     "delta": (like("block_mismatch"), like("field_invalid")),
     "signature": (Hint(READS, 88, "signature_delta"),),
     "empty_text": (Hint(READS, 81),),
     "input_unparsable": (Hint(KNOWN, 50),),
-    "message_delta": (like("field_invalid"),),
-    "stop_reason": (),
-    "message_stop": (),
+    **dict.fromkeys(("stop_reason", "message_stop"), ()),
     "after_stop": (like("foreign_terminator"), like("after_end")),
     "after_error": (like("after_error"), like("after_end")),
     NO_RULE: (Hint("stop_with_calls", 53), Hint("finish_derived", None)),
@@ -165,7 +163,7 @@ class AnthropicLinter(GrammarChecker):
             self.broken("message", f"id is {shown(message.get('id'))}, model {shown(message.get('model'))}")
         if message.get("role") != "assistant" or message.get("content") != []:
             self.broken("message", f"role is {shown(message.get('role'))}, content {shown(message.get('content'))}")
-        self._usage(message.get("usage"), "input_tokens", "output_tokens")
+        self.counts(message.get("usage"), "input_tokens", "output_tokens", may_lack=False)
 
     def _message_delta(self, document: dict[str, Any]) -> None:
         self._none_open("message_delta")
@@ -177,7 +175,7 @@ class AnthropicLinter(GrammarChecker):
             if reason is not None and not is_filled(reason):
                 self.broken("message_delta", f"stop_reason is {shown(reason)}")
             self._stop_reason_seen = self._stop_reason_seen or reason is not None
-        self._usage(document.get("usage"), "output_tokens")
+        self.counts(document.get("usage"), "output_tokens", may_lack=False)
 
     def _message_stop(self, _document: dict[str, Any]) -> None:
         self._none_open("message_stop")
@@ -190,11 +188,6 @@ class AnthropicLinter(GrammarChecker):
         error = document.get("error")
         if not isinstance(error, dict) or not is_text(error.get("type")) or not is_text(error.get("message")):
             self.broken("error", f"error is {shown(error)}")
-
-    def _usage(self, usage: object, *names: str) -> None:
-        if usage is None:
-            self.broken("usage", "usage is None")
-        self.counts(usage, *names)
 
     def _none_open(self, kind: str) -> None:
         if self._open is not None:

@@ -213,13 +213,8 @@ class BedrockLinter(GrammarChecker):
         elif self._counted:
             self.broken("after_stop", "metadata again")
         self._counted = True
-        usage, metrics = document.get("usage"), document.get("metrics")
-        if not isinstance(usage, dict):
-            self.broken("usage", f"usage is {shown(usage)}")
-        else:
-            for name in ("inputTokens", "outputTokens", "totalTokens"):
-                if not is_index(usage.get(name)):
-                    self.broken("usage", f"{name} is {shown(usage.get(name))}")
+        self.counts(document.get("usage"), "inputTokens", "outputTokens", "totalTokens", may_lack=False)
+        metrics = document.get("metrics")
         if not isinstance(metrics, dict) or not is_index(metrics.get("latencyMs")):
             self.broken("metrics", f"metrics is {shown(metrics)}", "note")
 

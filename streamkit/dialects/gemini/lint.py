@@ -75,7 +75,6 @@ class GeminiLinter(GrammarChecker):
 
     def __init__(self) -> None:
         super().__init__()
-        self._identity: dict[str, str] = {}
         self._candidates: dict[int, _Candidate] = {}
         self._blocked = False
         self._failed = False
@@ -100,7 +99,7 @@ class GeminiLinter(GrammarChecker):
             self.broken("chunk", f"none of them: {shown(document)}")
         for name in ("responseId", "modelVersion"):
             if name in document:
-                self._same(name, document[name])
+                self.identity(document, name)
         candidates = document.get("candidates", [])
         if isinstance(candidates, list):
             for position, candidate in enumerate(candidates):
@@ -126,13 +125,6 @@ class GeminiLinter(GrammarChecker):
             self.broken("error", f"the error is {shown(error)}")
         elif next(iter(document)) != "error":
             self.broken("error", f"the first key is {shown(next(iter(document)))}")
-
-    def _same(self, name: str, value: object) -> None:
-        if not isinstance(value, str):
-            self.broken("identity", f"{name} is {shown(value)}")
-        elif self._identity.setdefault(name, value) != value:
-            self.broken("identity", f"{name} changes from {shown(self._identity[name])} to {shown(value)}", "note")
-            self._identity[name] = value
 
     def _feedback(self, feedback: object) -> None:
         if not isinstance(feedback, dict) or not is_text(feedback.get("blockReason", "")):

@@ -64,7 +64,6 @@ class ChunkChecker(GrammarChecker, Generic[C]):
         super().__init__()
         self.failed = False  # an error frame came
         self.choices: dict[int, C] = {}  #: those of the stream so far, by index
-        self._identity: dict[str, str] = {}
         self._done = False
 
     def unterminated(self, frame: Frame) -> Severity:  # noqa: ARG002 - for those that override it
@@ -100,13 +99,8 @@ class ChunkChecker(GrammarChecker, Generic[C]):
 
     def same(self, document: dict[str, Any]) -> list[Any]:
         """What is alike in all chunks; returns their choices."""
-        for name in ("id", "model"):
-            value = document.get(name)
-            if not isinstance(value, str):
-                self.broken("identity", f"{name} is {shown(value)}")
-            elif self._identity.setdefault(name, value) != value:
-                self.broken("identity", f"{name} changes from {shown(self._identity[name])} to {shown(value)}", "note")
-                self._identity[name] = value
+        self.identity(document, "id")
+        self.identity(document, "model")
         choices = document.get("choices")
         if isinstance(choices, list):
             return choices

@@ -54,6 +54,7 @@ class GrammarChecker:
         self.frame = Frame(b"")
         self._number = -1
         self._found: list[Violation] = []
+        self._identity: dict[str, str] = {}
 
     def feed(self, frames: list[Frame], /) -> list[Violation]:
         for frame in frames:
@@ -95,19 +96,28 @@ class GrammarChecker:
             self.broken("event", f"the event line says {shown(self.frame.event)}, the data {shown(kind)}", severity)
         return kind
 
-    def counts(self, usage: object, *needed: str) -> dict[str, Any] | None:
+    def counts(self, usage: object, *needed: str, may_lack: bool = True) -> dict[str, Any] | None:
         """The object of token counts; None where there is none, or what is no object, which breaks the rule ``usage``.
 
-        So does each of the ``needed`` counts that is no whole number.
+        So does each of the ``needed`` counts that is no whole number, and a lack of all unless it ``may_lack``.
         """
         if isinstance(usage, dict):
             for name in needed:
                 if not is_index(usage.get(name)):
                     self.broken("usage", f"{name} is {shown(usage.get(name))}")
             return usage
-        if usage is not None:
+        if usage is not None or not may_lack:
             self.broken("usage", f"usage is {shown(usage)}")
         return None
+
+    def identity(self, document: dict[str, Any], name: str) -> None:
+        """The member ``name``, a string that is the same in every payload; another breaks the rule ``identity``."""
+        value = document.get(name)
+        if not is_text(value):
+            self.broken("identity", f"{name} is {shown(value)}")
+        elif (before := self._identity.setdefault(name, value)) != value:
+            self.broken("identity", f"{name} changes from {shown(before)} to {shown(value)}", "note")
+            self._identity[name] = value
 
     def typed(self, document: dict[str, Any], name: str, rule: str) -> dict[str, Any] | None:
         """The member ``name``, an object that says its ``type``; None for any other, which breaks ``rule``."""
@@ -154,10 +164,10 @@ class CallInput:
     chars: int = 0
 
     def append(self, fragment: str) -> None:
-        """Add a fragment."""
-        if self.chars <= INPUT_CHARS:
+        """Add a fragment; an empty one adds nothing."""
+        self.chars += len(fragment)
+        if fragment and self.chars <= INPUT_CHARS:
             self.fragments.append(fragment)
-            self.chars += len(fragment)
 
     def unparsable(self) -> str | None:
         """The text, where it is neither nothing nor one JSON object."""

@@ -19,6 +19,8 @@ from attrs import define, field
 from streamkit.dialects.linting.explain import COMMON_HINTS, CUT, KNOWN, NO_RULE, READS, TORN, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
+    INPUT_CHARS,
+    CallInput,
     GrammarChecker,
     Severity,
     is_filled,
@@ -28,7 +30,6 @@ from streamkit.dialects.linting.grammar import (
     shown,
 )
 from streamkit.framing.frame import Frame
-from streamkit.limits import DEFAULT_LIMITS
 
 RULES: dict[str, str] = {
     **COMMON_RULES,
@@ -64,19 +65,16 @@ HINTS: Hints = {
     "truncated": (Hint(CUT, 65),),
     "unterminated": (like("last_event_unterminated"), Hint(TORN, 106), Hint(CUT, 106)),
     "event": (like("error_shape"), like("event_type_missing")),
-    "event_line": (),
-    "sequence": (),
+    **dict.fromkeys(("event_line", "sequence", "identity", "incomplete", NO_RULE), ()),
     "created": (like("response_restarted"),),
     "response": (like("stop_conflict", 116), like("field_invalid"), like("response_bare")),
-    "identity": (),
-    "usage": (like("field_invalid"),),
+    **dict.fromkeys(("usage", "part"), (like("field_invalid"),)),
     "output_index": (like("index_reused"), like("index_missing"), like("index_invalid"), like("block_reopened")),
     "item": (like("field_invalid"), Hint(READS, 80, "item is None")),
     "item_order": (like("block_unopened", 80), like("arguments_late")),
     "interleaved": (Hint(READS, 17),),
     "item_id": (like("index_reused", 11), Hint(READS, 132)),
     "part_order": (Hint(READS, 131),),
-    "part": (like("field_invalid"),),
     "delta": (like("block_mismatch"), like("field_invalid")),
     "whole": (like("fragments_missing"), like("whole_differs"), like("arguments_replaced")),
     "call": (like("id_missing"), like("call_nameless"), like("arguments_not_text"), like("field_invalid")),
@@ -84,11 +82,9 @@ HINTS: Hints = {
     "arguments_unparsable": (Hint(KNOWN, 50),),
     "output": (like("block_unopened", 131), Hint(READS, 131)),
     "unfinished": (like("block_unclosed", 131),),
-    "incomplete": (),
     "error": (like("error_shape"), Hint(READS, 112)),
     "after_end": (like("foreign_terminator"), like("after_end")),
     "after_error": (like("after_error"), like("foreign_terminator")),
-    NO_RULE: (),
 }  # fmt: skip
 #: The status that the response of each event has.
 STATUSES: Mapping[str, str] = {
@@ -99,8 +95,6 @@ STATUSES: Mapping[str, str] = {
     "response.incomplete": "incomplete",
     "response.failed": "failed",
 }
-#: Characters of a text that are kept to be compared; a longer one is not judged.
-TEXT_CHARS = DEFAULT_LIMITS.arguments_chars
 #: Fragments of a text, of a character at least, that fill what a message shows.
 SHOWN = 60
 CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -125,21 +119,14 @@ EVENTS: Mapping[str, str] = {
 
 
 @define
-class _Text:
+class _Text(CallInput):
     """The fragments of a part or of a call."""
 
-    kind: str
-    fragments: list[str] = field(factory=list)
-    chars: int = 0
-
-    def add(self, fragment: str) -> None:
-        self.chars += len(fragment)
-        if fragment and self.chars <= TEXT_CHARS:
-            self.fragments.append(fragment)
+    kind: str = field(kw_only=True)
 
     def differs(self, whole: str) -> bool:
         """Whether a whole text is not that of the deltas, where there were any."""
-        if not 0 < self.chars <= TEXT_CHARS:
+        if not 0 < self.chars <= INPUT_CHARS:
             return False
         return self.chars != len(whole) or "".join(self.fragments) != whole
 
@@ -200,7 +187,7 @@ class ResponsesLinter(GrammarChecker):
             self.broken("output_index", f"output_index is {index}, not {len(self._items)}", "note")
         if self._open is not None:
             self.broken("interleaved", f"item {index} is added while item {self._open} is open", "note")
-        self._items[index] = _Item(kind, item_id, text=_Text(kind) if kind in CALLS else None)
+        self._items[index] = _Item(kind, item_id, text=_Text(kind=kind) if kind in CALLS else None)
         self._open = index
         if kind in CALLS:
             self._call(item, first=True)
@@ -275,9 +262,9 @@ class ResponsesLinter(GrammarChecker):
             self.broken("part_order", f"{counted} is {shown(place)}")
         if type(place) is int:
             item.counts[counted] += (counted, place) not in item.parts
-            text = item.parts[counted, place] = _Text(part["type"])
+            text = item.parts[counted, place] = _Text(kind=part["type"])
             if member and is_text(part.get(member)):
-                text.add(part[member])
+                text.append(part[member])
 
     def _text(self, document: dict[str, Any], kind: str) -> _Text | None:
         """The open part or call that an event names; None, and noted, if there is none."""
@@ -304,7 +291,7 @@ class ResponsesLinter(GrammarChecker):
         if not is_text(delta):
             self.broken("delta", f"delta is {shown(delta)}")
         elif text is not None:
-            text.add(delta)
+            text.append(delta)
 
     def _done(self, document: dict[str, Any], kind: str) -> None:
         member = CALLS[kind] if kind in CALLS else PARTS[kind][2]

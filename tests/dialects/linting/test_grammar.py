@@ -22,5 +22,5 @@ def test_an_input_that_is_too_long_is_not_judged():
     text = CallInput()
     for _ in range(3):
         text.append("x" * INPUT_CHARS)
-    assert len(text.fragments) == 2
+    assert len(text.fragments) == 1
     assert text.unparsable() is None
