@@ -38,13 +38,10 @@ STOP_REASONS: Mapping[str, StopReason] = {
 }
 STOP_NAMES: Mapping[StopReason, str] = {
     **{reason: word for word, reason in CLAUDES.items()},
-    "content_filter": "refusal",
-    "refusal": "refusal",
+    **dict.fromkeys(("content_filter", "refusal"), "refusal"),
     "pause": "pause_turn",
     "compaction": "compaction",
-    "malformed_tool": "end_turn",
-    "error": "end_turn",
-    "other": "end_turn",
+    **dict.fromkeys(("malformed_tool", "error", "other"), "end_turn"),
 }
 #: What Claude Code looks for in the message where the conversation is longer than the context window, and Anthropic's other
 #: sentence: the prompt fits, but not with ``max_tokens``, which Claude Code then lowers by its numbers.
@@ -82,16 +79,7 @@ ERROR_TYPES: Mapping[str, ErrorType] = {
     "overloaded_error": "unavailable",
 }
 ERROR_NAMES: Mapping[ErrorType, str] = {
-    "invalid_request": "invalid_request_error",
-    "auth": "authentication_error",
-    "billing": "billing_error",
-    "permission": "permission_error",
-    "not_found": "not_found_error",
-    "too_large": "request_too_large",
-    "rate_limit": "rate_limit_error",
-    "server": "api_error",
-    "unavailable": "overloaded_error",
-    "timeout": "timeout_error",
+    **{kind: name for name, kind in ERROR_TYPES.items() if name != "conflict_error"},
     "truncated": "api_error",
 }
 

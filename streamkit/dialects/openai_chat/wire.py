@@ -23,33 +23,19 @@ VENDOR = "openai"
 
 #: ``finish_reason`` of OpenAI and of the clones that decode into ours (dialects.md §7.1).
 STOP_REASONS: Mapping[str, StopReason] = {
-    "stop": "stop",
-    "eos": "stop",
+    **dict.fromkeys(("stop", "eos"), "stop"),
     "length": "length",
     "model_length": "context_full",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-    "content_filter": "content_filter",
-    "sensitive": "content_filter",
-    "error": "error",
-    "abort": "error",
-    "cancelled": "error",
-    "network_error": "error",
-    "insufficient_system_resource": "error",
+    **dict.fromkeys(("tool_calls", "function_call"), "tool_calls"),
+    **dict.fromkeys(("content_filter", "sensitive"), "content_filter"),
+    **dict.fromkeys(("error", "abort", "cancelled", "network_error", "insufficient_system_resource"), "error"),
 }
 FINISH_REASONS: Mapping[StopReason, str] = {
-    "stop": "stop",
-    "stop_sequence": "stop",
-    "length": "length",
-    "context_full": "length",
+    **dict.fromkeys(("stop", "stop_sequence", "malformed_tool", "other"), "stop"),
+    **dict.fromkeys(("length", "context_full", "pause", "compaction"), "length"),
     "tool_calls": "tool_calls",
-    "content_filter": "content_filter",
-    "refusal": "content_filter",
-    "pause": "length",
-    "compaction": "length",
-    "malformed_tool": "stop",
+    **dict.fromkeys(("content_filter", "refusal"), "content_filter"),
     "error": "error",
-    "other": "stop",
 }
 ERROR_TYPES: Mapping[str, ErrorType] = {**openai.ERROR_TYPES, "api_error": "server", "timeout_error": "timeout"}
 ERROR_NAMES: Mapping[ErrorType, str] = {
