@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import orjson
 
-from streamkit.conversation.messages import Response, ToolCall
+from streamkit.conversation.messages import ToolCall
 from streamkit.dialects.anthropic.asides import AnthropicBlocks
 from streamkit.dialects.anthropic.decode import AnthropicDecoder
 from streamkit.dialects.anthropic.wire import (
@@ -33,10 +33,8 @@ from streamkit.dialects.anthropic.wire import (
 from streamkit.dialects.bodies.block_list import Block
 from streamkit.dialects.bodies.block_responses import BlockResponseWriter
 from streamkit.dialects.bodies.request_writer import add_missing
-from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.events import Aside, ProviderFailed
-from streamkit.report import StreamReport
 
 #: What a stream brings at its end.
 BESIDE: Final = ("context_management",)  #: beside the delta of its last event
@@ -78,11 +76,7 @@ class AnthropicResponseWriter(BlockResponseWriter):
     vendor = VENDOR
     signer = VENDOR
     inexact_stops = INEXACT_STOPS
-    blocks: AnthropicBlocks
-
-    def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
-        super().__init__(response, encoding, report)
-        self._beside: dict[str, Any] = {}
+    block_list = AnthropicBlocks
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
         return encode_error(failure, self.report)
@@ -93,10 +87,7 @@ class AnthropicResponseWriter(BlockResponseWriter):
         content = self.content(choice)
         body = encode_message(response, self.encoding, content, STOP_NAMES[self.stop(choice)], choice.stop_sequence)
         count_usage_losses(response.usage, self.report)
-        return add_missing(add_missing(body, self._beside), self.own_extras(response.extras, "response_fields"))
-
-    def block_list(self) -> AnthropicBlocks:
-        return AnthropicBlocks(self.report)
+        return add_missing(add_missing(body, self.members), self.own_extras(response.extras, "response_fields"))
 
     def text(self, text: str, label: int) -> None:
         # strict readers take a list, and no null
@@ -115,5 +106,5 @@ class AnthropicResponseWriter(BlockResponseWriter):
     def beside(self, part: Aside) -> bool:
         if not part.type.startswith((MESSAGE_DELTA, BESIDE_DELTA)):
             return False
-        self._beside[part.type.partition(".")[2]] = part.raw
+        self.members[part.type.partition(".")[2]] = part.raw
         return True

@@ -15,11 +15,12 @@ Source: dialects.md §6.1, §7.2, §7.5; botocore's model of ``ConverseResponse`
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import orjson
 
-from streamkit.conversation.messages import Response, ToolCall
+from streamkit.conversation.messages import ToolCall
 from streamkit.dialects.anthropic.response import AnthropicBodyDecoder
 from streamkit.dialects.bedrock.asides import STREAMED, BedrockBlocks, asides_of, messages_of, text_block
 from streamkit.dialects.bedrock.decode import BedrockDecoder
@@ -41,11 +42,9 @@ from streamkit.dialects.bodies.block_responses import BlockResponseWriter
 from streamkit.dialects.bodies.request_writer import add_missing, without_none
 from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import has_value
-from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.events import Aside, ProviderFailed
 from streamkit.framing.frame import Frame
-from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import lenient_text
 
 CITED = frozenset({"content", "citations"})
@@ -148,12 +147,8 @@ class BedrockResponseWriter(BlockResponseWriter):
     vendor = VENDOR
     signer = SIGNER
     inexact_stops = INEXACT_STOPS
-    blocks: BedrockBlocks
-
-    def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
-        super().__init__(response, encoding, report)
-        self._fields: dict[str, Any] = {}
-        self._metadata: dict[str, Any] = {}
+    block_list = BedrockBlocks
+    _fields: Mapping[str, Any] = MappingProxyType({})  #: of the model's own
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
         return encode_exception(failure, self.report)
@@ -166,16 +161,13 @@ class BedrockResponseWriter(BlockResponseWriter):
             "output": {"message": add_missing(message, self.own_extras(response.extras, "response_fields"))},
             "stopReason": stop_name(self.stop(choice), choice.native_stop_reason),
             # nobody here measured the time
-            **encode_counts(response.usage, self._metadata, 0, self.report),
+            **encode_counts(response.usage, self.members, 0, self.report),
         }
         if fields := with_stop_sequence(self._fields, choice.stop_sequence):
             body["additionalModelResponseFields"] = fields
-        return add_missing(body, self._metadata)
+        return add_missing(body, self.members)
 
     # -- content ---------------------------------------------------------------------------------------------------
-
-    def block_list(self) -> BedrockBlocks:
-        return BedrockBlocks(self.report)
 
     def text(self, text: str, label: int) -> None:
         self.blocks.add_text(text_block(text), label)
@@ -195,9 +187,9 @@ class BedrockResponseWriter(BlockResponseWriter):
 
     def beside(self, part: Aside) -> bool:
         if part.type == EXTRA_FIELDS:
-            self._fields = dict(part.raw)
+            self._fields = part.raw
         elif part.type.startswith(METADATA):
-            self._metadata[part.type.removeprefix(METADATA)] = part.raw
+            self.members[part.type.removeprefix(METADATA)] = part.raw
         else:
             return False
         return True

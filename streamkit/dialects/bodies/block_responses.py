@@ -29,15 +29,13 @@ class BlockResponseWriter(ResponseWriter):
     signer: ClassVar[str]
     #: Stop reasons that the dialect has no word of its own for.
     inexact_stops: ClassVar[frozenset[str]]
+    #: The dialect's list of blocks.
+    block_list: ClassVar[type[BlockList]]
 
     def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(response, encoding, report)
-        self.blocks = self.block_list()
+        self.blocks = self.block_list(report)
         self._calls = 0  # that were written
-
-    def block_list(self) -> BlockList:
-        """The dialect's list of blocks."""
-        raise NotImplementedError
 
     def text(self, text: str, label: int) -> None:
         """Add a block of text."""

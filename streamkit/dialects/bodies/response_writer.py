@@ -21,6 +21,7 @@ from streamkit.conversation.messages import (
     Text,
     ToolCall,
 )
+from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import failure_of
 from streamkit.events import ProviderFailed
@@ -47,6 +48,9 @@ class ResponseWriter:
         self.report = report
         #: Whether the response is this vendor's, so that what only this vendor knows is written again.
         self.own = response.vendor == self.vendor
+        #: Members of the body that were asides, and what grows by several of them.
+        self.members: dict[str, Any] = {}
+        self.growing = Growing()
 
     @classmethod
     def encode_response(cls, response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:

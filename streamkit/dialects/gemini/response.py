@@ -15,22 +15,11 @@ from typing import Any
 
 import orjson
 
-from streamkit.conversation.messages import (
-    Choice,
-    Part,
-    Reasoning,
-    RedactedReasoning,
-    Refusal,
-    Response,
-    Text,
-    ToolCall,
-)
+from streamkit.conversation.messages import Choice, Part, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
 from streamkit.dialects.bodies.request_writer import add_missing, without_none
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.gemini.decode import GeminiDecoder
 from streamkit.dialects.gemini.wire import VENDOR, encode_error, encode_usage, finish_reason, is_base64, signature_blob
-from streamkit.dialects.members.growing import Growing
-from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import encode_time, object_arguments
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import Aside, Opaque, ProviderFailed, WireEvent
@@ -66,11 +55,6 @@ class GeminiResponseWriter(ResponseWriter):
 
     vendor = VENDOR
 
-    def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
-        super().__init__(response, encoding, report)
-        self._beside: dict[str, Any] = {}  #: members of the body that were asides
-        self._growing = Growing()
-
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
         return {"error": encode_error(failure, self.report)}
 
@@ -85,7 +69,7 @@ class GeminiResponseWriter(ResponseWriter):
             createTime=None if response.created is None else encode_time(response.created),
             responseId=response.id,
         )
-        return add_missing(add_missing(body, self._beside), self.own_extras(response.extras, "response_fields"))
+        return add_missing(add_missing(body, self.members), self.own_extras(response.extras, "response_fields"))
 
     def candidate(self, choice: Choice) -> dict[str, Any]:
         """One candidate; empty for one whose prompt was blocked, which ``promptFeedback`` says."""
@@ -93,7 +77,7 @@ class GeminiResponseWriter(ResponseWriter):
         written: dict[str, Any] = {"content": {"parts": parts.written or [{"text": ""}], "role": "model"}}
         for aside in choice.asides:
             self._aside(aside, written)
-        feedback = self._beside.get("promptFeedback")
+        feedback = self.members.get("promptFeedback")
         is_blocked = choice.index == 0 and isinstance(feedback, dict) and bool(feedback.get("blockReason"))
         if is_blocked and not parts.written:
             return {}
@@ -115,15 +99,15 @@ class GeminiResponseWriter(ResponseWriter):
         elif name.startswith("candidates."):
             self._put(candidate, name.removeprefix("candidates."), aside)
         elif name != "part" and not name.startswith("part."):
-            self._put(self._beside, name, aside)
+            self._put(self.members, name, aside)
 
     def _put(self, place: dict[str, Any], name: str, aside: Aside) -> None:
         """A member that came once or in pieces: lists are joined, of other values the last one stands."""
         before, value = place.get(name), aside.raw
-        if _are_lists(value) and (self._growing.owns(before) or _are_lists(before)):
-            joined = self._growing.inner(place, name)
+        if _are_lists(value) and (self.growing.owns(before) or _are_lists(before)):
+            joined = self.growing.inner(place, name)
             for key, items in value.items():
-                self._growing.extend(joined, key, items)
+                self.growing.extend(joined, key, items)
             return
         if before is not None and before != value:
             self.report.lose(aside.kind, what=aside.type)

@@ -13,25 +13,18 @@ from typing import Any
 
 import orjson
 
-from streamkit.conversation.messages import Choice, Reasoning, Refusal, Response, Text, ToolCall
+from streamkit.conversation.messages import Choice, Reasoning, Refusal, Text, ToolCall
 from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.bodies.response_writer import ResponseWriter
-from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_error, encode_usage, takes_ids
-from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import encode_time, object_arguments, only_choice, stop_word
 from streamkit.events import Aside, ProviderFailed
-from streamkit.report import StreamReport
 
 
 class OllamaResponseWriter(ResponseWriter):
     """Writes one response, whose message has one text, one reasoning and its calls."""
 
     vendor = VENDOR
-
-    def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
-        super().__init__(response, encoding, report)
-        self._growing = Growing()
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
         return encode_error(failure, self.report)
@@ -84,7 +77,7 @@ class OllamaResponseWriter(ResponseWriter):
         """What only this dialect knows, in its place; log probabilities that came in pieces are one list."""
         name, value = aside.type, aside.raw
         if aside.vendor == VENDOR and aside.kind == "logprobs" and isinstance(value, list):
-            self._growing.extend(body, name, value)
+            self.growing.extend(body, name, value)
         elif aside.vendor == VENDOR and aside.kind == "metadata":
             place = message if name.startswith("message.") else body
             if place.setdefault(name.removeprefix("message."), value) != value:

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Response, Text, ToolCall
+from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Text, ToolCall
 from streamkit.dialects.bodies.request_writer import add_missing
 from streamkit.dialects.bodies.response_writer import ResponseWriter
-from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.members.values import number_in
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
 from streamkit.dialects.openai_chat.providers import client_of
@@ -30,11 +29,9 @@ from streamkit.dialects.openai_chat.wire import (
     reasoning_detail,
     tool_call,
 )
-from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import stop_word
 from streamkit.dialects.vocabulary.openai import identity
 from streamkit.events import Aside, ProviderFailed, TerminatorSeen
-from streamkit.report import StreamReport
 
 #: Members of audio whose pieces are joined as text.
 AUDIO_TEXTS = frozenset({"data", "transcript"})
@@ -75,10 +72,6 @@ class ChatResponseWriter(ResponseWriter):
 
     #: Whose extras, asides, counts and errors are written as they came.
     vendor: ClassVar[str] = VENDOR
-
-    def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
-        super().__init__(response, encoding, report)
-        self.growing = Growing()
 
     def answer(self) -> dict[str, Any]:
         response = self.response

@@ -13,17 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from streamkit.conversation.messages import (
-    Choice,
-    Extras,
-    Part,
-    Reasoning,
-    RedactedReasoning,
-    Refusal,
-    Response,
-    Text,
-    ToolCall,
-)
+from streamkit.conversation.messages import Choice, Extras, Part, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
 from streamkit.dialects.bodies.request_writer import add_missing
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.known import UNREAD
@@ -40,14 +30,12 @@ from streamkit.dialects.openai_responses.wire import (
     encode_error,
     encode_usage,
 )
-from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.compactions import COMPACTION
 from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.dialects.vocabulary.openai import identity
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, Opaque, ProviderFailed
-from streamkit.report import StreamReport
 
 #: What a stream says only at its end.
 LAST: Final = frozenset({"completed_at"})
@@ -104,11 +92,7 @@ class ResponsesBodyWriter(ResponseWriter):
     """Writes one response."""
 
     vendor = VENDOR
-
-    def __init__(self, response: Response, encoding: Encoding, report: StreamReport) -> None:
-        super().__init__(response, encoding, report)
-        self._fields: dict[str, Any] = {}  # of the response, that its end changed
-        self._calls = 0  # that were written
+    _calls = 0  # that were written
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
         return {"error": encode_error(failure, self.report)}
@@ -126,7 +110,7 @@ class ResponsesBodyWriter(ResponseWriter):
             **DEFAULTS,
             **self.encoding.profile.settings,
         }
-        return {**body, **self.own_extras(response.extras, "response_fields"), **self._fields}
+        return {**body, **self.own_extras(response.extras, "response_fields"), **self.members}
 
     def _status(self, choice: Choice, output: list[Item]) -> dict[str, Any]:
         stop, native = choice.stop_reason or "other", choice.native_stop_reason if self.own else None
@@ -215,7 +199,7 @@ class ResponsesBodyWriter(ResponseWriter):
         if part.vendor != VENDOR:
             self.report.lose(part.kind, what=part.type)
         elif part.kind == "metadata" and owner == "response":
-            self._fields[name] = part.raw
+            self.members[name] = part.raw
         else:
             self._calls += part.kind == "client_tool"  # which the client runs, too
             output.aside(part)
