@@ -52,7 +52,6 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.anthropic.asides import AnthropicBlocks
 from streamkit.dialects.anthropic.wire import (
-    CACHE_CONTROLS,
     EDIT,
     IMAGE_TYPES,
     SAMPLING,
@@ -65,7 +64,7 @@ from streamkit.dialects.anthropic.wire import (
     version_of,
 )
 from streamkit.dialects.bodies.blocks_as_text import decoded_text
-from streamkit.dialects.bodies.claude_requests import NO_PARAMETERS, ClaudeRequestWriter
+from streamkit.dialects.bodies.claude_requests import CACHE_CONTROLS, NO_PARAMETERS, ClaudeRequestWriter
 from streamkit.dialects.bodies.message_order import Block, Message, joined, results_first
 from streamkit.dialects.bodies.request_writer import add_missing, is_blank, media_type_of, plain_or_list, without_none
 from streamkit.dialects.vocabulary.web_search import location_out
@@ -138,7 +137,7 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
             stream=request.stream,
         )
         body |= compaction | self.options({name: name for name in self._sampling()}, BESIDE)
-        return add_missing(body, self.extras(request.extras, "parameter"))
+        return add_missing(body, self.request_extras())
 
     # -- messages --------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from streamkit.conversation.messages import CacheMark, Response
+from streamkit.conversation.messages import Response
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.members.values import count_of, details_of
@@ -187,12 +187,6 @@ OPTIONS: Final[Mapping[str, str]] = {
     "max_tokens": "max_tokens",
     "stop": "stop_sequences",
     **{name: name for name in SAMPLING},
-}
-#: ``ttl`` of a ``cache_control``, which without one is the shorter.
-CACHE_SPANS: Mapping[str | None, CacheMark] = {None: "short", "5m": "short", "1h": "long"}
-CACHE_CONTROLS: Mapping[CacheMark, Mapping[str, str]] = {
-    "short": {"type": "ephemeral"},
-    "long": {"type": "ephemeral", "ttl": "1h"},
 }
 #: Of images in base64.
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})

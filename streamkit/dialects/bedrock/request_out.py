@@ -149,7 +149,7 @@ class BedrockRequestWriter(ClaudeRequestWriter):
             or None,
             serviceTier=tier and {"type": tier},
         )
-        return add_missing(body, self.extras(request.extras, "parameter"))
+        return add_missing(body, self.request_extras())
 
     # -- messages --------------------------------------------------------------------------------------------------
 

@@ -152,8 +152,6 @@ def encode_counts(
 
 #: The members of a whole response; any other is one of ``metadata``.
 BODY_FIELDS = frozenset({"output", "stopReason", "additionalModelResponseFields"})
-#: ``ttl`` of a ``cachePoint``, which without one is the shorter.
-CACHE_SPANS: Mapping[str | None, CacheMark] = {None: "short", "5m": "short", "1h": "long"}
 CACHE_POINTS: Mapping[CacheMark, Mapping[str, str]] = {
     "short": {"type": "default"},
     "long": {"type": "default", "ttl": "1h"},

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final
 
 from attrs import evolve
 
-from streamkit.conversation.messages import OutputFormat, Reasoning, Request, Thinking, Tool, ToolChoice
+from streamkit.conversation.messages import CacheMark, OutputFormat, Reasoning, Request, Thinking, Tool, ToolChoice
 from streamkit.dialects.bodies.request_writer import RequestWriter, without_none
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.members.fields import Fields
@@ -27,6 +27,12 @@ from streamkit.report import StreamReport
 #: Whether thinking is shown, and our words for it.
 DISPLAYS: Final[Mapping[str, str]] = {"summarized": "auto", "omitted": "none"}
 SHOWN: Final[Mapping[str, str]] = {ours: word for word, ours in DISPLAYS.items()}
+#: ``ttl`` of a ``cache_control`` or a ``cachePoint``, which without one is the shorter.
+CACHE_SPANS: Final[Mapping[str | None, CacheMark]] = {None: "short", "5m": "short", "1h": "long"}
+CACHE_CONTROLS: Final[Mapping[CacheMark, Mapping[str, str]]] = {
+    "short": {"type": "ephemeral"},
+    "long": {"type": "ephemeral", "ttl": "1h"},
+}
 #: Kinds of ``thinking`` that have a word of ours.
 THINKING: Final = frozenset({"enabled", "adaptive", "disabled"})
 #: The efforts that the server knows.

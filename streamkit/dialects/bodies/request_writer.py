@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, Final, TypeGuard, TypeVar, cast
 
 import orjson
@@ -158,9 +159,7 @@ class RequestWriter:
         if output is None or output.kind != "schema":
             return output
         if output.schema is None:
-            for name in "name", "description", "strict":
-                if getattr(output, name) is not None:
-                    self.lose("parameter", f"output.{name}")
+            self.lose_members(output, "output", "name", "description", "strict")
             return OutputFormat("json")
         if output.name is None or self.names is None:
             return output
@@ -246,6 +245,12 @@ class RequestWriter:
                 self.lose("parameter", name)
         return written
 
+    def lose_members(self, value: object, path: str, *names: str, kind: str = "parameter") -> None:
+        """Count the members of a value that say anything and are not written."""
+        for name in names:
+            if getattr(value, name) is not None:
+                self.lose(kind, f"{path}.{name}")
+
     def lose_thinking(self, thinking: Thinking, *names: str) -> None:
         """Count what is not written of how much to think. That it shall think at all is said by an effort."""
         told = asked_effort(thinking) not in {None, "none"}
@@ -287,9 +292,7 @@ class RequestWriter:
 
     def lose_output(self, output: OutputFormat, *names: str) -> None:
         """Count what is not written of the form of an answer, which always fits its schema here."""
-        for name in names:
-            if getattr(output, name) is not None:
-                self.lose("parameter", f"output.{name}")
+        self.lose_members(output, "output", *names)
         if output.strict is False:
             self.lose("parameter", "output.strict")
 
@@ -383,6 +386,16 @@ class RequestWriter:
     def calls(self) -> list[ToolCall]:
         """The calls of the history."""
         return [part for turn in self.request.turns for part in turn.parts if isinstance(part, ToolCall)]
+
+    @cached_property
+    def called(self) -> Mapping[str, str]:
+        """The names of the tools that the history calls, by the ids of the calls."""
+        return {call.id: call.name for call in self.calls}
+
+    @cached_property
+    def made_ids(self) -> Mapping[str, int]:
+        """Ids that the dialect's own reader made for calls that came without one, and the places of these calls."""
+        return {call.id: place for place, call in enumerate(self.calls) if call.id_made and self.own}
 
     def function_tool(self, tool: Tool, parameters: Callable[[Any], Any]) -> dict[str, Any] | None:
         """The definition of a tool as a function without a cache mark; None for one that another dialect's provider runs.

@@ -8,7 +8,7 @@ Source: dialects.md §7.3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from streamkit.conversation.messages import (
@@ -31,11 +31,6 @@ from streamkit.report import StreamReport
 PLACES: Final[Mapping[type, int]] = {Reasoning: 0, Text: 1, Refusal: 1, ToolCall: 2}
 
 
-def usual_place(part: Part) -> int | None:
-    """The place of a part in most messages; None for one that has no place among them."""
-    return PLACES.get(type(part))
-
-
 class ResponseWriter:
     """Writes one response. A dialect's own says what its body is."""
 
@@ -54,8 +49,10 @@ class ResponseWriter:
 
     @classmethod
     def encode_response(cls, response: Response, encoding: Encoding, report: StreamReport) -> dict[str, Any]:
-        """A whole body as JSON values."""
-        return cls(response, encoding, report).body()
+        """A whole body as JSON values: an answer, or the error that the response ended with."""
+        writer = cls(response, encoding, report)
+        failure = failure_of(response, report)
+        return writer.answer() if failure is None else writer.error(failure)
 
     def answer(self) -> dict[str, Any]:
         """The body of an answer."""
@@ -64,11 +61,6 @@ class ResponseWriter:
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
         """The body of the error that took the place of an answer."""
         raise NotImplementedError
-
-    def body(self) -> dict[str, Any]:
-        """The whole body as JSON values: an answer, or the error that the response ended with."""
-        failure = failure_of(self.response, self.report)
-        return self.answer() if failure is None else self.error(failure)
 
     def own_extras(self, extras: Mapping[str, Any] | None, loss: str = "metadata") -> Mapping[str, Any]:
         """Members that only the vendor of the response knows: all for a client of that vendor, else none and a loss."""
@@ -81,11 +73,15 @@ class ResponseWriter:
         """Count a call that no client may run, and keep its text in the report."""
         self.report.withhold("call_withheld", call.id, call.name, call.arguments)
 
-    def lose_order(self, choice: Choice, place_of: Callable[[Part], int | None] = usual_place) -> None:
+    def place_of(self, part: Part) -> int | None:
+        """The place of a part in a message; None for one that has no place among others. Overridden where it is not usual."""
+        return PLACES.get(type(part))
+
+    def lose_order(self, choice: Choice) -> None:
         """Count the parts that are written in front of one that came before them."""
         order = 0
         for part in choice.parts:
-            place = place_of(part)
+            place = self.place_of(part)
             if place is None:
                 continue
             if place < order:

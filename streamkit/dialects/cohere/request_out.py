@@ -70,7 +70,7 @@ class CohereRequestWriter(MessageWriter):
             response_format=self._output(options.output),
             stream=request.stream,
         )
-        return add_missing(body, self.extras(request.extras, "parameter"))
+        return add_missing(body, self.request_extras())
 
     # -- options ---------------------------------------------------------------------------------------------------
 
@@ -87,8 +87,7 @@ class CohereRequestWriter(MessageWriter):
     def _thinking(self, thinking: Thinking | None) -> dict[str, Any] | None:
         if thinking is None:
             return None
-        if thinking.summary is not None:
-            self.lose("parameter", "thinking.summary")
+        self.lose_members(thinking, "thinking", "summary")
         if thinking.effort not in {None, "none"}:
             self.lose("parameter", "thinking.effort")
         budget, enabled = thinking.budget_tokens, thinking.enabled
@@ -110,9 +109,7 @@ class CohereRequestWriter(MessageWriter):
             return None
         if output.kind == "text":
             return {"type": "text"}
-        for name in ("name", "description"):
-            if getattr(output, name) is not None:
-                self.lose("metadata", f"output.{name}")
+        self.lose_members(output, "output", "name", "description", kind="metadata")
         return without_none(type="json_object", json_schema=output.schema)
 
     # -- tools -----------------------------------------------------------------------------------------------------

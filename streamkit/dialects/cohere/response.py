@@ -53,7 +53,7 @@ class CohereResponseWriter(ResponseWriter):
         return {"message": failure.message}
 
     def _message(self, choice: Choice) -> dict[str, Any]:
-        self.lose_order(choice, self._place)
+        self.lose_order(choice)
         self.lose_sealed(choice)
         plans = [part.text for part in choice.parts if self._is_plan(part)]
         if len(plans) > 1:
@@ -65,7 +65,7 @@ class CohereResponseWriter(ResponseWriter):
         plan = "".join(plans) if plans else None
         return {"role": "assistant", **without_none(tool_plan=plan, tool_calls=calls or None, content=content or None)}
 
-    def _place(self, part: Part) -> int | None:
+    def place_of(self, part: Part) -> int | None:
         """Where a part stands in a message: the plan, then the content, then the calls."""
         if isinstance(part, Aside | RedactedReasoning):
             return None

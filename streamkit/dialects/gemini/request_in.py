@@ -216,10 +216,7 @@ class GeminiRequestReader(RequestReader):
 
     def _call(self, part: Fields, parts: list[Part]) -> None:
         call, blob = part.needed_fields("functionCall"), part.string("thoughtSignature")
-        arguments = call.peek("args")
-        if not isinstance(arguments, dict | None):
-            raise call.wrong(f"an object is needed, not {kind_of(arguments)}", "args")
-        text = "{}" if arguments is None else call.text_of("args")
+        text = call.object_text("args") or "{}"
         read = ToolCall(self._calls, call.string("id") or "", call.needed("name"), text, place=call.place)
         self._calls += 1
         if not read.id:

@@ -31,7 +31,6 @@ from streamkit.conversation.messages import (
     Reasoning,
     RedactedReasoning,
     Refusal,
-    Request,
     Text,
     Thinking,
     Tool,
@@ -59,7 +58,6 @@ from streamkit.dialects.gemini.wire import (
     VALIDATED,
     VENDOR,
 )
-from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.reasoning_effort import (
     NO_SIGNATURE,
     budget_of,
@@ -68,7 +66,6 @@ from streamkit.dialects.vocabulary.reasoning_effort import (
     wants_signatures,
 )
 from streamkit.events import Aside, Opaque
-from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments
 
 PartBody: TypeAlias = dict[str, Any]
@@ -92,12 +89,6 @@ class GeminiRequestWriter(RequestWriter):
     names = TOOLS.names
     search_options = frozenset()
 
-    def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
-        super().__init__(request, target, report)
-        self._names = {call.id: call.name for call in self.calls}
-        #: Ids that were made for calls that came without one; their places tell which result is whose.
-        self._made = {call.id: place for place, call in enumerate(self.calls) if call.id_made and self.own}
-
     def request_body(self) -> dict[str, Any]:
         request = self.request
         instruction, contents = self._conversation()
@@ -115,7 +106,7 @@ class GeminiRequestWriter(RequestWriter):
             generationConfig=self._generation_config() or None,
             serviceTier=tier if self.own or tier is None else SERVICE_TIERS[tier],
         )
-        return add_missing(body, self.extras(request.extras, "parameter"))
+        return add_missing(body, self.request_extras())
 
     # -- contents ------------------------------------------------------------------------------------------------------
 
@@ -170,9 +161,9 @@ class GeminiRequestWriter(RequestWriter):
     def _by_call(self, parts: list[Part]) -> list[Part]:
         """The parts with results in the order of their calls, where the wire's only other word for them is the name."""
         results = [part for part in parts if isinstance(part, ToolResult)]
-        if not all(result.call_id in self._made for result in results):
+        if not all(result.call_id in self.made_ids for result in results):
             return parts
-        ordered = iter(sorted(results, key=lambda result: self._made[result.call_id]))
+        ordered = iter(sorted(results, key=lambda result: self.made_ids[result.call_id]))
         changed = [next(ordered) if isinstance(part, ToolResult) else part for part in parts]
         for before, after in zip(parts, changed, strict=True):
             if before is not after:
@@ -290,11 +281,11 @@ class GeminiRequestWriter(RequestWriter):
         return {"functionCall": add_missing(body, self.extras(call.extras)), **self._signed(call.signature)}
 
     def _id(self, call_id: str) -> str | None:
-        return None if call_id in self._made else call_id or None
+        return None if call_id in self.made_ids else call_id or None
 
     def _result(self, result: ToolResult) -> PartBody:
         self.lose_cache(result.cache)
-        called = self._names.get(result.call_id, result.name) or ""
+        called = self.called.get(result.call_id, result.name) or ""
         body = without_none(
             id=self._id(result.call_id),
             name=self.tool_name((result.name if self.own else None) or called),

@@ -201,6 +201,11 @@ class Fields:
         """The JSON text of a member."""
         return self.body.text_of(self.take(name), self._path_of(name))
 
+    def object_text(self, name: str) -> str | None:
+        """The JSON text of an object."""
+        value = self.mapping(name)
+        return None if value is None else self.body.text_of(value, self._path_of(name))
+
     def rest(self) -> dict[str, Any]:
         """What nobody took, of this object and of those that were read as ``fields`` of it."""
         rest = {name: value for name, value in self._members.items() if value is not None}

@@ -26,7 +26,6 @@ from streamkit.conversation.messages import (
     Reasoning,
     RedactedReasoning,
     Refusal,
-    Request,
     Text,
     Thinking,
     Tool,
@@ -41,9 +40,7 @@ from streamkit.dialects.mistral.encode import Chunks
 from streamkit.dialects.mistral.wire import DETAILS, OPTIONS, SERVICE_TIERS, VENDOR
 from streamkit.dialects.openai_chat.providers import PLAIN, ChatProvider
 from streamkit.dialects.openai_chat.request_out import BESIDE, ChatRequestWriter
-from streamkit.dialects.profiles import Target
 from streamkit.events import Aside, Opaque
-from streamkit.report import StreamReport
 from streamkit.text.identifiers import NINE
 
 #: The assistant's text between results and a text of the user, where the server demands one.
@@ -66,10 +63,6 @@ class MistralRequestWriter(ChatRequestWriter):
     option_names: ClassVar[Mapping[str, str]] = OPTIONS
     beside: ClassVar[frozenset[str]] = BESIDE | {"service_tier"}
     search_options: ClassVar[frozenset[str] | None] = None
-
-    def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
-        super().__init__(request, target, report)
-        self._names = {call.id: call.name for call in self.calls}
 
     def request_body(self) -> dict[str, Any]:
         return super().request_body() | without_none(
@@ -263,7 +256,7 @@ class MistralRequestWriter(ChatRequestWriter):
 
     def result(self, result: ToolResult, moved: list[Media]) -> dict[str, Any]:
         message = super().result(result, moved)
-        name = result.name if self.own else self._names.get(result.call_id, result.name)
+        name = result.name if self.own else self.called.get(result.call_id, result.name)
         return message if name is None else {**message, "name": self.tool_name(name)}
 
 

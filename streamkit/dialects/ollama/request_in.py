@@ -121,10 +121,7 @@ class OllamaRequestReader(TurnReader):
 
     def _call(self, call: Fields, number: int, message: Fields) -> ToolCall:
         function = call.needed_fields("function")
-        arguments = function.peek("arguments")
-        if not isinstance(arguments, dict | None):
-            raise function.wrong(f"an object is needed, not {kind_of(arguments)}", "arguments")
-        text = "" if arguments is None else function.text_of("arguments")
+        text = function.object_text("arguments") or ""
         read = ToolCall(number, call.string("id") or "", function.needed("name"), text, place=call.place)
         if not read.id:
             read.id, read.id_made = f"call_{message.path[-1]}_{number}", True

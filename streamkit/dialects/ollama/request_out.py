@@ -25,7 +25,6 @@ from streamkit.conversation.messages import (
     Reasoning,
     RedactedReasoning,
     Refusal,
-    Request,
     Text,
     Thinking,
     Tool,
@@ -37,11 +36,9 @@ from streamkit.dialects.bodies.message_writer import BLANK_LINE, MessageWriter
 from streamkit.dialects.bodies.request_writer import ERROR, add_missing, without_none
 from streamkit.dialects.members.values import DEPTH
 from streamkit.dialects.ollama.wire import IMAGES, OPTIONS, THINK_LEVELS, TOOLS, VENDOR
-from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.reasoning_effort import nearest
 from streamkit.errors import BadRequest
 from streamkit.events import Aside
-from streamkit.report import StreamReport
 from streamkit.text.quoting import STEP_CHARS, shortened
 
 #: Options that are not members of ``options``.
@@ -54,12 +51,6 @@ class OllamaRequestWriter(MessageWriter):
     dialect = "ollama"
     text_files = False
     vendor = VENDOR
-
-    def __init__(self, request: Request, target: Target, report: StreamReport) -> None:
-        super().__init__(request, target, report)
-        self._names = {call.id: call.name for call in self.calls}
-        #: Ids that the reader made, for calls that came without one.
-        self._made = {call.id for call in self.calls if call.id_made and self.own}
 
     def request_body(self) -> dict[str, Any]:
         """The body. Raises BadRequest for more than one choice, and for a tool that must be called."""
@@ -76,7 +67,7 @@ class OllamaRequestWriter(MessageWriter):
             top_logprobs=options.top_logprobs,
         )
         body["stream"] = bool(request.stream)
-        return add_missing(body, self.extras(request.extras, "parameter"))
+        return add_missing(body, self.request_extras())
 
     # -- options ---------------------------------------------------------------------------------------------------
 
@@ -100,9 +91,7 @@ class OllamaRequestWriter(MessageWriter):
             return None
         if output.kind == "json":
             return "json"
-        for name in ("name", "description"):
-            if getattr(output, name) is not None:
-                self.lose("metadata", f"output.{name}")
+        self.lose_members(output, "output", "name", "description", kind="metadata")
         return output.schema if output.schema is not None else "json"
 
     # -- tools -----------------------------------------------------------------------------------------------------
@@ -267,7 +256,7 @@ class OllamaRequestWriter(MessageWriter):
         return add_missing(written, self.extras(call.extras))
 
     def _has_id(self, call_id: str) -> bool:
-        return call_id != "" and call_id not in self._made
+        return call_id != "" and call_id not in self.made_ids
 
     def result(self, result: ToolResult, _moved: list[Media]) -> dict[str, Any]:
         """A ``tool`` message. It names the tool, which is all that older servers go by."""
@@ -276,7 +265,7 @@ class OllamaRequestWriter(MessageWriter):
         if result.is_error:
             self.lose("result_error", result.call_id)
             message["content"] = f"{ERROR}{message['content']}"
-        call_name = self._names.get(result.call_id)
+        call_name = self.called.get(result.call_id)
         name = result.name or call_name if self.own else call_name or result.name
         if name is not None:
             message["tool_name"] = self.tool_name(name)

@@ -37,13 +37,13 @@ from streamkit.conversation.messages import (
     Turn,
     WebSearch,
 )
+from streamkit.dialects.bodies.claude_requests import CACHE_CONTROLS
 from streamkit.dialects.bodies.message_writer import BLANK_LINE, MessageWriter
 from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
 from streamkit.dialects.bodies.request_writer import add_missing, as_error, data_uri, plain_or_list, without_none
 from streamkit.dialects.openai_chat.providers import PLAIN, UNNAMED, ChatProvider
 from streamkit.dialects.openai_chat.wire import (
     AUDIO_FORMATS,
-    CACHE_CONTROLS,
     FORMATS,
     OPTIONS,
     VENDOR,

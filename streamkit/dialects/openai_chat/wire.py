@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from streamkit.conversation.messages import CacheMark, Citation, Reasoning, RedactedReasoning, ToolCall
+from streamkit.conversation.messages import Citation, Reasoning, RedactedReasoning, ToolCall
 from streamkit.dialects.base import CitationForm
 from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.members.values import count_of, details_of, text_of
@@ -176,11 +176,6 @@ OPTIONS: Mapping[str, str] = {
     **{name: name for name in ("temperature", "top_p", "stop", "seed", "presence_penalty", "frequency_penalty")},
     "choices": "n",
     **{name: name for name in ("logprobs", "top_logprobs", "service_tier", "user")},
-}
-#: Anthropic's marks, which OpenRouter takes in Chat.
-CACHE_CONTROLS: Mapping[CacheMark, Mapping[str, str]] = {
-    "short": {"type": "ephemeral"},
-    "long": {"type": "ephemeral", "ttl": "1h"},
 }
 #: ``format`` of ``input_audio``, by its media types.
 AUDIO_FORMATS: Mapping[str, str] = {

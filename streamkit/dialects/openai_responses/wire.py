@@ -187,12 +187,7 @@ def count_usage_losses(usage: UsageReported, report: StreamReport) -> None:
 # -- requests ----------------------------------------------------------------------------------------------------------
 
 #: Options that are one field each, by our names.
-OPTIONS: Mapping[str, str] = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "top_logprobs": "top_logprobs",
-    "user": "user",
-}
+OPTIONS: Mapping[str, str] = {name: name for name in ("temperature", "top_p", "top_logprobs", "user")}
 #: Where compaction is asked for, and the member that says of how many tokens on.
 MANAGEMENT, THRESHOLD = "context_management", "compact_threshold"
 #: The item at the end of an input that asks for nothing but one.

@@ -47,8 +47,12 @@ def test_parts_that_are_written_in_front_of_earlier_ones_are_counted(parts: list
 
 
 def test_a_dialect_with_other_places_counts_by_these():
-    each = writer()
-    each.lose_order(Choice(parts=[Text("a"), Reasoning("b")]), lambda _part: 0)
+    class InOrder(Writer):
+        def place_of(self, _part: Part) -> int:
+            return 0
+
+    each = InOrder(Response("openai-chat"), Encoding(), StreamReport())
+    each.lose_order(Choice(parts=[Text("a"), Reasoning("b")]))
     assert not each.report.losses
 
 
