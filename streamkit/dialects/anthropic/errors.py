@@ -9,7 +9,6 @@ from streamkit.dialects.anthropic.wire import ERROR_TYPES, VENDOR, encode_error
 from streamkit.dialects.base import STATUSES, Errors
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.events import ProviderFailed
-from streamkit.report import StreamReport
 
 
 def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
@@ -19,16 +18,11 @@ def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFai
     return provider_failed(document, VENDOR, ERROR_TYPES)
 
 
-def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any], Mapping[str, str]]:
-    """The error body, and no headers of its own."""
-    return encode_error(failed, report), {}
-
-
 #: An overloaded server has a status of its own, 529; an answer that broke off is an ``api_error``, which has 500.
 ERRORS = Errors(
     vendors=frozenset({VENDOR}),
     words=ERROR_TYPES,
     decode=decode,
-    encode=encode,
+    encode=lambda failed, report: (encode_error(failed, report), {}),
     statuses={**STATUSES, "unavailable": 529, "truncated": 500},
 )

@@ -105,7 +105,6 @@ class AnthropicLinter(GrammarChecker):
         self._started = False
         self._open: _Block | None = None
         self._next_index = 0
-        self._call_ids: set[str] = set()
         self._stop_reason_seen = False
         self._stopped = False
         self._failed = False
@@ -139,9 +138,8 @@ class AnthropicLinter(GrammarChecker):
         if not self._started and kind not in {"message_start", "ping", "error"}:
             self.broken("message_start", f"{shown(kind)} before message_start")
             self._started = True
-        handler = self._handlers.get(kind)
-        if handler is not None:
-            handler(document)
+        if kind in self._handlers:
+            self._handlers[kind](document)
 
     def close(self) -> None:
         if self._stopped or self._failed:
@@ -215,10 +213,8 @@ class AnthropicLinter(GrammarChecker):
         call_id, name, start = block.get("id"), block.get("name"), block.get("input")
         if not is_filled(call_id) or not is_filled(name):
             self.broken("tool_use", f"id is {shown(call_id)}, name {shown(name)}")
-        elif call_id in self._call_ids:
-            self.broken("tool_id", f"the id {shown(call_id)} again")
         else:
-            self._call_ids.add(call_id)
+            self.identify("tool_id", "id", call_id)
         if start != {}:  # some gateways send all of it here
             self.broken("tool_use", f"input is {shown(start)}", "note" if isinstance(start, dict) else "error")
 

@@ -90,11 +90,10 @@ HINTS: Hints = {
     "start": (like("id_missing"), like("identity_blank", 33), like("call_nameless"), like("field_invalid")),
     "tool_id": (like("id_duplicate"),),
     "delta": (like("block_mismatch"), like("block_unopened"), like("field_invalid")),
-    "redacted": (like("field_invalid"),),
+    **dict.fromkeys(("redacted", "usage"), (like("field_invalid"),)),
     "signature": (Hint(READS, 88, "a signature"),),
     "input_unparsable": (Hint(KNOWN, 50),),
     "after_stop": (like("after_end"),),
-    "usage": (like("field_invalid"),),
     "error": (like("error_shape"),),
     "after_error": (like("after_error"), like("after_end")),
     "chunk": (Hint(STOPS, 115),),
@@ -129,7 +128,6 @@ class BedrockLinter(GrammarChecker):
         self._native: AnthropicLinter | None = None
         self._open: _Block | None = None
         self._next_index = 0
-        self._call_ids: set[str] = set()
         self._handlers: Mapping[str, Callable[[dict[str, Any]], None]] = {
             "messageStart": self._message_start,
             "contentBlockStart": self._block_start,
@@ -274,10 +272,8 @@ class BedrockLinter(GrammarChecker):
         call_id, name = (use.get("toolUseId"), use.get("name")) if isinstance(use, dict) else (None, None)
         if not is_filled(call_id) or not is_filled(name):
             self.broken("start", f"toolUseId is {shown(call_id)}, name {shown(name)}")
-        elif call_id in self._call_ids:
-            self.broken("tool_id", f"the toolUseId {shown(call_id)} again")
         else:
-            self._call_ids.add(call_id)
+            self.identify("tool_id", "toolUseId", call_id)
 
     def _block_delta(self, document: dict[str, Any]) -> None:
         member, value = _only_member(document.get("delta"))

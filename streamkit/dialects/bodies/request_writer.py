@@ -61,9 +61,7 @@ _BEGINNINGS: Final[Mapping[str, str]] = {
 #: How sounds begin, as base64; a RIFF file is no picture here (Mistral's sounds have no type).
 _SOUNDS: Final[Mapping[str, str]] = {
     "UklGR": "audio/wav",
-    "SUQz": "audio/mpeg",
-    "//s": "audio/mpeg",
-    "//M": "audio/mpeg",
+    **dict.fromkeys(("SUQz", "//s", "//M"), "audio/mpeg"),
     "T2dnU": "audio/ogg",
     "ZkxhQ": "audio/flac",
 }

@@ -70,7 +70,6 @@ class CohereLinter(GrammarChecker):
         self._open: Open | None = None
         self._kind: object = None  # of the open block of content
         self._next = {"content": 0, "call": 0}
-        self._call_ids: set[str] = set()
         self._citation: object = None
         self._handlers: Mapping[str, Callable[[dict[str, Any]], None]] = {
             "message-start": self._message_start,
@@ -226,10 +225,8 @@ class CohereLinter(GrammarChecker):
         call_id = call.get("id")
         if not is_filled(call_id) or not is_filled(function.get("name")) or call.get("type") != "function":
             self.broken("call_start", f"the call is {shown(call)}")
-        elif call_id in self._call_ids:
-            self.broken("call_id", f"the id {shown(call_id)} again")
         else:
-            self._call_ids.add(call_id)
+            self.identify("call_id", "id", call_id)
 
     def _call_delta(self, document: dict[str, Any]) -> None:
         if self._is_open(document, "call"):

@@ -101,12 +101,7 @@ BUDGET_BOUNDS: Mapping[str, Bounds] = {
     "2.5-flash-lite": Bounds(512, 24576),
     "2.5-flash": Bounds(1, 24576),
 }
-SERVICE_TIERS: Mapping[str, str] = {
-    "default": "standard",
-    "standard": "standard",
-    "flex": "flex",
-    "priority": "priority",
-}
+SERVICE_TIERS: Mapping[str, str] = {"default": "standard", **{name: name for name in ("standard", "flex", "priority")}}
 #: ``mode`` of ``functionCallingConfig``. VALIDATED is AUTO with arguments that match their schemas.
 MODES: Mapping[Literal["auto", "none", "required"], str] = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 VALIDATED = "VALIDATED"

@@ -55,6 +55,7 @@ class GrammarChecker:
         self._number = -1
         self._found: list[Violation] = []
         self._identity: dict[str, str] = {}
+        self._call_ids: set[str] = set()
 
     def feed(self, frames: list[Frame], /) -> list[Violation]:
         for frame in frames:
@@ -126,6 +127,12 @@ class GrammarChecker:
             return value
         self.broken(rule, f"{name} is {shown(value)}")
         return None
+
+    def identify(self, rule: str, name: str, call_id: str) -> None:
+        """The id of another call, its member ``name``; one that a call had before breaks ``rule``."""
+        if call_id in self._call_ids:
+            self.broken(rule, f"the {name} {shown(call_id)} again")
+        self._call_ids.add(call_id)
 
     def load(self, frame: Frame) -> dict[str, Any] | None:
         """The payload; None, and noted, where it is no JSON object."""

@@ -50,7 +50,7 @@ HINTS: Hints = {
         Hint(READS, 71, "choices is None"),
     ),
     "text": (like("content_as_list"), like("field_invalid")),
-    "role": (),
+    **dict.fromkeys(("role", "after_usage"), ()),
     "tool_calls": (like("field_invalid"), like("arguments_not_text")),
     "call_index": (
         like("index_missing", says="index is"),
@@ -85,23 +85,14 @@ HINTS: Hints = {
     ),
     "arguments": (like("arguments_not_text"), like("arguments_replaced"), Hint(KNOWN, 43)),
     "usage": (like("field_invalid"), Hint(KNOWN, 73)),
-    "after_usage": (),
 }
-
-
-@define
-class _Call:
-    """The identity that a call's first fragment gave."""
-
-    id: object
-    name: object
 
 
 @define
 class _Choice:
     role: bool = False
     finished: object = None
-    calls: dict[int, _Call] = field(factory=dict)
+    calls: dict[int, tuple[object, object]] = field(factory=dict)  #: the id and the name of each, by its first fragment
     call_ids: set[str] = field(factory=set)
 
 
@@ -191,8 +182,8 @@ class ChatLinter(ChunkChecker[_Choice]):
         if call is None:
             self._first_fragment(choice, entry, function)
         else:
-            self._same_call("id", call.id, entry)
-            self._same_call("name", call.name, function)
+            self._same_call("id", call[0], entry)
+            self._same_call("name", call[1], function)
             if entry.get("type", "function") != "function":
                 self.broken("call_repeat", f"type is {shown(entry['type'])} in a later fragment of call {index}")
         arguments = function.get("arguments", "")
@@ -201,19 +192,19 @@ class ChatLinter(ChunkChecker[_Choice]):
             self.broken("arguments", f"arguments of call {index} are {shown(arguments)}", "note" if empty else "error")
 
     def _first_fragment(self, choice: _Choice, entry: dict[str, Any], function: dict[str, Any]) -> None:
-        index, call = entry["index"], _Call(entry.get("id"), function.get("name"))
+        index, call_id, name = entry["index"], entry.get("id"), function.get("name")
         if index != len(choice.calls):
             self.broken("call_index", f"a new call has index {index}, not {len(choice.calls)}")
-        for what, value in (("id", call.id), ("name", call.name)):
+        for what, value in (("id", call_id), ("name", name)):
             if not is_filled(value):
                 self.broken("call_start", f"the {what} of call {index} is {shown(value)}")
         if entry.get("type") != "function":
             self.broken("call_start", f"the type of call {index} is {shown(entry.get('type'))}")
-        if is_filled(call.id):
-            if call.id in choice.call_ids:
-                self.broken("call_id", f"call {index} has the id of another, {shown(call.id)}")
-            choice.call_ids.add(call.id)
-        choice.calls[index] = call
+        if is_filled(call_id):
+            if call_id in choice.call_ids:
+                self.broken("call_id", f"call {index} has the id of another, {shown(call_id)}")
+            choice.call_ids.add(call_id)
+        choice.calls[index] = call_id, name
 
     def _same_call(self, what: str, first: object, fields: dict[str, Any]) -> None:
         """A later fragment's ``id`` or ``name``: null and blank ones add nothing, others are joined to the first."""

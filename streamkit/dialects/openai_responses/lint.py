@@ -151,7 +151,6 @@ class ResponsesLinter(GrammarChecker):
         super().__init__()
         self._items: dict[int, _Item] = {}
         self._open: int | None = None  # the index of the item that was added last, unless it is done
-        self._call_ids: set[str] = set()
         self._next_number: int | None = 0
         self._id: object = None
         self._started = False
@@ -351,9 +350,8 @@ class ResponsesLinter(GrammarChecker):
             if self._created:
                 self.broken("created", "response.created again")
             self._created = True
-        handler = self._handlers.get(kind)
-        if handler is not None:
-            handler(document)
+        if kind in self._handlers:
+            self._handlers[kind](document)
 
     def close(self) -> None:
         if not self._ended and not self._failed:
