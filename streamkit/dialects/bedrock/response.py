@@ -62,8 +62,11 @@ class BedrockBodyDecoder(BedrockDecoder):
         self.recognised = True
         if type(output := self.alone(document.get("output"))) is dict:
             self._whole(document, output)
-        elif document.get("type") == "message":
-            self._native_message(frame)
+        elif document.get("type") == "message":  # an answer of InvokeModel, of Anthropic's models
+            native = AnthropicBodyDecoder(self.limits, self.report)
+            self.out += native.feed([frame])
+            if native.fault is not None:
+                raise native.fault
         elif isinstance(document.get(TYPE), str) or message_of(document) is not None:
             self.out.append(decode_exception(document))
         else:
@@ -132,13 +135,6 @@ class BedrockBodyDecoder(BedrockDecoder):
                 for name, words in inner.items():
                     if words is not None:
                         yield {"reasoningContent": {name: words}}
-
-    def _native_message(self, frame: Frame) -> None:
-        """An answer of InvokeModel, of Anthropic's models."""
-        native = AnthropicBodyDecoder(self.limits, self.report)
-        self.out += native.feed([frame])
-        if native.fault is not None:
-            raise native.fault
 
 
 class BedrockResponseWriter(BlockResponseWriter):

@@ -39,10 +39,8 @@ EXTRA_FIELDS, METADATA, UNKNOWN = "messageStop.additionalModelResponseFields", "
 METRICS = "amazon-bedrock-invocationMetrics"
 STOP_REASONS: Mapping[str, StopReason] = {
     **CLAUDES,
-    "content_filtered": "content_filter",
-    "guardrail_intervened": "content_filter",
-    "malformed_tool_use": "malformed_tool",
-    "malformed_model_output": "malformed_tool",
+    **dict.fromkeys(("content_filtered", "guardrail_intervened"), "content_filter"),
+    **dict.fromkeys(("malformed_tool_use", "malformed_model_output"), "malformed_tool"),
 }
 STOP_NAMES: Mapping[StopReason, str] = {
     **{reason: word for word, reason in CLAUDES.items()},
@@ -197,8 +195,7 @@ SAME_TYPES: Mapping[str, str] = {
     "image/jpg": "image/jpeg",
     "audio/mp3": "audio/mpeg",
     "audio/m4a": "audio/x-m4a",
-    "audio/wave": "audio/wav",
-    "audio/x-wav": "audio/wav",
+    **dict.fromkeys(("audio/wave", "audio/x-wav"), "audio/wav"),
 }
 FORMATS: Mapping[str, Mapping[str, str]] = {
     kind: {media_type: name for name, media_type in types.items()} for kind, types in MEDIA_TYPES.items()

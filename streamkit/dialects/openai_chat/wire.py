@@ -180,8 +180,7 @@ OPTIONS: Mapping[str, str] = {
 #: ``format`` of ``input_audio``, by its media types.
 AUDIO_FORMATS: Mapping[str, str] = {
     **openai.AUDIO_FORMATS,
-    "audio/x-wav": "wav",
-    "audio/wave": "wav",
+    **dict.fromkeys(("audio/x-wav", "audio/wave"), "wav"),
     "audio/mp3": "mp3",
 }
 

@@ -65,15 +65,13 @@ ASIDES: Mapping[str, AsideKind] = {
 #: ``incomplete_details.reason``. A completed response gives none: what it holds tells (§2.2). A reason that is not known,
 #: or none, is ``length`` at least: the answer is not whole.
 INCOMPLETE_REASONS: Mapping[str, StopReason] = {
-    "max_output_tokens": "length",
+    **dict.fromkeys(("max_output_tokens", "max_messages"), "length"),
     "content_filter": "content_filter",
     "steered": "pause",
-    "max_messages": "length",
 }
 #: Reasons that are written as ``incomplete``; all others as ``completed``.
 INCOMPLETE_NAMES: Mapping[StopReason, str] = {
-    "length": "max_output_tokens",
-    "context_full": "max_output_tokens",
+    **dict.fromkeys(("length", "context_full"), "max_output_tokens"),
     "content_filter": "content_filter",
     "pause": "steered",
 }
