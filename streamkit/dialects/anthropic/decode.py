@@ -44,29 +44,28 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import lenient_text
 
-EVENTS = frozenset(
-    {
-        "message_start",
-        "content_block_start",
-        "content_block_delta",
-        "content_block_stop",
-        "message_delta",
-        "message_stop",
-        "ping",
-        "error",
-    }
-)
+#: The method that reads each event; a ``ping`` says nothing.
+READERS: Mapping[str, str] = {
+    "message_start": "_message_start",
+    "content_block_start": "_block_start",
+    "content_block_delta": "_block_delta",
+    "content_block_stop": "_block_stop",
+    "message_delta": "_message_delta",
+    "message_stop": "_message_stop",
+    "error": "_error",
+}
 #: Those that an ``event:`` line may name alone: a bare ``ping`` or ``error`` is not only Anthropic's.
-STREAMED = EVENTS - {"ping", "error"}
+STREAMED = READERS.keys() - {"error"}
 MESSAGE_FIELDS = frozenset(
     {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage", "stop_details"}
 )
-#: What is read of each event; blocks that only Anthropic understands are kept whole.
+#: What is read of a block's start; blocks that only Anthropic understands are kept whole, and a call keeps its members itself.
+BLOCK = Members("type", "text", "citations", "thinking", "signature", "data")
+CALL_START = Members("type", "index", "content_block")
+#: What is read of each event.
 MEMBERS: Mapping[str, Members] = {
     "message_start": Members("type", "message"),
-    "content_block_start": Members(
-        "type", "index", content_block=Members("type", "text", "citations", "thinking", "signature", "data")
-    ),
+    "content_block_start": Members("type", "index", content_block=BLOCK),
     "content_block_delta": Members("type", "index", "delta"),
     "content_block_stop": Members("type", "index"),
     "message_delta": kept("type", "delta", "usage"),
@@ -74,8 +73,6 @@ MEMBERS: Mapping[str, Members] = {
     "ping": Members("type"),
     "error": KEPT,
 }
-#: A call keeps its members itself.
-CALL_START = Members("type", "index", "content_block")
 #: Counts that a usage object may have; each frame repeats them all.
 COUNTS = 64
 #: The block that each delta belongs into, and the delta's own field.
@@ -124,31 +121,63 @@ class AnthropicDecoder(BlockDecoder[Block]):
     block_type = Block
     members: ClassVar[Mapping[str, Members]] = MEMBERS
 
+    _id: str | None = None
+    _usage: Mapping[str, Any] = {}
+    block_text = b""  #: the JSON of the whole block that is being read
+
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self._id: str | None = None
-        self._usage: dict[str, Any] = {}
         #: By index, blocks in the message's start and their own JSON, until they come.
         self.in_start: dict[int, tuple[Any, bytes]] = {}
-        self.block_text = b""  #: the JSON of the whole block that is being read
-        self._by_type = {
-            "message_start": self._message_start,
-            "content_block_start": self._block_start,
-            "content_block_delta": self._block_delta,
-            "content_block_stop": self._block_stop,
-            "message_delta": self._message_delta,
-            "message_stop": self._message_stop,
-            "error": self._error,
-        }
 
     def decode(self, document: dict[str, Any]) -> None:
+        """One event: nearly always a delta of text that is alone in it, for an open block of its kind, which is read at once.
+
+        Gain: half of the time of ``_block_delta``, which reads them all.
+        """
+        if (
+            document.get("type") == self.frame.event == "content_block_delta"
+            and len(document) == 3
+            and type(index := document.get("index")) is int
+            and (block := self.blocks.get(index)) is not None
+            and type(delta := document.get("delta")) is dict
+            and len(delta) == 2
+            and not self._stopped
+        ):
+            if block.kind == "text":
+                if delta.get("type") == "text_delta" and block.start is None and type(text := delta.get("text")) is str:
+                    if text:
+                        self.out.append(TextDelta(text, 0, block.number))
+                    return
+            elif block.kind == "thinking":
+                if (
+                    delta.get("type") == "thinking_delta"
+                    and block.start is None
+                    and type(text := delta.get("thinking")) is str
+                ):
+                    if text:
+                        self.out.append(ReasoningDelta(text, 0, block.number, "summary"))
+                    return
+            elif (
+                block.kind == "tool_use"
+                and delta.get("type") == "input_json_delta"
+                and block.whole_input is None
+                and type(text := delta.get("partial_json")) is str
+            ):
+                if text:
+                    self.out.append(ToolCallDelta(block.call, None, None, text))
+                return
+        self._event(document)
+
+    def _event(self, document: dict[str, Any]) -> None:
+        """Any event."""
         kind = self.string(document.get("type"))
-        if kind in EVENTS:
+        if kind in READERS or kind == "ping":
             self.recognised = True
             if self.frame.event == "message":
                 self.report.repair("event_name_missing")
         elif (named := self.named_by_its_line(document, STREAMED)) is not None:
-            self.decode(named)
+            self._event(named)
             return
         elif document.get("error") or (not kind and self.frame.event == "error") or is_bare_error(document):
             self.recognised = True  # a bare {"error": …} of another envelope (quirks.md 112), or less than that
@@ -160,26 +189,29 @@ class AnthropicDecoder(BlockDecoder[Block]):
             if self._started:
                 self.out.append(Aside(VENDOR, "unknown_event", kind or "event", document))
             return
+        members = self.members[kind]
         if kind == "ping":
-            self.keep_unread(document, self.members[kind])
+            if len(document) > 1:
+                self.keep_unread(document, members)
             return
+        read = getattr(self, READERS[kind])
         if self._stopped:
-            self.behind_end(self._by_type[kind], document)
+            self.behind_end(read, document)
             return
         before = len(self.out)
-        self._by_type[kind](document)
-        members = self.members[kind]
+        read(document)
         if not document.keys() <= members.names or kind == "content_block_start":
             self._unread(document, members, before)
 
     def _unread(self, document: dict[str, Any], members: Members, before: int) -> None:
         """Keep what was not read, unless the whole event was kept."""
+        if document["type"] == "content_block_start" and type(block := document.get("content_block")) is dict:
+            if block.get("type") == "tool_use":
+                members = CALL_START
+            if document.keys() <= members.names and (members is CALL_START or block.keys() <= BLOCK.names):
+                return  # nearly always
         if self.kept_whole(document, before):
             return
-        if document.get("type") == "content_block_start":
-            block = document.get("content_block")
-            if type(block) is dict and block.get("type") == "tool_use":
-                members = CALL_START
         self.keep_unread(document, members, where=f"{document['type']}.")
 
     def close(self) -> None:
@@ -194,11 +226,13 @@ class AnthropicDecoder(BlockDecoder[Block]):
         if self._started:
             self.restarted(self._id, message.get("id"))
             return
-        extras = {name: value for name, value in message.items() if name not in MESSAGE_FIELDS and has_value(value)}
+        extras = None
+        if not message.keys() <= MESSAGE_FIELDS:
+            extras = {name: value for name, value in message.items() if name not in MESSAGE_FIELDS and has_value(value)}
         usage = None
         if counts := self.fields(message.get("usage")):
-            self._usage.update(counts)
-            usage = decode_usage(dict(self._usage))
+            self._usage = counts
+            usage = decode_usage(counts)
         self._id = text_of(message.get("id"))
         model = text_of(message.get("model"))
         self.start(ResponseStarted(self._id, model, vendor=VENDOR, extras=extras or None, usage=usage))
@@ -222,10 +256,14 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self.ensure_started()
         delta = self.fields(document.get("delta"))
         if usage := self.fields(document.get("usage")):
-            for name, value in usage.items():
-                if value is not None and (name in self._usage or len(self._usage) < COUNTS):
-                    self._usage[name] = value
-            self.tell_counts(decode_usage(dict(self._usage)))
+            counts = {**self._usage, **usage}
+            if len(counts) > COUNTS or None in usage.values():
+                counts = dict(self._usage)
+                for name, value in usage.items():
+                    if value is not None and (name in counts or len(counts) < COUNTS):
+                        counts[name] = value
+            self._usage = counts
+            self.tell_counts(decode_usage(counts))
         if native := text_of(delta.get("stop_reason")):
             self._read_start(ended=True)
             reason = self.stop_reason(native, STOP_REASONS)

@@ -51,17 +51,18 @@ class BlockDecoder(FrameDecoder, Generic[B]):
     #: What is remembered of a block.
     block_type: type[B]
 
+    _started = False
+    _stopped = False
+    _next = 0  # behind the largest index
+    _seen = 0
+    _calls = 0
+    _text = 0  # number of the last text block
+    _signature: Opaque | None = None  # of the next call
+
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self._started = False
-        self._stopped = False
         self.blocks: dict[int, B] = {}  #: that are open, by index
         self._closed: dict[int, B] = {}  # what was last at an index
-        self._next = 0  # behind the largest index
-        self._seen = 0
-        self._calls = 0
-        self._text = 0  # number of the last text block
-        self._signature: Opaque | None = None  # of the next call
 
     def start(self, event: ResponseStarted) -> None:
         """The response starts, and with it its only choice."""
@@ -76,6 +77,8 @@ class BlockDecoder(FrameDecoder, Generic[B]):
 
     def start_index(self, value: object) -> int:
         """The index of a start; of one without it the next that is free. Raises IndexTooLarge."""
+        if type(value) is int and 0 <= value <= self.limits.index:
+            return value
         index = self.index(value)
         if index is None:
             self.report.repair("index_missing")
@@ -84,6 +87,8 @@ class BlockDecoder(FrameDecoder, Generic[B]):
 
     def block_index(self, value: object) -> int:
         """The index of a delta or a stop; of one without it that of the block that was opened last, or of the last call."""
+        if type(value) is int and 0 <= value <= self.limits.index:
+            return value
         index = self.index(value)
         if index is None:
             self.report.repair("index_missing")
@@ -95,7 +100,8 @@ class BlockDecoder(FrameDecoder, Generic[B]):
     def open_block(self, index: int, kind: str) -> B:
         """A new block, in the place of one that is open at its index. Raises TooManyBlocks."""
         self.ensure_started()
-        self._next = max(self._next, index + 1)
+        if index >= self._next:
+            self._next = index + 1
         if index in self.blocks:
             self.report.repair("block_reopened")
             self.close_block(index)
@@ -129,7 +135,8 @@ class BlockDecoder(FrameDecoder, Generic[B]):
         """A call starts, signed by what stood sealed before it."""
         delta = ToolCallDelta(block.call, self.string(call_id) or None, self.string(name) or None)
         delta.extras = extras or None
-        delta.signature, self._signature = self._signature, None
+        if self._signature is not None:
+            delta.signature, self._signature = self._signature, None
         self.out.append(delta)
 
     def opaque(self, blob: str, block: B, *, redacted: bool) -> None:
