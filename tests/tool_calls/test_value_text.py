@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamkit.tool_calls import value_text as module
-from streamkit.tool_calls.value_text import ValueTexts, item_texts, value_text
+from streamkit.tool_calls.value_text import ValueTexts, item_texts, member_texts, value_text
 
 OLLAMA = b'{"message":{"role":"assistant","tool_calls":[{"function":{"name":"f","arguments":{"a":1.0}}}]},"done":false}'
 
@@ -223,3 +223,30 @@ def test_many_texts_take_one_walk_of_each_container(monkeypatch):
     texts = ValueTexts(document)
     assert [texts.text("calls", n, "arguments") for n in range(500)] == [f'{{"a":{n}}}' for n in range(500)]
     assert len(skipped) == 1 + 500 + 2 * 500
+
+
+@pytest.mark.parametrize(
+    ("document", "texts"),
+    [
+        (b'{"args":{"a":1.0}}', ['{"a":1.0}']),
+        (b'[{"args" : {"a": "]}"} } , {"args":\n[1 , 2] , "b":"\\"args\\""}]', ['{"a": "]}"}', "[1 , 2]"]),
+        (b'{"b":{"args":"\xff"},"c":{"args":-1e21}}', ['"\ufffd"', "-1e21"]),
+        (b"{}", []),
+    ],
+)
+def test_members_of_one_name_are_found_without_a_walk(document, texts):
+    assert member_texts(document, "args", len(texts)) == texts
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b'{"args":1,"args":2}',
+        b'{"args":{"args":2}}',
+        b'{"args":1,"b":"args"}',
+        b'{"args":1,"b":"\\"args"}',
+        b'{"\\u0061rgs":1,"b":"args"}',
+    ],
+)
+def test_a_name_that_may_stand_elsewhere_needs_a_walk(document):
+    assert member_texts(document, "args", 1) is None

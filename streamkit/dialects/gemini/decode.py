@@ -17,6 +17,7 @@ Source: dialects.md §5.1-§5.4, §7.6, quirks.md R14, 22, 89.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from attrs import define
@@ -24,6 +25,7 @@ from attrs import define
 from streamkit.dialects.gemini.partial_args import PartialArgs
 from streamkit.dialects.gemini.wire import (
     ERROR_TYPES,
+    MOST_TOKENS,
     STOP_REASONS,
     UNSPECIFIED,
     VENDOR,
@@ -51,12 +53,11 @@ from streamkit.events import (
     ToolCallDelta,
     ToolCallEnded,
 )
-from streamkit.framing.frame import Frame
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 from streamkit.tool_calls.failed_turns import FAILING
-from streamkit.tool_calls.value_text import lenient_text
+from streamkit.tool_calls.value_text import lenient_text, member_texts
 
 CHUNK_FIELDS = frozenset(
     {"candidates", "promptFeedback", "usageMetadata", "modelVersion", "responseId", "createTime", "error"}
@@ -91,8 +92,8 @@ ASIDE_PARTS: dict[str, AsideKind] = {
 }
 #: Where chunks differ (``fast_path/like_frames.py``).
 HOLES = re.compile(rb'"text"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
-#: The position of a candidate in its frame, of a part in the candidate, and how many parts that has.
-Place: TypeAlias = tuple[int, int, int]
+#: The position of a candidate in its frame, of a part in the candidate, and the parts that that has.
+Place: TypeAlias = tuple[int, int, list[Any]]
 
 
 @define
@@ -137,32 +138,33 @@ class GeminiDecoder(FrameDecoder):
     vendor = VENDOR
     opaque_holes = HOLES
 
+    _started = False
+    _extras: Mapping[str, Any] = {}
+    _usage: Any = None
+    _blocks = 0
+    _calls = 0
+    #: Once a call asks: the texts of the arguments of a candidate's calls by the place of their part, where they were found at
+    #: once, and the texts of its parts, where these had to be cut up.
+    _arguments_of: dict[int, str] | None = None
+    _texts: list[bytes] | None = None
+
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self._started = False
-        self._extras: dict[str, Any] = {}
         self._candidates: dict[int, Candidate] = {}
-        self._usage: Any = None
-        self._blocks = 0
-        self._calls = 0
-        #: The texts of a candidate's parts, once a call asks: they are cut up once.
-        self._texts: list[bytes] | None = None
 
-    def load(self, frame: Frame) -> dict[str, Any] | None:
-        try:
-            return super().load(frame)
-        except BrokenFrame as error:
-            if not self.recognised:  # a list of something else, another event stream
-                raise NotThisDialect("gemini", f"a frame that is {error.reason}: {quoted(frame.text)}") from error
-            raise
+    def _fails(self, error: Exception, begin: int) -> None:
+        if isinstance(error, BrokenFrame) and not self.recognised:  # a list of something else, another event stream
+            foreign = NotThisDialect("gemini", f"a frame that is {error.reason}: {quoted(self.frame.text)}")
+            foreign.__cause__, error = error, foreign
+        super()._fails(error, begin)
 
     def close(self) -> None:
         for candidate in self._candidates.values():
             self._cut(candidate)
 
     def decode(self, document: dict[str, Any]) -> None:
-        error = document.get("error")
-        if not (error or recognises("", document) or has_value(document.get("candidates"))):
+        error, candidates = document.get("error"), document.get("candidates")
+        if type(candidates) is not list and not (error or recognises("", document) or has_value(candidates)):
             if self.frame.event == "error" or is_bare_error(document):
                 self.recognised = True
                 self.report.repair("error_shape")
@@ -175,9 +177,9 @@ class GeminiDecoder(FrameDecoder):
         self.recognised = True
         if not self._started and (not error or len(document) > 1):
             self._start(document)
-        for position, candidate in enumerate(self.items(document.get("candidates"))):
+        for position, candidate in enumerate(candidates if type(candidates) is list else self.items(candidates)):
             self._candidate(candidate, position)
-        if feedback := self.fields(document.get("promptFeedback")):
+        if "promptFeedback" in document and (feedback := self.fields(document["promptFeedback"])):
             self._feedback(feedback)
         usage = document.get("usageMetadata")
         if usage and usage != self._usage:
@@ -194,9 +196,10 @@ class GeminiDecoder(FrameDecoder):
 
     def _start(self, document: dict[str, Any]) -> None:
         self._started = True
-        self._extras = {
-            name: value for name, value in document.items() if name not in CHUNK_FIELDS and has_value(value)
-        }
+        if not document.keys() <= CHUNK_FIELDS:
+            self._extras = {
+                name: value for name, value in document.items() if name not in CHUNK_FIELDS and has_value(value)
+            }
         self.out.append(
             ResponseStarted(
                 text_of(document.get("responseId")),
@@ -208,17 +211,15 @@ class GeminiDecoder(FrameDecoder):
         )
 
     def _choice(self, index: int) -> Candidate:
-        candidate = self._candidates.get(index)
-        if candidate is None:
-            if len(self._candidates) >= self.limits.choices:
-                raise TooManyChoices(self.limits.choices, offset=self.frame.offset)
-            candidate = self._candidates[index] = Candidate(index)
-            self.out.append(ChoiceStarted(index))
+        """The candidate of a choice that was not seen before. Raises TooManyChoices."""
+        if len(self._candidates) >= self.limits.choices:
+            raise TooManyChoices(self.limits.choices, offset=self.frame.offset)
+        candidate = self._candidates[index] = Candidate(index)
+        self.out.append(ChoiceStarted(index))
         return candidate
 
     def _candidate(self, candidate: Any, position: int) -> None:
-        candidate = self.alone(candidate)
-        if type(candidate) is not dict:
+        if type(candidate) is not dict and type(candidate := self.alone(candidate)) is not dict:
             self.keep_invalid(candidate)
             return
         index = self.index(candidate.get("index"))
@@ -226,13 +227,25 @@ class GeminiDecoder(FrameDecoder):
             if position:
                 self.report.repair("choice_index_missing")
             index = position
-        of = self._choice(index)
+        of = self._candidates.get(index) or self._choice(index)
         content = self.fields(candidate.get("content"))
-        self._parts(self.contents(content.get("parts")), of, position)
+        self._texts = self._arguments_of = None
+        if type(parts := content.get("parts")) is not list:
+            parts = self.contents(parts)
+            self._arguments_of = {}  # whose order may be another than that of the text
+        for number, part in enumerate(parts):
+            if type(part) is dict and len(part) == 1 and type(text := part.get("text")) is str:  # as ``_text``, mostly
+                if text:
+                    if of.kind is not TextDelta:
+                        self._begin(of, TextDelta)
+                    self.out.append(TextDelta(text, index, of.block))
+            else:
+                self._part(part, of, (position, number, parts))
         if not content.keys() <= CONTENT.names:
             self.keep_unread(content, CONTENT, index, max(of.block, 0), where="content.")
-        native = text_of(candidate.get("finishReason"))
-        failed = native is not None and STOP_REASONS.get(native) in FAILING
+        native, failed = candidate.get("finishReason"), False
+        if native is not None and (native := text_of(native)) is not None:
+            failed = STOP_REASONS.get(native) in FAILING
         if not candidate.keys() <= CANDIDATE_FIELDS:
             for name, value in candidate.items():
                 if name not in CANDIDATE_FIELDS and has_value(value) and not (name == MESSAGE and failed):
@@ -252,6 +265,8 @@ class GeminiDecoder(FrameDecoder):
             # no count at all: Vertex sends `trafficType` before it counts
             self.out.append(Aside(VENDOR, "metadata", "usageMetadata", others))
         for name, value in usage.items():
+            if type(value) is int and 0 <= value < MOST_TOKENS:  # nearly always
+                continue
             if value is not None and is_bad_count(name, value):
                 self.keep_invalid({name: value})
 
@@ -263,16 +278,11 @@ class GeminiDecoder(FrameDecoder):
         self.out.append(Aside(VENDOR, "metadata", "promptFeedback", feedback))
         native = text_of(feedback.get("blockReason"))
         if native is not None and native not in UNSPECIFIED:
-            self._choice(0)
+            if 0 not in self._candidates:
+                self._choice(0)
             self.out.append(StopReasonSeen("content_filter", native))
 
     # -- parts ---------------------------------------------------------------------------------------------------------
-
-    def _parts(self, parts: list[Any], of: Candidate, position: int) -> None:
-        """Everything that the parts of the candidate at ``position`` in the frame say."""
-        self._texts = None
-        for number, part in enumerate(parts):
-            self._part(part, of, (position, number, len(parts)))
 
     def _part(self, part: Any, of: Candidate, place: Place) -> None:
         if type(part) is not dict:
@@ -407,9 +417,14 @@ class GeminiDecoder(FrameDecoder):
         if isinstance(arguments, str):
             self.report.repair("arguments_not_object")
             return arguments
-        position, number, count = place
+        position, number, parts = place
+        if self._arguments_of is None:
+            calls = [at for at, part in enumerate(parts) if "args" in (_call_in(part) or ())]
+            self._arguments_of = dict(zip(calls, member_texts(self.frame.data, "args", len(calls)) or (), strict=False))
+        if (text := self._arguments_of.get(number)) is not None:
+            return text
         if self._texts is None:
-            self._texts = self.texts_at(count, "candidates", position, "content", "parts")
+            self._texts = self.texts_at(len(parts), "candidates", position, "content", "parts")
         return lenient_text(self._texts[number], "functionCall", "args")
 
     def _continue(self, open_call: OpenCall, call: dict[str, Any], name: str, of: Candidate) -> None:
@@ -445,3 +460,9 @@ class GeminiDecoder(FrameDecoder):
         if of.open is not None:
             self._grown(of.open, of.open.arguments.cut(), of)
             of.open = None
+
+
+def _call_in(part: Any) -> dict[str, Any] | None:
+    """The call of a part, both of which are what they should be."""
+    call = part.get("functionCall") if type(part) is dict else None
+    return call if type(call) is dict else None

@@ -15,6 +15,8 @@ from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReporte
 from streamkit.report import StreamReport
 
 VENDOR = "google"
+#: No count is as large.
+MOST_TOKENS: Final = 2**53
 #: Underscores within a name, not one that it begins with.
 _UNDERSCORES: Final = re.compile(r"(?<=[a-zA-Z0-9])_([a-zA-Z0-9])")
 #: ``finishReason``. STOP stands for turns that call tools, too.
@@ -189,7 +191,7 @@ def is_error(value: object) -> bool:
 
 def is_count(value: object) -> bool:
     """Whether a value can be a token count."""
-    return type(value) is int and 0 <= value < 2**53
+    return type(value) is int and 0 <= value < MOST_TOKENS
 
 
 def is_bad_count(name: str, value: object) -> bool:
