@@ -62,6 +62,8 @@ MESSAGE_FIELDS = frozenset(
 #: What is read of a block's start; blocks that only Anthropic understands are kept whole, and a call keeps its members itself.
 BLOCK = Members("type", "text", "citations", "thinking", "signature", "data")
 CALL_START = Members("type", "index", "content_block")
+#: A block of text as it starts, nearly always.
+EMPTY_TEXT = {"type": "text", "text": ""}
 #: What is read of each event.
 MEMBERS: Mapping[str, Members] = {
     "message_start": Members("type", "message"),
@@ -122,11 +124,11 @@ class AnthropicDecoder(BlockDecoder[Block]):
     members: ClassVar[Mapping[str, Members]] = MEMBERS
 
     _id: str | None = None
-    _usage: Mapping[str, Any] = {}
     block_text = b""  #: the JSON of the whole block that is being read
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
+        self._usage: dict[str, Any] = {}
         #: By index, blocks in the message's start and their own JSON, until they come.
         self.in_start: dict[int, tuple[Any, bytes]] = {}
 
@@ -171,7 +173,8 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     def _event(self, document: dict[str, Any]) -> None:
         """Any event."""
-        kind = self.string(document.get("type"))
+        if type(kind := document.get("type")) is not str:
+            kind = self.string(kind)
         if kind in READERS or kind == "ping":
             self.recognised = True
             if self.frame.event == "message":
@@ -215,11 +218,13 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self.keep_unread(document, members, where=f"{document['type']}.")
 
     def close(self) -> None:
-        self._read_start(ended=False)
+        if self.in_start:
+            self._read_start(ended=False)
         for block in self.blocks.values():  # the input ended inside a block whose start brought a whole input
             if block.whole_input is not None:
                 self.out.append(ToolCallDelta(block.call, arguments=block.whole_input, snapshot=True))
-        self._settle_starts()
+        if self.blocks:
+            self._settle_starts()
 
     def _message_start(self, document: dict[str, Any]) -> None:
         message = self.fields(document.get("message"))
@@ -231,7 +236,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             extras = {name: value for name, value in message.items() if name not in MESSAGE_FIELDS and has_value(value)}
         usage = None
         if counts := self.fields(message.get("usage")):
-            self._usage = counts
+            self._usage = dict(counts)
             usage = decode_usage(counts)
         self._id = text_of(message.get("id"))
         model = text_of(message.get("model"))
@@ -241,7 +246,9 @@ class AnthropicDecoder(BlockDecoder[Block]):
         if blocks := self.contents(message.get("content")):
             found = zip(blocks, self.texts_at(len(blocks), "message", "content"), strict=True)
             self.in_start = {number: pair for number, pair in enumerate(found) if _has_content(pair[0])}
-        if has_value(reason := message.get("stop_reason")):  # before its content an answer has not ended
+        if (reason := message.get("stop_reason")) is not None and has_value(
+            reason
+        ):  # before its content an answer has not ended
             self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}message.stop_reason", reason))
 
     def _read_start(self, *, ended: bool) -> None:
@@ -250,22 +257,24 @@ class AnthropicDecoder(BlockDecoder[Block]):
         for number, (block, text) in blocks.items():
             self.whole_block(block, number, text, ended=ended)
 
+    def _brought(self, index: int) -> None:
+        """A block comes: what the message's start had of it is not read."""
+        if self.in_start.pop(index, None) is not None:
+            self.report.repair("text_repeated")
+
     # -- the message -----------------------------------------------------------------------------------------------
 
     def _message_delta(self, document: dict[str, Any]) -> None:
         self.ensure_started()
         delta = self.fields(document.get("delta"))
         if usage := self.fields(document.get("usage")):
-            counts = {**self._usage, **usage}
-            if len(counts) > COUNTS or None in usage.values():
-                counts = dict(self._usage)
-                for name, value in usage.items():
-                    if value is not None and (name in counts or len(counts) < COUNTS):
-                        counts[name] = value
-            self._usage = counts
-            self.tell_counts(decode_usage(counts))
+            for name, value in usage.items():
+                if value is not None and (name in self._usage or len(self._usage) < COUNTS):
+                    self._usage[name] = value
+            self.tell_counts(decode_usage(dict(self._usage)))
         if native := text_of(delta.get("stop_reason")):
-            self._read_start(ended=True)
+            if self.in_start:
+                self._read_start(ended=True)
             reason = self.stop_reason(native, STOP_REASONS)
             self.out.append(StopReasonSeen(reason, native, 0, text_of(delta.get("stop_sequence"))))
         for name, value in delta.items():
@@ -278,7 +287,8 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     def _message_stop(self, _document: dict[str, Any]) -> None:
         self.ensure_started()
-        self._read_start(ended=True)
+        if self.in_start:
+            self._read_start(ended=True)
         self.stop_message()
         self.out.append(TerminatorSeen())
 
@@ -319,10 +329,14 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     def _block_start(self, document: dict[str, Any]) -> None:
         index = self.start_index(document.get("index"))
+        if self.in_start:
+            self._brought(index)
         start = self.fields(document.get("content_block"))
         block = self.open_block(index, self.string(start.get("type")))
         if block.kind == "text":
             self._text = block.number
+            if start == EMPTY_TEXT:
+                return
             if text := self.string(start.get("text")):
                 block.start = StartText(text)
             for citation in self.items(start.get("citations")):
@@ -353,6 +367,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             block = closed  # text for a call that had ended: the accumulator sets it aside
         elif block is None:
             self.report.repair("block_unopened")
+            self._brought(index)
             block = self.open_block(index, belongs)
         if name and (belongs == block.kind or (belongs in TEXTUAL and block.kind in TEXTUAL)):
             if belongs != block.kind:
@@ -378,16 +393,11 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     def close_block(self, index: int) -> None:
         block = self.blocks[index]
-        self._settle(block)
+        if block.start is not None:
+            self._settle(block)
         if block.whole_input is not None:
             self.out.append(ToolCallDelta(block.call, arguments=block.whole_input, snapshot=True))
         super().close_block(index)
-
-    def open_block(self, index: int, kind: str) -> Block:
-        self.ensure_started()
-        if self.in_start and self.in_start.pop(index, None) is not None:
-            self.report.repair("text_repeated")
-        return super().open_block(index, kind)
 
     def _call(self, start: dict[str, Any], block: Block) -> None:
         extras = {name: value for name, value in start.items() if name not in CALL_FIELDS and has_value(value)}

@@ -15,7 +15,7 @@ from attrs import frozen
 from streamkit.conversation.messages import Response
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.bodies.request_writer import without_none
-from streamkit.dialects.members.values import count_of, details_of
+from streamkit.dialects.members.values import count_of
 from streamkit.dialects.profiles import Encoding, Provider
 from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.vocabulary.context_overflow import is_overflow
@@ -131,7 +131,8 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
     fresh, output = count_of(raw, "input_tokens"), count_of(raw, "output_tokens")
     read, written = count_of(raw, "cache_read_input_tokens"), count_of(raw, "cache_creation_input_tokens")
     whole = with_cache(fresh, read, written)
-    thinking = count_of(details_of(raw, "output_tokens_details"), "thinking_tokens")
+    details = raw.get("output_tokens_details")
+    thinking = count_of(details, "thinking_tokens") if type(details) is dict else None
     return UsageReported(whole, read, written, output, thinking, total_of(whole, output), raw, VENDOR)
 
 

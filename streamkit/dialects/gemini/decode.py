@@ -222,13 +222,15 @@ class GeminiDecoder(FrameDecoder):
         if type(candidate) is not dict and type(candidate := self.alone(candidate)) is not dict:
             self.keep_invalid(candidate)
             return
-        index = self.index(candidate.get("index"))
+        if (index := candidate.get("index")) is not None:
+            index = self.index(index)
         if index is None:  # Vertex leaves out 0
             if position:
                 self.report.repair("choice_index_missing")
             index = position
         of = self._candidates.get(index) or self._choice(index)
-        content = self.fields(candidate.get("content"))
+        if type(content := candidate.get("content")) is not dict:
+            content = self.fields(content)
         self._texts = self._arguments_of = None
         if type(parts := content.get("parts")) is not list:
             parts = self.contents(parts)
@@ -247,16 +249,20 @@ class GeminiDecoder(FrameDecoder):
         if native is not None and (native := text_of(native)) is not None:
             failed = STOP_REASONS.get(native) in FAILING
         if not candidate.keys() <= CANDIDATE_FIELDS:
-            for name, value in candidate.items():
-                if name not in CANDIDATE_FIELDS and has_value(value) and not (name == MESSAGE and failed):
-                    kind = ASIDES.get(name, "metadata")
-                    self.out.append(Aside(VENDOR, kind, f"candidates.{name}", value, index, max(of.block, 0)))
+            self._others(candidate, of, failed=failed)
         if native is not None and native not in UNSPECIFIED:
             reason = self.stop_reason(native, STOP_REASONS)
             message = text_of(candidate.get(MESSAGE)) if failed else None
             self.out.append(
                 StopReasonSeen(reason, native, index, covers_calls=True, message=message, ends_failed=failed)
             )
+
+    def _others(self, candidate: dict[str, Any], of: Candidate, *, failed: bool) -> None:
+        """Members of a candidate beside its content and why it ended."""
+        for name, value in candidate.items():
+            if name not in CANDIDATE_FIELDS and has_value(value) and not (name == MESSAGE and failed):
+                kind = ASIDES.get(name, "metadata")
+                self.out.append(Aside(VENDOR, kind, f"candidates.{name}", value, of.choice, max(of.block, 0)))
 
     def _count(self, usage: dict[str, Any]) -> None:
         if counts := decode_usage(usage):

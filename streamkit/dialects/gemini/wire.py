@@ -116,7 +116,8 @@ def decode_usage(raw: Mapping[str, Any]) -> UsageReported | None:
     prompt, tools = count_of(raw, "promptTokenCount"), count_of(raw, "toolUsePromptTokenCount")
     candidates, thoughts = count_of(raw, "candidatesTokenCount"), count_of(raw, "thoughtsTokenCount")
     cached, total = count_of(raw, "cachedContentTokenCount"), count_of(raw, "totalTokenCount")
-    whole, output = _sum(prompt, tools), _sum(candidates, thoughts)
+    whole = prompt if tools is None else _sum(prompt, tools)
+    output = candidates if thoughts is None else _sum(candidates, thoughts)
     if whole is output is cached is total is None:
         return None
     return UsageReported(whole, cached, None, output, thoughts, total, raw, VENDOR)
@@ -180,8 +181,8 @@ def standard_base64(text: str) -> str:
     return text + "=" * (-len(text) % 4)
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
-    return other if one is None else one if other is None else one + other
+def _sum(one: int | None, other: int) -> int:
+    return other if one is None else one + other
 
 
 def is_error(value: object) -> bool:
