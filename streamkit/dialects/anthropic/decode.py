@@ -167,7 +167,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self._event(document)
 
     def _event(self, document: dict[str, Any]) -> None:
-        """Any event."""
+        """Any event, looked at from all sides."""
         if type(kind := document.get("type")) is not str:
             kind = self.string(kind)
         if kind in READERS or kind == "ping":
@@ -241,9 +241,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         if blocks := self.contents(message.get("content")):
             found = zip(blocks, self.texts_at(len(blocks), "message", "content"), strict=True)
             self.in_start = {number: pair for number, pair in enumerate(found) if _has_content(pair[0])}
-        if (reason := message.get("stop_reason")) is not None and has_value(
-            reason
-        ):  # before its content an answer has not ended
+        if has_value(reason := message.get("stop_reason")):  # before its content an answer has not ended
             self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}message.stop_reason", reason))
 
     def _read_start(self, *, ended: bool) -> None:
