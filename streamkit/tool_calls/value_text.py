@@ -75,7 +75,7 @@ def member_texts(document: bytes, name: str, count: int) -> list[str] | None:
     """The texts of all members called ``name``, in order, which are ``count``; None if they can't be told without a walk.
 
     Their name is looked for as it is written: there is none that another string holds if it stands there as often as they are.
-    Gain: nine tenths of the time of ``value_text`` for the arguments of a Gemini call.
+    Gain: nine tenths of the time of ``value_text`` where a chunk has a call of the usual length.
     """
     written = b'"%b"' % name.encode()
     if document.count(written) != count or b"\\u" in document:  # a name may be written with escapes
