@@ -15,14 +15,17 @@ import string
 from typing import Final
 
 BASE62 = string.digits + string.ascii_letters
+#: One of them for each byte.
+_OF_BYTES: Final = (5 * BASE62).encode()[:256]
 
 
 def random_id(prefix: str) -> str:
-    """An id nobody else has: ``prefix`` and 22 base-62 characters (131 bits). The default maker of ids.
+    """An id nobody else has: ``prefix`` and 22 base-62 characters. The default maker of ids.
 
-    Ids must be unique across turns, or results find the wrong call (quirks.md 34).
+    Ids must be unique across turns, or results find the wrong call (quirks.md 34). Each byte stands for a character, eight of
+    which are a quarter more likely than the others: 124 bits at least, in a sixth of the time of an even number's digits.
     """
-    return prefix + _base62(secrets.randbelow(len(BASE62) ** 22), 22)  # a sixth of the time of a choice for each
+    return prefix + secrets.token_bytes(22).translate(_OF_BYTES).decode()
 
 
 #: What Mistral's API accepts as the id of a call, in a response and when it comes back (dialects.md §6.3).
