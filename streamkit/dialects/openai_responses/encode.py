@@ -12,7 +12,7 @@ Source: dialects.md §0.4, §2.1, §2.2, §2.4, quirks.md 131.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import orjson
@@ -30,7 +30,7 @@ from streamkit.dialects.openai_responses.wire import (
     encode_error,
     encode_usage,
 )
-from streamkit.dialects.openai_responses.writer import FreeText, ItemWriter, Label
+from streamkit.dialects.openai_responses.writer import FreeText, ItemWriter, Label, event_of
 from streamkit.dialects.profiles import Encoding, Target
 from streamkit.dialects.streams.block_encoder import BlockEncoder
 from streamkit.dialects.streams.compactions import COMPACTION
@@ -44,6 +44,7 @@ from streamkit.events import (
     RefusalDelta,
     ResponseFinished,
     ResponseStarted,
+    TextDelta,
     ToolCallFinished,
     ToolCallStarted,
 )
@@ -82,6 +83,15 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "top_logprobs": 0,
     "top_p": 1.0,
     "truncation": "disabled",
+}
+DEFAULT_MEMBERS: Final = dumps(DEFAULTS)[1:-1]
+#: A response behind the members that it begins with.
+RESPONSE: Final = b'%b,"status":"%b","error":%b,"incomplete_details":%b,"usage":%b,"output":%b}'
+CREATED: Final = event_of(b"response.created", b',"response":%b')
+IN_PROGRESS: Final = event_of(b"response.in_progress", b',"response":%b')
+ERROR: Final = event_of(b"error", b',"error":%b,%b')
+ENDS: Final = {
+    status: event_of(b"response." + status, b',"response":%b') for status in (b"completed", b"incomplete", b"failed")
 }
 #: What of its request a response says again.
 ECHOED: Final = (
@@ -122,61 +132,46 @@ class ResponsesEncoder(BlockEncoder):
     vendor = native = VENDOR
     signer = OPAQUE_VENDOR
     text_delta = thinking_delta = b"%b"
+    _started = False
+    _head = b""  # the members that each response begins with, as JSON without its closing brace
+    _waits = False  # for what the client runs in a form of this dialect
+    _compacted = False
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
-        self._started = False
-        self._sequence = 0
-        self._head: dict[str, Any] = {}
         self._passed: tuple[ResponseStarted | None, Frame | None] = None, None
-        self._waits = False  # for what the client runs in a form of this dialect
-        self._compacted = False
+        self._changed: dict[str, Any] | None = None  # the members in ``_head``, once one of them came later
 
     def make_blocks(self) -> ItemWriter:
-        self._items = ItemWriter(self._event, self._more, self.encoding.make_id, self.encoding.limits)
+        self._items = ItemWriter(self.write, self._ensure_started, self.encoding.make_id, self.encoding.limits)
         return self._items
 
     # -- the response ----------------------------------------------------------------------------------------------
 
-    def _event(self, name: bytes, members: bytes) -> None:
+    def _ensure_started(self) -> None:
         if not self._started:
             self.response_started(ResponseStarted())
-        comma = b"," if members else b""
-        self._parts.append(
-            b'event: %b\ndata: {"type":"%b","sequence_number":%d%b%b}\n\n'
-            % (name, name, self._sequence, comma, members)
-        )
-        self._sequence += 1
-
-    def _more(self, head: bytes, members: bytes) -> None:
-        """An event that is begun, to its end: nearly all are."""
-        self._parts.append(b'%b%b,"sequence_number":%d}\n\n' % (head, members, self._sequence))
-        self._sequence += 1
 
     def response_started(self, event: ResponseStarted) -> None:
         self._begin(event)
-        for name in (b"response.created", b"response.in_progress"):
-            self._event(name, b'"response":%b' % self._response("in_progress", b"[]"))
+        response, items = self._response(b"in_progress", b"[]"), self._items
+        items.numbered(CREATED, response)
+        items.numbered(IN_PROGRESS, response)
 
     def _begin(self, event: ResponseStarted) -> None:
         self._started = True
-        self._head = {
-            **identity(event, self.encoding, "resp_", "response", "created_at"),
-            **DEFAULTS,
-            **self.encoding.profile.settings,
-            **self.response_extras(event),
-        }
+        made = identity(event, self.encoding, "resp_", "response", "created_at")
+        extras = {**self.encoding.profile.settings, **self.response_extras(event)}
+        if extras:
+            self._head = dumps({**made, **DEFAULTS, **extras})[:-1]
+        else:
+            self._head = b"%b,%b" % (dumps(made)[:-1], DEFAULT_MEMBERS)
 
-    def _response(self, status: str, output: bytes, *, incomplete: Any = None, error: Any = None) -> bytes:
+    def _response(self, status: bytes, output: bytes, *, error: bytes = b"null", incomplete: bytes = b"null") -> bytes:
         """The response object, as JSON."""
-        response = {
-            **self._head,
-            "status": status,
-            "error": error,
-            "incomplete_details": incomplete,
-            "usage": None if status == "in_progress" or self._usage is None else encode_usage(self._usage),
-        }
-        return b'%b,"output":%b}' % (dumps(response)[:-1], output)
+        head = self._head if self._changed is None else dumps(self._changed)[:-1]
+        usage = b"null" if status == b"in_progress" or self._usage is None else dumps(encode_usage(self._usage))
+        return RESPONSE % (head, status, error, incomplete, usage, output)
 
     def follow(self, start: ResponseStarted | None, last: Frame) -> None:
         """Go on behind the events of another encoder, of which ``last`` was the last."""
@@ -195,7 +190,9 @@ class ResponsesEncoder(BlockEncoder):
             last = self._blocks.add(key, event.kind.encode())
         self._blocks.delta(last, dumps(event.text))
 
-    again = BlockEncoder.again
+    def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], bytes] | None:
+        items = self._items
+        return items.said if items.is_alone(items.last) and last.choice == self._choice else None
 
     def redacted(self, data: str, number: int) -> None:
         self._blocks.hold(len(data))
@@ -253,7 +250,9 @@ class ResponsesEncoder(BlockEncoder):
                 self._blocks.end(block)
         elif event.kind in {"unknown_event", "audio"} and not event.type.startswith(PLACED):
             fields = {name: value for name, value in event.raw.items() if name != "type"}
-            self._event(event.type.encode(), dumps(fields)[1:-1])
+            self._ensure_started()
+            members = dumps(fields)[1:-1]
+            self._items.numbered(event_of(event.type.encode(), b",%b" if members else b"%b"), members)
         else:
             self.lose(event.kind)
 
@@ -261,7 +260,12 @@ class ResponsesEncoder(BlockEncoder):
         """A field of the response that changed, or a field of an item."""
         owner, _, name = event.type.partition(".")
         label: Label = owner.encode(), event.block
-        fields = self._head if owner == "response" else self._items.fields.setdefault(label, {})
+        if owner != "response":
+            fields = self._items.fields.setdefault(label, {})
+        elif self._changed is None:
+            fields = self._changed = orjson.loads(self._head + b"}") if self._started else {}
+        else:
+            fields = self._changed
         if owner not in {"response", "message", "reasoning"} or len(fields) + len(self._items.fields) > FEW:
             self.lose("metadata")
         else:
@@ -290,23 +294,24 @@ class ResponsesEncoder(BlockEncoder):
         native = stop.native if self._vendor == VENDOR else None
         founded = stop.reason != "refusal" or self._refused
         status, incomplete = encode_end(stop.reason, native, stop.stop_sequence, self.report, founded=founded)
-        self._end_response(status, self._items.output, incomplete=incomplete)
+        self._ensure_started()
+        said = {} if incomplete is None else {"incomplete": dumps(incomplete)}
+        self._end_response(status.encode(), self._items.output, **said)
 
-    def _end_response(self, status: str, output: list[bytes], **members: Any) -> None:
-        response = self._response(status, b"[%b]" % b",".join(output), **members)
-        self._event(b"response." + status.encode(), b'"response":%b' % response)
+    def _end_response(self, status: bytes, output: list[bytes], **members: bytes) -> None:
+        self._items.numbered(ENDS[status], self._response(status, b"[%b]" % b",".join(output), **members))
 
     def error(self, event: ProviderFailed) -> None:
         error = encode_error(event, self.report)
         code = error["code"]
         if not self._started:
             self._begin(self._passed[0] or ResponseStarted())
-            self._sequence = _number_behind(self._passed[1])
+            self._items.number = _number_behind(self._passed[1])
         flat = dumps({"code": code, "message": event.message, "param": None})[1:-1]
-        self._event(b"error", b'"error":%b,%b' % (dumps(error), flat))
+        self._items.numbered(ERROR, dumps(error), flat)
         unfinished = self._items.unfinished()
         output = self._items.output + ([] if unfinished is None else [unfinished])
-        self._end_response("failed", output, error={"code": code, "message": event.message})
+        self._end_response(b"failed", output, error=dumps({"code": code, "message": event.message}))
 
 
 def _is_event(name: str, raw: Any) -> bool:

@@ -17,29 +17,62 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, TypeAlias
 
 import orjson
-from attrs import define, field, frozen
+from attrs import define, field
 
 from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
+from streamkit.errors import HeldTooLong
 from streamkit.limits import Limits
 from streamkit.tool_calls.text_buffer import LazyScanner
 
 dumps = orjson.dumps
 
 
-@frozen
+def event_of(name: bytes, members: bytes) -> bytes:
+    """The template of an event, of which all but its number and the ``members``, a template themselves, is constant."""
+    return b'event: %b\ndata: {"type":"%b","sequence_number":%%d%b}\n\n' % (name, name, members)
+
+
+ITEM_ADDED: Final = event_of(b"response.output_item.added", b',"output_index":%d,"item":%b')
+ITEM_DONE: Final = event_of(b"response.output_item.done", b',"output_index":%d,"item":%b')
+ANNOTATION: Final = event_of(b"response.output_text.annotation.added", b',%b,"annotation_index":%d,"annotation":%b')
+#: A delta of text, with log probabilities behind it.
+WITH_LOGPROBS: Final = b'%b%b,"sequence_number":%d}\n\n'
+
+
 class Form:
-    """How a kind of block is written."""
+    """How a kind of block is written: as templates, so that an event is one operation.
 
-    item: bytes  #: the type of its item
-    prefix: str = ""  #: of the item's id
-    event: bytes = b""  #: its delta and done events, without the last word
-    member: bytes = b""  #: of the done event, with the whole text
-    part: bytes = b""  #: the part's type; empty: the text is the item's own
-    place: bytes = b"content_index"
-    part_event: bytes = b"response.content_part"
+    ``event`` and ``part_event`` are the names of its events without the last word, ``member`` has its whole text, ``part`` is
+    the part's type; without one the text is the item's own. ``beside``: what stands behind each text.
+    """
+
+    def __init__(
+        self,
+        item: bytes,
+        prefix: str = "",
+        event: bytes = b"",
+        member: bytes = b"",
+        part: bytes = b"",
+        place: bytes = b"content_index",
+        part_event: bytes = b"response.content_part",
+        beside: bytes = b"",
+    ) -> None:
+        self.item = item  #: the type of its item
+        self.prefix = prefix  #: of the item's id
+        self.member = member
+        self.part = part
+        self.in_summary = place == b"summary_index"
+        self.empty = {b"message": b',"content":[]', b"reasoning": b',"summary":[]'}.get(item, b',"%b":""' % member)
+        self.address = b'"item_id":%%b,"output_index":%%d,"%b":%%d' % place
+        empty_part = b'{"type":"%b","%b":""%b}' % (part, member, beside and b',"annotations":[]' + beside)
+        self.part_added = event_of(part_event + b".added", b',%b,"part":' + empty_part)
+        self.delta = b'event: %b.delta\ndata: {"type":"%b.delta",%%b,"delta":' % (event, event)  #: up to its text
+        self.whole_delta = b'%%b%%b%b,"sequence_number":%%d}\n\n' % beside
+        self.done = event and event_of(event + b".done", b',%%b,"%b":"%%b"%%b' % member)
+        self.part_done = event_of(part_event + b".done", b',%b,"part":%b')
 
 
-TEXT: Final = Form(b"message", "msg_", b"response.output_text", b"text", b"output_text")
+TEXT: Final = Form(b"message", "msg_", b"response.output_text", b"text", b"output_text", beside=b',"logprobs":[]')
 FORMS: Final[Mapping[str, Form]] = {
     "text": TEXT,
     "refusal": Form(b"message", "msg_", b"response.refusal", b"refusal", b"refusal"),
@@ -86,7 +119,7 @@ class Item:
     type: bytes
     index: int
     id: bytes = b""
-    head: bytes = b""  #: of a call, its identity
+    head: bytes = b""  #: of a message its role, of a call its identity
     fields: dict[str, Any] = field(factory=dict)  #: members that are the vendor's own
     content: list[bytes] = field(factory=list)  #: parts that are done
     summary: list[bytes] = field(factory=list)
@@ -96,41 +129,46 @@ class Item:
 
 
 class ItemWriter(BlockQueue):
-    """Writes the events of items through ``write(name, members)``; deltas through ``write_more(head, members)``."""
+    """Writes the numbered events of items; ``begin`` is called before an item opens."""
 
     starts: ClassVar = dict.fromkeys(FORMS, b"")
+    # Of the part that is open:
+    _form = TEXT
+    _address = b""
+    _delta = b""  # an event, up to its text
+    _next_logprobs = b""
 
     def __init__(
-        self,
-        write: Callable[[bytes, bytes], None],
-        write_more: Callable[[bytes, bytes], None],
-        make_id: Callable[[str], str],
-        limits: Limits,
+        self, write: Callable[[bytes], None], begin: Callable[[], None], make_id: Callable[[str], str], limits: Limits
     ) -> None:
         super().__init__(limits)
+        self.number = 0  #: of the next event
         self.output: list[bytes] = []  #: the items that are done
         self.incomplete: set[Key] = set()  #: calls that have ended before their text did
         self.fields: dict[Label, dict[str, Any]] = {}  #: members of an item that are the vendor's own
         self._write = write
-        self._write_more = write_more
+        self._begin = begin
         self._make_id = make_id
         self._item: Item | None = None
         self._next_index = 0
-        # of the part that is open
-        self._form = TEXT
-        self._address = b""
-        self._delta_head = b""  # an event, up to its delta
-        self._text = bytearray()  # the inside of its JSON string
+        self._text = bytearray()  # of the open part: the inside of its JSON string
         self._annotations: list[bytes] = []
         self._logprobs: list[bytes] = []
-        self._next_logprobs = b""
 
     def arguments_delta(self, fragment: str) -> bytes:
         return dumps(fragment)
 
+    def write_fragment(self, block: Block, fragment: str) -> None:  # noqa: ARG002 - it is the open one
+        self._write(self.said(fragment))
+
     def flush(self, *, drop: set[Key]) -> None:
         self._held_chars = 0  # what waits was counted, and no more comes
         super().flush(drop=drop)
+
+    def numbered(self, template: bytes, *members: bytes | int) -> None:
+        """Write the next event by its template."""
+        self._write(template % (self.number, *members))
+        self.number += 1
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
@@ -145,27 +183,38 @@ class ItemWriter(BlockQueue):
         block.index = item.index
         item.labels.append(label)
         self._text, self._annotations, self._logprobs, self._next_logprobs = bytearray(), [], [], b""
-        self._address = b'"item_id":%b,"output_index":%d' % (item.id, item.index)
         if form.part:
-            place = len(item.summary if form.place == b"summary_index" else item.content)
-            self._address += b',"%b":%d' % (form.place, place)
-            self._write(form.part_event + b".added", b'%b,"part":%b' % (self._address, self._part(b"", final=False)))
-        name = form.event + b".delta"
-        self._delta_head = b'event: %b\ndata: {"type":"%b",%b,"delta":' % (name, name, self._address)
+            place = len(item.summary if form.in_summary else item.content)
+            address = form.address % (item.id, item.index, place)
+            self.numbered(form.part_added, address)
+        else:
+            address = b'"item_id":%b,"output_index":%d' % (item.id, item.index)
+        self._address = address
+        self._delta = form.delta % address
+
+    def said(self, text: str) -> bytes:
+        """A delta of the open part with nothing beside it: one call, since nearly all of a stream is these."""
+        delta = dumps(text)
+        self._held_chars += len(delta)  # until the end of the response
+        if self._held_chars > self.limits.held_chars:
+            raise HeldTooLong(self.limits.held_chars)
+        self._text += delta[1:-1]
+        number = self.number
+        self.number = number + 1
+        return self._form.whole_delta % (self._delta, delta, number)
 
     def write_delta(self, block: Block, delta: bytes) -> None:
         """Write a delta, which its first byte tells apart."""
         first = delta[0]
         if first == ord('"'):
-            self.hold(len(delta))  # until the end of the response
-            self._text.extend(delta[1:-1])
-            if self._form is not TEXT:
-                self._write_more(self._delta_head, delta)
-            elif self._next_logprobs:
-                self._write_more(self._delta_head, b'%b,"logprobs":%b' % (delta, self._next_logprobs))
-                self._next_logprobs = b""
-            else:
-                self._write_more(self._delta_head, delta + b',"logprobs":[]')
+            self.hold(len(delta))
+            self._text += delta[1:-1]
+            template = self._form.whole_delta
+            if self._next_logprobs:
+                delta, self._next_logprobs = b'%b,"logprobs":%b' % (delta, self._next_logprobs), b""
+                template = WITH_LOGPROBS
+            self._write(template % (self._delta, delta, self.number))
+            self.number += 1
         elif block.key[0] == "hosted":
             self._hosted(block, delta)
         elif first == ord("["):
@@ -174,10 +223,7 @@ class ItemWriter(BlockQueue):
             self._next_logprobs = delta
         else:
             self.hold(len(delta))
-            self._write(
-                b"response.output_text.annotation.added",
-                b'%b,"annotation_index":%d,"annotation":%b' % (self._address, len(self._annotations), delta),
-            )
+            self.numbered(ANNOTATION, self._address, len(self._annotations), delta)
             self._annotations.append(delta)
 
     def write_stop(self, block: Block) -> None:
@@ -186,18 +232,18 @@ class ItemWriter(BlockQueue):
             return
         if self._next_logprobs:  # of no text
             self.write_delta(block, b'""')
-        text = b'"%b"' % bytes(self._text)
+        text = bytes(self._text)
         if form.part:
-            part = self._part(text, final=True)
-            (item.summary if form.place == b"summary_index" else item.content).append(part)
+            part = self._part(text)
+            (item.summary if form.in_summary else item.content).append(part)
             tail = b',"logprobs":[%b]' % b",".join(self._logprobs) if form is TEXT else b""
-            self._write(form.event + b".done", b'%b,"%b":%b%b' % (self._address, form.member, text, tail))
-            self._write(form.part_event + b".done", b'%b,"part":%b' % (self._address, part))
-        elif form.event:  # a reader may act on a call that is completed: one that is cut never says so
-            item.own = b',"%b":%b' % (form.member, text)
+            self.numbered(form.done, self._address, text, tail)
+            self.numbered(form.part_done, self._address, part)
+        elif form.member:  # a reader may act on a call that is completed: one that is cut never says so
+            item.own = b',"%b":"%b"' % (form.member, text)
             whole = block.may_close and block.key not in self.incomplete
             if whole:
-                self._write(form.event + b".done", self._address + item.own)
+                self.numbered(form.done, self._address, text, b"")
             self.close_item(whole=whole)
             return
         if block.signature:
@@ -208,32 +254,34 @@ class ItemWriter(BlockQueue):
         if item.opaque or not form.part:  # else more parts may follow
             self.close_item()
 
-    def _part(self, text: bytes, *, final: bool) -> bytes:
-        """The open part as JSON."""
+    def _part(self, text: bytes) -> bytes:
+        """The open part as JSON, with the inside of its string."""
         form = self._form
-        whole = b'{"type":"%b","%b":%b' % (form.part, form.member, text or b'""')
-        if form is TEXT:
-            annotations, logprobs = (self._annotations, self._logprobs) if final else ([], [])
-            whole += b',"annotations":[%b],"logprobs":[%b]' % (b",".join(annotations), b",".join(logprobs))
-        return whole + b"}"
+        if form is not TEXT:
+            return b'{"type":"%b","%b":"%b"}' % (form.part, form.member, text)
+        return b'{"type":"output_text","text":"%b","annotations":[%b],"logprobs":[%b]}' % (
+            text,
+            b",".join(self._annotations),
+            b",".join(self._logprobs),
+        )
 
     # -- items -----------------------------------------------------------------------------------------------------
 
     def _open_item(self, block: Block, form: Form) -> Item:
+        self._begin()
         item = self._item = Item(form.item, self._next_index)
         self._next_index += 1
         if block.key[0] == "hosted":
-            self._write(b"response.output_item.added", b'"output_index":%d,"item":%b' % (item.index, block.start))
+            self.numbered(ITEM_ADDED, item.index, block.start)
             return item
         item.id = dumps(self._make_id(form.prefix))
-        item.fields.update(self.fields.pop((form.item, block.key[1]), {}))
-        empty = {b"message": b',"content":[]', b"reasoning": b',"summary":[]'}.get(form.item)
-        if empty is None:
-            item.head, empty = b"," + block.start[1:-1], b',"%b":""' % form.member
-        self._write(
-            b"response.output_item.added",
-            b'"output_index":%d,"item":%b' % (item.index, self._whole(item, b"in_progress", empty)),
-        )
+        if self.fields:
+            item.fields.update(self.fields.pop((form.item, block.key[1]), {}))
+        if form.item == b"message":
+            item.head = b',"role":"assistant"'
+        elif form.item != b"reasoning":
+            item.head = b"," + block.start[1:-1]
+        self.numbered(ITEM_ADDED, item.index, self._whole(item, b"in_progress", form.empty))
         return item
 
     def close_item(self, *, whole: bool = True) -> None:
@@ -242,12 +290,13 @@ class ItemWriter(BlockQueue):
         if item is None or not item.type:
             return
         done = self._whole(item, b"completed" if whole else b"incomplete", self._members(item))
-        self._write(b"response.output_item.done", b'"output_index":%d,"item":%b' % (item.index, done))
+        self.numbered(ITEM_DONE, item.index, done)
         self.output.append(done)
 
     def _members(self, item: Item) -> bytes:
-        for label in item.labels:
-            item.fields.update(self.fields.pop(label, {}))
+        if self.fields:
+            for label in item.labels:
+                item.fields.update(self.fields.pop(label, {}))
         if item.type == b"message":
             return b',"content":[%b]' % b",".join(item.content)
         if item.type == b"reasoning":
@@ -256,9 +305,8 @@ class ItemWriter(BlockQueue):
         return item.own
 
     def _whole(self, item: Item, status: bytes, members: bytes) -> bytes:
-        head = b',"role":"assistant"' if item.type == b"message" else item.head
         fields = b"," + dumps(item.fields)[1:-1] if item.fields else b""
-        return b'{"id":%b,"type":"%b","status":"%b"%b%b%b}' % (item.id, item.type, status, head, fields, members)
+        return b'{"id":%b,"type":"%b","status":"%b"%b%b%b}' % (item.id, item.type, status, item.head, fields, members)
 
     def unfinished(self) -> bytes | None:
         """The item that a failure left open, as JSON; None for a call, which nobody must run."""
@@ -266,8 +314,8 @@ class ItemWriter(BlockQueue):
         if item is None or item.type not in {b"message", b"reasoning"}:
             return None
         if self._open is not None and self._form.part:
-            part = self._part(b'"%b"' % bytes(self._text), final=True)
-            (item.summary if self._form.place == b"summary_index" else item.content).append(part)
+            part = self._part(bytes(self._text))
+            (item.summary if self._form.in_summary else item.content).append(part)
         return self._whole(item, b"incomplete", self._members(item))
 
     def _hosted(self, block: Block, frame: bytes) -> None:
@@ -281,4 +329,4 @@ class ItemWriter(BlockQueue):
             done = dumps(document["item"])
             self.hold(len(done))
             self.output.append(done)
-        self._write(name, dumps({"output_index": block.index, **document})[1:-1])
+        self.numbered(event_of(name, b",%b"), dumps({"output_index": block.index, **document})[1:-1])
