@@ -85,10 +85,11 @@ DEFAULTS: Final[Mapping[str, Any]] = {
     "truncation": "disabled",
 }
 DEFAULT_MEMBERS: Final = dumps(DEFAULTS)[1:-1]
-#: A response behind the members that it begins with.
-RESPONSE: Final = b'%b,"status":"%b","error":%b,"incomplete_details":%b,"usage":%b,"output":%b}'
-CREATED: Final = event_of(b"response.created", b',"response":%b')
-IN_PROGRESS: Final = event_of(b"response.in_progress", b',"response":%b')
+#: A response behind the members that it begins with, at its start and at its end.
+STARTED: Final = b'%b,"status":"in_progress","error":null,"incomplete_details":null,"usage":null,"output":[]}'
+ENDED: Final = b'%b,"status":"%b","error":%b,"incomplete_details":%b,"usage":%b,"output":[%b]}'
+#: Both events of a start.
+STARTS: Final = b"".join(event_of(b"response." + name, b',"response":%b') for name in (b"created", b"in_progress"))
 ERROR: Final = event_of(b"error", b',"error":%b,%b')
 ENDS: Final = {
     status: event_of(b"response." + status, b',"response":%b') for status in (b"completed", b"incomplete", b"failed")
@@ -154,9 +155,9 @@ class ResponsesEncoder(BlockEncoder):
 
     def response_started(self, event: ResponseStarted) -> None:
         self._begin(event)
-        response, items = self._response(b"in_progress", b"[]"), self._items
-        items.numbered(CREATED, response)
-        items.numbered(IN_PROGRESS, response)
+        response, number = STARTED % self._head, self._items.number
+        self._items.number = number + 2
+        self.write(STARTS % (number, response, number + 1, response))
 
     def _begin(self, event: ResponseStarted) -> None:
         self._started = True
@@ -166,12 +167,6 @@ class ResponsesEncoder(BlockEncoder):
             self._head = dumps({**made, **DEFAULTS, **extras})[:-1]
         else:
             self._head = b"%b,%b" % (dumps(made)[:-1], DEFAULT_MEMBERS)
-
-    def _response(self, status: bytes, output: bytes, *, error: bytes = b"null", incomplete: bytes = b"null") -> bytes:
-        """The response object, as JSON."""
-        head = self._head if self._changed is None else dumps(self._changed)[:-1]
-        usage = b"null" if status == b"in_progress" or self._usage is None else dumps(encode_usage(self._usage))
-        return RESPONSE % (head, status, error, incomplete, usage, output)
 
     def follow(self, start: ResponseStarted | None, last: Frame) -> None:
         """Go on behind the events of another encoder, of which ``last`` was the last."""
@@ -298,8 +293,13 @@ class ResponsesEncoder(BlockEncoder):
         said = {} if incomplete is None else {"incomplete": dumps(incomplete)}
         self._end_response(status.encode(), self._items.output, **said)
 
-    def _end_response(self, status: bytes, output: list[bytes], **members: bytes) -> None:
-        self._items.numbered(ENDS[status], self._response(status, b"[%b]" % b",".join(output), **members))
+    def _end_response(
+        self, status: bytes, output: list[bytes], *, error: bytes = b"null", incomplete: bytes = b"null"
+    ) -> None:
+        head = self._head if self._changed is None else dumps(self._changed)[:-1]
+        usage = b"null" if self._usage is None else dumps(encode_usage(self._usage))
+        response = ENDED % (head, status, error, incomplete, usage, b",".join(output))
+        self._items.numbered(ENDS[status], response)
 
     def error(self, event: ProviderFailed) -> None:
         error = encode_error(event, self.report)

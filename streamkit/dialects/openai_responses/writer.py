@@ -132,28 +132,28 @@ class ItemWriter(BlockQueue):
     """Writes the numbered events of items; ``begin`` is called before an item opens."""
 
     starts: ClassVar = dict.fromkeys(FORMS, b"")
+    number = 0  #: of the next event
+    _item: Item | None = None
+    _next_index = 0
     # Of the part that is open:
     _form = TEXT
     _address = b""
     _delta = b""  # an event, up to its text
     _next_logprobs = b""
+    _text: bytearray  # the inside of its JSON string
+    _annotations: list[bytes]
+    _logprobs: list[bytes]
 
     def __init__(
         self, write: Callable[[bytes], None], begin: Callable[[], None], make_id: Callable[[str], str], limits: Limits
     ) -> None:
         super().__init__(limits)
-        self.number = 0  #: of the next event
         self.output: list[bytes] = []  #: the items that are done
         self.incomplete: set[Key] = set()  #: calls that have ended before their text did
         self.fields: dict[Label, dict[str, Any]] = {}  #: members of an item that are the vendor's own
         self._write = write
         self._begin = begin
         self._make_id = make_id
-        self._item: Item | None = None
-        self._next_index = 0
-        self._text = bytearray()  # of the open part: the inside of its JSON string
-        self._annotations: list[bytes] = []
-        self._logprobs: list[bytes] = []
 
     def arguments_delta(self, fragment: str) -> bytes:
         return dumps(fragment)

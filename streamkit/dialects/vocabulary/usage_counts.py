@@ -87,9 +87,9 @@ def loses_counts(usage: UsageReported, vendor: str, *unwritten: int | None) -> b
 def _counts_more(value: Any) -> bool:
     if type(value) is dict:
         is_text = value.get("modality") == "TEXT"  # of Gemini's parts of a sum text is what is left
-        return any(
-            _counts_more(member) or (type(member) is int and member > 0 and name not in NO_COUNTS)
-            for name, member in value.items()
-            if name not in NO_TOKENS and name not in CARRIED and not (is_text and name == "tokenCount")
-        )
+        for name, member in value.items():
+            if not member or name in CARRIED or name in NO_TOKENS or (is_text and name == "tokenCount"):
+                continue
+            if (member > 0 and name not in NO_COUNTS) if type(member) is int else _counts_more(member):
+                return True
     return type(value) is list and any(map(_counts_more, value))
