@@ -16,6 +16,7 @@ from attrs import evolve, frozen
 
 from streamkit.dialects.members.values import has_value
 from streamkit.dialects.openai_responses.texts import (
+    DELTA_FIELDS,
     OPEN_LOOKED_AT,
     SPEECHES,
     Item,
@@ -288,10 +289,13 @@ class ItemReader(TextReader):
         return self.text_at(*path, name)
 
     def call_delta(self, document: dict[str, Any], kind: str) -> None:
-        item = self._call(document, kind)
+        named = self._open_call(document, kind)
+        item = named or self._call(document, kind)
         if text := self.string(document.get("delta")):
             item.start = ""
             self.out.append(ToolCallDelta(item.call, arguments=text))
+            if named is not None and document.keys() <= DELTA_FIELDS and "logprobs" not in document:
+                self.may_go_on(document, "output_index", None, _arguments, item.call)
 
     def call_done(self, document: dict[str, Any], kind: str) -> None:
         item = self._call(document, kind)
@@ -306,11 +310,17 @@ class ItemReader(TextReader):
             self._whole_inputs.add(item.call)
             self.out.append(ToolCallWhole(item.call, text))
 
-    def _call(self, document: dict[str, Any], kind: str) -> Item:
+    def _open_call(self, document: dict[str, Any], kind: str) -> Item | None:
+        """The open call that an event names with all that names one, as nearly always; None otherwise."""
         index = document.get("output_index")
         item = self.items_at.get(index) if type(index) is int else None
-        if item is not None and item.kind == kind and item.open and document.get("item_id") == item.id:
-            return item  # nearly always
+        named = item is not None and item.kind == kind and item.open and document.get("item_id") == item.id
+        return item if named else None
+
+    def _call(self, document: dict[str, Any], kind: str) -> Item:
+        item = self._open_call(document, kind)
+        if item is not None:
+            return item
         item = self.find(document, kind)
         if item.kind not in CALL_INPUTS:
             self.report.repair("block_mismatch")
@@ -504,6 +514,10 @@ class ItemReader(TextReader):
         texts = [copy for copy in self._copies(found) if copy.text]
         parts = [part for part in item.parts.values() if self.has_text(part)]
         return bool(texts and parts) and self.says_all(parts, texts)
+
+
+def _arguments(text: str, _choice: int, call: int) -> ToolCallDelta:
+    return ToolCallDelta(call, arguments=text)
 
 
 def _is_named(item: Item, found: dict[str, Any]) -> bool:
