@@ -142,7 +142,8 @@ class ResponsesDecoder(ItemReader):
             self.out.append(Aside(VENDOR, "unknown_event", f"{UNREAD}{path}", value))
         if document.keys() <= members.names and not members.inner:
             return
-        if not any(type(event) is Aside and event.type == kind for event in self.out[before:]):
+        unread = [*members.unread(document)]  # nearly always nothing
+        if unread and not any(type(event) is Aside and event.type == kind for event in self.out[before:]):
             self.keep_unread(document, members, where=f"{kind}.")
 
     def _other(self, document: dict[str, Any]) -> None:
@@ -198,11 +199,18 @@ class ResponsesDecoder(ItemReader):
 
     def _changed(self, response: dict[str, Any]) -> None:
         """Members of the response that are unknown, and new or other than at its start."""
-        for name, value in response.items():
-            if name not in RESPONSE_FIELDS and has_value(value) and self._extras.get(name) != value:
-                if len(self._extras) < FEW:
-                    self._extras = {**self._extras, name: value}
-                self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
+        for name, value in self._new_members(response):
+            if len(self._extras) < FEW:
+                self._extras = {**self._extras, name: value}
+            self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
+
+    def _new_members(self, response: dict[str, Any]) -> list[tuple[str, Any]]:
+        said = self._extras.get  # first: nearly all of it was said
+        return [
+            (name, value)
+            for name, value in response.items()
+            if said(name) != value and name not in RESPONSE_FIELDS and has_value(value)
+        ]
 
     def ensure_started(self) -> None:
         """Pass on that the response started, if it was not done yet."""
@@ -213,9 +221,7 @@ class ResponsesDecoder(ItemReader):
         self._started = True
         self._id = text_of(response.get("id"))
         created = response.get("created_at")
-        self._extras = {
-            name: value for name, value in response.items() if name not in RESPONSE_FIELDS and has_value(value)
-        }
+        self._extras = dict(self._new_members(response))
         self.out.append(
             ResponseStarted(
                 self._id,
@@ -256,9 +262,8 @@ class ResponsesDecoder(ItemReader):
             self.signature = None
         if usage := self.fields(response.get("usage")):
             self.tell_counts(decode_usage(usage))
-        for name, value in response.items():
-            if name not in RESPONSE_FIELDS and has_value(value) and self._extras.get(name) != value:
-                self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
+        for name, value in self._new_members(response):
+            self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
         if status == "failed":
             if not response.get("error") and document.get("error"):
                 self.report.repair("error_shape")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from streamkit.dialects.members.values import has_value
 from streamkit.dialects.openai_responses.texts import (
@@ -31,7 +31,7 @@ from streamkit.errors import TooManyBlocks
 from streamkit.events import Aside, AsideKind, ToolCallDelta, ToolCallEnded, ToolCallWhole, ToolKind
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.tool_calls.pairs import paired
+from streamkit.tool_calls.pairs import LOOKED_AT, paired
 
 #: What is read of each own item; the rest is the vendor's.
 ITEM_FIELDS: Mapping[str, frozenset[str]] = {
@@ -430,11 +430,13 @@ class ItemReader(TextReader):
             self._carry_entry(place, found)
         entries = [(place, found) for place, found in entries if self.string(found.get("type")) in OWN_ITEMS]
         came = [item for item in self.began if item.kind in OWN_ITEMS]
-        items = paired(
-            entries, came,
-            lambda entry, item: self.items_at.get(entry[0]) is item and _is_named(item, entry[1]),
-            lambda entry, item: _is_named(item, entry[1]),
-        )  # fmt: skip
+        items = [self._at(place, found) for place, found in entries]  # nearly always all of them
+        if None in items or len(came) > LOOKED_AT:
+            items = paired(
+                entries, came,
+                lambda entry, item: self._at(*entry) is item,
+                lambda entry, item: _is_named(item, entry[1]),
+            )  # fmt: skip
         by_id = set(map(id, items))
         left, free = [], [item for item in came if id(item) not in by_id]
         for (place, found), item in zip(entries, items, strict=True):
@@ -442,7 +444,7 @@ class ItemReader(TextReader):
                 left.append((place, found))
             else:
                 self._whole_entry(item, found, place, ended=ended)
-        for kind in ("message", "reasoning") if free else ():
+        for kind in ("message", "reasoning") if left and free else ():
             if self._divided(kind, left, free):
                 left = [entry for entry in left if entry[1]["type"] != kind]
         items = paired(
@@ -460,6 +462,11 @@ class ItemReader(TextReader):
             self._end(item, ended=False)
         self.end_lacking()
 
+    def _at(self, place: int, found: dict[str, Any]) -> Item | None:
+        """The item at the place of an entry of the output, if it has its name."""
+        item = self.items_at.get(place)
+        return item if item is not None and _is_named(item, found) else None
+
     def _whole_entry(self, item: Item | None, found: dict[str, Any], place: int, *, ended: bool) -> None:
         path = ("response", "output", place)
         if item is None:
@@ -472,7 +479,7 @@ class ItemReader(TextReader):
             self.report.repair("block_unclosed")
             self._whole_item(item, found, path)
         elif item.kind not in CALL_INPUTS:
-            copies = [evolve(copy, found={}) for copy in self._copies(found) if copy.speech is not None]
+            copies = [Copy(copy.speech, copy.place, copy.text, {}) for copy in self._copies(found) if copy.speech]
             self.whole_parts(item, copies)
         elif item in self._lacking:
             before = len(self.out)
