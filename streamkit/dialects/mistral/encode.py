@@ -91,10 +91,10 @@ class MistralEncoder(ChatEncoder):
 
     # -- content ---------------------------------------------------------------------------------------------------
 
-    def _choice_chunk(self, number: int, delta: bytes) -> None:
+    def _choice_chunk(self, number: int, delta: bytes, first: bytes | None = None) -> None:
         if number in self._signatures:
             self._settle(number)
-        super()._choice_chunk(number, delta)
+        super()._choice_chunk(number, delta, first)
 
     def _thinking(self, choice: int, thinking: bytes) -> None:
         self._delta(choice, b'{"content":[{"type":"thinking",%b}]}' % thinking)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import orjson
 from attrs import define, field
@@ -46,6 +46,14 @@ from streamkit.events import (
 from streamkit.report import StreamReport
 
 dumps = orjson.dumps
+#: What stands before and behind the delta of a chunk; the first is a template of the head and the choice.
+BEFORE: Final = b'%b"choices":[{"index":%d,"delta":'
+BEHIND: Final = b',"finish_reason":null}]}\n\n'
+CHUNK: Final = BEFORE + b"%b" + BEHIND
+#: With the chunk in front that says the role.
+FIRST_CHUNKS: Final = BEFORE + b'{"role":"assistant","content":%b}' + BEHIND + CHUNK
+#: With a fragment of a call.
+ARGUMENTS: Final = BEFORE + b'{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' + BEHIND
 
 
 @define
@@ -82,10 +90,13 @@ class ChatEncoder(EventEncoder):
         head = identity(event, self.encoding, "chatcmpl-", "chat.completion.chunk")
         self._head = b"data: " + dumps({**head, **self.response_extras(event)})[:-1] + b","
 
+    def _started(self) -> bytes:
+        """The head where no event said that the response started."""
+        self.response_started(ResponseStarted())
+        return self._head
+
     def _chunk(self, fields: bytes) -> None:
-        if not self._head:
-            self.response_started(ResponseStarted())
-        self.write(b"%b%b}\n\n" % (self._head, fields))
+        self.write(b"%b%b}\n\n" % (self._head or self._started(), fields))
 
     def choice_started(self, event: ChoiceStarted) -> None:
         """Open a choice, whose role comes with its first delta."""
@@ -93,13 +104,19 @@ class ChatEncoder(EventEncoder):
 
     def _delta(self, number: int, delta: bytes, *, content: bytes = b"null") -> None:
         choice = self._choices[number]
-        if not choice.role_written:
+        if choice.role_written:
+            self._choice_chunk(number, delta)
+        else:
             choice.role_written = True
-            self._choice_chunk(number, b'{"role":"assistant","content":%b}' % content)
-        self._choice_chunk(number, delta)
+            self._choice_chunk(number, delta, content)
 
-    def _choice_chunk(self, number: int, delta: bytes) -> None:
-        self._chunk(b'"choices":[{"index":%d,"delta":%b,"finish_reason":null}]' % (number, delta))
+    def _choice_chunk(self, number: int, delta: bytes, first: bytes | None = None) -> None:
+        """Write a chunk; ``first``: behind the one that says the role, with this content."""
+        head = self._head or self._started()
+        if first is None:
+            self.write(CHUNK % (head, number, delta))
+        else:
+            self.write(FIRST_CHUNKS % (head, number, first, head, number, delta))
 
     # -- what the model says ---------------------------------------------------------------------------------------
 
@@ -119,15 +136,11 @@ class ChatEncoder(EventEncoder):
         self._delta(event.choice, b"{%b}" % b",".join(b'"%b":%b' % (name.encode(), text) for name in names))
 
     def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], bytes] | None:
-        names = ["content"] if isinstance(last, TextDelta) else self._client.reasoning_fields
-        fields = [b'"%b":' % name.encode() for name in names]
-        before = b'%b"choices":[{"index":%d,"delta":{' % (self._head, last.choice)
-
-        def again(text: str) -> bytes:
-            value = dumps(text)
-            return b'%b%b},"finish_reason":null}]}\n\n' % (before, b",".join([field + value for field in fields]))
-
-        return again
+        names = ("content",) if isinstance(last, TextDelta) else self._client.reasoning_fields
+        between = (b"{%b}" % b",".join([b'"%b":%%b' % name.encode() for name in names])).split(b"%b")
+        between[0] = BEFORE % (self._head, last.choice) + between[0]
+        between[-1] += BEHIND
+        return lambda text: dumps(text).join(between)
 
     def _place(self, event: TextDelta | RefusalDelta | ReasoningDelta, order: int) -> None:
         """Count what the flat shape of Chat loses: block boundaries, and text after calls or before reasoning."""
@@ -210,8 +223,7 @@ class ChatEncoder(EventEncoder):
             self._arguments(event.choice, index, event.fragment)
 
     def _arguments(self, choice: int, index: int, fragment: str) -> None:
-        text = dumps(fragment)
-        self._choice_chunk(choice, b'{"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' % (index, text))
+        self.write(ARGUMENTS % (self._head, choice, index, dumps(fragment)))  # of a call that was started
 
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write what is missing of a call that has ended, or withhold it."""
