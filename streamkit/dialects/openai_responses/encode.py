@@ -144,7 +144,7 @@ class ResponsesEncoder(BlockEncoder):
         self._changed: dict[str, Any] | None = None  # the members in ``_head``, once one of them came later
 
     def make_blocks(self) -> ItemWriter:
-        self._items = ItemWriter(self.write, self._ensure_started, self.encoding.make_id, self.encoding.limits)
+        self._items = ItemWriter(self._parts.append, self._ensure_started, self.encoding.make_id, self.encoding.limits)
         return self._items
 
     # -- the response ----------------------------------------------------------------------------------------------
@@ -161,6 +161,7 @@ class ResponsesEncoder(BlockEncoder):
 
     def _begin(self, event: ResponseStarted) -> None:
         self._started = True
+        self._items.begin = None
         made = identity(event, self.encoding, "resp_", "response", "created_at")
         extras = {**self.encoding.profile.settings, **self.response_extras(event)}
         if extras:

@@ -129,7 +129,11 @@ class Item:
 
 
 class ItemWriter(BlockQueue):
-    """Writes the numbered events of items; ``begin`` is called before an item opens."""
+    """Writes the numbered events of items.
+
+    ``begin`` is called before an item opens, until it is None: it makes a cycle of the writer and its encoder, which costs the
+    collector more than either.
+    """
 
     starts: ClassVar = dict.fromkeys(FORMS, b"")
     number = 0  #: of the next event
@@ -152,7 +156,7 @@ class ItemWriter(BlockQueue):
         self.incomplete: set[Key] = set()  #: calls that have ended before their text did
         self.fields: dict[Label, dict[str, Any]] = {}  #: members of an item that are the vendor's own
         self._write = write
-        self._begin = begin
+        self.begin: Callable[[], None] | None = begin
         self._make_id = make_id
 
     def arguments_delta(self, fragment: str) -> bytes:
@@ -268,7 +272,8 @@ class ItemWriter(BlockQueue):
     # -- items -----------------------------------------------------------------------------------------------------
 
     def _open_item(self, block: Block, form: Form) -> Item:
-        self._begin()
+        if self.begin is not None:
+            self.begin()
         item = self._item = Item(form.item, self._next_index)
         self._next_index += 1
         if block.key[0] == "hosted":
