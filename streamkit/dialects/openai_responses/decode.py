@@ -209,7 +209,7 @@ class ResponsesDecoder(ItemReader):
         return [
             (name, value)
             for name, value in response.items()
-            if said(name) != value and name not in RESPONSE_FIELDS and has_value(value)
+            if said(name) != value and name not in RESPONSE_FIELDS and (value or has_value(value))
         ]
 
     def ensure_started(self) -> None:

@@ -170,6 +170,9 @@ class ItemReader(TextReader):
 
     def find(self, document: dict[str, Any], kind: str) -> Item:
         """The item that an event names; one that was not begun, or is over, begins now."""
+        item = self._open_item(document, kind)
+        if item is not None and self._by_id.get(item.id) is item:
+            return item  # nearly always
         item = self.located(document)
         if item is None or (item.kind != kind and not item.open):
             self.report.repair("block_unopened")
@@ -289,7 +292,7 @@ class ItemReader(TextReader):
         return self.text_at(*path, name)
 
     def call_delta(self, document: dict[str, Any], kind: str) -> None:
-        named = self._open_call(document, kind)
+        named = self._open_item(document, kind)
         item = named or self._call(document, kind)
         if text := self.string(document.get("delta")):
             item.start = ""
@@ -310,15 +313,15 @@ class ItemReader(TextReader):
             self._whole_inputs.add(item.call)
             self.out.append(ToolCallWhole(item.call, text))
 
-    def _open_call(self, document: dict[str, Any], kind: str) -> Item | None:
-        """The open call that an event names with all that names one, as nearly always; None otherwise."""
+    def _open_item(self, document: dict[str, Any], kind: str) -> Item | None:
+        """The open item of a kind that an event names by its index and its id; None if there is none."""
         index = document.get("output_index")
         item = self.items_at.get(index) if type(index) is int else None
         named = item is not None and item.kind == kind and item.open and document.get("item_id") == item.id
         return item if named else None
 
     def _call(self, document: dict[str, Any], kind: str) -> Item:
-        item = self._open_call(document, kind)
+        item = self._open_item(document, kind)
         if item is not None:
             return item
         item = self.find(document, kind)
@@ -347,7 +350,10 @@ class ItemReader(TextReader):
         copies = []
         of_content = "reasoning_text" if found.get("type") == "reasoning" else "output_text"
         for name, kind in ("summary", "summary_text"), ("content", of_content):
-            for place, value in enumerate(self.contents(found.get(name))):
+            values = found.get(name)
+            if values is None or values == []:  # as at each start
+                continue
+            for place, value in enumerate(self.contents(values)):
                 part = self.part_of(value, kind)
                 speech = SPEECHES.get(self.string(part.get("type")))
                 text = "" if speech is None else self.string(part.get(speech.name))

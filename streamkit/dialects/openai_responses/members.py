@@ -71,7 +71,7 @@ class SaidBefore:
         whose = item.get("id") if isinstance(item.get("id"), str) and item["id"] else place
         if kind not in ITEM_FIELDS:  # carried whole
             return
-        for name, value in item.items():
+        for name, value in () if item.keys() <= ITEM_FIELDS[kind] else item.items():
             if name not in ITEM_FIELDS[kind] and has_value(value) and self._is_new(whose, name) and not kept:
                 yield f"item.{name}", value
         if kind in CALL_INPUTS:
@@ -82,7 +82,9 @@ class SaidBefore:
                 yield from self.of_part(part, place, group, number)
 
     def of_part(self, part: Any, place: Any, group: str, number: Any) -> Iterator[tuple[str, Any]]:
-        if type(part) is not dict or type(kind := part.get("type")) is not str or kind not in PARTS:
+        if type(part) is not dict or part.keys() <= PART_FIELDS:
+            return
+        if type(kind := part.get("type")) is not str or kind not in PARTS:
             return
         for name, value in part.items():
             if name not in PART_FIELDS and has_value(value) and self._is_new(place, group, number, name):
