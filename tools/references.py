@@ -165,7 +165,7 @@ def files(root: Path) -> Iterator[Path]:
             if (
                 path.suffix in SUFFIXES
                 and path.is_file()
-                and not {"__pycache__", "node_modules"} & set(path.parts)
+                and not {"__pycache__", "node_modules", ".peers"} & set(path.parts)
                 and "egg-info" not in str(path)
             ):
                 yield path
