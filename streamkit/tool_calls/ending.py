@@ -70,7 +70,8 @@ def derives(choices: Mapping[int, Choice], terminator: TerminatorSeen | None, po
 
 def strongest(choice: Choice) -> StopReasonSeen:
     """The reason that ranks highest among those given."""
-    return max(choice.reasons, key=lambda seen: RANK[seen.reason])
+    reasons = choice.reasons
+    return reasons[0] if len(reasons) == 1 else max(reasons, key=lambda seen: RANK[seen.reason])
 
 
 def is_cut(choice: Choice, call: Call) -> bool:
@@ -109,7 +110,7 @@ def _is_whole(call: Call, depth: int) -> bool:
 def stop_reason(number: int, choice: Choice, report: StreamReport, depth: int) -> ResponseFinished:
     """Exactly one reason for a choice: the strongest given, corrected by whether there were calls."""
     best = strongest(choice)
-    if any(seen.reason != best.reason for seen in choice.reasons):
+    if len(choice.reasons) > 1 and any(seen.reason != best.reason for seen in choice.reasons):
         report.repair("stop_conflict")
     reason = best.reason
     if choice.calls and reason == "stop":
@@ -122,8 +123,8 @@ def stop_reason(number: int, choice: Choice, report: StreamReport, depth: int) -
     elif not choice.calls and reason == "tool_calls" and not best.waits:
         report.repair("calls_without_call")
         reason = "stop"
-    cut = [call.incomplete and not call.text.whole().strip() for call in choice.calls]
-    if reason == "tool_calls" and cut and all(cut):
+    calls = choice.calls if reason == "tool_calls" else ()
+    if calls and all(call.incomplete and not call.text.whole().strip() for call in calls):
         report.repair("stop_conflict")  # nothing is left to run: the client must see that something was cut
         return ResponseFinished("length", "incomplete", number)
     if reason == "stop" and choice.refused:

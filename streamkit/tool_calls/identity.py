@@ -32,7 +32,8 @@ class Identity:
 
     def place(self, choice: Choice, delta: ToolCallDelta) -> tuple[Call, bool]:
         """The call that a delta belongs to, and whether it is a new one. Its id and name are up to date."""
-        call_id, name = self.says(delta.id), self.says(delta.name)
+        call_id = None if delta.id is None else self.says(delta.id)
+        name = None if delta.name is None else self.says(delta.name)
         call, is_new = self.find(choice, delta, call_id, name)
         if not call.ended:
             choice.last = call
@@ -40,18 +41,18 @@ class Identity:
                 if call.index is None:
                     call.index = delta.index
                 choice.by_index[delta.index] = call
-            self.set_id(choice, call, call_id, is_new=is_new)
-            self.set_name(call, name, is_new=is_new)
+            if call_id is not None:
+                self.set_id(choice, call, call_id, is_new=is_new)
+            if name is not None:
+                self.set_name(call, name, is_new=is_new)
             if delta.extras and call.ordinal is None:
                 call.add_extras(delta.extras)
             if delta.signature is not None and call.ordinal is None:
                 call.signature = delta.signature if call.signature is None else call.signature
         return call, is_new
 
-    def says(self, value: str | None) -> str | None:
+    def says(self, value: str) -> str | None:
         """An id or a name that says something; blank counts as absent (R2)."""
-        if value is None:
-            return None
         if not value.strip() or value in {"null", "None"}:
             self.report.repair("identity_blank")
             return None
@@ -165,9 +166,7 @@ class Identity:
         out_of_order = delta.index is not None and delta.index != len(choice.calls)
         return Call(delta.choice, delta.kind, delta.index, delta.anonymous, out_of_order), True
 
-    def set_id(self, choice: Choice, call: Call, call_id: str | None, *, is_new: bool) -> None:
-        if call_id is None:
-            return
+    def set_id(self, choice: Choice, call: Call, call_id: str, *, is_new: bool) -> None:
         if is_new and call_id in choice.by_id:
             if call.echo is None:
                 self.duplicate(call)
@@ -191,9 +190,7 @@ class Identity:
         self.report.repair("id_duplicate")
         call.id = self.make_id("call_")
 
-    def set_name(self, call: Call, name: str | None, *, is_new: bool) -> None:
-        if name is None:
-            return
+    def set_name(self, call: Call, name: str, *, is_new: bool) -> None:
         if call.name is None:
             call.name = name
         elif name == call.name:

@@ -12,7 +12,7 @@ Source: design.md §1 (L1), §9 ("Joining").
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from operator import attrgetter, is_
+from operator import attrgetter
 from typing import Any, cast
 
 from streamkit.events import Event, ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments
@@ -29,8 +29,12 @@ KEYS: dict[type, Callable[[Any], Hashable]] = {
 
 def join_deltas(events: list[Event]) -> list[Event]:
     """``events`` with their deltas joined. The given list and its events stay as they are."""
-    kinds = list(map(type, events))
-    if not any(map(is_, kinds, kinds[1:])):  # text and its usage in turns: a third of the time
+    kind: type | None = None
+    for event in events:
+        before, kind = kind, type(event)
+        if kind is before and kind in KEYS:
+            break
+    else:  # text and its usage in turns: a third of the time
         return events
     out: list[Event] = []
     run: dict[Hashable, list[Any]] = {}  # deltas of one class: what is joined with what
