@@ -165,8 +165,7 @@ class ToolCallAccumulator:
             if self._calls:
                 self._finish_calls(ended=True)
             depth = self.limits.json_depth
-            for number, choice in self._choices.items():
-                self._out.append(stop_reason(number, choice, self.report, depth))
+            self._out += [stop_reason(number, choice, self.report, depth) for number, choice in self._choices.items()]
         else:
             self._finish_calls(ended=False)
         self.report.clean = reason is None
@@ -254,7 +253,7 @@ class ToolCallAccumulator:
             self.report.repair("after_error")
             return
         self._failed = True
-        self._settled.clear()
+        self._settled.calls.clear()
         self._settle_doubts()
         self.report.provider_error = (event.type, event.message)
         self.report.failure = event
@@ -262,7 +261,7 @@ class ToolCallAccumulator:
         self._out.append(event)
 
     def _ended(self, event: ToolCallEnded) -> None:
-        self._settled.clear()
+        self._settled.calls.clear()
         choice = self._choice(event.choice)
         call = choice.by_index.get(event.index)
         if call is None or call.ended:
@@ -296,7 +295,7 @@ class ToolCallAccumulator:
         if self.join and run.indices is None:
             self._out.append(run.joined())
         elif self.gives_runs and not self.join:
-            cast("list[Any]", self._out).append(run)
+            self._out.append(run)  # type: ignore[arg-type] # for machines that take runs
         else:
             self._out += run.deltas()
 
@@ -314,8 +313,8 @@ class ToolCallAccumulator:
     # -- one delta -------------------------------------------------------------------------------------------------
 
     def _delta(self, delta: ToolCallDelta) -> None:
-        choice = self._choice(delta.choice)
-        if (grown := self._settled.add(choice, delta)) is not None:
+        choice = self._choices.get(delta.choice) or self._choice(delta.choice)
+        if delta.id is None and delta.name is None and (grown := self._settled.add(choice, delta)) is not None:
             self._out.append(grown)
             return
         if self._identity is None:
@@ -323,7 +322,7 @@ class ToolCallAccumulator:
             self._debug = log.isEnabledFor(logging.DEBUG)
             careful = self._debug or self.policy.two_objects == "split"
             self._settled = SettledCalls(self.limits, careful=careful)
-        self._settled.clear()
+        self._settled.calls.clear()
         call, is_new = self._identity.place(choice, delta)
         if delta.extras or delta.signature is not None:
             self._late_extras(call, delta)
@@ -439,7 +438,7 @@ class ToolCallAccumulator:
 
     def _whole(self, event: ToolCallWhole) -> None:
         """The whole text, said once more: what never came of it is added. Fragments that were handed on stand."""
-        self._settled.clear()
+        self._settled.calls.clear()
         choice = self._choice(event.choice)
         call = choice.by_index.get(event.index)
         if call is not None:
@@ -447,7 +446,7 @@ class ToolCallAccumulator:
 
     def _wholes(self, event: ToolCallsWhole) -> None:
         """All calls, said once more: each is the one with its id, its text, its index or its name, or it never came."""
-        self._settled.clear()
+        self._settled.calls.clear()
         choice = self._choice(event.choice)
         ids: dict[int, set[str]] = {id(each): set() if each.id is None else {each.id} for each in choice.calls}
         for known, each in choice.by_id.items():
@@ -548,7 +547,8 @@ class ToolCallAccumulator:
     def _send(self, call: Call) -> None:
         """Hand on the text of an announced call, and its end if the wire ended it."""
         if call.unsent.chars and (call.ended or not call.holds):
-            self._out.append(ToolCallArguments(cast("int", call.ordinal), call.unsent.take(), call.choice))
+            text = call.unsent.take()
+            self._out.append(ToolCallArguments(call.ordinal, text, call.choice))  # type: ignore[arg-type] # announced
             call.sent = True
         if call.ended and not call.finished:
             self._finish(call, ended=True)

@@ -32,8 +32,11 @@ class Identity:
 
     def place(self, choice: Choice, delta: ToolCallDelta) -> tuple[Call, bool]:
         """The call that a delta belongs to, and whether it is a new one. Its id and name are up to date."""
-        call_id = None if delta.id is None else self.says(delta.id)
-        name = None if delta.name is None else self.says(delta.name)
+        call_id, name = delta.id, delta.name
+        if call_id is not None:
+            call_id = self.says(call_id)
+        if name is not None:
+            name = self.says(name)
         call, is_new = self.find(choice, delta, call_id, name)
         if not call.ended:
             choice.last = call
@@ -70,26 +73,26 @@ class Identity:
             return self._new(choice, delta) if last is None else (last, False)
         call = choice.by_index.get(delta.index)
         if call is None:
-            last = self._misplaced(choice, call_id, name)
+            last = self._misplaced(choice) if call_id is None and name is None else None
             return self._new(choice, delta) if last is None else (last, False)
-        if (call.ended and (name or call_id)) or self._is_another(call, delta, call_id, name):
+        if (call.ended and (name or call_id)) or (name is not None and self._is_another(call, delta, call_id, name)):
             self.report.repair("index_reused")
             return self._new(choice, delta)
-        if self._is_second_object(call, delta, call_id, name):
+        if self.policy.two_objects == "split" and self._is_second_object(call, delta, call_id, name):
             self.report.repair("objects_split")
             another, is_new = self._new(choice, delta)
             another.name = call.name
             return another, is_new
         return call, False
 
-    def _misplaced(self, choice: Choice, call_id: str | None, name: str | None) -> Call | None:
+    def _misplaced(self, choice: Choice) -> Call | None:
         """The call that text at an index never seen goes on with, if any: the only one without an index yet, or the latest.
 
         A server that numbers a call's start by the tool's place in the request and its text by the call's order gives
         itself away by a start that is out of order (quirks.md 14).
         """
         last = choice.last
-        if call_id is not None or name is not None or last is None:
+        if last is None:
             return None
         unplaced = [call for call in choice.calls if call.index is None and not call.ended and not self.complete(call)]
         if len(unplaced) == 1:  # its start came without the index that its text has
@@ -141,10 +144,8 @@ class Identity:
         text = delta.arguments or ""
         return len(text) == known.text.chars and text == known.text.whole()
 
-    def _is_another(self, call: Call, delta: ToolCallDelta, call_id: str | None, name: str | None) -> bool:
-        """Whether a delta at a used index, with an id that is not known, begins another call."""
-        if name is None:
-            return False
+    def _is_another(self, call: Call, delta: ToolCallDelta, call_id: str | None, name: str) -> bool:
+        """Whether a delta at a used index, with a name and an id that is not known, begins another call."""
         if call_id is not None and call.id is not None and not call.id_made:
             starts_only = not call.text.chars and not delta.arguments  # a call that goes on would bring text
             return name != call.name or starts_only or self.complete(call)
@@ -155,7 +156,7 @@ class Identity:
 
     def _is_second_object(self, call: Call, delta: ToolCallDelta, call_id: str | None, name: str | None) -> bool:
         """Whether the policy splits off what begins right behind a complete object, without a sign of identity."""
-        if self.policy.two_objects != "split" or call_id is not None or name is not None or call.ended:
+        if call_id is not None or name is not None or call.ended:
             return False
         return _begins_object(delta) and not call.holds and self.complete(call)
 

@@ -16,7 +16,7 @@ from streamkit.tool_calls.delta_run import DeltaRun
 
 
 class SettledCalls:
-    """Calls by index, at whose fragments nothing is to be decided until anything but a fragment, text or a run comes.
+    """``calls`` by index, at whose fragments nothing is to be decided until anything else comes that is said of a call.
 
     ``careful``: each fragment is to be looked at by itself.
     """
@@ -25,12 +25,7 @@ class SettledCalls:
         self.chars = 0  #: of all arguments of the stream
         self._limits = limits
         self._careful = careful
-        self._calls: dict[int | None, tuple[Choice, Call]] = {}
-
-    def clear(self) -> None:
-        """Anything else came."""
-        if self._calls:
-            self._calls.clear()
+        self.calls: dict[int | None, tuple[Choice, Call]] = {}
 
     def settles(self, choice: Choice, call: Call, size: int) -> bool:
         """Whether there is nothing to decide about a fragment of ``size`` characters that says nothing of identity.
@@ -51,13 +46,13 @@ class SettledCalls:
         )
 
     def add(self, choice: Choice, delta: ToolCallDelta) -> ToolCallArguments | None:
-        """The same as ``grown``, of a call that is not known to be settled yet."""
-        if not delta.arguments or delta.index is None or delta.id is not None or delta.name is not None:
+        """The same as ``grown``, of a call that is not known to be settled yet; the fragment has neither an id nor a name."""
+        if not delta.arguments or delta.index is None:
             return None
         call = choice.by_index.get(delta.index)
-        if call is None or not self.settles(choice, call, len(delta.arguments)):
+        if call is None or not call.sent or not self.settles(choice, call, len(delta.arguments)):
             return None
-        self._calls[delta.index] = choice, call
+        self.calls[delta.index] = choice, call
         return self.grown(delta)
 
     def grown(self, delta: ToolCallDelta) -> ToolCallArguments | None:
@@ -65,7 +60,7 @@ class SettledCalls:
 
         Of what ``settles`` asks, only what a fragment can change is asked again.
         """
-        settled, fragment = self._calls.get(delta.index), delta.arguments
+        settled, fragment = self.calls.get(delta.index), delta.arguments
         if settled is None or delta.id is not None or delta.name is not None or not fragment or delta.snapshot:
             return None
         if delta.signature is not None or delta.extras is not None:
@@ -82,7 +77,9 @@ class SettledCalls:
             return None
         choice.last = call
         self.chars += size
-        call.grow(fragment)
+        call.text.append(fragment)  # as ``Call.grow``, which is a call more
+        if call.scanner is not None:
+            call.scanner.append(fragment)
         return ToolCallArguments(ordinal, fragment, call.choice)
 
     def grown_together(self, choice: Choice, run: DeltaRun, *, join: bool) -> list[Any] | None:

@@ -33,8 +33,10 @@ class TextBuffer:
 
     def take(self) -> str:
         """The whole, leaving the buffer empty."""
-        whole = self.whole()
-        self.clear()
+        whole = "".join(self._parts + self._tail)
+        self._parts.clear()
+        self._tail.clear()
+        self.chars = 0
         return whole
 
     def clear(self) -> None:

@@ -110,7 +110,7 @@ def carefully(events: list[Any], limits: Limits, policy: Policy) -> tuple[Any, .
     out: list[Any] = []
     failed_at = None
     for number, event in enumerate(events):
-        one_by_one._settled.clear()
+        one_by_one._settled.calls.clear()
         out += one_by_one.feed([event])
         if one_by_one.fault is not None:
             failed_at = number

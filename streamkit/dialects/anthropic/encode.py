@@ -40,7 +40,10 @@ from streamkit.report import StreamReport
 #: Before a delta of a block, by its index.
 DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":'
 ARGUMENTS = b'{"type":"input_json_delta","partial_json":%b}'
-#: A whole event.
+#: Whole events.
+START = b'event: content_block_start\ndata: {"type":"content_block_start","index":%d,"content_block":%b}\n\n'
+DELTAS = DELTA + b"%b}\n\n"
+STOP = b'event: content_block_stop\ndata: {"type":"content_block_stop","index":%d}\n\n'
 FRAGMENT = DELTA + ARGUMENTS + b"}\n\n"
 #: An unsigned thinking block still needs the member; a client replays it as it is.
 STARTS: Mapping[str, bytes] = {
@@ -51,25 +54,25 @@ STARTS: Mapping[str, bytes] = {
 
 
 class BlockWriter(BlockQueue):
-    """Writes block events through ``event(name, payload)``, and deltas of a block that is open as bytes."""
+    """Writes the events of blocks by ``write``, and before the first of them calls ``begin``."""
 
     starts: ClassVar = STARTS
 
     arguments_template: ClassVar = ARGUMENTS
 
-    def __init__(self, event: Callable[[bytes, bytes], None], write: Callable[[bytes], None], limits: Limits) -> None:
+    _next_index = 0
+
+    def __init__(self, begin: Callable[[], None], write: Callable[[bytes], None], limits: Limits) -> None:
         super().__init__(limits)
-        self._event = event
+        self._begin = begin
         self._write = write
-        self._next_index = 0
 
     def write_start(self, block: Block) -> None:
-        block.index = self._next_index
-        self._next_index += 1
-        self._event(
-            b"content_block_start",
-            b'{"type":"content_block_start","index":%d,"content_block":%b}' % (block.index, block.start),
-        )
+        index = block.index = self._next_index
+        self._next_index = index + 1
+        if not index:
+            self._begin()
+        self._write(START % (index, block.start))
 
     def around(self, block: Block) -> tuple[bytes, bytes]:
         return DELTA % block.index, b"}\n\n"
@@ -78,7 +81,7 @@ class BlockWriter(BlockQueue):
         self._write(FRAGMENT % (block.index, orjson.dumps(fragment)))  # in half of the time of three templates
 
     def write_delta(self, block: Block, delta: bytes) -> None:
-        self._write(b"%b%b}\n\n" % (DELTA % block.index, delta))
+        self._write(DELTAS % (block.index, delta))
 
     def write_deltas(self, block: Block, deltas: list[bytes]) -> None:
         before, behind = self.around(block)
@@ -90,10 +93,22 @@ class BlockWriter(BlockQueue):
             self.write_delta(
                 block, b'{"type":"signature_delta","signature":%b}' % orjson.dumps(block.whole_signature())
             )
-        self._event(b"content_block_stop", b'{"type":"content_block_stop","index":%d}' % block.index)
+        self._write(STOP % block.index)
 
 
-dumps = orjson.dumps
+dumps, loads = orjson.dumps, orjson.loads
+#: A message as it starts, with nothing of a vendor's own and no usage; it is what ``encode_message`` gives.
+MESSAGE = (
+    b'{"id":%%b,"type":"message","role":"assistant","model":%%b,"content":[],"stop_reason":null,"stop_sequence":null,'
+    b'%b,"usage":%b}' % (dumps(MESSAGE_DEFAULTS)[1:-1], dumps(encode_usage(None)))
+)
+#: The delta of a message at its end.
+MESSAGE_END = b'{"stop_reason":%%b,"stop_sequence":%%b,%b}' % dumps(MESSAGE_DEFAULTS)[1:-1]
+#: The last two events.
+END = (
+    b'event: message_delta\ndata: {"type":"message_delta","delta":%b,"usage":%b%b}\n\n'
+    b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+)
 #: Fields that a message_delta may have; more is no message.
 FEW = 64
 #: Members of the events of a block that only Anthropic understands.
@@ -125,36 +140,47 @@ class AnthropicEncoder(BlockEncoder):
     text_delta = b'{"type":"text_delta","text":%b}'
     thinking_delta = b'{"type":"thinking_delta","thinking":%b}'
 
+    _started = False
+
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
-        self._started = False
         self._citations: dict[Key, list[bytes]] = {}
         self._message_delta: dict[str, Any] = {}
         self._beside_delta: dict[str, Any] = {}
 
     def make_blocks(self) -> BlockQueue:
-        return BlockWriter(self._event, self.write, self.encoding.limits)
+        return BlockWriter(self._begin, self._parts.append, self.encoding.limits)
 
     # -- the message -----------------------------------------------------------------------------------------------
 
-    def _event(self, name: bytes, payload: bytes) -> None:
-        if not self._started and name != b"error":
+    def _begin(self) -> None:
+        if not self._started:
             self.response_started(ResponseStarted())
-        self.write(b"event: %b\ndata: %b\n\n" % (name, payload))
+
+    def _event(self, name: bytes, payload: bytes) -> None:
+        self._parts.append(b"event: %b\ndata: %b\n\n" % (name, payload))
 
     def response_started(self, event: ResponseStarted) -> None:
         self._started = True
-        message = {**encode_message(event, self.encoding, []), **self.response_extras(event)}
-        self._event(b"message_start", b'{"type":"message_start","message":%b}' % dumps(message))
+        extras = self.response_extras(event)
+        if extras or event.usage is not None:
+            message = dumps({**encode_message(event, self.encoding, []), **extras})
+        else:  # the same, as nearly always from another dialect: a quarter of the time
+            message = MESSAGE % (
+                dumps(event.id or self.encoding.make_id("msg_")),
+                dumps(event.model or self.encoding.profile.model),
+            )
+        self._event(b"message_start", b'{"type":"message_start","message":%b}' % message)
 
     # -- blocks ----------------------------------------------------------------------------------------------------
 
     def text(self, event: TextDelta) -> None:
         """Write a piece of text."""
         key = ("text", event.block)
-        for citation in self._citations.pop(key, ()):  # in front, as they came: how much text follows is chance
-            self._blocks.text(key, citation)
-        super().text(event)
+        if self._citations:
+            for citation in self._citations.pop(key, ()):  # in front, as they came: how much text follows is chance
+                self._blocks.text(key, citation)
+        self._blocks.text(key, self.text_delta % dumps(event.text))
 
     again = BlockEncoder.again
 
@@ -164,11 +190,11 @@ class AnthropicEncoder(BlockEncoder):
 
     def call_start(self, event: ToolCallStarted) -> bytes:
         start = {"type": "tool_use", "id": event.id, "name": event.name, "input": {}, **CALL_DEFAULTS}
-        return dumps({**start, **self.own_extras(event.extras)})
+        return dumps({**start, **self.own_extras(event.extras)} if event.extras else start)
 
     def aside(self, event: Aside) -> None:
         if event.vendor != VENDOR:
-            self.lose(event.kind)
+            self.report.lose(event.kind)
         elif event.type == "citations_delta":
             self._citation(event)
         elif event.type.startswith((MESSAGE_DELTA, BESIDE_DELTA)):
@@ -192,6 +218,7 @@ class AnthropicEncoder(BlockEncoder):
             else:
                 self.lose(event.kind)
         elif event.kind == "unknown_event" and _is_event(event.type, event.raw):
+            self._begin()
             self._event(event.type.encode(), dumps(event.raw))
         else:
             self.lose(event.kind)
@@ -214,18 +241,14 @@ class AnthropicEncoder(BlockEncoder):
             self.report.lose("citation", len(citations))
         count_usage_losses(self._usage, self.report)
         stop = self.stop()
-        delta = {
-            "stop_reason": STOP_NAMES[stop.reason],
-            "stop_sequence": stop.stop_sequence,
-            **MESSAGE_DEFAULTS,
-            **self._message_delta,
-        }
-        self._event(
-            b"message_delta",
-            b'{"type":"message_delta","delta":%b,"usage":%b%b}'
-            % (dumps(delta), dumps(encode_usage(self._usage, DELTA_USAGE_DEFAULTS)), self._beside()),
-        )
-        self._event(b"message_stop", b'{"type":"message_stop"}')
+        self._begin()
+        word, sequence = STOP_NAMES[stop.reason], stop.stop_sequence
+        delta = MESSAGE_END % (dumps(word), dumps(sequence))
+        if self._message_delta:
+            delta = dumps({**loads(delta), **self._message_delta})
+        usage = dumps(encode_usage(self._usage, DELTA_USAGE_DEFAULTS))
+        beside = self._beside() if self._beside_delta else b""
+        self._parts.append(END % (delta, usage, beside))
 
     def _beside(self) -> bytes:
         """What stands beside the delta, behind a comma."""

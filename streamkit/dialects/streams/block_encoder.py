@@ -46,6 +46,9 @@ class BlockEncoder(OneChoiceEncoder):
     text_delta: ClassVar[bytes]
     thinking_delta: ClassVar[bytes]
 
+    _refused = False
+    _stop: ResponseFinished | None = None
+
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
         self._blocks = self.make_blocks()
@@ -53,8 +56,6 @@ class BlockEncoder(OneChoiceEncoder):
         self._custom: set[int] = set()
         self._cut: dict[Key, ToolCallFinished] = {}
         self._thought: set[int] = set()  # blocks of thinking that were begun
-        self._refused = False
-        self._stop: ResponseFinished | None = None
 
     # What a dialect defines.
 

@@ -84,11 +84,12 @@ class BlockQueue:
     #: A fragment of a call's arguments as ``write_delta`` takes it, with ``%b`` for the text as JSON.
     arguments_template: ClassVar[bytes] = b""
 
+    _open: Block | None = None
+    _held_chars = 0
+
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._open: Block | None = None
         self._queue: list[Block] = []  # short; an empty deque takes 760 bytes
-        self._held_chars = 0
 
     # What a dialect defines.
 
@@ -136,17 +137,27 @@ class BlockQueue:
 
     def add(self, key: Key, start: bytes, *, needs_end: bool = False) -> Block:
         """Mention a new block; it opens as soon as those before it may close."""
-        block = Block(key, start, needs_end=needs_end)
-        self._queue.append(block)
-        self._advance()
+        block = Block(key, start, -1, needs_end)
+        before = self._open
+        if self._queue or (before is not None and before.needs_end):
+            self._queue.append(block)
+            self._advance()
+            return block
+        if before is not None:
+            self._close()
+        self._open = block
+        self.write_start(block)
         return block
 
     def text(self, key: Key, delta: bytes) -> None:
         """A delta of text or thinking: of the last block if the label agrees, else of a new one."""
-        block = self.last
+        block = self._queue[-1] if self._queue else self._open  # as ``last`` and ``delta``, two calls less
         if block is None or block.key != key or block.ended:
             block = self.add(key, self.starts[key[0]])
-        self.delta(block, delta)
+        if block is self._open:
+            self.write_delta(block, delta)
+        else:
+            self.delta(block, delta)
 
     def arguments(self, block: Block, fragment: str) -> None:
         """A fragment of a call's arguments."""
@@ -260,10 +271,12 @@ class BlockQueue:
 
     def finish(self) -> None:
         """The response is whole: write and close everything."""
-        for block in (self._open, *self._queue):
-            if block is not None:
+        if self._open is not None:
+            self._open.ended = True
+        if self._queue:
+            for block in self._queue:
                 block.ended = True
-        self._advance()
+            self._advance()
         if self._open is not None:
             self._close()
 
