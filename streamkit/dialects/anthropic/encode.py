@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import orjson
@@ -30,12 +31,10 @@ from streamkit.dialects.anthropic.wire import (
     encode_usage,
 )
 from streamkit.dialects.members.values import details_of
-from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.block_encoder import BlockEncoder
 from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
 from streamkit.events import Aside, ProviderFailed, ResponseStarted, TextDelta, ToolCallStarted
 from streamkit.limits import Limits
-from streamkit.report import StreamReport
 
 #: Before a delta of a block, by its index.
 DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":'
@@ -141,12 +140,10 @@ class AnthropicEncoder(BlockEncoder):
     thinking_delta = b'{"type":"thinking_delta","thinking":%b}'
 
     _started = False
-
-    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
-        super().__init__(encoding, report)
-        self._citations: dict[Key, list[bytes]] = {}
-        self._message_delta: dict[str, Any] = {}
-        self._beside_delta: dict[str, Any] = {}
+    #: What only this dialect says, of which a stream of another has none.
+    _citations: dict[Key, list[bytes]] | None = None
+    _message_delta: Mapping[str, Any] = MappingProxyType({})
+    _beside_delta: Mapping[str, Any] = MappingProxyType({})
 
     def make_blocks(self) -> BlockQueue:
         return BlockWriter(self._begin, self._parts.append, self.encoding.limits)
@@ -170,7 +167,7 @@ class AnthropicEncoder(BlockEncoder):
                 dumps(event.id or self.encoding.make_id("msg_")),
                 dumps(event.model or self.encoding.profile.model),
             )
-        self._event(b"message_start", b'{"type":"message_start","message":%b}' % message)
+        self._parts.append(b'event: message_start\ndata: {"type":"message_start","message":%b}\n\n' % message)
 
     # -- blocks ----------------------------------------------------------------------------------------------------
 
@@ -199,11 +196,12 @@ class AnthropicEncoder(BlockEncoder):
             self._citation(event)
         elif event.type.startswith((MESSAGE_DELTA, BESIDE_DELTA)):
             where, _, name = event.type.partition(".")
-            fields = self._message_delta if where + "." == MESSAGE_DELTA else self._beside_delta
-            if len(self._message_delta) + len(self._beside_delta) < FEW:
-                fields[name] = event.raw
-            else:
+            if len(self._message_delta) + len(self._beside_delta) >= FEW:
                 self.lose(event.kind)
+            elif where + "." == MESSAGE_DELTA:
+                self._message_delta = {**self._message_delta, name: event.raw}
+            else:
+                self._beside_delta = {**self._beside_delta, name: event.raw}
         elif event.type in BLOCK_FRAMES:
             if not event.raw.keys() <= BLOCK_FRAMES[event.type]:  # what stands beside the block has no place
                 self.lose(event.kind)
@@ -231,14 +229,17 @@ class AnthropicEncoder(BlockEncoder):
             self._blocks.text(key, delta)
         else:
             self._blocks.hold(len(delta))
+            if self._citations is None:
+                self._citations = {}
             self._citations.setdefault(key, []).append(delta)
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def terminate(self) -> None:
         self._blocks.finish()
-        for citations in self._citations.values():
-            self.report.lose("citation", len(citations))
+        if self._citations:
+            for citations in self._citations.values():
+                self.report.lose("citation", len(citations))
         count_usage_losses(self._usage, self.report)
         stop = self.stop()
         self._begin()

@@ -14,7 +14,6 @@ from attrs import frozen
 
 from streamkit.conversation.messages import Response
 from streamkit.conversation.tool_definitions import ToolRules
-from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.profiles import Encoding, Provider
 from streamkit.dialects.streams.compactions import FORMS
@@ -146,15 +145,14 @@ def encode_usage(usage: UsageReported | None, defaults: Mapping[str, Any] = USAG
     if usage.vendor == VENDOR and usage.raw is not None:
         counts = {name: count_of(usage.raw, name) or 0 for name in ("input_tokens", "output_tokens")}
         return with_defaults({**usage.raw, **counts}, defaults)
-    thinking = usage.output_reasoning
-    raw = without_none(
-        input_tokens=without_cache(usage),
-        output_tokens=usage.output_total or 0,
-        cache_read_input_tokens=usage.input_cached,
-        cache_creation_input_tokens=usage.input_cache_write,
-        output_tokens_details=None if thinking is None else {"thinking_tokens": thinking},
-    )
-    return with_defaults(raw, defaults)
+    found: dict[str, Any] = {"input_tokens": without_cache(usage), "output_tokens": usage.output_total or 0}
+    if usage.input_cached is not None:
+        found["cache_read_input_tokens"] = usage.input_cached
+    if usage.input_cache_write is not None:
+        found["cache_creation_input_tokens"] = usage.input_cache_write
+    if usage.output_reasoning is not None:
+        found["output_tokens_details"] = {"thinking_tokens": usage.output_reasoning}
+    return with_defaults(found, defaults)
 
 
 def with_defaults(value: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from typing import Final
 from attrs import evolve
 
 from streamkit.conversation.messages import Choice, Part, RedactedReasoning, Response, Text, ToolCall
-from streamkit.dialects.streams.client_calls import ClientCallReader
-from streamkit.dialects.streams.compactions import FORMS, CompactionReader
+from streamkit.dialects.streams.client_calls import ADDED, DONE, ClientCallReader
+from streamkit.dialects.streams.compactions import FORMS, PROGRESS, CompactionReader
 from streamkit.events import (
     Aside,
     Event,
@@ -27,6 +27,8 @@ from streamkit.events import (
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
+#: Types of asides before which there is nothing to carry.
+FIRST: Final = frozenset({ADDED, DONE, PROGRESS, "content_block_start"})
 #: Reasons that say that nothing is missing.
 WHOLE: Final[frozenset[StopReason]] = frozenset({"stop", "tool_calls"})
 

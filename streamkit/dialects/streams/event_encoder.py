@@ -10,7 +10,7 @@ import orjson
 
 from streamkit.conversation.messages import Choice, Response, ToolCall
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.carrier import Carrier
+from streamkit.dialects.streams.carrier import FIRST, Carrier
 from streamkit.dialects.streams.compactions import FORMS
 from streamkit.errors import StreamError, StreamkitError
 from streamkit.events import (
@@ -161,7 +161,7 @@ class EventEncoder:
     def beside(self, event: Aside) -> None:
         """An aside, or what it is in the dialect's own forms."""
         vendor = event.vendor
-        if vendor == self.native or vendor not in FORMS:
+        if vendor == self.native or vendor not in FORMS or (self._carrier is None and event.type not in FIRST):
             self.aside(event)
             return
         if self._carrier is None:
@@ -196,7 +196,7 @@ class EventEncoder:
     def response_extras(self, event: ResponseStarted) -> Mapping[str, Any]:
         """Members of a response that only its vendor knows: all for a client of that vendor, else none and a loss."""
         self._vendor = event.vendor
-        return self.own_extras(event.extras, "response_fields")
+        return self.own_extras(event.extras, "response_fields") if event.extras else {}
 
     def own_extras(self, extras: Mapping[str, Any] | None, loss: str = "metadata") -> Mapping[str, Any]:
         """Members that only the vendor of the response knows: all for a client of that vendor, else none and a loss."""
@@ -297,9 +297,9 @@ class EventEncoder:
         parts = self._parts
         if not parts:
             return b""
-        output = parts[0] if len(parts) == 1 and parts[0].isascii() else self.joined(parts)
+        output = parts[0] if len(parts) == 1 else b"".join(parts)
         parts.clear()
-        return output
+        return output if output.isascii() else self.joined([output])
 
     def failed(self, event: ProviderFailed) -> None:
         """The provider failed: what is held, then the error frame. What follows is not written."""
@@ -432,10 +432,7 @@ class OneChoiceEncoder(EventEncoder):
     """An encoder of a dialect with one choice: the first that comes is written, and no method is handed another's events."""
 
     _choice: int | None = None
-
-    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
-        super().__init__(encoding, report)
-        self._dropped: set[int] = set()
+    _dropped: frozenset[int] = frozenset()
 
     def _feed(self, events: list[Event]) -> None:
         handlers = self._handlers
@@ -463,7 +460,7 @@ class OneChoiceEncoder(EventEncoder):
             self._choice = choice
             return True
         if choice not in self._dropped:
-            self._dropped.add(choice)
+            self._dropped |= {choice}
             self.lose("extra_choice")
         return False
 
