@@ -82,7 +82,9 @@ class Call:
     @property
     def holds(self) -> bool:
         """Whether what is unsent waits for more, or the call's end: a whole value, a first ``{}``, what may be said again."""
-        return self.snapshot or self.doubt is not None or self.holds_empty_object
+        if self.snapshot or self.doubt is not None:
+            return True
+        return not self.sent and 0 < self.unsent.chars < SHORT and self.holds_empty_object
 
     @property
     def holds_empty_object(self) -> bool:

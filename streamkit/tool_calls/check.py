@@ -17,7 +17,6 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 import orjson
-from attrs import evolve
 
 from streamkit.events import Event, ToolCallFinished, Verdict
 from streamkit.limits import DEFAULT_LIMITS, Limits
@@ -123,7 +122,9 @@ class JSONChecker(EventMachine):
             if self.tools is not None and verdict.kind in {"complete", "empty"}:
                 verdict = self.tools.check(event.name, event.arguments)
         self.report.verdicts[verdict.kind] += 1
-        return evolve(event, verdict=verdict)
+        return ToolCallFinished(
+            event.call, event.id, event.name, event.arguments, event.choice, event.kind, event.ended, verdict
+        )
 
 
 def check_json(*, limits: Limits = DEFAULT_LIMITS, tools: Tools | None = None) -> Stage[list[Event], list[Event]]:

@@ -101,6 +101,8 @@ MESSAGE = (
     b'{"id":%%b,"type":"message","role":"assistant","model":%%b,"content":[],"stop_reason":null,"stop_sequence":null,'
     b'%b,"usage":%b}' % (dumps(MESSAGE_DEFAULTS)[1:-1], dumps(encode_usage(None)))
 )
+#: A call as it starts.
+CALL = b'{"type":"tool_use","id":%%b,"name":%%b,"input":{},%b}' % dumps(CALL_DEFAULTS)[1:-1]
 #: The delta of a message at its end.
 MESSAGE_END = b'{"stop_reason":%%b,"stop_sequence":%%b,%b}' % dumps(MESSAGE_DEFAULTS)[1:-1]
 #: The last two events.
@@ -186,8 +188,8 @@ class AnthropicEncoder(BlockEncoder):
         self._blocks.end(self._blocks.add(("redacted_thinking", number), start))
 
     def call_start(self, event: ToolCallStarted) -> bytes:
-        start = {"type": "tool_use", "id": event.id, "name": event.name, "input": {}, **CALL_DEFAULTS}
-        return dumps({**start, **self.own_extras(event.extras)} if event.extras else start)
+        start = CALL % (dumps(event.id), dumps(event.name))
+        return dumps({**loads(start), **self.own_extras(event.extras)}) if event.extras else start
 
     def aside(self, event: Aside) -> None:
         if event.vendor != VENDOR:

@@ -156,8 +156,11 @@ def encode_usage(usage: UsageReported | None, defaults: Mapping[str, Any] = USAG
 
 
 def with_defaults(value: dict[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """An object with those of the ``defaults`` that it lacks."""
-    return value | {name: default for name, default in defaults.items() if name not in value}
+    """Give an object those of the ``defaults`` that it lacks."""
+    for name in defaults:
+        if name not in value:
+            value[name] = defaults[name]
+    return value
 
 
 def without_defaults(extras: dict[str, Any]) -> dict[str, Any]:

@@ -170,6 +170,10 @@ class BlockQueue:
                 raise HeldTooLong(self.limits.held_chars)
             waiting.append(fragment)
             return
+        if not self._queue and len(block.beginning) >= BEGINNING and block.scanner is not None:  # nearly all
+            block.scanner.append(fragment)
+            self.write_fragment(block, fragment)
+            return
         self._write_arguments(block, fragment)
         if self._queue and (fragment[-1:] in OBJECT_ENDS or block.late is not None):
             self._advance()

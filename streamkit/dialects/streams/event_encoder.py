@@ -75,8 +75,6 @@ class EventEncoder:
     vendor: ClassVar[str] = ""
 
     # Of the class until they change: an encoder is made in two thirds of the time.
-    fault: StreamkitError | None = None
-    ended = False  # StreamEnded, or an error frame, was written
     _carrier: Carrier | None = None
     _vendor = ""  # of the response
     _usage: UsageReported | None = None
@@ -88,6 +86,8 @@ class EventEncoder:
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         self.encoding = encoding
         self.report = report
+        self.fault: StreamkitError | None = None
+        self.ended = False  # StreamEnded, or an error frame, was written
         self._parts: list[bytes] = []
 
     def __init_subclass__(cls) -> None:
