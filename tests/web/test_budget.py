@@ -12,12 +12,14 @@ import orjson
 import pytest
 from aiohttp import ClientSession
 
+from streamkit.conversation.messages import Request, Turn
 from streamkit.gateway import app as gateway_module
 from streamkit.limits import MIB
 from streamkit.web import surfaces
 from streamkit.web.budget import UNCOUNTED_BYTES, Budget, Hold
 from streamkit.web.heavy import beside
 from streamkit.web.refusals import Refused
+from streamkit.web.surfaces import Ask
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.web.evil import EvilUpstream, Hang, Rst, Script, Send
 from tests.web.faults import as_asked
@@ -184,3 +186,35 @@ async def test_one_thing_is_done_at_a_time_and_a_cancelled_one_to_its_end():
     gate.set()
     await asyncio.gather(*tasks, return_exceptions=True)
     assert most == [1, 1, 1]
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+async def test_no_garbage_is_collected_beside_large_work_and_what_is_frozen_stays_so(frozen):
+    collected = []
+
+    def count(phase, _info):
+        collected.append(phase)
+
+    def work():
+        gc.callbacks.append(count)
+        try:
+            return [[] for _ in range(100_000)]
+        finally:
+            gc.callbacks.remove(count)
+
+    if not frozen:
+        gc.unfreeze()
+    before = gc.get_freeze_count()
+    made = await beside(work)
+    count_behind = gc.get_freeze_count()
+    gc.freeze()  # as conftest.py left it
+    assert (len(made), collected, gc.isenabled()) == (100_000, [], True)
+    assert count_behind <= before  # what an application froze stays so, and nothing else is
+
+
+async def test_a_long_conversation_is_let_go_in_slices():
+    turns = [Turn("user") for _ in range(3 * surfaces.FORGOTTEN_AT_ONCE)]
+    request = Request("openai-chat", turns=turns)
+    Ask(dialect="openai-chat", operation="generate", model="m", stream=True, request=request).let_go()
+    assert (request.turns, len(turns)) == ([], 2 * surfaces.FORGOTTEN_AT_ONCE)
+    await eventually(lambda: len(turns) <= surfaces.FORGOTTEN_AT_ONCE)
