@@ -120,7 +120,6 @@ class ChatDecoder(FrameDecoder):
         self._head: dict[str, Any] = {}
         self._choices: set[int] = set()
         self._spoke: set[int] = set()  # choices that had a delta or a message with anything in it
-        self._done = False
         self._id: str | None = None
         self._is_steady = False  # chunks that go on have the id of the first: another id says another response
         self._messages = WholeMessages()
@@ -134,12 +133,12 @@ class ChatDecoder(FrameDecoder):
         self._aside_chars = 0
         self._in_thought: set[int] = set()  # choices whose content is marked as a thought
 
-    def take(self, frame: Frame) -> None:
+    def take_other(self, frame: Frame) -> None:
         """Read one frame. Behind the end only counts and errors still tell anything."""
-        if self._done and frame.data:
-            self.behind_end(super().take, frame, counted=frame is self._unheld)
+        if self.ended and frame.data:
+            self.behind_end(super().take_other, frame, counted=frame is self._unheld)
         else:
-            super().take(frame)
+            super().take_other(frame)
 
     def usage(self, raw: dict[str, Any]) -> WireEvent:
         """Token counts of a ``usage`` object."""
@@ -147,7 +146,7 @@ class ChatDecoder(FrameDecoder):
 
     def done(self) -> None:
         """End the stream, at ``[DONE]``."""
-        self.recognised = self._done = True
+        self.recognised = self.ended = True
         if not self.frame.terminated:
             self.unterminated()
         self._start()
