@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from benchmarks import content, inputs
 from benchmarks.content import Content
 from benchmarks.inputs import CHAT, Input
 from benchmarks.mix import mix
 from benchmarks.reads import CUTS
-from benchmarks.recipe import MODES, floor, staged, transcoded
+from benchmarks.recipe import MODES, floor, plain, transcoded
 from benchmarks.shapes import DIALECTS as SHAPED
 from benchmarks.streams import floor as floor_of
-from streamkit.dialects import DIALECTS, decode, encode
+from benchmarks.streams import short
+from streamkit.dialects import DIALECTS
 from streamkit.framing.sse import SSEParser
-from streamkit.recipes import parse
 from streamkit.testing import drive_machine
-from streamkit.tool_calls.accumulate import accumulate_tool_calls
-from streamkit.tool_calls.check import check_json
 
 #: Events of the two streams whose counts are subtracted.
 SIZES = (400, 1_200)
@@ -67,25 +64,6 @@ def framing(stream: Input, cut: str) -> Callable[[], object]:
     return lambda: drive_machine(SSEParser(), reads)
 
 
-async def passed_on(batches: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """A stage of a user's own, that does nothing."""
-    async for batch in batches:
-        yield batch
-
-
-def plain(stream: Input, cut: str) -> Callable[[], object]:
-    """The recipe with a stage of a user's own behind the parser, so that its stages share no driver with it."""
-    reads = CUTS[cut](stream)
-    stages = (parse(CHAT), passed_on, decode(CHAT), accumulate_tool_calls(), check_json(), encode(TARGET))
-    return lambda: staged(reads, *stages)
-
-
-def short(count: int) -> tuple[Input, ...]:
-    """Streams of three events and ``[DONE]``."""
-    said = Content(text=("Hello",))
-    return tuple(inputs.chat("short", said) for _ in range(count))
-
-
 def each(streams: Sequence[Input]) -> Callable[[], object]:
     """A recipe for each stream, one event a read."""
     reads = [(CUTS["per event"](stream), stream.dialect) for stream in streams]
@@ -105,7 +83,7 @@ def cases(size: int) -> Iterator[tuple[str, str, int, Callable[[], object]]]:
         if name == "text":
             for cut in ("64 KiB", "per event"):
                 yield f"SSE, {cut}", name, stream.events, framing(stream, cut)
-                yield f"plain path, {cut}", name, stream.events, plain(stream, cut)
+                yield f"plain path, {cut}", name, stream.events, partial(plain, CUTS[cut](stream), CHAT, TARGET)
         cuts = ("64 KiB", "per event") if name in ("text", "four interleaved calls") else ("64 KiB",)
         for mode in MODES if stream.dialect == CHAT else MODES[:1]:
             for cut in cuts:

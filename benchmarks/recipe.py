@@ -8,13 +8,18 @@ from typing import Any, TypeVar
 import orjson
 
 from benchmarks.inputs import CREATED, Input
+from streamkit.dialects import decode, encode
 from streamkit.pipeline import Pipe, StageFunction, pipe
 from streamkit.read_options import ReadOptions
-from streamkit.recipes import transcode
+from streamkit.recipes import parse, transcode
+from streamkit.tool_calls.accumulate import accumulate_tool_calls
+from streamkit.tool_calls.check import check_json
 
 T = TypeVar("T")
 #: ``join``: what one read brought of one block leaves as one delta, the recipe's default. Otherwise as the provider cut it.
 MODES = ("joined", "unjoined")
+#: With a stage of a user's own behind the framing, so that the other stages share no driver with it.
+PLAIN = "own stage"
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -63,6 +68,25 @@ async def _staged(items: Sequence[Any], stages: tuple[StageFunction[Any, Any], .
 def staged(items: Sequence[Any], *stages: StageFunction[Any, Any]) -> list[Any]:
     """What a pipe of some stages yields for ``items``."""
     return run(_staged(items, stages))
+
+
+async def passed_on(batches: AsyncIterator[Any]) -> AsyncIterator[Any]:
+    """A stage of a user's own, that does nothing."""
+    async for batch in batches:
+        yield batch
+
+
+def plain(reads: Sequence[bytes], from_dialect: str, to_dialect: str) -> list[bytes]:
+    """What the recipe writes with a stage of a user's own behind the framing."""
+    stages = (
+        parse(from_dialect),
+        passed_on,
+        decode(from_dialect),
+        accumulate_tool_calls(),
+        check_json(),
+        encode(to_dialect, make_id=lambda prefix: f"{prefix}bench", clock=lambda: CREATED),
+    )
+    return staged(reads, *stages)
 
 
 def floor(stream: Input) -> None:

@@ -14,7 +14,7 @@ from benchmarks import content, inputs, oracle, timing
 from benchmarks.inputs import CHAT, Input
 from benchmarks.progress import bar
 from benchmarks.reads import CUTS
-from benchmarks.recipe import MODES, floor, staged, transcoded
+from benchmarks.recipe import MODES, PLAIN, floor, plain, staged, transcoded
 from streamkit.dialects import DIALECTS, decode, encode
 from streamkit.dialects.profiles import Encoding
 from streamkit.framing.sse import SSEParser
@@ -64,8 +64,11 @@ def measure_recipe(rounds: int, events: int = EVENTS) -> list[dict[str, Any]]:
                     output = b"".join(transcoded(reads, CHAT, TARGET, mode))
                     oracle.verify_output(cut_stream, TARGET, output)
                 tasks = {mode: lambda mode=mode: transcoded(reads, CHAT, TARGET, mode) for mode in modes}
+                if stream.name == "text" and cut in (WHOLE, "per event"):
+                    oracle.verify_output(cut_stream, TARGET, b"".join(plain(reads, CHAT, TARGET)))
+                    tasks[PLAIN] = lambda: plain(reads, CHAT, TARGET)
                 found = timing.interleaved(tasks, lambda: floor(cut_stream), rounds=rounds, on_run=progress.update)
-                rows += [row(cut_stream, found[mode], cut=cut, mode=mode) for mode in modes]
+                rows += [row(cut_stream, found[mode], cut=cut, mode=mode) for mode in tasks]
     return rows
 
 

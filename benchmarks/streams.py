@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from benchmarks import oracle, shapes, timing
+from benchmarks import inputs, oracle, shapes, timing
 from benchmarks.content import Content
 from benchmarks.inputs import Input
 from benchmarks.mix import mix
@@ -22,7 +22,7 @@ from benchmarks.recipe import transcoded
 
 #: How the works of peers on many streams are called, in front of the pair.
 STREAMS_WORK = "streams, "
-MIX, RECORDED = "seeded mix", "recorded"
+MIX, RECORDED, THREE = "seeded mix", "recorded", "three events"
 #: From, to.
 PAIRS: Final = (
     ("openai-chat", "anthropic"),
@@ -47,6 +47,12 @@ def sources() -> Mapping[str, Mapping[str, Sequence[Input]]]:
             recorded[stream.dialect].append(Input("recorded", stream.dialect, body, stream.payloads, Content()))
         found[RECORDED] = {dialect: tuple(streams) for dialect, streams in recorded.items()}
     return found
+
+
+def short(count: int) -> tuple[Input, ...]:
+    """Streams of three events and ``[DONE]``: what a stream costs to open and to close."""
+    said = Content(text=("Hello",))
+    return tuple(inputs.chat("short", said) for _ in range(count))
 
 
 def prove(streams: Sequence[Input], target: str) -> None:
@@ -78,29 +84,30 @@ def _transcoded(streams: Sequence[list[bytes]], name: str, target: str) -> None:
 def measure(rounds: int = timing.ROUNDS, streams: int | None = None) -> list[dict[str, Any]]:
     """A row for each source, pair and cut; of ``streams`` streams each, all of them where it is None."""
     rows: list[dict[str, Any]] = []
-    with bar("streams as they are", len(sources()) * len(PAIRS) * 2 * rounds) as progress:
-        for source, by_dialect in sources().items():
-            for name, target in PAIRS:
-                found = by_dialect[name][:streams]
-                if source == MIX:
-                    prove(found, target)
-                reads = {cut: [CUTS[cut](stream) for stream in found] for cut in (PER_EVENT, AS_RECORDED)}
-                tasks: dict[str, timing.Task] = {
-                    cut: lambda cut=cut: [transcoded(one, name, target) for one in reads[cut]] for cut in reads
-                }
-                measured = timing.interleaved(tasks, floor(found), rounds=rounds, on_run=progress.update)
-                events = sum(stream.events for stream in found)
-                for cut, times in measured.items():
-                    rows.append(
-                        {
-                            "source": source,
-                            "from": name,
-                            "to": target,
-                            "cut": cut,
-                            "streams": len(found),
-                            "events": events,
-                            "microseconds_per_stream": times.seconds.median / len(found) * 1e6,
-                            "times_floor": times.ratio.json(),
-                        }
-                    )
+    todo = [(source, pair, by_dialect[pair[0]]) for source, by_dialect in sources().items() for pair in PAIRS]
+    todo.append((THREE, PAIRS[0], short(60)))
+    with bar("streams as they are", len(todo) * 2 * rounds) as progress:
+        for source, (name, target), all_found in todo:
+            found = all_found[:streams]
+            if source != RECORDED:
+                prove(found, target)
+            reads = {cut: [CUTS[cut](stream) for stream in found] for cut in (PER_EVENT, AS_RECORDED)}
+            tasks: dict[str, timing.Task] = {
+                cut: lambda cut=cut: [transcoded(one, name, target) for one in reads[cut]] for cut in reads
+            }
+            measured = timing.interleaved(tasks, floor(found), rounds=rounds, on_run=progress.update)
+            events = sum(stream.events for stream in found)
+            for cut, times in measured.items():
+                rows.append(
+                    {
+                        "source": source,
+                        "from": name,
+                        "to": target,
+                        "cut": cut,
+                        "streams": len(found),
+                        "events": events,
+                        "microseconds_per_stream": times.seconds.median / len(found) * 1e6,
+                        "times_floor": times.ratio.json(),
+                    }
+                )
     return rows

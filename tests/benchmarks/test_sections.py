@@ -27,7 +27,7 @@ def test_the_recipe_and_its_parts():
     }
     for make in tables.SECTIONS["stages"]:
         assert tables.rendered(make, {"stages": found}).count("\n") > 5
-    assert {row["mode"] for row in found["recipe"]} == {"joined", "unjoined"}
+    assert {row["mode"] for row in found["recipe"]} == {"joined", "unjoined", "own stage"}
     measured = {one.goal.name for one in goals.judged({"stages": found}) if one.measured is not None}
     assert "Chat to Anthropic at one event a read: text" in measured
     assert "SSE parsing at 64 KiB reads" in measured
@@ -36,6 +36,7 @@ def test_the_recipe_and_its_parts():
 def test_streams_as_they_are():
     found = streams.measure(1, 2)
     assert {(row["from"], row["to"]) for row in found} == set(streams.PAIRS)
+    assert goals.three_events({"streams": found}) > 0
     assert {row["cut"] for row in found} == {"per event", "as recorded"}
     assert tables.streams({"streams": found}).count("| seeded mix |") == 12
 
