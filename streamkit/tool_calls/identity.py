@@ -37,7 +37,11 @@ class Identity:
             call_id = self.says(call_id)
         if name is not None:
             name = self.says(name)
-        call, is_new = self.find(choice, delta, call_id, name)
+        index = delta.index
+        if name is not None and index is not None and index not in choice.by_index and call_id not in choice.by_id:
+            call, is_new = self._new(choice, delta)  # as ``find`` says, nearly always
+        else:
+            call, is_new = self.find(choice, delta, call_id, name)
         if not call.ended:
             choice.last = call
             if delta.index is not None:
