@@ -145,14 +145,14 @@ class SSEParser:
             size = len(chunk)
             data = chunk.removeprefix(self._head).removesuffix(b"\n\n")
             if len(data) != size - self._around:
-                head, begun, data = chunk.partition(b"data: ")
-                name = self._names.get(head) or self._name_in(head)
-                if name and begun and data.endswith(b"\n\n"):
-                    self._head, self._around, self._name = head + begun, len(head) + 8, name
-                    self._any_event = True
-                    data = data[:-2]
-                else:
-                    data = b"\n"  # for the lines
+                data = b"\n"  # for the lines, unless it is one
+                if type(chunk) is bytes and chunk.endswith(b"\n\n"):
+                    head, begun, behind = chunk.partition(b"data: ")
+                    name = self._names.get(head) or self._name_in(head)
+                    if name and begun:
+                        self._head, self._around, self._name = head + begun, len(head) + 8, name
+                        self._any_event = True
+                        data = behind[:-2]
             # a number is looked for in a tenth of the time that bytes of its length take
             if _LF not in data and _CR not in data and size <= self._cap:
                 report, at = self._report, self._at

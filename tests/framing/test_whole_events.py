@@ -194,3 +194,18 @@ def test_an_id_stays_until_another_comes():
     assert [frame.id for frame in found] == ["7"] * 32 + [""]
     assert [frame.event for frame in found[-2:]] == ["e", "message"]
     assert found[1].offset == 15
+
+
+def test_names_are_told_apart_from_read_to_read_and_beyond_those_that_are_kept():
+    names = [f"name-{number % 400}" for number in range(1200)] + ["n" * 100, ""]
+    reads = [f"event: {name}\ndata: {{}}\n\n".encode() for name in names]
+    for cut in (reads, [bytearray(read) for read in reads]):
+        (frames, fault, _), _ = frames_of(cut, gives_runs=False)
+        assert [frame.event for frame in frames] == [name or "message" for name in names]
+        assert fault[0] is type(None)
+
+
+def test_a_name_that_one_stream_may_have_may_be_too_long_for_another():
+    read = b"event: abcdef\ndata: {}\n\n"
+    assert frames_of([read], gives_runs=False)[0][0][0].event == "abcdef"
+    assert frames_of([read], gives_runs=False, limits=Limits(name_bytes=5))[0][1][0] is NameTooLong
