@@ -132,7 +132,7 @@ class MistralDecoder(ChatDecoder):
         else:
             event = ReasoningOpaque if kind == "opaque" else ReasoningSignature
             self.out.append(event(blob, vendor, choice, block))
-            self._signed[choice] = block, vendor
+            self._choices[choice].signed = block, vendor
 
     def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
         """One entry, with the number of its call in the place of its index."""

@@ -13,6 +13,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias
 
+from attrs import define
+
 from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import details_of, has_value, text_of
 from streamkit.dialects.openai_chat.whole_messages import TEXTS, WholeMessages
@@ -52,6 +54,8 @@ CHOICE_FIELDS = frozenset(
 PLAIN_REASONING = ("reasoning", "reasoning_content", "thinking")
 REASONING_FIELDS = frozenset({"reasoning_details", *PLAIN_REASONING})
 DELTA_FIELDS = REASONING_FIELDS | {"role", "content", "refusal", "tool_calls", "function_call", "audio", "annotations"}
+#: Members of a delta that more is asked about than whether they have a value.
+READ_OTHERWISE = DELTA_FIELDS | {"extra_content"}
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
 #: What is read of a function, of parts of a content, and of an entry of ``reasoning_details``, whose id is nobody's.
 NONE = Members()
@@ -97,6 +101,20 @@ def thinks(extra: Any) -> bool:
     return isinstance(extra, dict) and any(details_of(extra, vendor).get("thought") is True for vendor in extra)
 
 
+@define(eq=False)
+class _Choice(WholeMessages):
+    """What one choice had so far."""
+
+    spoke: bool = False  #: a delta or a message with anything in it
+    in_thought: bool = False  #: its content is marked as a thought
+    signed: tuple[int, str] = UNSIGNED  #: its last signed block and that one's vendor: a signature closes its block
+    block: int = -1  #: of its last reasoning
+    #: Two members say what is called. The name that came last in ``tool_calls``, and in ``function_call`` where that came
+    #: first: the other member repeats it.
+    called: str | None = None
+    called_before: str | None = None
+
+
 class ChatDecoder(FrameDecoder):
     """Reads the chunks of a stream."""
 
@@ -116,22 +134,19 @@ class ChatDecoder(FrameDecoder):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._started = False
-        self._extras: dict[str, Any] = {}
         self._head: dict[str, Any] = {}
-        self._choices: set[int] = set()
-        self._spoke: set[int] = set()  # choices that had a delta or a message with anything in it
+        self._extras: dict[str, Any] = {}
         self._id: str | None = None
         self._is_steady = False  # chunks that go on have the id of the first: another id says another response
-        self._messages = WholeMessages()
-        #: The last signed block of each choice and its vendor: a signature closes its block.
-        self._signed: dict[int, tuple[int, str]] = {}
-        #: Two members say what is called. By choice, the name that came last in ``tool_calls``, and in ``function_call`` where
-        #: that came first: the other member repeats it.
-        self._called: dict[int, str] = {}
-        self._called_before: dict[int, str] = {}
+        #: The names of the last chunk and of the last choice, and those of them that nobody reads. Gain: they are nearly
+        #: always those of the one before, and compared in half of the time in which each is looked for.
+        self._names: list[str] = []
+        self._unread: list[str] = []
+        self._choice_names: list[str] = []
+        self._choice_unread: list[tuple[str, str]] = []
+        self._choices: dict[int, _Choice] = {}
         self._blocks: set[tuple[int, int]] = set()  # of reasoning, by choice
         self._aside_chars = 0
-        self._in_thought: set[int] = set()  # choices whose content is marked as a thought
 
     def take_other(self, frame: Frame) -> None:
         """Read one frame. Behind the end only counts and errors still tell anything."""
@@ -160,31 +175,53 @@ class ChatDecoder(FrameDecoder):
     def decode(self, document: dict[str, Any]) -> None:
         """Read one chunk. Raises TooManyChoices, TooManyBlocks, TooManyToolCalls, StreamArgumentsTooLong."""
         chunk = document
-        error = chunk.get("error")
         choices = chunk.get("choices")
-        if type(choices) is not list:
+        if [*chunk] != self._names or type(choices) is not list or not choices:
             choices = self.items(choices)
+            if not self._unlike(chunk, choices):
+                return
+        elif chunk.get("id") != self._id or not self._is_steady:
+            self._see_id(chunk.get("id"), choices)
+        for position, choice in enumerate(choices):
+            self._choice(choice, position)
+        for name in self._unread:
+            value = chunk[name]
+            if (
+                value is not None and self._extras.get(name) != value and has_value(value)
+            ):  # constant ones are in the extras
+                self.out.append(Aside(self.vendor, "metadata", name, value))
+        if chunk.get("usage") is not None or "x_groq" in chunk:
+            self._tell_usage(chunk)
+        if "error" in chunk or self.frame.event == "error":
+            self._tell_error(chunk)
+
+    def _unlike(self, chunk: dict[str, Any], choices: list[Any]) -> bool:
+        """Begin to read a chunk that has other names than the one before; False if it is no chunk."""
+        error = chunk.get("error")
         if not (choices or error or recognises("", chunk)):
             self.no_chunk(chunk)
-            return
+            return False
         self.recognised = True
-        if choices:
-            if not self._started:
-                self._head = {**self._head, **{k: v for k, v in chunk.items() if v or k not in self._head}}
-                self._start()
-            elif chunk.get("id") != self._id or not self._is_steady:
-                self._see_id(chunk.get("id"), choices)
-            for position, choice in enumerate(choices):
-                self._choice(choice, position)
-        elif not self._started and not error:
-            self._head.update(chunk)
-        if not chunk.keys() <= self.chunk_fields:
-            self._unknown(chunk)
-        if (chunk.get("usage") is not None and (usage := self.fields(chunk["usage"]))) or (
-            "x_groq" in chunk and (usage := dict(details_of(details_of(chunk, "x_groq"), "usage")))
-        ):
+        if not choices:
+            if not self._started and not error:
+                self._head.update(chunk)
+        elif self._started:
+            self._see_id(chunk.get("id"), choices)
+        else:
+            self._head = {**self._head, **{k: v for k, v in chunk.items() if v or k not in self._head}}
+            self._start()
+        self._names = [*chunk] if self._started else []
+        self._unread = [name for name in self._names if name not in self.chunk_fields]
+        return True
+
+    def _tell_usage(self, chunk: dict[str, Any]) -> None:
+        usage = self.fields(chunk.get("usage")) or dict(details_of(details_of(chunk, "x_groq"), "usage"))
+        if usage:
             self._start()
             self.tell_counts(decode_usage(usage, self.vendor))
+
+    def _tell_error(self, chunk: dict[str, Any]) -> None:
+        error = chunk.get("error")
         if error or self.frame.event == "error":
             self.out.append(provider_failed(error or chunk, self.vendor, self.error_types))
             if not isinstance(error, dict):
@@ -228,21 +265,20 @@ class ChatDecoder(FrameDecoder):
 
         Servers that make an id for each chunk, or say the role in each, are common: there an id tells nothing.
         """
-        roles = [text_of(details_of(choice, "delta").get("role")) for choice in choices if type(choice) is dict]
+        if value == self._id and self._is_steady:
+            return
+        has_choice = has_role = False
+        for choice in choices:
+            if type(choice) is dict:
+                has_choice, delta = True, choice.get("delta")
+                if type(delta) is dict and "role" in delta and text_of(delta["role"]):
+                    has_role = True
         if value == self._id:
-            self._is_steady = bool(roles) and not any(roles)
-        elif self._is_steady and any(roles) and text_of(value) and len(choices) == 1:
+            self._is_steady = has_choice and not has_role
+        elif self._is_steady and has_role and text_of(value) and len(choices) == 1:
             index = choices[0].get("index")
             if (index if type(index) is int else 0) in self._choices:  # not where each choice has an id of its own
                 self.restarted(self._id, value)
-
-    def _unknown(self, chunk: dict[str, Any]) -> None:
-        """Fields beside the dialect's: constant ones are in the extras already."""
-        if not self._started:
-            return
-        for name, value in chunk.items():
-            if name not in self.chunk_fields and has_value(value) and self._extras.get(name) != value:
-                self.out.append(Aside(self.vendor, "metadata", name, value))
 
     def _choice(self, choice: Any, position: int) -> None:
         if type(choice) is not dict and type(choice := self.alone(choice)) is not dict:
@@ -252,31 +288,44 @@ class ChatDecoder(FrameDecoder):
         if (type(index) is not int or index) and (index := self.index(index)) is None:
             self.report.repair("choice_index_missing")
             index = position
-        delta, message = choice.get("delta"), choice.get("message")
+        delta, message, native = choice.get("delta"), choice.get("message"), choice.get("finish_reason")
         if type(delta) is not dict and delta is not None:
             delta = self.fields(delta) or None
         if type(message) is not dict and message is not None:
             message = self.fields(message) or None
-        is_blank = delta is None or (not delta and index not in self._spoke)
-        if is_blank and message is None and not choice.get("finish_reason"):
+        state = self._choices.get(index)
+        if not delta and message is None and not native and (delta is None or state is None or not state.spoke):
             self.report.repair("delta_missing")
-        if delta or message:
-            self._spoke.add(index)
-        if index not in self._choices:
-            if len(self._choices) >= self.limits.choices:
-                raise TooManyChoices(self.limits.choices, offset=self.frame.offset)
-            self._choices.add(index)
-            self.out.append(ChoiceStarted(index, text_of((delta or message or {}).get("role")) or "assistant"))
-        self._read_choice(delta or {}, message or {}, index, position, ends=bool(choice.get("finish_reason")))
+        if state is None:
+            state = self._begin_choice(index, delta or message or {})
+        if message and message != delta:
+            state.spoke = True
+            self._read_message(message, delta or {}, index, position, ends=bool(native))
+        elif delta:
+            state.spoke = True
+            if state.in_thought or not self._read_plain(delta, state, index, position):
+                self._read_delta(delta, index, position)
         logprobs = choice.get("logprobs")
         if logprobs and (not isinstance(logprobs, dict) or logprobs.get("content") or logprobs.get("refusal")):
             self.out.append(Aside(self.vendor, "logprobs", "logprobs", logprobs, index))
-        if not choice.keys() <= CHOICE_FIELDS:
-            self.keep_others(choice, CHOICE_FIELDS, "choices.", index)
-        if native := choice.get("finish_reason"):
+        if (names := [*choice]) != self._choice_names:
+            self._choice_names = names
+            self._choice_unread = [(name, f"choices.{name}") for name in names if name not in CHOICE_FIELDS]
+        for name, place in self._choice_unread:
+            if (value := choice[name]) is not None and (value or has_value(value)):
+                self.out.append(Aside(self.vendor, "metadata", place, value, index))
+        if native:
             self._finish_reason(native, choice, index)
         if "usage" in choice and (usage := details_of(choice, "usage")):
             self.tell_counts(decode_usage(usage, self.vendor))
+
+    def _begin_choice(self, index: int, said: dict[str, Any]) -> _Choice:
+        """Say once that a choice started. Raises TooManyChoices."""
+        if len(self._choices) >= self.limits.choices:
+            raise TooManyChoices(self.limits.choices, offset=self.frame.offset)
+        state = self._choices[index] = _Choice(index, self.texts)
+        self.out.append(ChoiceStarted(index, text_of(said.get("role")) or "assistant"))
+        return state
 
     def _finish_reason(self, native: Any, choice: dict[str, Any], index: int) -> None:
         native = text_of(native)
@@ -294,24 +343,67 @@ class ChatDecoder(FrameDecoder):
     def text_of_run(self, model: Any) -> RunningText | None:
         return self.texts.of((type(model), model.choice)) if isinstance(model, TEXTS) else None
 
-    def _read_choice(
-        self, delta: dict[str, Any], message: dict[str, Any], choice: int, position: int, *, ends: bool
-    ) -> None:
-        """Read the delta and the message of one choice; ``ends`` if it has a stop reason, too."""
+    def _read_plain(self, delta: dict[str, Any], state: _Choice, choice: int, position: int) -> bool:
+        """Read a delta of text, plain reasoning, calls and unknown members; False, and nothing is read, if it has others.
+
+        Gain: so are nine of ten, and it takes a third of the time of ``_read_delta``.
+        """
+        thought = text = calls = others = None
+        for name, value in delta.items():
+            if value is None or name == "role":
+                continue
+            kind = type(value)
+            if name == "content" and kind is str:
+                text = value
+            elif name in {"reasoning_content", "reasoning"} and kind is str and thought is None:
+                thought = value
+            elif name == "tool_calls" and kind is list:
+                calls = value
+            elif name in READ_OTHERWISE:
+                return False
+            elif has_value(value):
+                others = others or []
+                others.append((name, value))
+        out = self.out
+        if thought:
+            block = state.signed[0] + 1
+            if block != state.block:
+                state.block = self.bounded(choice, block)
+            out.append(ReasoningDelta(thought, choice, block))
+            (state.thought or state.begin_thought()).append(thought)
+        if text:
+            out.append(TextDelta(text, choice))
+            (state.text or state.begin_text()).append(text)
+        if calls or others:
+            before = len(out)
+            if calls:
+                self._read_list(calls, state, choice, position)
+            out += [Aside(self.vendor, "metadata", f"delta.{name}", value, choice) for name, value in others or ()]
+            if len(out) > before:
+                state.remember(out[before:], by_delta=True)
+        return True
+
+    def _read_delta(self, delta: dict[str, Any], choice: int, position: int) -> list[WireEvent]:
+        """Read a delta of any kind; gives what it says."""
         before = len(self.out)
         if delta:
             self.delta(delta, choice, (position, "delta"))
-            if len(self.out) > before:
-                self._messages.remember(self.out[before:], choice, self.texts, by_delta=True)
-        if not message or message == delta:
-            return
-        from_delta, was_signed, start = self.out[before:], choice in self._signed, len(self.out)
+        found = self.out[before:]
+        if found:
+            self._choices[choice].remember(found, by_delta=True)
+        return found
+
+    def _read_message(
+        self, message: dict[str, Any], delta: dict[str, Any], choice: int, position: int, *, ends: bool
+    ) -> None:
+        """Read the message of one choice, and the delta beside it; ``ends`` if it has a stop reason, too."""
+        from_delta = self._read_delta(delta, choice, position)
+        state, start = self._choices[choice], len(self.out)
+        was_signed = state.signed is not UNSIGNED
         self.delta(message, choice, (position, "message"))
         found = self.out[start:]
         del self.out[start:]
-        self.out += self._messages.news(
-            found, from_delta, choice, self.texts, self.report, ends=ends, was_signed=was_signed
-        )
+        self.out += state.news(found, from_delta, self.report, ends=ends, was_signed=was_signed)
 
     def delta(self, delta: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
         """Everything that the delta of one choice says; ``where`` is its path below ``choices``."""
@@ -320,7 +412,7 @@ class ChatDecoder(FrameDecoder):
         content = delta.get("content")
         if content:
             if isinstance(content, str):
-                if choice in self._in_thought or "extra_content" in delta:
+                if self._choices[choice].in_thought or "extra_content" in delta:
                     self._marked(content, thinks(delta.get("extra_content")), choice)
                 else:
                     self.out.append(TextDelta(content, choice))
@@ -344,10 +436,10 @@ class ChatDecoder(FrameDecoder):
 
     def _reasoning(self, delta: dict[str, Any], choice: int) -> None:
         """One of the fields that say the same: OpenRouter sends ``reasoning`` beside its details (quirks.md 91)."""
-        before, block = len(self.out), self.next_block(choice)
+        before, block = len(self.out), self._choices[choice].signed[0] + 1
         had_text = False
         for detail in self.items(delta.get("reasoning_details")):
-            had_text = self._detail(self.fields(detail), choice) or had_text
+            had_text = self._detail(detail if type(detail) is dict else self.fields(detail), choice) or had_text
         if had_text:
             return
         texts = [text for name in PLAIN_REASONING if (text := self.string(delta.get(name)))]
@@ -356,31 +448,42 @@ class ChatDecoder(FrameDecoder):
             if any(other != text for other in texts):
                 self.report.repair("said_twice")
             # before a signature of the same chunk: it closes the block
-            self.out.insert(before, ReasoningDelta(text, choice, block))
+            self.out.insert(before, ReasoningDelta(text, choice, self.bounded(choice, block)))
 
     def _detail(self, detail: dict[str, Any], choice: int) -> bool:
         """One entry of ``reasoning_details``; whether it had text of its own."""
-        block = self.bounded(choice, self.index(detail.get("index")) or 0)
-        vendor = self._vendor_of(detail, choice, block)
-        text, summary = self.string(detail.get("text")), self.string(detail.get("summary"))
+        state, block, text = self._choices[choice], detail.get("index"), detail.get("text")
+        if type(block) is not int or not 0 <= block <= self.limits.index:
+            block = self.index(block) or 0
+        if block != state.block:
+            state.block = self.bounded(choice, block)
+        if type(text) is not str:
+            text = self.string(text)
+        summary = self.string(detail["summary"]) if "summary" in detail else ""
         if text:
             self.out.append(ReasoningDelta(text, choice, block))
         if summary:
             self.out.append(ReasoningDelta(summary, choice, block, "summary"))
+        if "signature" in detail or "data" in detail:
+            self._seal(detail, choice, block)
+        if not DETAIL.names.issuperset(detail):
+            self.keep_unread(detail, DETAIL, choice, block, where="reasoning_details.")
+        return bool(text or summary)
+
+    def _seal(self, detail: dict[str, Any], choice: int, block: int) -> None:
+        """What only a vendor can read of a detail."""
+        vendor = self._vendor_of(detail, choice, block)
         signature, data = self.string(detail.get("signature")), self.string(detail.get("data"))
         if signature:
             self.out.append(ReasoningSignature(signature, vendor, choice, block))
         if data:
             self.out.append(ReasoningOpaque(data, vendor, choice, block))
         if signature or data:
-            self._signed[choice] = block, vendor
-        if not detail.keys() <= DETAIL.names:
-            self.keep_unread(detail, DETAIL, choice, block, where="reasoning_details.")
-        return bool(text or summary)
+            self._choices[choice].signed = block, vendor
 
     def next_block(self, choice: int) -> int:
         """The block that unlabelled reasoning belongs to: the one behind the last signed. Raises TooManyBlocks."""
-        return self.bounded(choice, self._signed.get(choice, UNSIGNED)[0] + 1)
+        return self.bounded(choice, self._choices[choice].signed[0] + 1)
 
     def bounded(self, choice: int, block: int) -> int:
         """The block, if there are not too many. Raises TooManyBlocks."""
@@ -393,7 +496,7 @@ class ChatDecoder(FrameDecoder):
     def _vendor_of(self, detail: dict[str, Any], choice: int, block: int) -> str:
         """Whose words a detail has; a later part of one need not say it again."""
         named = text_of(detail.get("format"))
-        signed = self._signed.get(choice, UNSIGNED)
+        signed = self._choices[choice].signed
         if named is None and signed[0] == block:
             return signed[1]
         return (named or "openrouter").split("-")[0]
@@ -401,13 +504,14 @@ class ChatDecoder(FrameDecoder):
     def _marked(self, content: str, is_thought: bool, choice: int) -> None:
         """Content that is marked as a thought, or may close one: Gemini's thoughts behind this dialect stand between tags."""
         thought, text = (content, "") if is_thought else ("", content)
-        if is_thought and choice not in self._in_thought:  # the tag that closes is only looked for where one opens
+        state = self._choices[choice]
+        if is_thought and not state.in_thought:  # the tag that closes is only looked for where one opens
             self.report.repair("thinking_in_text")
             thought, tag, text = content.removeprefix("<thought>").partition("</thought>")
             if not tag:
-                self._in_thought.add(choice)
-        elif not is_thought and choice in self._in_thought:
-            self._in_thought.discard(choice)
+                state.in_thought = True
+        elif not is_thought and state.in_thought:
+            state.in_thought = False
             text = content.removeprefix("</thought>")
         if thought:
             self.out.append(ReasoningDelta(thought, choice, self.next_block(choice)))
@@ -451,17 +555,18 @@ class ChatDecoder(FrameDecoder):
         if blob := self.string(part.get("signature")):
             sealed = unseal(blob) or Sealed("reasoning", "mistral", blob)
             self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, choice, block))
-            self._signed[choice] = block, sealed.vendor
+            self._choices[choice].signed = block, sealed.vendor
 
     # -- calls -----------------------------------------------------------------------------------------------------
 
     def read_calls(self, listed: list[Entry], function: dict[str, Any], choice: int, where: tuple[int, str]) -> None:
         """The two members that say what is called. Some servers write each fragment in both (llama-cpp-python)."""
+        state = self._choices[choice]
         self._bound(listed)
         calls = [call for _, call in listed]
-        is_twin = bool(function) and choice not in self._called_before and self._is_twin(function, calls, choice)
+        is_twin = bool(function) and state.called_before is None and self._is_twin(function, calls, state)
         for step, call in listed:
-            if choice in self._called_before and self._repeats(call, choice):
+            if state.called_before is not None and self._repeats(call, state):
                 self.report.repair("said_twice")
             else:
                 self.tool_call(call, choice, (*where, "tool_calls", *step))
@@ -469,9 +574,17 @@ class ChatDecoder(FrameDecoder):
             self.report.repair("said_twice")
             self._set_aside(function, calls)
         elif function:
-            if choice in self._called_before or choice not in self._called:
-                self._called_before[choice] = text_of(function.get("name")) or self._called_before.get(choice, "")
+            if state.called_before is not None or state.called is None:
+                state.called_before = text_of(function.get("name")) or state.called_before or ""
             self._function(function, ToolCallDelta(0, choice=choice, anonymous=True), (*where, "function_call"))
+
+    def _read_list(self, calls: list[Any], state: _Choice, choice: int, position: int) -> None:
+        """The member that nearly everybody writes alone."""
+        if state.called_before is not None or len(calls) > self.limits.tool_calls:
+            self.read_calls(self.listed(calls), {}, choice, (position, "delta"))
+            return
+        for number, call in enumerate(calls):
+            self.tool_call(call, choice, (position, "delta", "tool_calls", number))
 
     def _bound(self, listed: list[Entry]) -> None:
         """Refuse a list whose entries begin too many calls, whatever else they say, before any of them is read.
@@ -497,22 +610,22 @@ class ChatDecoder(FrameDecoder):
             ids.add(call_id)
             indices.add(index)
 
-    def _is_twin(self, function: dict[str, Any], calls: list[Any], choice: int) -> bool:
+    def _is_twin(self, function: dict[str, Any], calls: list[Any], state: _Choice) -> bool:
         """Whether ``function_call`` repeats one of the calls beside it, or the last call of the choice."""
-        name, last = text_of(function.get("name")), self._called.get(choice)
+        name, last = text_of(function.get("name")), state.called
         names = [text_of(details_of(call, "function").get("name")) for call in calls if type(call) is dict]
         if not names and last is None:
             return False
         return name is None or name in names or name == last
 
-    def _repeats(self, call: Any, choice: int) -> bool:
+    def _repeats(self, call: Any, state: _Choice) -> bool:
         """Whether an entry of ``tool_calls`` is the call that ``function_call`` began."""
         if type(call) is not dict or call.get("index") not in (None, 0, "0"):
             return False
         name = text_of(details_of(call, "function").get("name"))
         if name is None:  # a fragment of the call that came last in ``tool_calls``, where another one came there
-            return choice not in self._called
-        return name == self._called_before[choice]
+            return state.called is None
+        return name == state.called_before
 
     def _set_aside(self, function: dict[str, Any], calls: list[Any]) -> None:
         """Keep arguments that are not those of the call which they repeat. Raises StreamArgumentsTooLong."""
@@ -529,19 +642,24 @@ class ChatDecoder(FrameDecoder):
 
     def tool_call(self, call: Any, choice: int, path: tuple[Any, ...]) -> None:
         """Read one entry of ``tool_calls``; ``path`` is its place below ``choices``."""
-        call = self.alone(call)
-        if type(call) is not dict:
+        if type(call) is not dict and type(call := self.alone(call)) is not dict:
             self.keep_invalid(call)
             return
-        delta = ToolCallDelta(self.index(call.get("index")), self._identity(call.get("id")), choice=choice)
-        place = None if call.keys() <= CALL_FIELDS else len(self.out)
-        if place is not None:
+        index, call_id = call.get("index"), call.get("id")
+        if type(index) is not int or not 0 <= index <= self.limits.index:
+            index = self.index(index)
+        if call_id is not None and type(call_id) is not str:
+            call_id = self.string(call_id)
+        delta = ToolCallDelta(index, call_id, None, None, choice)
+        place = None
+        if not CALL_FIELDS.issuperset(call):
+            place = len(self.out)
             delta.extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and has_value(value)}
             delta.signature = signature_in(delta.extras.get("extra_content"))
             if delta.signature is not None:
                 del delta.extras["extra_content"]
         function = self.fields(call.get("function"))
-        custom = self.fields(call.get("custom"))
+        custom = self.fields(call["custom"]) if "custom" in call else None
         if custom and function:
             self.report.repair("said_twice")
         if custom and (not function or call.get("type") == "custom"):
@@ -549,8 +667,9 @@ class ChatDecoder(FrameDecoder):
             self._function(custom, delta, (*path, "custom"), "input")
         else:
             self._function(function, delta, (*path, "function"))
-        if delta.name or choice not in self._called:
-            self._called[choice] = delta.name or ""
+        state = self._choices[choice]
+        if delta.name or state.called is None:
+            state.called = delta.name or ""
         if place is not None and delta.id is None and delta.name is None:
             self._strip_fragment(delta, place)
 
@@ -564,13 +683,11 @@ class ChatDecoder(FrameDecoder):
             self.out.insert(place, signed)
             delta.signature = None
 
-    def _identity(self, value: Any) -> str | None:
-        return None if value is None else self.string(value)
-
     def _function(
         self, function: dict[str, Any], delta: ToolCallDelta, path: tuple[Any, ...], name: str = "arguments"
     ) -> None:
-        delta.name = self._identity(function.get("name"))
+        called = function.get("name")
+        delta.name = called if called is None else self.string(called)
         arguments = function.get(name)
         if isinstance(arguments, str) or arguments is None:
             delta.arguments = arguments
@@ -580,5 +697,5 @@ class ChatDecoder(FrameDecoder):
             delta.arguments = self.text_at("choices", *path, name)
             delta.snapshot = True
         self.out.append(delta)
-        if not function.keys() <= FUNCTION.names:
+        if not FUNCTION.names.issuperset(function):
             self.keep_unread(function, FUNCTION, delta.choice, where="function.")

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from attrs import define, evolve, field
 
-from streamkit.dialects.streams.running_text import Texts
+from streamkit.dialects.streams.running_text import RunningText, Texts
 from streamkit.events import (
     Aside,
     ReasoningDelta,
@@ -40,91 +40,93 @@ LISTED: Final = frozenset({"citation", "audio"})
 
 @define(eq=False)
 class WholeMessages:
-    """Tells fragments from whole messages, by what each choice had before.
+    """Tells fragments of a choice from whole messages, by what came before. The texts are the decoder's."""
 
-    The texts and the report are the decoder's.
-    """
+    _choice: int
+    _texts: Texts
+    #: Where the text of deltas goes, and their reasoning, once one came.
+    text: RunningText | None = None
+    thought: RunningText | None = None
+    _begun: bool = False  # by any event
+    _by_delta: bool = False
+    _with_calls: bool = False
+    _differs: set[str] = field(factory=set)  # kinds of texts whose whole contradicted them
+    _listed: dict[str, int] = field(factory=dict)  # how many asides of a kind came
 
-    _begun: set[int] = field(factory=set)  # choices that had any event
-    _by_delta: set[int] = field(factory=set)  # those that had one in a delta
-    _with_calls: set[int] = field(factory=set)
-    _differs: set[tuple[str, int]] = field(factory=set)  # texts whose whole contradicted them
-    _listed: dict[tuple[int, str], int] = field(factory=dict)  # how many asides of a kind a choice had
+    def begin_text(self) -> RunningText:
+        """A first delta of text comes."""
+        self._begun = self._by_delta = True
+        self.text = self._texts.of((TextDelta, self._choice))
+        return self.text
 
-    def remember(self, events: Sequence[WireEvent], choice: int, texts: Texts, *, by_delta: bool = False) -> None:
-        """Note that a choice had these events."""
-        self._begun.add(choice)
-        if by_delta:
-            self._by_delta.add(choice)
+    def begin_thought(self) -> RunningText:
+        """A first delta of reasoning comes."""
+        self._begun = self._by_delta = True
+        self.thought = self._texts.of((ReasoningDelta, self._choice))
+        return self.thought
+
+    def remember(self, events: Sequence[WireEvent], *, by_delta: bool = False) -> None:
+        """Note that these events came."""
+        self._begun = True
+        self._by_delta = self._by_delta or by_delta
         for event in events:
             if isinstance(event, TEXTS):
-                texts.of((type(event), choice)).append(event.text)
+                self._texts.of((type(event), self._choice)).append(event.text)
             elif isinstance(event, ToolCallDelta):
-                self._with_calls.add(choice)
+                self._with_calls = True
             elif isinstance(event, Aside) and event.kind in LISTED:
-                self._listed[choice, event.kind] = self._listed.get((choice, event.kind), 0) + 1
+                self._listed[event.kind] = self._listed.get(event.kind, 0) + 1
 
     def news(
-        self,
-        found: list[WireEvent],
-        from_delta: list[WireEvent],
-        choice: int,
-        texts: Texts,
-        report: StreamReport,
-        *,
-        ends: bool,
-        was_signed: bool,
+        self, found: list[WireEvent], from_delta: list[WireEvent], report: StreamReport, *, ends: bool, was_signed: bool
     ) -> list[WireEvent]:
         """The events of a message that are new, and remember them.
 
         ``found`` are all of the message, ``from_delta`` those of the delta beside it. ``ends``: the choice has a stop reason.
         """
-        is_first = choice not in self._begun
-        if not is_first and self._is_whole(found, choice, texts, ends=ends):
+        if self._begun and self._is_whole(found, ends=ends):
             if from_delta and _texts(found) == _texts(from_delta):
                 found = [event for event in found if not isinstance(event, TEXTS)]
-            found = self._missing(found, choice, texts, report, was_signed=was_signed)
-        self.remember(found, choice, texts)
+            found = self._missing(found, report, was_signed=was_signed)
+        self.remember(found)
         return found
 
-    def _is_whole(self, found: list[WireEvent], choice: int, texts: Texts, *, ends: bool) -> bool:
+    def _is_whole(self, found: list[WireEvent], *, ends: bool) -> bool:
         """Whether a message behind others is all of it, and not a fragment."""
-        if choice in self._by_delta:
+        if self._by_delta:
             return True
         chars = 0
         for kind, whole in _texts(found).items():
-            text = texts.begun((kind, choice))
+            text = self._texts.begun((kind, self._choice))
             if text is not None and text.rest_of(whole) is None:
                 return False
             chars += 0 if text is None else text.chars
         return chars >= (1 if ends else REPEATED_CHARS)
 
-    def _missing(
-        self, found: list[WireEvent], choice: int, texts: Texts, report: StreamReport, *, was_signed: bool
-    ) -> list[WireEvent]:
+    def _missing(self, found: list[WireEvent], report: StreamReport, *, was_signed: bool) -> list[WireEvent]:
         """The events of a whole message that no earlier one had."""
         out: list[WireEvent] = []
         for kind, whole in _texts(found).items():
             first = next(event for event in found if type(event) is kind)
-            text = texts.begun((kind, choice))
+            text = self._texts.begun((kind, self._choice))
             rest = whole if text is None else text.rest_of(whole)
-            if rest is None and (kind.__name__, choice) not in self._differs:
-                self._differs.add((kind.__name__, choice))
+            if rest is None and kind.__name__ not in self._differs:
+                self._differs.add(kind.__name__)
                 report.repair("whole_differs")
             elif rest:
                 if text is not None:
                     report.repair("fragments_missing")
                 out.append(evolve(first, text=rest))
         calls = tuple(event for event in found if isinstance(event, ToolCallDelta))
-        if choice in self._with_calls and calls:
-            out.append(ToolCallsWhole(calls, choice))
+        if self._with_calls and calls:
+            out.append(ToolCallsWhole(calls, self._choice))
         else:
             out += calls
         listed = dict.fromkeys(LISTED, 0)
         for event in found:
             if isinstance(event, Aside):
                 listed[event.kind] = listed.get(event.kind, 0) + 1
-                if event.kind in LISTED and listed[event.kind] <= self._listed.get((choice, event.kind), 0):
+                if event.kind in LISTED and listed[event.kind] <= self._listed.get(event.kind, 0):
                     continue
                 out.append(event)
             elif isinstance(event, ReasoningSignature | ReasoningOpaque) and not was_signed:

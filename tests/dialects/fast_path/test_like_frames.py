@@ -18,6 +18,7 @@ from streamkit.dialects.fast_path.template import Template, template_of
 from streamkit.dialects.openai_chat.decode import ChatDecoder
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.streams.running_text import RunningText, Texts
 from streamkit.events import (
     ChoiceStarted,
     ReasoningDelta,
@@ -51,6 +52,7 @@ READ = [
 PASSING = frozenset(
     {"limits", "report", "fault", "out", "frame", "marks", "marks_all"}
     | {"texts", "_unheld", "_foreign", "_whole_inputs", "_by_type", "_by_event", "_values"}
+    | {"_names", "_unread", "_choice_names", "_choice_unread"}
 )
 
 
@@ -64,6 +66,8 @@ def plain(value: Any) -> Any:
         return plain({name: member for name, member in vars(value).items() if name not in PASSING})
     if has(type(value)):
         return {field.name: plain(getattr(value, field.name)) for field in fields(type(value))}
+    if isinstance(value, Texts | RunningText):
+        return type(value)
     if isinstance(value, dict):
         return [(plain(key), plain(member)) for key, member in value.items()]
     return [plain(item) for item in value] if isinstance(value, list | tuple) else value

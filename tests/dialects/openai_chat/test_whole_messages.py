@@ -16,15 +16,15 @@ class Choice:
     """One choice of a stream, and what its messages add."""
 
     def __init__(self):
-        self.messages, self.texts, self.report = WholeMessages(), Texts(), StreamReport()
+        self.messages, self.report = WholeMessages(0, Texts()), StreamReport()
 
     def message(self, text, *, ends=False, beside=(), from_delta=()):
         found = [TextDelta(text), *beside]
-        new = self.messages.news(found, list(from_delta), 0, self.texts, self.report, ends=ends, was_signed=False)
+        new = self.messages.news(found, list(from_delta), self.report, ends=ends, was_signed=False)
         return [event.text if isinstance(event, TextDelta) else event for event in new]
 
     def delta(self, text):
-        self.messages.remember([TextDelta(text)], 0, self.texts, by_delta=True)
+        self.messages.remember([TextDelta(text)], by_delta=True)
 
 
 def test_the_first_message_is_new():
@@ -69,7 +69,7 @@ def test_a_message_that_ends_its_choice_is_whole_however_short_its_beginning():
 def test_citations_that_came_before_are_not_repeated():
     first, second = (Aside("openai", "citation", "annotation", {"n": number}) for number in (1, 2))
     choice = Choice()
-    choice.messages.remember([first], 0, choice.texts, by_delta=True)
+    choice.messages.remember([first], by_delta=True)
     assert choice.message("x", beside=[first, second]) == ["x", second]
 
 
