@@ -117,7 +117,6 @@ def _beginning(parts: tuple[Part, ...]) -> str:
 class Grammar:
     """How one family of models writes calls into its text: the heads that a call may begin with."""
 
-    name: str
     heads: tuple[Head, ...]
     #: What stands behind calls and says nothing: the end of a section.
     trailers: tuple[str, ...] = ()
@@ -128,7 +127,7 @@ def _sections(sections: Iterable[str], *parts: Part) -> list[tuple[Part, ...]]:
     return [*((section, SPACE, *parts) for section in sections), parts]
 
 
-def _xml(name: str, sections: tuple[str, ...], prefix: str = "", *, own_line: bool = False) -> Grammar:
+def _xml(sections: tuple[str, ...], prefix: str = "", *, own_line: bool = False) -> Grammar:
     """``<invoke name="…"><parameter name="…">…</parameter></invoke>``, in a section or not."""
     tags = Tags(
         f'<{prefix}parameter name="',
@@ -142,12 +141,12 @@ def _xml(name: str, sections: tuple[str, ...], prefix: str = "", *, own_line: bo
             [f"<{section}>" for section in sections], f'<{prefix}invoke name="', NAME, '"', SPACE, ">"
         )
     ]
-    return Grammar(name, tuple(heads), tuple(f"</{section}>" for section in sections))
+    return Grammar(tuple(heads), tuple(f"</{section}>" for section in sections))
 
 
-def _together(name: str, *grammars: Grammar) -> Grammar:
+def _together(*grammars: Grammar) -> Grammar:
     heads = tuple(head for grammar in grammars for head in grammar.heads)
-    return Grammar(name, heads, tuple(trailer for grammar in grammars for trailer in grammar.trailers))
+    return Grammar(heads, tuple(trailer for grammar in grammars for trailer in grammar.trailers))
 
 
 _FUNCTION: Final = Tags("<parameter=", r"(?P<key>[^<>]{1,128})>", "</parameter>", "</function>", pads=True)
@@ -156,35 +155,30 @@ _KIMI: Final = ("<|tool_calls_section_begin|>",)
 _DEEPSEEK: Final = ("<｜tool▁calls▁begin｜>",)
 _DEEPSEEK_ENDS: Final = ("<｜tool▁call▁end｜>", "```<｜tool▁call▁end｜>", "```\n<｜tool▁call▁end｜>")
 
-_ALL: Final = (
-    Grammar("hermes", (Head(("<tool_call>", SPACE, "{"), "object", ends=("</tool_call>",), own_line=True),)),
-    Grammar(
-        "qwen",
+GRAMMARS: Final[Mapping[TextCalls, Grammar]] = {
+    "hermes": Grammar((Head(("<tool_call>", SPACE, "{"), "object", ends=("</tool_call>",), own_line=True),)),
+    "qwen": Grammar(
         tuple(
             Head(parts, "tags", tags=_FUNCTION, own_line=True)
             for parts in _sections(["<tool_call>"], "<function=", NAME, ">")
         ),
         ("</tool_call>",),
     ),
-    Grammar(
-        "glm",
+    "glm": Grammar(
         tuple(
             Head(("<tool_call>", SPACE, NAME, SPACE), "tags", peek, tags=_GLM, own_line=True)
             for peek in ("<arg_key>", "</tool_call>")
-        ),
+        )
     ),
-    Grammar(
-        "kimi",
+    "kimi": Grammar(
         tuple(
             Head(parts, "json", ends=("<|tool_call_end|>",), name_in_id=True)
             for parts in _sections(_KIMI, "<|tool_call_begin|>", SPACE, CALL_ID, SPACE, "<|tool_call_argument_begin|>")
         ),
         ("<|tool_calls_section_end|>",),
     ),
-    _together(
-        "deepseek",
-        Grammar(
-            "V3",
+    "deepseek": _together(
+        Grammar(  # V3
             tuple(
                 Head(parts, "json", ends=_DEEPSEEK_ENDS)
                 for parts in _sections(
@@ -193,41 +187,35 @@ _ALL: Final = (
             ),
             ("<｜tool▁calls▁end｜>",),
         ),
-        Grammar(
-            "V3.1",
+        Grammar(  # V3.1
             tuple(
                 Head(parts, "json", ends=_DEEPSEEK_ENDS)
                 for parts in _sections(_DEEPSEEK, "<｜tool▁call▁begin｜>", NAME, "<｜tool▁sep｜>")
-            ),
+            )
         ),
-        _xml("V3.2 and V4", ("｜DSML｜function_calls", "｜DSML｜tool_calls"), "｜DSML｜"),
-        _xml("V4, seen so", ("｜｜DSML｜｜function_calls", "｜｜DSML｜｜tool_calls"), "｜｜DSML｜｜"),
+        _xml(("｜DSML｜function_calls", "｜DSML｜tool_calls"), "｜DSML｜"),  # V3.2 and V4
+        _xml(("｜｜DSML｜｜function_calls", "｜｜DSML｜｜tool_calls"), "｜｜DSML｜｜"),  # V4, seen so
     ),
-    _xml("minimax", ("minimax:tool_call",), own_line=True),
-    _together(
-        "claude",
-        _xml("bare", ("function_calls",), own_line=True),
-        _xml("prefixed", ("antml:function_calls",), "antml:", own_line=True),
+    "minimax": _xml(("minimax:tool_call",), own_line=True),
+    "claude": _together(
+        _xml(("function_calls",), own_line=True), _xml(("antml:function_calls",), "antml:", own_line=True)
     ),
-    Grammar(
-        "mistral",
+    "mistral": Grammar(
         (
             Head(("[TOOL_CALLS]", SPACE, "[", SPACE, "{"), "objects"),
             Head(("[TOOL_CALLS]", SPACE, "{"), "object"),
             Head(("[TOOL_CALLS]", SPACE, NAME, "[CALL_ID]", CALL_ID, "[ARGS]"), "json"),
             Head(("[TOOL_CALLS]", SPACE, NAME, "[ARGS]"), "json"),
             Head(("[TOOL_CALLS]", SPACE, NAME, SPACE), "json", "{"),
-        ),
+        )
     ),
-    Grammar(
-        "llama",
+    "llama": Grammar(
         (
             Head(("<|python_tag|>", SPACE, "{"), "object", ends=("<|eom_id|>", "<|eot_id|>")),
             Head(("<function=", NAME, ">", SPACE), "json", "{", ends=("</function>",), own_line=True),
-        ),
+        )
     ),
-)
-GRAMMARS: Final[Mapping[TextCalls, Grammar]] = {grammar.name: grammar for grammar in _ALL}  # type: ignore[misc]
+}
 
 
 @frozen
