@@ -70,6 +70,7 @@ NAMES: Final = frozenset({"name"})
 ARGUMENTS: Final = frozenset({"arguments", "parameters"})
 NATURAL: Final = frozenset({"stop", "stop_sequence", "tool_calls"})
 _CONTENT: Final = frozenset({ReasoningDelta, ReasoningSignature, ReasoningOpaque, RefusalDelta})
+_decode: Final = json.JSONDecoder(strict=False).raw_decode
 
 
 class TextCallReader:
@@ -130,7 +131,7 @@ class TextCallReader:
     def settle(self, *, closed: bool = True) -> None:
         """The text is over, or what follows is no text of this block; ``closed``: which ends a call whose body is whole."""
         pending, self._pending = self._pending, ""
-        if self._step == self._close and self._body.whole and self._open and closed:
+        if self._step == self._close and self._body.whole and closed:
             self._end()
         elif self._step == self._parameter and self._body.streams:  # no end of arguments is inside of a string
             self._grow(pending)
@@ -245,9 +246,10 @@ class TextCallReader:
             self.out.append(ToolCallDelta(self._label, arguments=held, choice=self._choice))
 
     def _end(self) -> None:
-        self._hand_on_held()
-        self._open = False
-        self.out.append(ToolCallEnded(self._label, self._choice))
+        if self._open:
+            self._hand_on_held()
+            self._open = False
+            self.out.append(ToolCallEnded(self._label, self._choice))
 
     def _cut(self) -> None:
         """No more comes of the call that is open: a client must not take it for one without arguments (L3)."""
@@ -255,12 +257,8 @@ class TextCallReader:
             self._open = False
             self.out.append(ToolCallEnded(self._label, self._choice, whole=False))
 
-    def _broken(self) -> bool:
-        """The body is none: unless the end of a call follows, it is incomplete, and what follows is text."""
-        return self._go(self._close)
-
     def _close(self) -> bool:
-        """Behind a body: what ends the call, or what shows that it is over."""
+        """Behind a body, or what is none: what ends the call, or what shows that it is over."""
         stripped = self._stripped()
         if stripped is None:
             return self._leave()
@@ -273,14 +271,13 @@ class TextCallReader:
         if not stripped or unfinished(stripped, self._head.ends) == len(stripped):
             return False
         if self._head.body == "objects" and stripped[0] in ",]" and self._body.whole:
-            if self._open:
-                self._end()
+            self._end()
             return self._next_object(stripped)
         return self._leave()
 
     def _leave(self) -> bool:
         """The call is over: ended, if its body is all there."""
-        if self._body.whole and self._open:
+        if self._body.whole:
             self._end()
         self._cut()
         return self._go(self._after)
@@ -427,7 +424,7 @@ class TextCallReader:
     def _reject(self) -> bool:
         """It is no call. What is long is not read again, so that no text is read more than a few times."""
         if self._begun:
-            return self._broken()
+            return self._go(self._close)
         raw = self._body.raw.take()
         if len(raw) <= HEAD_CHARS:
             self._pending = raw + self._pending
@@ -456,12 +453,12 @@ class TextCallReader:
                 return False
             body.is_arguments = True
             if self._pending[0] not in '{"':
-                return self._broken()
+                return self._go(self._close)
         size = body.value.feed(self._pending)
         text, self._pending = self._pending[:size], self._pending[size:]
         self._take(text)
         if body.value.faulty:
-            return self._broken()
+            return self._go(self._close)
         if not body.value.done:
             return False
         if body.gathered.chars:
@@ -485,10 +482,10 @@ class TextCallReader:
             return self._go(self._json)
         if not pending.startswith(tags.begin):
             waits = not pending or unfinished(pending, (tags.end, tags.begin)) == len(pending)
-            return not waits and self._broken()
+            return not waits and self._go(self._close)
         found = tags.head.match(pending[:HEAD_CHARS])
         if found is None:
-            return len(pending) >= HEAD_CHARS and self._broken()
+            return len(pending) >= HEAD_CHARS and self._go(self._close)
         key, typed = found["key"], found.groupdict().get("string")
         self._pending = pending[found.end() :]
         body.is_json = typed == "false"
@@ -549,12 +546,8 @@ class _Body:
 
 def _string(text: str) -> tuple[str, int] | None:
     """The JSON string that a text begins with, and where it ends; None if it has not ended, or is none."""
-    value = JSONValue()
-    end = value.feed(text)
-    if not value.done or value.kind != "string":
-        return None
     try:
-        return str(json.loads(text[:end], strict=False)), end
+        return _decode(text) if text.startswith('"') else None
     except ValueError:
         return None
 
