@@ -37,29 +37,26 @@ class Carrier:
     """The asides of one answer, for a dialect whose own are those of ``native``: events for its encoder."""
 
     def __init__(self, native: str, limits: Limits, report: StreamReport) -> None:
-        self._calls = None if FORMS.get(native) == "item" else ClientCallReader(limits, report)
+        self._has_items = FORMS.get(native) == "item"  # the dialect has them itself, and no call is made of one
+        self._calls = ClientCallReader(limits, report)
         self._compactions = CompactionReader(native, report)
 
     def take(self, aside: Aside) -> Sequence[Event]:
-        if self._calls is not None and FORMS.get(aside.vendor) == "item":
-            found = self._calls.take(aside)
-            if found is not None:
-                return found
-        return self._compactions.take(aside)
+        found = None if self._has_items or FORMS.get(aside.vendor) != "item" else self._calls.take(aside)
+        return self._compactions.take(aside) if found is None else found
 
     def finish(self) -> Sequence[Event]:
         """Nothing more comes: what waited."""
         self._compactions.finish()
-        return () if self._calls is None else self._calls.finish()
+        return self._calls.finish()
 
     def abandon(self) -> None:
         """The answer was cut, or failed: what waited is for the report alone."""
-        if self._calls is not None:
-            self._calls.abandon()
+        self._calls.abandon()
 
     def finished(self, event: ResponseFinished) -> ResponseFinished:
         """The end of a choice: one with a call that nobody can run is told as cut, if it says that nothing is missing."""
-        if self._calls is None or not self._calls.cut or event.reason not in WHOLE:
+        if not self._calls.cut or event.reason not in WHOLE:
             return event
         return evolve(event, reason="length", native="incomplete")
 
@@ -72,40 +69,32 @@ def carried(response: Response, native: str, limits: Limits, report: StreamRepor
 
 
 def _carried(choice: Choice, carrier: Carrier) -> Choice:
-    parts = _Parts()
+    taken: list[Part | Event] = []
     for part in choice.parts:
-        if isinstance(part, Aside):
-            parts.add(carrier.take(part))
-        else:
-            parts.put(part)
-    parts.add(carrier.finish())
+        taken += carrier.take(part) if isinstance(part, Aside) else [part]
+    parts = _parts_of([*taken, *carrier.finish()])
     end = carrier.finished(ResponseFinished(choice.stop_reason or "other", choice.native_stop_reason))
     if choice.stop_reason is None or end.reason == choice.stop_reason:
-        return evolve(choice, parts=parts.parts)
-    return evolve(choice, parts=parts.parts, stop_reason=end.reason, native_stop_reason=end.native)
+        return evolve(choice, parts=parts)
+    return evolve(choice, parts=parts, stop_reason=end.reason, native_stop_reason=end.native)
 
 
-class _Parts:
-    """The parts of a choice as they are put together."""
-
-    def __init__(self) -> None:
-        self.parts: list[Part] = []
-        self._index = 0  # above that of each call
-
-    def put(self, part: Part) -> None:
-        if isinstance(part, ToolCall):
-            self._index = max(self._index, part.index + 1)
-        self.parts.append(part)
-
-    def add(self, events: Sequence[Event]) -> None:
-        """Add the parts that events of a carrier are."""
-        for event in events:
-            match event:
-                case Aside():
-                    self.put(event)
-                case TextDelta():
-                    self.put(Text(event.text, block=event.block))
-                case ReasoningOpaque():
-                    self.put(RedactedReasoning(Opaque(event.vendor, event.blob), block=event.block))
-                case ToolCallFinished():
-                    self.put(ToolCall(self._index, event.id, event.name, event.arguments, verdict=event.verdict))
+def _parts_of(taken: Sequence[Part | Event]) -> list[Part]:
+    """The parts of a choice, those among them that are events of a carrier."""
+    parts: list[Part] = []
+    index = 0  # above that of each call
+    for found in taken:
+        match found:
+            case ToolCall():
+                index = max(index, found.index + 1)
+                parts.append(found)
+            case TextDelta():
+                parts.append(Text(found.text, block=found.block))
+            case ReasoningOpaque():
+                parts.append(RedactedReasoning(Opaque(found.vendor, found.blob), block=found.block))
+            case ToolCallFinished():
+                parts.append(ToolCall(index, found.id, found.name, found.arguments, verdict=found.verdict))
+                index += 1
+            case _ if isinstance(found, Part):
+                parts.append(found)
+    return parts
