@@ -240,7 +240,6 @@ class CohereDecoder(FrameDecoder):
     # -- content ---------------------------------------------------------------------------------------------------
 
     def content_start(self, document: dict[str, Any]) -> None:
-        """The start of a block of content."""
         content = self._content(document)
         index = self._index(document, max(self._blocks, default=-1) + 1)
         block = self._begin(index, self.string(content.get("type")))
@@ -250,7 +249,6 @@ class CohereDecoder(FrameDecoder):
             self._start_with(content, block)
 
     def content_delta(self, document: dict[str, Any]) -> None:
-        """More of a block of content."""
         content = self._content(document)
         index = self._block_index = self._index(document, self._block_index)
         block = self._blocks.get(index)
@@ -267,7 +265,6 @@ class CohereDecoder(FrameDecoder):
             self.keep_others(document, DELTA_FIELDS, "content-delta.", block=block.number)
 
     def content_end(self, document: dict[str, Any]) -> None:
-        """The end of a block of content."""
         index = self._index(document, self._block_index)
         block = self._blocks.pop(index, None)
         if block is None:
@@ -337,7 +334,6 @@ class CohereDecoder(FrameDecoder):
         return self._block_count - 1
 
     def tool_plan(self, document: dict[str, Any]) -> None:
-        """More of the tool plan."""
         self.ensure_started()
         if text := self.string(self.message(document).get("tool_plan")):
             if self._plan is None:
@@ -366,7 +362,6 @@ class CohereDecoder(FrameDecoder):
         self._arguments(function, delta, path)
 
     def call_delta(self, document: dict[str, Any]) -> None:
-        """More of a call's arguments."""
         call, path = self._call(document)
         index = self._call_index = self._index(document, self._call_index)
         if index not in self._calls:
@@ -375,7 +370,6 @@ class CohereDecoder(FrameDecoder):
         self._arguments(self.fields(call.get("function")), ToolCallDelta(self._calls[index]), path)
 
     def call_end(self, document: dict[str, Any]) -> None:
-        """The end of a call."""
         index = self._index(document, self._call_index)
         if index in self._open_calls:
             self._open_calls.remove(index)
@@ -425,14 +419,6 @@ class CohereDecoder(FrameDecoder):
         for block in self._blocks.values():
             self._settle(block)
 
-    def close_all(self) -> None:
-        """The message ended well: what is still open ends with it."""
-        self.settle_starts()
-        for _ in (*self._blocks, *self._open_calls):
-            self.report.repair("block_unclosed")
-        self._blocks.clear()
-        self._open_calls.clear()
-
     def message_end(self, document: dict[str, Any]) -> None:
         """The end of the message, well or in an error."""
         self.ensure_started()
@@ -445,7 +431,11 @@ class CohereDecoder(FrameDecoder):
         if delta.get("error") or native in FAILURES:
             self._failed(delta, native)
             return
-        self.close_all()
+        self.settle_starts()
+        for _ in (*self._blocks, *self._open_calls):  # the message ended well, and they end with it
+            self.report.repair("block_unclosed")
+        self._blocks.clear()
+        self._open_calls.clear()
         if native is not None:
             self.out.append(StopReasonSeen(self.stop_reason(native, STOP_REASONS), native))
         self.out.append(TerminatorSeen())

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from streamkit.dialects.cohere.wire import FAILURES, is_count
+from streamkit.dialects.cohere.wire import FAILURES, is_count, message_of
 from streamkit.dialects.linting.explain import MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like
 from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
 from streamkit.framing.frame import Frame
@@ -115,7 +115,7 @@ class CohereLinter(GrammarChecker):
         if self._started:
             self.broken("message_start", "message-start again")
         self._started = True
-        role = message(document).get("role")
+        role = message_of(document).get("role")
         if not is_filled(document.get("id")) or role != "assistant":
             self.broken("message", f"id is {shown(document.get('id'))}, role {shown(role)}")
 
@@ -174,7 +174,7 @@ class CohereLinter(GrammarChecker):
 
     def _content_start(self, document: dict[str, Any]) -> None:
         self._start(document, "content", "block_index")
-        content = message(document).get("content")
+        content = message_of(document).get("content")
         self._kind = None
         if not isinstance(content, dict) or not is_filled(content.get("type")):
             self.broken("content", f"content is {shown(content)}")
@@ -186,7 +186,7 @@ class CohereLinter(GrammarChecker):
     def _content_delta(self, document: dict[str, Any]) -> None:
         if not self._is_open(document, "content"):
             return
-        content = message(document).get("content")
+        content = message_of(document).get("content")
         if not isinstance(content, dict):
             self.broken("content", f"content is {shown(content)}")
             return
@@ -202,12 +202,12 @@ class CohereLinter(GrammarChecker):
     def _tool_plan(self, document: dict[str, Any]) -> None:
         if self._open is not None:
             self.broken("block_order", f"tool-plan-delta while {self._open[0]} {shown(self._open[1])} is open")
-        plan = message(document).get("tool_plan")
+        plan = message_of(document).get("tool_plan")
         if not is_text(plan):
             self.broken("tool_plan", f"tool_plan is {shown(plan)}")
 
     def _call(self, document: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        call = message(document).get("tool_calls")
+        call = message_of(document).get("tool_calls")
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(call, dict) or not isinstance(function, dict):
             self.broken("tool_call", f"tool_calls is {shown(call)}")
@@ -235,7 +235,7 @@ class CohereLinter(GrammarChecker):
     # -- citations -------------------------------------------------------------------------------------------------
 
     def _citation_start(self, document: dict[str, Any]) -> None:
-        citation = message(document).get("citations")
+        citation = message_of(document).get("citations")
         self._citation = document.get("index")
         if not isinstance(citation, dict) or not is_index(self._citation):
             self.broken("citation", f"citation {shown(self._citation)} is {shown(citation)}")
@@ -244,10 +244,3 @@ class CohereLinter(GrammarChecker):
         index, self._citation = self._citation, None
         if index is None or document.get("index") != index:
             self.broken("citation", f"an end of citation {shown(document.get('index'))}, which is not open")
-
-
-def message(document: dict[str, Any]) -> dict[str, Any]:
-    """``delta.message``; empty where there is none."""
-    delta = document.get("delta")
-    inner = delta.get("message") if isinstance(delta, dict) else None
-    return inner if isinstance(inner, dict) else {}

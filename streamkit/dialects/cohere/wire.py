@@ -44,13 +44,18 @@ def finish_reason(reason: StopReason, *, called: bool) -> tuple[str, bool]:
     return FINISH_REASONS[reason], STOP_REASONS[FINISH_REASONS[reason]] != reason
 
 
+def message_of(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    """``delta.message`` of an event; empty where there is none."""
+    return details_of(details_of(document, "delta"), "message")
+
+
 def content_of(aside: Aside) -> dict[str, Any] | None:
     """The part of a content that an aside is, as it came; None for any other aside."""
     if aside.vendor != VENDOR or aside.kind != "unknown_event" or not isinstance(aside.raw, dict):
         return None
     if aside.type.startswith(CONTENT):
         return aside.raw
-    content = details_of(details_of(aside.raw, "delta"), "message").get("content")
+    content = message_of(aside.raw).get("content")
     return content if aside.type == CONTENT_START and isinstance(content, dict) else None
 
 
