@@ -9,7 +9,7 @@ Source: dialects.md §0.4, §6.3.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -55,14 +55,6 @@ dumps = orjson.dumps
 
 
 @define
-class _Calls:
-    """The calls of a choice, and how many of them were written."""
-
-    order: CallOrder = field(factory=CallOrder)
-    written: int = 0
-
-
-@define
 class _Signature:
     """A signature that may come in pieces."""
 
@@ -84,7 +76,8 @@ class MistralEncoder(ChatEncoder):
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
-        self._calls: defaultdict[int, _Calls] = defaultdict(_Calls)
+        self._calls: defaultdict[int, CallOrder] = defaultdict(CallOrder)  # by choice
+        self._written: Counter[int] = Counter()  # calls, by choice
         self._signatures: dict[int, _Signature] = {}  # by choice, the one that is not written yet
         self._signature_chars = 0
         self._finished: list[ResponseFinished] = []
@@ -154,26 +147,23 @@ class MistralEncoder(ChatEncoder):
 
     def call_started(self, event: ToolCallStarted) -> None:
         self._choices[event.choice].order = 2
-        self._calls[event.choice].order.start(event)
+        self._calls[event.choice].start(event)
 
     def call_arguments(self, _event: ToolCallArguments) -> None:
         """Held: the finished call has the whole text."""
 
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write it once the calls mentioned before it are written."""
-        calls = self._calls[event.choice]
-        for start, finished in calls.order.finish(event):
-            self._write_call(calls, start, finished)
+        for start, finished in self._calls[event.choice].finish(event):
+            if (call := whole_call(finished, self.encoding.limits, self.report)) is not None:
+                self._write_call(start, call)
 
-    def _write_call(self, calls: _Calls, start: ToolCallStarted, event: ToolCallFinished) -> None:
-        call = whole_call(event, self.encoding.limits, self.report)
-        if call is None:
-            return
-        entry = {"index": calls.written, **call, **self.own_extras(start.extras)}
+    def _write_call(self, start: ToolCallStarted, call: dict[str, Any]) -> None:
+        entry = {"index": self._written[start.choice], **call, **self.own_extras(start.extras)}
         if start.signature is not None:
-            self._write_signature(event.choice, seal("call", start.signature.vendor, start.signature.blob))
-        calls.written += 1
-        self._delta(event.choice, b'{"tool_calls":[%b]}' % dumps(entry))
+            self._write_signature(start.choice, seal("call", start.signature.vendor, start.signature.blob))
+        self._written[start.choice] += 1
+        self._delta(start.choice, b'{"tool_calls":[%b]}' % dumps(entry))
 
     # -- asides ----------------------------------------------------------------------------------------------------
 
@@ -197,7 +187,7 @@ class MistralEncoder(ChatEncoder):
         last = b'"choices":[{"index":%d,"delta":{%b"content":""},"finish_reason":"%b"}]%b'
         for event in self._finished:
             choice = self._choices[event.choice]
-            found = finish_reason(event.reason, called=self._calls[event.choice].written > 0)
+            found = finish_reason(event.reason, called=self._written[event.choice] > 0)
             reason = stop_word(found, event.stop_sequence, self.report).encode()
             role = b"" if choice.role_written else b'"role":"assistant",'
             choice.role_written = True
