@@ -94,19 +94,14 @@ class _GrowingBlock:
 
     def finish(self, report: StreamReport) -> None:
         if self.member == "toolUse":
-            self.value["input"] = self._input(report)
+            text = "".join(self.input)
+            verdict = check_arguments(text).kind
+            if verdict not in {"empty", "complete"}:
+                report.lose("arguments_wrapped", what=str(self.value.get("name")))
+                text = wrapped_arguments(text).decode()
+            self.value["input"] = orjson.Fragment("{}" if verdict == "empty" else text)
         elif self.member == "toolResult":
             self.value.setdefault("content", [])
-
-    def _input(self, report: StreamReport) -> orjson.Fragment:
-        text = "".join(self.input)
-        verdict = check_arguments(text).kind
-        if verdict == "empty":
-            return orjson.Fragment(b"{}")
-        if verdict == "complete":
-            return orjson.Fragment(text)
-        report.lose("arguments_wrapped", what=str(self.value.get("name")))
-        return orjson.Fragment(wrapped_arguments(text))
 
 
 class BedrockBlocks(BlockList):

@@ -77,8 +77,6 @@ class BlockDecoder(FrameDecoder, Generic[B]):
 
     def start_index(self, value: object) -> int:
         """The index of a start; of one without it the next that is free. Raises IndexTooLarge."""
-        if type(value) is int and 0 <= value <= self.limits.index:
-            return value
         index = self.index(value)
         if index is None:
             self.report.repair("index_missing")
