@@ -360,16 +360,12 @@ class TextCallReader:
         size = len(window) - len(behind[1:].lstrip())
         self._keep(pending[:size])
         self._pending = pending[size:]
-        self._value(key[0])
-        return self._go(self._in_value)
-
-    def _value(self, key: str) -> None:
-        """A member begins. With the tool's name known, its arguments are what makes the object a call."""
         body = self._body
-        body.key, body.value = key, JSONValue()
-        body.is_arguments = key in ARGUMENTS and not body.argued
-        if body.is_arguments and body.name and not self._begun:
+        body.key, body.value = key[0], JSONValue()
+        body.is_arguments = body.key in ARGUMENTS and not body.argued
+        if body.is_arguments and body.name and not self._begun:  # with the tool's name known, they make it a call
             self._begin(body.name)
+        return self._go(self._in_value)
 
     def _in_value(self) -> bool:
         """A member's value: the name, the arguments, or something else."""

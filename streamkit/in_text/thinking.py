@@ -105,13 +105,11 @@ class ThinkSplitter(InTextMachine):
 
     def take(self, event: WireEvent | DeltaRun, out: list[Any]) -> None:
         self._out = out
-        if self._failed:  # what follows an error is no answer
+        # what follows an error is no answer
+        if self._failed or (type(event) is TextDelta and event.choice in self._settled):
             out.append(event)
         elif type(event) is TextDelta:
-            if event.choice in self._settled:
-                out.append(event)
-            else:
-                self._text(event)
+            self._text(event)
         else:
             self._other(event)
 
@@ -125,21 +123,15 @@ class ThinkSplitter(InTextMachine):
         model = event.model if isinstance(event, DeltaRun) else event
         choice = getattr(model, "choice", None)
         if choice is not None and choice not in self._settled:
-            if isinstance(event, Aside) and self._waits(event):
+            begun = self._open.get(choice)
+            if isinstance(event, Aside) and begun is not None and begun.held and len(begun.queue) < QUEUED:
+                begun.queue.append(event)  # what it says may be of the text that is held
                 return
             self._note(choice, model)
         elif type(event) is ProviderFailed:
             self._release_all()  # what is held was said before
             self._failed = True
         self._out.append(event)
-
-    def _waits(self, aside: Aside) -> bool:
-        """Whether an aside waits behind text that is held: what it says may be of that text."""
-        choice = self._open.get(aside.choice)
-        if choice is None or not choice.held or len(choice.queue) >= QUEUED:
-            return False
-        choice.queue.append(aside)
-        return True
 
     def _note(self, number: int, event: Any) -> None:
         """Note what came beside text: reasoning in its own place, or what ends the start of the choice."""
@@ -180,10 +172,9 @@ class ThinkSplitter(InTextMachine):
         if delta.block != choice.block and (choice.held or choice.state != "start"):
             self._release(choice)
             self._settle(number)
-        choice.block = delta.block
-        if number in self._settled:
             self._out.append(delta)
             return
+        choice.block = delta.block
         text, choice.held = choice.held + delta.text, ""
         if choice.state == "start":
             text = self._begun(choice, delta, text)
