@@ -73,7 +73,11 @@ class Held:
             is_beside = self._is_beside(document, strings)
             for place in [place for place in self.waiting if place in strings]:
                 if text := json.loads(frame.data[strings[place]]):
-                    own += self._meet(place, text, frame.data, strings[place].start + 1)
+                    at, start = self.waiting.pop(place), strings[place].start + 1
+                    if "\udc00" <= text[0] <= "\udfff":  # it begins with the half that was waited for
+                        self.edits.append((at + ESCAPE_BYTES, 0, frame.data[start : start + ESCAPE_BYTES]))
+                        own.append((start, ESCAPE_BYTES, b""))
+                        self.joined += 1
         self.frames.append(_edited(frame, own))
         if not self.waiting:
             return self.give_up()
@@ -85,17 +89,6 @@ class Held:
     def give_up(self) -> list[Frame]:
         """The frames as they are now: what still waits stays half."""
         return [_edited(self.frames[0], self.edits), *self.frames[1:]]
-
-    def _meet(self, place: Place, text: str, data: bytes, start: int) -> list[tuple[int, int, bytes]]:
-        """Join what ``text`` begins with to the half that waits; gives the edits of its own frame, whose ``data`` have it from
-        ``start`` on.
-        """
-        at = self.waiting.pop(place)
-        if not "\udc00" <= text[0] <= "\udfff":
-            return []
-        self.edits.append((at + ESCAPE_BYTES, 0, data[start : start + ESCAPE_BYTES]))
-        self.joined += 1
-        return [(start, ESCAPE_BYTES, b"")]
 
     def _is_beside(self, document: Any, strings: dict[Place, slice]) -> bool:
         """Whether a frame says nothing that decides what comes in a place that waits."""
