@@ -158,6 +158,10 @@ class CohereRequestWriter(MessageWriter):
                 return self._text(part)
             case Media():
                 return self._media(part, role)
+            case Reasoning() if role == "assistant":
+                extras = self.extras(part.extras)
+                self.lose_marks(part)
+                return add_missing({"type": "thinking", "thinking": part.text}, extras) if part.text else None
             case Aside():
                 content = content_of(part) if self.own else None
                 if content is None:
@@ -211,10 +215,9 @@ class CohereRequestWriter(MessageWriter):
                     late = bool(content or calls)
                     self.lose_marks(part)
                     plans.append(part.text)
-                case _:
-                    written = self._assistant_part(part)
-                    late = bool(written and calls)
-                    content += written
+                case _ if (written := self._part(part, "assistant")) is not None:
+                    late = bool(calls)
+                    content.append(written)
             if late:
                 self.lose("block_order")
         if len(plans) > 1:
@@ -227,14 +230,6 @@ class CohereRequestWriter(MessageWriter):
             return message
         self.report.repair("turn_empty")
         return None
-
-    def _assistant_part(self, part: Part) -> list[dict[str, Any]]:
-        if isinstance(part, Reasoning):
-            extras = self.extras(part.extras)
-            self.lose_marks(part)
-            return [add_missing({"type": "thinking", "thinking": part.text}, extras)] if part.text else []
-        written = self._part(part, "assistant")
-        return [] if written is None else [written]
 
     # -- calls and results -----------------------------------------------------------------------------------------
 

@@ -25,9 +25,9 @@ def read_search(options: Mapping[str, Any]) -> WebSearch:
     if type(left.get("max_uses")) is int:
         search.max_uses = left.pop("max_uses")
     for name in ("allowed_domains", "blocked_domains"):
-        if (domains := _texts(left.get(name))) is not None:
-            setattr(search, name, domains)
-            left.pop(name)
+        domains = left.get(name)
+        if isinstance(domains, list) and all(isinstance(domain, str) for domain in domains):
+            setattr(search, name, tuple(left.pop(name)))
     if (location := _location(left.get("user_location"))) is not None:
         search.location = location
         left.pop("user_location")
@@ -49,10 +49,6 @@ def read_pages(found: Any) -> list[tuple[str, str]]:
 def location_out(search: WebSearch) -> dict[str, str] | None:
     """``user_location`` as Anthropic and Responses have it."""
     return None if search.location is None else {"type": "approximate", **search.location}
-
-
-def _texts(value: Any) -> tuple[str, ...] | None:
-    return tuple(value) if isinstance(value, list) and all(isinstance(text, str) for text in value) else None
 
 
 def _location(value: Any) -> Mapping[str, str] | None:
