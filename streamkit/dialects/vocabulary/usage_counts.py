@@ -13,30 +13,19 @@ from streamkit.events import UsageReported
 #: The counts that ``UsageReported`` carries, by their names in all dialects.
 CARRIED: Final = frozenset(
     {
-        "input_tokens",
-        "output_tokens",
-        "total_tokens",
-        "cache_read_input_tokens",
-        "cache_creation_input_tokens",
-        "thinking_tokens",
-        "prompt_tokens",
-        "completion_tokens",
-        "cached_tokens",
-        "cache_write_tokens",
-        "reasoning_tokens",
-        "prompt_cache_hit_tokens",
-        "promptTokenCount",
-        "cachedContentTokenCount",
-        "candidatesTokenCount",
-        "thoughtsTokenCount",
-        "totalTokenCount",
-        "inputTokens",
-        "outputTokens",
-        "totalTokens",
-        "cacheReadInputTokens",
-        "cacheWriteInputTokens",
-        "prompt_eval_count",
-        "eval_count",
+        *("input_tokens", "output_tokens", "total_tokens", "thinking_tokens"),
+        *("cache_read_input_tokens", "cache_creation_input_tokens"),
+        *("prompt_tokens", "completion_tokens", "reasoning_tokens"),
+        *("cached_tokens", "cache_write_tokens", "prompt_cache_hit_tokens"),
+        *(
+            "promptTokenCount",
+            "candidatesTokenCount",
+            "thoughtsTokenCount",
+            "totalTokenCount",
+            "cachedContentTokenCount",
+        ),
+        *("inputTokens", "outputTokens", "totalTokens", "cacheReadInputTokens", "cacheWriteInputTokens"),
+        *("prompt_eval_count", "eval_count"),
     }
 )
 #: Numbers that are no counts of their own, and why.
