@@ -34,6 +34,7 @@ from streamkit.dialects.bedrock.wire import (
     VENDOR,
     encode_counts,
     is_base64,
+    only_member,
     stop_name,
     with_stop_sequence,
 )
@@ -91,9 +92,8 @@ KEEP_ALIVE_MESSAGE = serialize_message(headers(KEEP_ALIVE), b"{}")
 
 
 def _is_union(value: Any) -> bool:
-    """Whether readers take it: botocore refuses a union that has not exactly one member. No member is a number."""
-    members = [member for member in value.values() if member is not None] if isinstance(value, dict) else []
-    return len(members) == 1 and isinstance(members[0], dict | list | str)
+    """Whether readers take it. No member is a number."""
+    return isinstance(only_member(value)[1], dict | list | str)
 
 
 class BedrockEncoder(BlockEncoder):

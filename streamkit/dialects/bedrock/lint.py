@@ -19,7 +19,7 @@ from attrs import define, evolve, field
 
 from streamkit.dialects.anthropic.lint import HINTS as NATIVE_HINTS
 from streamkit.dialects.anthropic.lint import AnthropicLinter
-from streamkit.dialects.bedrock.wire import is_base64
+from streamkit.dialects.bedrock.wire import is_base64, only_member
 from streamkit.dialects.linting.explain import COMMON_HINTS, CUT, KNOWN, NO_RULE, READS, STOPS, TORN, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
@@ -239,7 +239,7 @@ class BedrockLinter(GrammarChecker):
     # -- content blocks --------------------------------------------------------------------------------------------
 
     def _block_start(self, document: dict[str, Any]) -> None:
-        member, value = _only_member(document.get("start"))
+        member, value = only_member(document.get("start"))
         own = member == "toolUse" and isinstance(value, dict) and has_value(value.get("type"))  # such a one has a type
         self._begin(document, "server" if own else member)
         if not member:
@@ -276,7 +276,7 @@ class BedrockLinter(GrammarChecker):
             self.identify("tool_id", "toolUseId", call_id)
 
     def _block_delta(self, document: dict[str, Any]) -> None:
-        member, value = _only_member(document.get("delta"))
+        member, value = only_member(document.get("delta"))
         index, block = document.get("contentBlockIndex"), self._open
         if not member:
             self.broken("delta", f"delta is {shown(document.get('delta'))}")
@@ -309,7 +309,7 @@ class BedrockLinter(GrammarChecker):
             self.broken("delta", f"{member} is {shown(value)}")
 
     def _reasoning(self, block: _Block, delta: dict[str, Any]) -> None:
-        member, value = _only_member(delta)
+        member, value = only_member(delta)
         if not member:
             self.broken("delta", f"reasoningContent is {shown(delta)}")
         elif member in {"text", "signature", "redactedContent"}:
@@ -332,9 +332,3 @@ class BedrockLinter(GrammarChecker):
         self._open = None
         if block.kind == "toolUse" and (text := block.input.unparsable()) is not None:
             self.broken("input_unparsable", f"the input is {shown(text)}", "note")
-
-
-def _only_member(union: object) -> tuple[str, Any]:
-    """The one member of a union, null ones aside. botocore raises where there are none or several: no name then."""
-    members = {name: value for name, value in union.items() if value is not None} if isinstance(union, dict) else {}
-    return next(iter(members.items())) if len(members) == 1 else ("", None)

@@ -219,3 +219,9 @@ def is_base64(text: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def only_member(union: object) -> tuple[str, Any]:
+    """The one member of a union, null ones aside. botocore raises where there are none or several: no name then."""
+    members = {name: value for name, value in union.items() if value is not None} if isinstance(union, dict) else {}
+    return next(iter(members.items())) if len(members) == 1 else ("", None)
