@@ -217,15 +217,17 @@ class BedrockRequestWriter(ClaudeRequestWriter):
                 if block is not None:
                     blocks.add(block)
             if isinstance(part, Text | Media | ToolCall | ToolResult) and part.cache is not None:
-                self._mark(part.cache, blocks, fits=written and place != "toolResult")
+                if written and place != "toolResult":  # there is none within a tool's result
+                    blocks.add(self._cache_point(part.cache, part.cache))
+                else:
+                    self.lose("cache_mark", part.cache)
         return blocks.finish()
 
-    def _mark(self, mark: CacheMark, blocks: BedrockBlocks, *, fits: bool) -> None:
-        """A ``cachePoint`` behind what is marked; there is none within a tool's result."""
-        if fits:
-            blocks.add({"cachePoint": dict(CACHE_POINTS[mark])})
-        if not fits or self.request.dialect not in self.same_spans:
-            self.lose("cache_mark", mark)
+    def _cache_point(self, mark: CacheMark, what: str) -> Block:
+        """The block that marks ``what``, behind it. A mark that is for another span of time is a loss."""
+        if self.request.dialect not in self.same_spans:
+            self.lose("cache_mark", what)
+        return {"cachePoint": dict(CACHE_POINTS[mark])}
 
     def _text(self, part: Text | Refusal, blocks: BedrockBlocks, place: str) -> bool:
         """Add a text; False for a blank one, which is left out."""
@@ -391,7 +393,7 @@ class BedrockRequestWriter(ClaudeRequestWriter):
         """A definition, and its mark; nothing for a tool that another dialect's provider runs itself."""
         if tool.kind == "server":
             hosted = self.hosted(tool)
-            return [] if hosted is None else [hosted, *self._point(tool)]
+            return [] if hosted is None else self._marked(hosted, tool)
         tool = self.function(tool)
         spec = without_none(
             name=self.tool_name(tool.name),
@@ -399,14 +401,10 @@ class BedrockRequestWriter(ClaudeRequestWriter):
             inputSchema={"json": tool.parameters},
             strict=tool.strict,
         )
-        return [{"toolSpec": add_missing(spec, self.extras(tool.extras))}, *self._point(tool)]
+        return self._marked({"toolSpec": add_missing(spec, self.extras(tool.extras))}, tool)
 
-    def _point(self, tool: Tool) -> list[Block]:
-        if tool.cache is None:
-            return []
-        if self.request.dialect not in self.same_spans:
-            self.lose("cache_mark", tool.name)
-        return [{"cachePoint": dict(CACHE_POINTS[tool.cache])}]
+    def _marked(self, written: Block, tool: Tool) -> list[Block]:
+        return [written] if tool.cache is None else [written, self._cache_point(tool.cache, tool.name)]
 
     def _choice(self, choice: ToolChoice | None, model: Mapping[str, Any]) -> dict[str, Any] | None:
         """``toolChoice``; ``auto``, the default, is left out where Claude's own ``tool_choice`` has it."""
