@@ -95,7 +95,6 @@ class Message:
     extras: Extras = field(factory=dict)
 
     def body(self) -> dict[str, Any]:
-        """The message as it is written."""
         return add_missing({"role": self.role, "content": self.results + self.content}, self.extras)
 
 
@@ -154,7 +153,6 @@ class BedrockRequestWriter(ClaudeRequestWriter):
     # -- messages --------------------------------------------------------------------------------------------------
 
     def _conversation(self) -> tuple[list[Block], list[Message]]:
-        """The system's blocks, and the messages."""
         turns = [self._message(turn) for turn in self.request.turns]
         written = [message for message in turns if message.results or message.content]
         leading = len(list(takewhile(lambda message: message.role == "system", written)))
@@ -373,7 +371,6 @@ class BedrockRequestWriter(ClaudeRequestWriter):
     # -- tools -----------------------------------------------------------------------------------------------------
 
     def _tools(self, choice: ToolChoice | None) -> tuple[list[Block], ToolChoice | None]:
-        """The tools that are offered, and the choice among them."""
         offered: Sequence[Tool] = self.request.tools
         if choice is not None:
             self.extras(choice.extras, "tool_choice")

@@ -211,7 +211,6 @@ class CohereDecoder(FrameDecoder):
         self.out.append(ChoiceStarted(role=role))
 
     def ensure_started(self) -> None:
-        """Start the response where no event has started it."""
         if not self._started:
             self._start(None, "assistant", {})
 

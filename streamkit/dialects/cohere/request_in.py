@@ -109,7 +109,6 @@ class CohereRequestReader(TurnReader):
                 return unknown_part(VENDOR, kind, part)
 
     def assistant(self, message: Fields) -> Turn:
-        """A message of the assistant: the tool plan, its content, its calls and its citations."""
         parts: list[Part] = []
         if plan := message.string("tool_plan"):
             parts.append(Reasoning(plan, "summary"))

@@ -76,7 +76,6 @@ class MistralRequestWriter(ChatRequestWriter):
     # -- options ---------------------------------------------------------------------------------------------------
 
     def top_k(self, top_k: int) -> dict[str, Any]:
-        """``top_k``, which the server takes."""
         return {"top_k": top_k}
 
     def thinking(self, thinking: Thinking | None) -> dict[str, Any]:

@@ -34,14 +34,12 @@ class MistralResponseWriter(ChatResponseWriter):
         return {"usage": {} if usage is None else encode_usage(usage, self.report)}
 
     def finish_reason(self, choice: Choice, *, called: bool) -> tuple[str, bool]:
-        """The word to write, and whether it says less than the stop reason."""
         return finish_reason(choice.stop_reason or "other", called=called)
 
     def complete(self, written: dict[str, Any], choice: Choice) -> None:
         """Nothing: Mistral's schema requires no more."""
 
     def message(self, choice: Choice) -> dict[str, Any]:
-        """The message of a choice, whose content has its text and its thinking."""
         chunks = Chunks()
         called = False
         for part in choice.parts:

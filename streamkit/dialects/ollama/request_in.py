@@ -110,7 +110,6 @@ class OllamaRequestReader(TurnReader):
         return [*images, Text(content)] if content else images
 
     def assistant(self, message: Fields) -> Turn:
-        """A message of the assistant: its reasoning, its content and its calls."""
         parts: list[Part] = []
         if thinking := message.string("thinking"):
             parts.append(Reasoning(thinking))

@@ -97,7 +97,6 @@ class OllamaRequestWriter(MessageWriter):
     # -- tools -----------------------------------------------------------------------------------------------------
 
     def tools(self) -> list[dict[str, Any]]:
-        """The definitions of the tools that may be called."""
         tools, choice = list(enumerate(self.request.tools)), self.request.tool_choice
         if choice is not None:
             self.extras(choice.extras)

@@ -71,7 +71,6 @@ class BlockDecoder(FrameDecoder, Generic[B]):
         self.out.append(ChoiceStarted())
 
     def ensure_started(self) -> None:
-        """Start the response if no event did."""
         if not self._started:
             self.start(ResponseStarted(vendor=self.vendor))
 
