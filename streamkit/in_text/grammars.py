@@ -82,7 +82,7 @@ class Head:
     #: Whether it counts only where a line begins: for markers that are letters to the model, and no token of their own.
     own_line: bool = False
     pattern: re.Pattern[str] = field(init=False)
-    beginning: re.Pattern[str] = field(init=False)  #: any beginning of it
+    beginning: re.Pattern[str] = field(init=False)  #: any beginning of it, the whole included
 
     @pattern.default
     def _pattern(self) -> re.Pattern[str]:
@@ -92,25 +92,15 @@ class Head:
 
     @beginning.default
     def _beginning(self) -> re.Pattern[str]:
-        return re.compile(_beginning((*self.parts, self.peek) if self.peek else self.parts))
-
-    @property
-    def marker(self) -> str:
-        """The literal that it begins with."""
-        return str(self.parts[0])
-
-
-def _beginning(parts: tuple[Part, ...]) -> str:
-    """A pattern for every beginning of the parts, the whole included."""
-    pattern = ""
-    for part in reversed(parts):
-        if isinstance(part, Slot):
-            begun = f"{part.letters}{{0,{part.most}}}"
-            pattern = f"(?:{part.letters}{{{part.least},{part.most}}}{pattern}|{begun})" if pattern else begun
-        else:
-            for letter in reversed(part):
-                pattern = f"(?:{re.escape(letter)}{pattern})?"
-    return pattern
+        pattern = ""
+        for part in reversed((*self.parts, self.peek)):
+            if isinstance(part, Slot):
+                begun = f"{part.letters}{{0,{part.most}}}"
+                pattern = f"(?:{part.letters}{{{part.least},{part.most}}}{pattern}|{begun})" if pattern else begun
+            else:
+                for letter in reversed(part):
+                    pattern = f"(?:{re.escape(letter)}{pattern})?"
+        return re.compile(pattern)
 
 
 @frozen
@@ -231,11 +221,11 @@ class GrammarSet:
 
     @cached_property
     def heads(self) -> Mapping[str, tuple[Head, ...]]:
-        """By their markers, in the order in which they count."""
+        """By their markers, the literals that they begin with, in the order in which they count."""
         found: dict[str, list[Head]] = {}
         for grammar in self.grammars:
             for head in grammar.heads:
-                found.setdefault(head.marker, []).append(head)
+                found.setdefault(str(head.parts[0]), []).append(head)
         return {marker: tuple(heads) for marker, heads in found.items()}
 
     @cached_property
