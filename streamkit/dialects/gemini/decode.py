@@ -34,7 +34,7 @@ from streamkit.dialects.gemini.wire import (
     is_error,
 )
 from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import decode_time, has_value, text_of
+from streamkit.dialects.members.values import decode_time, details_of, has_value, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
@@ -68,26 +68,22 @@ MESSAGE = "finishMessage"
 CANDIDATE_FIELDS = frozenset({"index", "content", "finishReason"})
 #: Fields of a candidate whose kind is known; others are metadata.
 ASIDES: dict[str, AsideKind] = {
-    "citationMetadata": "citation",
-    "groundingMetadata": "citation",
-    "groundingAttributions": "citation",
-    "urlContextMetadata": "citation",
-    "logprobsResult": "logprobs",
-    "avgLogprobs": "logprobs",
+    **dict.fromkeys(
+        ("citationMetadata", "groundingMetadata", "groundingAttributions", "urlContextMetadata"), "citation"
+    ),
+    **dict.fromkeys(("logprobsResult", "avgLogprobs"), "logprobs"),
 }
 #: All that a part of text can have.
 TEXT_FIELDS = frozenset({"text", "thought", "thoughtSignature"})
+#: What is read of a part that is text, or a call.
+READ_FIELDS = TEXT_FIELDS | {"functionCall"}
 CALL_FIELDS = frozenset({"id", "name", "args", "partialArgs", "willContinue"})
 CALL = Members(*CALL_FIELDS)
 PARTIAL = Members("jsonPath", "stringValue", "numberValue", "boolValue", "nullValue", "willContinue")
 #: Parts that are carried as they are.
 ASIDE_PARTS: dict[str, AsideKind] = {
-    "inlineData": "metadata",
-    "fileData": "metadata",
-    "executableCode": "server_tool",
-    "codeExecutionResult": "server_tool",
-    "toolCall": "server_tool",
-    "toolResponse": "server_tool",
+    **dict.fromkeys(("inlineData", "fileData"), "metadata"),
+    **dict.fromkeys(("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), "server_tool"),
     "functionResponse": "server_tool",
 }
 #: Where chunks differ (``fast_path/like_frames.py``).
@@ -301,12 +297,7 @@ class GeminiDecoder(FrameDecoder):
             self._aside(name, part, of)
         else:
             self._text(part, of)
-            self._unknown(part, of)
-
-    def _unknown(self, part: dict[str, Any], of: Candidate) -> None:
-        for name, value in part.items():
-            if name not in TEXT_FIELDS and name != "functionCall" and has_value(value):
-                self.out.append(Aside(VENDOR, "metadata", f"part.{name}", value, of.choice, max(of.block, 0)))
+            self.keep_others(part, READ_FIELDS, "part.", of.choice, max(of.block, 0))
 
     def _aside(self, name: str, part: dict[str, Any], of: Candidate) -> None:
         """A part that means something to Google's own dialect alone: carried whole, with its signature."""
@@ -375,12 +366,15 @@ class GeminiDecoder(FrameDecoder):
             signature = unsealed(blob, VENDOR)
         call_id, name = self.string(call.get("id")), self.string(call.get("name"))
         if of.open is not None and self._goes_on(of.open, call, call_id, name):
-            self._continue(of.open, call, name, of)
+            self.keep_unread(call, CALL, of.choice, max(of.block, 0), where="functionCall.")
+            if name:
+                self.out.append(ToolCallDelta(of.open.index, name=name, choice=of.choice, anonymous=True))
+            self._add(of.open, call.get("partialArgs"), of, more=self.truth(call.get("willContinue")))
         elif name or call_id or call.get("args") or call.get("partialArgs"):
             self._start_call(call, call_id, name, signature, of, place)
         else:
             self.report.repair("call_ghost")  # it ends a call, and none is open
-        self._unknown(part, of)
+        self.keep_others(part, READ_FIELDS, "part.", of.choice, max(of.block, 0))
 
     def _goes_on(self, open_call: OpenCall, call: dict[str, Any], call_id: str, name: str) -> bool:
         """Whether a part belongs to the open call: one without a name, or with its own name and more of its arguments."""
@@ -425,19 +419,15 @@ class GeminiDecoder(FrameDecoder):
             return arguments
         position, number, parts = place
         if self._arguments_of is None:
-            calls = [at for at, part in enumerate(parts) if "args" in (_call_in(part) or ())]
+            calls = [
+                at for at, part in enumerate(parts) if type(part) is dict and "args" in details_of(part, "functionCall")
+            ]
             self._arguments_of = dict(zip(calls, member_texts(self.frame.data, "args", len(calls)) or (), strict=False))
         if (text := self._arguments_of.get(number)) is not None:
             return text
         if self._texts is None:
             self._texts = self.texts_at(len(parts), "candidates", position, "content", "parts")
         return lenient_text(self._texts[number], "functionCall", "args")
-
-    def _continue(self, open_call: OpenCall, call: dict[str, Any], name: str, of: Candidate) -> None:
-        self.keep_unread(call, CALL, of.choice, max(of.block, 0), where="functionCall.")
-        if name:
-            self.out.append(ToolCallDelta(open_call.index, name=name, choice=of.choice, anonymous=True))
-        self._add(open_call, call.get("partialArgs"), of, more=self.truth(call.get("willContinue")))
 
     def _add(self, open_call: OpenCall, partial: Any, of: Candidate, *, more: bool) -> None:
         """More of the arguments of the open call, and perhaps its end."""
@@ -466,9 +456,3 @@ class GeminiDecoder(FrameDecoder):
         if of.open is not None:
             self._grown(of.open, of.open.arguments.cut(), of)
             of.open = None
-
-
-def _call_in(part: Any) -> dict[str, Any] | None:
-    """The call of a part, both of which are what they should be."""
-    call = part.get("functionCall") if type(part) is dict else None
-    return call if type(call) is dict else None
