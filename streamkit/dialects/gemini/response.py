@@ -54,6 +54,10 @@ class GeminiResponseWriter(ResponseWriter):
     """Writes a response as one body."""
 
     vendor = VENDOR
+    # Of the candidate that is being written:
+    _parts: list[dict[str, Any]]
+    _called: bool  # a call was written
+    _kind: type | None  # of the block that the next unsigned part would go on with
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
         return {"error": encode_error(failure, self.report)}
@@ -73,17 +77,21 @@ class GeminiResponseWriter(ResponseWriter):
 
     def candidate(self, choice: Choice) -> dict[str, Any]:
         """One candidate; empty for one whose prompt was blocked, which ``promptFeedback`` says."""
-        parts = _Parts(choice, self)
-        written: dict[str, Any] = {"content": {"parts": parts.written or [{"text": ""}], "role": "model"}}
+        self._parts, self._called, self._kind = [], False, None
+        if choice.refusal:
+            self.report.lose("refusal_as_text")
+        for part in choice.parts:
+            self._part(part)
+        written: dict[str, Any] = {"content": {"parts": self._parts or [{"text": ""}], "role": "model"}}
         for aside in choice.asides:
-            self._aside(aside, written)
+            self._beside(aside, written)
         feedback = self.members.get("promptFeedback")
         is_blocked = choice.index == 0 and isinstance(feedback, dict) and bool(feedback.get("blockReason"))
-        if is_blocked and not parts.written:
+        if is_blocked and not self._parts:
             return {}
         if not is_blocked:
             native = choice.native_stop_reason if self.own else None
-            word, is_less = finish_reason(choice.stop_reason or "other", native, called=parts.called)
+            word, is_less = finish_reason(choice.stop_reason or "other", native, called=self._called)
             if is_less:
                 self.report.lose("stop_reason")
             written["finishReason"] = word
@@ -91,7 +99,7 @@ class GeminiResponseWriter(ResponseWriter):
             self.report.lose("stop_sequence")
         return {**written, "index": choice.index}
 
-    def _aside(self, aside: Aside, candidate: dict[str, Any]) -> None:
+    def _beside(self, aside: Aside, candidate: dict[str, Any]) -> None:
         """What only this dialect knows of a candidate or of the response."""
         name = aside.type
         if aside.vendor != VENDOR or aside.kind == "unknown_event":
@@ -113,20 +121,7 @@ class GeminiResponseWriter(ResponseWriter):
             self.report.lose(aside.kind, what=aside.type)
         place[name] = value
 
-
-class _Parts:
-    """Writes what stands in the content of one candidate."""
-
-    def __init__(self, choice: Choice, writer: GeminiResponseWriter) -> None:
-        self.written: list[dict[str, Any]] = []
-        self.called = False  #: a call was written
-        self._writer = writer
-        self._report = writer.report
-        self._kind: type | None = None  #: of the block that the next unsigned part would go on with
-        if choice.refusal:
-            self._report.lose("refusal_as_text")
-        for part in choice.parts:
-            self._part(part)
+    # -- what stands in the content of a candidate -----------------------------------------------------------------
 
     def _part(self, part: Part) -> None:
         match part:
@@ -147,13 +142,13 @@ class _Parts:
 
     def _text(self, part: dict[str, Any], kind: type, place: Kind, signature: Opaque | None) -> None:
         if signature is not None and signature.vendor == VENDOR and is_base64(signature.blob):
-            self.written.append({**part, "thoughtSignature": signature.blob})
+            self._parts.append({**part, "thoughtSignature": signature.blob})
             self._kind = None
             return
         if part["text"]:
             if self._kind is kind:
-                self._report.lose("block_boundary")  # a reader joins unsigned parts of a kind
-            self.written.append(part)
+                self.report.lose("block_boundary")  # a reader joins unsigned parts of a kind
+            self._parts.append(part)
             self._kind = kind
         if signature is not None:
             self._sealed(place, signature)
@@ -162,32 +157,32 @@ class _Parts:
         """What is not Google's, on a part without text."""
         thought = {} if kind == "text" else {"thought": True}
         blob = seal(kind, opaque.vendor, opaque.blob)
-        self.written.append({"text": "", **thought, "thoughtSignature": blob})
+        self._parts.append({"text": "", **thought, "thoughtSignature": blob})
         self._kind = None
 
     def _call(self, call: ToolCall) -> None:
-        text = object_arguments(call, self._writer.encoding.limits, self._report) if call.name else None
+        text = object_arguments(call, self.encoding.limits, self.report) if call.name else None
         if text is None:
-            self._writer.withhold(call)
+            self.withhold(call)
             return
         body: dict[str, Any] = {"name": call.name, "args": orjson.Fragment(text), "id": call.id}
-        part: dict[str, Any] = {"functionCall": add_missing(body, self._writer.own_extras(call.extras))}
+        part: dict[str, Any] = {"functionCall": add_missing(body, self.own_extras(call.extras))}
         if call.signature is not None:
             part["thoughtSignature"] = signature_blob("call", call.signature.vendor, call.signature.blob)
-        self.written.append(part)
-        self.called, self._kind = True, None
+        self._parts.append(part)
+        self._called, self._kind = True, None
 
     def _aside(self, aside: Aside) -> None:
         """A part of Google's own, or a member of the part in front."""
         if aside.vendor != VENDOR or aside.kind == "unknown_event":
             return  # counted with those that belong to the candidate
         if aside.type == "part":
-            self.written.append(dict(aside.raw))
+            self._parts.append(dict(aside.raw))
             self._kind = None
         elif aside.type.startswith("part."):
-            if not self.written:
-                self.written.append({"text": ""})
-            add_missing(self.written[-1], {aside.type.removeprefix("part."): aside.raw})
+            if not self._parts:
+                self._parts.append({"text": ""})
+            add_missing(self._parts[-1], {aside.type.removeprefix("part."): aside.raw})
 
 
 def _are_lists(value: Any) -> bool:
