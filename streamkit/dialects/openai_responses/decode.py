@@ -18,7 +18,7 @@ from streamkit.dialects.members.known import UNREAD
 from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.openai_responses.items import ItemReader
 from streamkit.dialects.openai_responses.members import COMMON, EVENTS, FEW, SaidBefore
-from streamkit.dialects.openai_responses.texts import HOLES, REFUSAL, SUMMARY, TEXT, THOUGHT, placeless
+from streamkit.dialects.openai_responses.texts import HOLES, SPEECHES, placeless
 from streamkit.dialects.openai_responses.wire import ASIDES, ERROR_TYPES, INCOMPLETE_REASONS, VENDOR, decode_usage
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
 from streamkit.dialects.vocabulary.stop_reasons import meaning
@@ -35,20 +35,15 @@ from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
 #: What is read of a response; the rest rides in the extras, or in asides if it comes or changes later.
-RESPONSE_FIELDS: Final = frozenset(
-    {
-        "id",
-        "object",
-        "created_at",
-        "status",
-        "error",
-        "incomplete_details",
-        "model",
-        "output",
-        "usage",
-        "status_details",
-    }
-)
+RESPONSE_FIELDS: Final = frozenset({
+    "id", "object", "created_at", "status", "error", "incomplete_details", "model", "output", "usage", "status_details",
+})  # fmt: skip
+#: The events of calls, by their kind, and of parts, without their last word; the second of parts is vLLM's own.
+CALL_EVENTS: Final[Mapping[str, str]] = {
+    "response.function_call_arguments": "function_call",
+    "response.custom_tool_call_input": "custom_tool_call",
+}
+PART_EVENTS: Final = ("response.content_part", "response.reasoning_part", "response.reasoning_summary_part")
 #: The status that each terminal event has.
 TERMINALS: Final[Mapping[str, str]] = {
     "response.completed": "completed",
@@ -91,11 +86,6 @@ def known_status(word: object) -> str | None:
         return word
     reason = meaning(word)
     return None if reason is None else STATUS_OF.get(reason, "incomplete")
-
-
-def tells_error(error: object) -> bool:
-    """Whether the ``error`` of a response says anything; of one that did not fail it is null."""
-    return any(map(has_value, error.values())) if isinstance(error, dict) else has_value(error)
 
 
 class ResponsesDecoder(ItemReader):
@@ -167,8 +157,8 @@ class ResponsesDecoder(ItemReader):
 
     # -- the response ----------------------------------------------------------------------------------------------
 
-    def _nest(self, document: dict[str, Any]) -> None:
-        """Put members of a response that stand in its event itself into its ``response``."""
+    def _response(self, document: dict[str, Any]) -> dict[str, Any]:
+        """The ``response`` of an event, into which members of one are put that stand in the event itself."""
         if "response" not in document:
             inner = {name: document.pop(name) for name in [*document] if name not in COMMON}
             if inner:
@@ -176,10 +166,10 @@ class ResponsesDecoder(ItemReader):
                 data = b'{"response":%b}' % self.frame.data  # where the text of arguments is looked for
                 self.frame = evolve(self.frame, data=data)
             document["response"] = inner
+        return self.fields(document.get("response"))
 
     def _created(self, document: dict[str, Any]) -> None:
-        self._nest(document)
-        response = self.fields(document.get("response"))
+        response = self._response(document)
         if self._started:
             self.restarted(self._id, response.get("id"))
             self._changed(response)
@@ -187,11 +177,10 @@ class ResponsesDecoder(ItemReader):
             self._begun(document)
 
     def _begun(self, document: dict[str, Any]) -> None:
-        self._nest(document)
+        response = self._response(document)
         if self._started:
-            self._changed(self.fields(document.get("response")))
+            self._changed(response)
             return
-        response = self.fields(document.get("response"))
         self._start(response)
         for place, item in enumerate(self.items(response.get("output"))):  # nearly always none
             added = {"type": ITEM_ADDED, "output_index": place, "item": item}
@@ -240,8 +229,7 @@ class ResponsesDecoder(ItemReader):
         if self._terminal:
             return
         self.report.repair("terminal_renamed")
-        self._nest(document)
-        response = self.fields(document.get("response"))
+        response = self._response(document)
         status = response.get("status")
         kind = f"response.{known_status(status) or 'completed'}"
         details = self.fields(response.get("status_details"))  # Realtime's word for them
@@ -250,8 +238,7 @@ class ResponsesDecoder(ItemReader):
         self._ended({"type": kind, "response": response})
 
     def _ended(self, document: dict[str, Any]) -> None:
-        self._nest(document)
-        response = self.fields(document.get("response"))
+        response = self._response(document)
         if not self._started:
             self._start(response)
         status = self._status(TERMINALS[document["type"]], response)
@@ -266,11 +253,8 @@ class ResponsesDecoder(ItemReader):
             self.out.append(Aside(VENDOR, "metadata", f"response.{name}", value))
         if status == "failed":
             if not response.get("error") and document.get("error"):
-                self.report.repair("error_shape")
-                response = {
-                    **response,
-                    "error": document.pop("error"),
-                }  # beside the response, as some gateways write it
+                self.report.repair("error_shape")  # it stands beside the response, as some gateways write it
+                response = {**response, "error": document.pop("error")}
             self._fail(response.get("error") or {"message": "the response failed"}, "response")
             return
         self._terminal = True
@@ -305,11 +289,11 @@ class ResponsesDecoder(ItemReader):
             self.out.append(StopReasonSeen(known or "length", native if known else status))
 
     def _status(self, of_event: str, response: dict[str, Any]) -> str:
-        word = response.get("status")
+        word, error = response.get("status"), response.get("error")
         of_response = known_status(word)
         if of_response is not None and of_response != word:
             self.report.repair("stop_reason_foreign")
-        if tells_error(response.get("error")):
+        if any(map(has_value, error.values())) if isinstance(error, dict) else has_value(error):  # else it did not fail
             of_response = "failed"
         if of_response is None or of_response == of_event:
             return of_event
@@ -333,25 +317,13 @@ class ResponsesDecoder(ItemReader):
 
     #: What reads an event, by its type.
     _read_by: ClassVar[Mapping[str, Callable[[Any, dict[str, Any]], None]]] = {
-        "response.output_text.delta": partial(ItemReader.delta, speech=TEXT),
-        "response.function_call_arguments.delta": partial(ItemReader.call_delta, kind="function_call"),
-        "response.reasoning_summary_text.delta": partial(ItemReader.delta, speech=SUMMARY),
-        "response.reasoning_text.delta": partial(ItemReader.delta, speech=THOUGHT),
-        "response.refusal.delta": partial(ItemReader.delta, speech=REFUSAL),
-        "response.custom_tool_call_input.delta": partial(ItemReader.call_delta, kind="custom_tool_call"),
+        **{f"{speech.events}.delta": partial(ItemReader.delta, speech=speech) for speech in SPEECHES.values()},
+        **{f"{speech.events}.done": partial(ItemReader.text_done, speech=speech) for speech in SPEECHES.values()},
+        **{f"{name}.delta": partial(ItemReader.call_delta, kind=kind) for name, kind in CALL_EVENTS.items()},
+        **{f"{name}.done": partial(ItemReader.call_done, kind=kind) for name, kind in CALL_EVENTS.items()},
+        **{f"{name}.added": ItemReader.part_added for name in PART_EVENTS},
+        **{f"{name}.done": ItemReader.part_done for name in PART_EVENTS},
         "response.output_text.annotation.added": ItemReader.annotation_added,
-        "response.output_text.done": partial(ItemReader.text_done, speech=TEXT),
-        "response.refusal.done": partial(ItemReader.text_done, speech=REFUSAL),
-        "response.reasoning_text.done": partial(ItemReader.text_done, speech=THOUGHT),
-        "response.reasoning_summary_text.done": partial(ItemReader.text_done, speech=SUMMARY),
-        "response.function_call_arguments.done": partial(ItemReader.call_done, kind="function_call"),
-        "response.custom_tool_call_input.done": partial(ItemReader.call_done, kind="custom_tool_call"),
-        "response.content_part.added": ItemReader.part_added,
-        "response.content_part.done": ItemReader.part_done,
-        "response.reasoning_part.added": ItemReader.part_added,  # vLLM's own
-        "response.reasoning_part.done": ItemReader.part_done,
-        "response.reasoning_summary_part.added": ItemReader.part_added,
-        "response.reasoning_summary_part.done": ItemReader.part_done,
         ITEM_ADDED: ItemReader.item_added,
         "response.output_item.done": ItemReader.item_done,
         "response.created": _created,

@@ -96,20 +96,9 @@ ENDS: Final = {
 }
 #: What of its request a response says again.
 ECHOED: Final = (
-    "max_output_tokens",
-    "max_tool_calls",
-    "metadata",
-    "parallel_tool_calls",
-    "prompt_cache_key",
-    "reasoning",
-    "safety_identifier",
-    "temperature",
-    "text",
-    "tool_choice",
-    "top_logprobs",
-    "top_p",
-    "truncation",
-)
+    "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls", "prompt_cache_key", "reasoning",
+    "safety_identifier", "temperature", "text", "tool_choice", "top_logprobs", "top_p", "truncation",
+)  # fmt: skip
 
 
 def settings_of(request: Request) -> dict[str, Any]:

@@ -98,10 +98,6 @@ class ItemReader(TextReader):
                 self.settle(part)
         self.end_lacking()
 
-    def _lacks(self, item: Item) -> bool:
-        """Whether a call that is done has no name, or no arguments: only the input of a custom tool may be empty."""
-        return not (item.name and (item.call in self._whole_inputs or item.kind == "custom_tool_call"))
-
     def end_lacking(self) -> None:
         """End the calls that are done, and of which the terminal response told no more."""
         self.out += [ToolCallEnded(item.call) for item in self._lacking]
@@ -227,7 +223,9 @@ class ItemReader(TextReader):
             self.settle(part)
         if item.kind in CALL_INPUTS:
             self._whole_input(item, item.start)
-            if ended and not incomplete and self._lacks(item):
+            may_be_empty = item.kind == "custom_tool_call"  # the input of a custom tool alone
+            lacks = not item.name or not (may_be_empty or item.call in self._whole_inputs)
+            if lacks and ended and not incomplete:
                 self._lacking[item] = None
             elif ended or incomplete:
                 self.out.append(ToolCallEnded(item.call, whole=not incomplete))

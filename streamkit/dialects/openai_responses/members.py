@@ -13,6 +13,7 @@ from attrs import define, field
 from streamkit.dialects.members.known import Members, kept, of_events
 from streamkit.dialects.members.values import has_value
 from streamkit.dialects.openai_responses.items import ITEM_FIELDS
+from streamkit.dialects.openai_responses.texts import SPEECHES
 from streamkit.dialects.openai_responses.wire import CALL_INPUTS, PLACES
 
 COMMON: Final = (*PLACES, "call_id")
@@ -26,16 +27,14 @@ EVENTS: Final[Mapping[str, Members]] = of_events(
             f"response.{end}": Members(response=RESPONSE)
             for end in ("completed", "incomplete", "failed", "cancelled", "done")
         },
-        "response.output_item.added": Members("item"),
-        "response.output_item.done": Members("item"),
-        "response.content_part.added": Members("part"),
-        "response.content_part.done": Members("part"),
-        "response.reasoning_summary_part.added": Members("part"),
-        "response.reasoning_summary_part.done": Members("part"),
+        **{f"response.output_item.{end}": Members("item") for end in ("added", "done")},
+        **{
+            f"response.{name}_part.{end}": Members("part")
+            for name in ("content", "reasoning_summary")
+            for end in ("added", "done")
+        },
+        **{f"{speech.events}.done": Members(speech.name) for speech in SPEECHES.values()},
         "response.output_text.done": Members("text", "logprobs"),
-        "response.refusal.done": Members("refusal"),
-        "response.reasoning_text.done": Members("text"),
-        "response.reasoning_summary_text.done": Members("text"),
         "response.function_call_arguments.delta": Members("delta"),
         "response.function_call_arguments.done": Members("arguments", "name"),
         "response.custom_tool_call_input.delta": Members("delta"),

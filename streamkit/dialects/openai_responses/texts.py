@@ -22,7 +22,6 @@ from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define, field, frozen
 
-from streamkit.dialects.members.values import has_value
 from streamkit.dialects.openai_responses.wire import OPAQUE_VENDOR, PLACES, VENDOR
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
@@ -53,6 +52,7 @@ class Speech:
     item: str  #: the kind of item it stands in
     place: Literal["content_index", "summary_index"]  #: what tells the parts of an item apart
     name: str  #: of the member with the whole text
+    events: str  #: their names, without the last word
     event: Callable[[str, int, int], Said]  #: of a text, its choice and its block
 
 
@@ -60,10 +60,14 @@ def _summary(text: str, choice: int, block: int) -> ReasoningDelta:
     return ReasoningDelta(text, choice, block, "summary")
 
 
-TEXT: Final = Speech("output_text", "message", "content_index", "text", TextDelta)
-REFUSAL: Final = Speech("refusal", "message", "content_index", "refusal", RefusalDelta)
-THOUGHT: Final = Speech("reasoning_text", "reasoning", "content_index", "text", ReasoningDelta)
-SUMMARY: Final = Speech("summary_text", "reasoning", "summary_index", "text", _summary)
+TEXT: Final = Speech("output_text", "message", "content_index", "text", "response.output_text", TextDelta)
+REFUSAL: Final = Speech("refusal", "message", "content_index", "refusal", "response.refusal", RefusalDelta)
+THOUGHT: Final = Speech(
+    "reasoning_text", "reasoning", "content_index", "text", "response.reasoning_text", ReasoningDelta
+)
+SUMMARY: Final = Speech(
+    "summary_text", "reasoning", "summary_index", "text", "response.reasoning_summary_text", _summary
+)
 #: By the ``type`` of a part.
 SPEECHES: Mapping[str, Speech] = {speech.type: speech for speech in (TEXT, REFUSAL, THOUGHT, SUMMARY)}
 DELTA_FIELDS: Final = frozenset({*PLACES, "delta", "logprobs"})
@@ -225,9 +229,7 @@ class TextReader(FrameDecoder):
         if text := self.string(document.get("delta")):
             self._say(part, speech, text)
         if not document.keys() <= DELTA_FIELDS:
-            for name, value in document.items():
-                if name not in DELTA_FIELDS and has_value(value):
-                    self.out.append(Aside(VENDOR, "metadata", f"delta.{name}", value, block=part.block))
+            self.keep_others(document, DELTA_FIELDS, "delta.", block=part.block)
         elif named is not None and text and not logprobs and not part.start and part.echo is None:
             self.may_go_on(document, speech.place, self.texts.of(part.number), speech.event, part.block)
 
@@ -248,11 +250,8 @@ class TextReader(FrameDecoder):
 
         What each delta has of its own is taken out, so that the rest is compared in C; then it may stand in another order.
         """
-        text, number, pad = (
-            document.pop("delta", None),
-            document.pop("sequence_number", None),
-            document.pop("obfuscation", None),
-        )
+        text, number = document.pop("delta", None), document.pop("sequence_number", None)
+        pad = document.pop("obfuscation", None)
         if (
             type(text) is str
             and document == last.members
@@ -417,9 +416,7 @@ class TextReader(FrameDecoder):
 
     def whole_text(self, part: Part, speech: Speech, text: str, logprobs: Any = None) -> None:
         """The whole text of a part: what was not said of it yet. What contradicts is withheld."""
-        if not text:
-            return
-        if not self.adds(part, speech, text, logprobs):
+        if text and not self.adds(part, speech, text, logprobs):
             self._differs(part)
 
     def adds(self, part: Part, speech: Speech, text: str, logprobs: Any = None) -> bool:

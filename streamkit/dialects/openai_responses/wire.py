@@ -29,15 +29,8 @@ ITEM, CONTENT = "item.", "content."
 
 #: Members of most events: places and numbers; ``obfuscation`` is padding.
 PLACES: Final = (
-    "type",
-    "sequence_number",
-    "output_index",
-    "item_id",
-    "content_index",
-    "summary_index",
-    "obfuscation",
-    "stream_id",
-)
+    "type", "sequence_number", "output_index", "item_id", "content_index", "summary_index", "obfuscation", "stream_id",
+)  # fmt: skip
 #: Events that are carried for this dialect alone.
 ASIDES: Mapping[str, AsideKind] = {
     **dict.fromkeys(
