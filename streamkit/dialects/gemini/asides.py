@@ -16,7 +16,7 @@ from streamkit.conversation.messages import Citation, WebSearched
 from streamkit.dialects.base import CitationForm, SearchForm
 from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.gemini.wire import VENDOR
-from streamkit.dialects.members.values import has_value
+from streamkit.dialects.members.values import details_of, has_value, objects_in
 from streamkit.events import Aside
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
@@ -31,17 +31,15 @@ def read_citation(aside: Aside) -> tuple[list[Citation], Sequence[str]]:
     if aside.type != TYPE or not isinstance(raw, dict):
         return [], ()
     pages = pages_of(raw)
-    found = list(_supported(pages, _listed(raw.get("groundingSupports"))))
+    found = list(_supported(pages, raw.get("groundingSupports")))
     if not found:  # of the whole text
         found = [Citation(*page) for page in pages if page is not None]
     return found, [f"groundingMetadata.{name}" for name, value in raw.items() if name not in READ and has_value(value)]
 
 
-def _supported(pages: Sequence[tuple[str, str | None] | None], supports: Sequence[Any]) -> Iterator[Citation]:
-    for support in supports:
-        segment = support.get("segment") if isinstance(support, dict) else None
-        if not isinstance(segment, dict):
-            continue
+def _supported(pages: Sequence[tuple[str, str | None] | None], supports: object) -> Iterator[Citation]:
+    for support in objects_in(supports):
+        segment = details_of(support, "segment")
         start, end, text = segment.get("startIndex") or 0, segment.get("endIndex"), segment.get("text")
         for number in _listed(support.get("groundingChunkIndices")):
             page = pages[number] if type(number) is int and 0 <= number < len(pages) else None
@@ -55,10 +53,9 @@ def pages_of(raw: Mapping[str, Any]) -> list[tuple[str, str | None] | None]:
 
 
 def _page(chunk: Any) -> tuple[str, str | None] | None:
-    web = chunk.get("web") if isinstance(chunk, dict) else None
-    if not isinstance(web, dict) or not isinstance(web.get("uri"), str):
-        return None
-    return web["uri"], web["title"] if isinstance(web.get("title"), str) else None
+    web = details_of(chunk, "web") if isinstance(chunk, dict) else {}
+    url, title = web.get("uri"), web.get("title")
+    return (url, title if isinstance(title, str) else None) if isinstance(url, str) else None
 
 
 def _listed(value: Any) -> list[Any]:

@@ -7,13 +7,14 @@ the reason in an ``ErrorInfo`` says what it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from attrs import evolve
 
 from streamkit.dialects.base import Errors
 from streamkit.dialects.gemini.wire import ERROR_CODES, ERROR_TYPES, VENDOR, encode_error
+from streamkit.dialects.members.values import objects_in
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.events import ErrorType, ProviderFailed
 from streamkit.report import StreamReport
@@ -30,7 +31,7 @@ def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFai
     if not isinstance(error, dict) or not isinstance(error.get("status"), str):
         return None
     failed = provider_failed(error, VENDOR, ERROR_TYPES)
-    for detail in _details(error):
+    for detail in objects_in(error.get("details")):
         failed.type = REASONS.get(str(detail.get("reason")), failed.type)
         if detail.get("@type") == RETRY_INFO and (delay := _DURATION.fullmatch(str(detail.get("retryDelay")))):
             failed.retry_after_s = float(delay[1])
@@ -41,15 +42,11 @@ def encode(failed: ProviderFailed, report: StreamReport) -> tuple[dict[str, Any]
     """The error body, and no headers of its own."""
     own = failed.vendor == VENDOR
     error = encode_error(failed if own else evolve(failed, http_status=None), report)
-    if failed.retry_after_s is not None and not any(detail.get("@type") == RETRY_INFO for detail in _details(error)):
+    details = objects_in(error.get("details"))
+    if failed.retry_after_s is not None and not any(detail.get("@type") == RETRY_INFO for detail in details):
         wait = {"@type": RETRY_INFO, "retryDelay": f"{failed.retry_after_s:.9f}".rstrip("0").rstrip(".") + "s"}
-        error = {**error, "details": [*_details(error), wait]}
+        error = {**error, "details": [*details, wait]}
     return {"error": error}, {}
-
-
-def _details(error: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    details = error.get("details")
-    return (detail for detail in (details if isinstance(details, list) else ()) if isinstance(detail, dict))
 
 
 ERRORS = Errors(

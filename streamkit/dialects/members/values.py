@@ -78,6 +78,11 @@ def decode_time(text: object) -> int | None:
     return seconds if seconds >= 0 else None  # the zero time of Go says nothing
 
 
+def objects_in(value: object) -> list[dict[str, Any]]:
+    """The objects of a list; none where there is no list."""
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
+
+
 def details_of(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A nested object of counts; empty if there is none."""
     value = raw.get(name)

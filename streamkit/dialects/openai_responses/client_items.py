@@ -17,7 +17,7 @@ import orjson
 from streamkit.conversation.messages import Media, Text, ToolCall, ToolResult, Turn
 from streamkit.dialects.bodies.request_writer import data_uri
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
-from streamkit.dialects.members.values import json_value
+from streamkit.dialects.members.values import json_value, objects_in
 from streamkit.dialects.streams.client_calls import NAMES, SAYING, arguments_of, kind_of_id
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
 from streamkit.text.identifiers import hashed
@@ -44,8 +44,7 @@ def call_id_of(item: Any) -> str | None:
 
 def answered(items: Any) -> set[str]:
     """The ids of the calls that these items of an input answer."""
-    found = items if isinstance(items, list) else []
-    answers = [item for item in found if isinstance(item, dict) and str(item.get("type")) in ANSWERS]
+    answers = [item for item in objects_in(items) if str(item.get("type")) in ANSWERS]
     return {name for item in answers if (name := call_id_of(item)) is not None}
 
 

@@ -41,6 +41,7 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.bodies.request_reader import RequestReader, read_options, unknown_part
 from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
+from streamkit.dialects.members.values import objects_in
 from streamkit.dialects.openai_responses.asides import is_made
 from streamkit.dialects.openai_responses.client_items import ANSWERS, answered, call_id_of, call_of, result_of
 from streamkit.dialects.openai_responses.items import aside_kind
@@ -471,9 +472,7 @@ def _is_thought(item: Fields) -> bool:
 
 def _kinds(item: Fields, name: str) -> set[str]:
     """The types in a list of parts, as far as there are any."""
-    parts = item.peek(name)
-    kinds = (part.get("type") for part in parts if isinstance(part, dict)) if isinstance(parts, list) else ()
-    return {kind for kind in kinds if isinstance(kind, str)}
+    return {kind for part in objects_in(item.peek(name)) if isinstance(kind := part.get("type"), str)}
 
 
 def _image(part: Fields) -> Media:

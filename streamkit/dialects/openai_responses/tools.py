@@ -21,6 +21,7 @@ from attrs import define, evolve, field
 from streamkit.conversation.messages import Namespace, Tool, WebSearch
 from streamkit.dialects.bodies.request_reader import server_tool
 from streamkit.dialects.members.fields import Fields
+from streamkit.dialects.members.values import objects_in
 from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import QualifiedName
 from streamkit.text.identifiers import flat_name, hashed
@@ -144,12 +145,8 @@ def _is_group(tool: Mapping[str, Any]) -> bool:
 
 def _names_outside(tools: Any, items: Any) -> Iterator[str]:
     """The names of the tools outside of namespaces: of the request's ``tools``, and of those that items of the input bring."""
-    brought = [item.get("tools") for item in _objects(items) if str(item.get("type")) in LOADING]
-    for tool in (tool for group in (tools, *brought) for tool in _objects(group) if not _is_group(tool)):
+    brought = [item.get("tools") for item in objects_in(items) if str(item.get("type")) in LOADING]
+    for tool in (tool for group in (tools, *brought) for tool in objects_in(group) if not _is_group(tool)):
         name = tool.get("name") or tool.get("type")
         if isinstance(name, str):
             yield name
-
-
-def _objects(values: Any) -> list[dict[str, Any]]:
-    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []

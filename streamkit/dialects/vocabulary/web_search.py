@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from streamkit.conversation.messages import WebSearch
-from streamkit.dialects.members.values import has_value
+from streamkit.dialects.members.values import has_value, objects_in
 
 LOCATION: Final = ("city", "region", "country", "timezone")
 CONTEXTS: Final = frozenset({"low", "medium", "high"})
@@ -42,7 +42,7 @@ def read_search(options: Mapping[str, Any]) -> WebSearch:
 
 def read_pages(found: Any) -> list[tuple[str, str]]:
     """The pages of a list of what a search found, by URL and title; none where there is no list."""
-    pages = [page for page in found if isinstance(page, dict)] if isinstance(found, list) else []
+    pages = objects_in(found)
     return [(page["url"], str(page.get("title") or "")) for page in pages if isinstance(page.get("url"), str)]
 
 
