@@ -23,7 +23,7 @@ from streamkit.conversation.messages import Citation, WebSearched
 from streamkit.dialects.anthropic.wire import VENDOR
 from streamkit.dialects.base import CitationForm, SearchForm
 from streamkit.dialects.bodies.block_list import Block, BlockList
-from streamkit.dialects.members.values import json_value
+from streamkit.dialects.members.values import details_of, json_value
 from streamkit.dialects.streams.event_encoder import wrapped_arguments
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE, seal, unseal
 from streamkit.dialects.vocabulary.web_search import read_pages
@@ -156,10 +156,9 @@ class SearchReader:
         """The search that an aside completes, and the aside if it is of none."""
         raw = aside.raw if isinstance(aside.raw, dict) else {}
         if aside.type == "content_block_start":
-            block = raw.get("content_block")
-            return self._start(aside, block if isinstance(block, dict) else {})
+            return self._start(aside, details_of(raw, "content_block"))
         if aside.block in self._inputs and aside.type in {"content_block_delta", "content_block_stop"}:
-            self._more(aside, raw.get("delta"))
+            self._more(aside, details_of(raw, "delta").get("partial_json"))
             return [], None
         if aside.block in self._results and aside.type == "content_block_stop":
             self._results.discard(aside.block)
@@ -171,7 +170,7 @@ class SearchReader:
         for _ in (*self._inputs, *self._queries):
             self._report.lose("server_tool", what=CALL)
 
-    def _start(self, aside: Aside, block: dict[str, Any]) -> tuple[list[WebSearched], Aside | None]:
+    def _start(self, aside: Aside, block: Mapping[str, Any]) -> tuple[list[WebSearched], Aside | None]:
         if block.get("type") == CALL and block.get("name") == "web_search":
             start = block.get("input")
             self._inputs[aside.block] = str(block.get("id")), [orjson.dumps(start).decode()] if start else []
@@ -182,16 +181,14 @@ class SearchReader:
         query, content = self._queries.pop(str(block.get("tool_use_id")), ""), block.get("content")
         return [WebSearched(query, read_pages(content), failed=not isinstance(content, list))], None
 
-    def _more(self, aside: Aside, delta: Any) -> None:
+    def _more(self, aside: Aside, fragment: Any) -> None:
         call_id, texts = self._inputs[aside.block]
         if aside.type == "content_block_stop":
             del self._inputs[aside.block]
             value = json_value("".join(texts))
             query = value.get("query") if isinstance(value, dict) else None
             self._queries[call_id] = query if isinstance(query, str) else ""
-            return
-        fragment = delta.get("partial_json") if isinstance(delta, dict) else None
-        if isinstance(fragment, str) and len(fragment) <= self._left:
+        elif isinstance(fragment, str) and len(fragment) <= self._left:
             self._left -= len(fragment)
             texts.append(fragment)
 

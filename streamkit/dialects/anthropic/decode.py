@@ -273,10 +273,8 @@ class AnthropicDecoder(BlockDecoder[Block]):
         for name, value in delta.items():
             if name not in {"stop_reason", "stop_sequence"} and value is not None:
                 self.out.append(Aside(VENDOR, "metadata", f"{MESSAGE_DELTA}{name}", value))
-        if not document.keys() <= (members := self.members["message_delta"]).names:
-            for name, value in document.items():
-                if name not in members.names and has_value(value):  # context_management stands beside the delta
-                    self.out.append(Aside(VENDOR, "metadata", f"{BESIDE_DELTA}{name}", value))
+        if not document.keys() <= (names := self.members["message_delta"].names):
+            self.keep_others(document, names, BESIDE_DELTA)  # context_management
 
     def _message_stop(self, _document: dict[str, Any]) -> None:
         self.ensure_started()
@@ -367,7 +365,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
                 self.report.repair("block_mismatch")
             self._delta(kind, delta, block)
             if len(delta) > 2:
-                self._unknown(delta, ("type", name))
+                self.keep_others(delta, ("type", name), "delta.")
         elif not kind or (name and not _is_input(delta)):
             self.keep_invalid(document)
         else:
@@ -455,11 +453,6 @@ class AnthropicDecoder(BlockDecoder[Block]):
         if repeated:
             self.report.repair("text_repeated")
         return text
-
-    def _unknown(self, fields: dict[str, Any], known: tuple[str, ...]) -> None:
-        for name, value in fields.items():
-            if name not in known and has_value(value):
-                self.out.append(Aside(VENDOR, "metadata", f"delta.{name}", value))
 
     def _citation(self, citation: dict[str, Any], block: Block) -> None:
         if citation:

@@ -51,12 +51,7 @@ from streamkit.text.quoting import quoted
 #: Where blocks stand: in a message of that role, or in a tool's result.
 Place: TypeAlias = Literal["system", "user", "assistant", "tool_result"]
 #: Blocks that may stand in one place only.
-ONLY: Final = {
-    "thinking": "assistant",
-    "redacted_thinking": "assistant",
-    "tool_use": "assistant",
-    "tool_result": "user",
-}
+ONLY: Final = {**dict.fromkeys(("thinking", "redacted_thinking", "tool_use"), "assistant"), "tool_result": "user"}
 #: Kinds of ``source`` that have a form of ours, by the block's type; the others are asides.
 SOURCES: Final = {
     "image": frozenset({"base64", "url", "file"}),
