@@ -343,15 +343,10 @@ class GeminiRequestWriter(RequestWriter):
         if thinking.summary not in {None, "none", "auto"}:
             self.lose("parameter", "thinking.summary")
         shown = None if thinking.summary is None else thinking.summary != "none"
-        return without_none(
-            thinkingLevel=None if level is None else self._level(level), thinkingBudget=budget, includeThoughts=shown
-        )
-
-    def _level(self, effort: str) -> str:
-        if effort in LEVELS:
-            return effort.upper()
-        self.lose("parameter", "thinking.effort")
-        return (nearest(effort, LEVELS) or NEAREST_LEVEL).upper()
+        if level is not None and level not in LEVELS:
+            self.lose("parameter", "thinking.effort")
+            level = nearest(level, LEVELS) or NEAREST_LEVEL
+        return without_none(thinkingLevel=level and level.upper(), thinkingBudget=budget, includeThoughts=shown)
 
     def _for_model(self, level: str | None, budget: int | None) -> tuple[str | None, int | None]:
         """The two as the model takes them: budgets within its bounds up to 2.5, levels from 3 on, which is never without."""
