@@ -186,14 +186,14 @@ class Models:
         return frozenset({self.path, *([self.by_body[0]] if self.by_body else ()), *self.constants})
 
 
-class ArrayForm(Protocol):
+@frozen(kw_only=True)
+class ArrayForm:
     """A stream as one JSON array, for clients that ask for it so."""
 
-    def writer(self, limits: Limits) -> Machine[bytes, bytes]:
-        """Whole frames of the dialect's stream, as its encoder writes them, to bytes of the array."""
-
-    def error(self, failed: ProviderFailed) -> bytes:
-        """An array that says nothing but an error."""
+    #: Makes what turns whole frames of the dialect's stream, as its encoder writes them, into bytes of the array.
+    writer: Callable[[Limits], Machine[bytes, bytes]]
+    #: An array that says nothing but an error.
+    error: Callable[[ProviderFailed], bytes]
 
 
 def model_in_body(_line: RequestLine, request: Request) -> Address:

@@ -13,20 +13,17 @@ Source: dialects.md §0.3, §5.1.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from streamkit.dialects.gemini.encode import GeminiEncoder
 from streamkit.dialects.gemini.framing import GeminiParser
+from streamkit.dialects.http import ArrayForm
 from streamkit.dialects.profiles import Encoding
-from streamkit.errors import BrokenFrame
+from streamkit.errors import BrokenFrame, StreamkitError
 from streamkit.events import ProviderFailed
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.report import StreamReport
-
-if TYPE_CHECKING:
-    from streamkit.dialects.http import ArrayForm
-    from streamkit.errors import StreamkitError
 
 
 class ArrayWriter:
@@ -65,14 +62,10 @@ class ArrayWriter:
         return bytes(output)
 
 
-class _Array:
-    def writer(self, limits: Limits) -> ArrayWriter:
-        return ArrayWriter(limits=limits)
-
-    def error(self, failed: ProviderFailed) -> bytes:
-        """Behind keep-alives, before any element."""
-        writer = ArrayWriter()
-        return writer.feed(GeminiEncoder(Encoding(), StreamReport()).feed([failed])) + writer.finish()
+def _error(failed: ProviderFailed) -> bytes:
+    """Behind keep-alives, before any element."""
+    writer = ArrayWriter()
+    return writer.feed(GeminiEncoder(Encoding(), StreamReport()).feed([failed])) + writer.finish()
 
 
-ARRAY: Final[ArrayForm] = _Array()
+ARRAY: Final = ArrayForm(writer=lambda limits: ArrayWriter(limits=limits), error=_error)
