@@ -366,15 +366,12 @@ class ChatRequestReader(TurnReader):
 
 def _signing(reasoning: list[Part], calls: list[ToolCall]) -> list[Part]:
     """The reasoning without what signs a call: encrypted details that have the id of one (Gemini behind OpenRouter)."""
-    by_id: dict[str, ToolCall] = {call.id: call for call in calls if call.signature is None}
+    by_id = {call.id: call for call in calls if call.signature is None}
     kept: list[Part] = []
     for part in reasoning:
-        call = None
-        if isinstance(part, RedactedReasoning) and part.extras and part.extras.keys() == {"id"}:
-            signed = part.extras["id"]
-            call = by_id.pop(signed, None) if isinstance(signed, str) else None
-        if call is None or not isinstance(part, RedactedReasoning):
-            kept.append(part)
-        else:
-            call.signature = part.opaque
+        match part:
+            case RedactedReasoning(extras={"id": str(signed), **others}) if signed in by_id and not others:
+                by_id.pop(signed).signature = part.opaque
+            case _:
+                kept.append(part)
     return kept

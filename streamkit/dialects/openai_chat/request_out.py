@@ -309,13 +309,11 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
                     form = media.media_type.removeprefix("audio/")
                 audio = {"data": media.data, "format": form}
                 return None if form is None else {"type": "input_audio", "input_audio": audio}
-            case "file" if media.data is not None:
-                bare = self.own and media.media_type is None
+            case "file" if media.data is not None or (media.file_id is not None and self.related):
+                bare = media.data is None or (self.own and media.media_type is None)
                 data = media.data if bare else data_uri(media)
                 file = without_none(file_data=data, file_id=media.file_id, filename=media.name)
                 return {"type": "file", "file": file}
-            case "file" if media.file_id is not None and self.related:
-                return {"type": "file", "file": without_none(file_id=media.file_id, filename=media.name)}
         return None
 
     def cache_mark(self, cache: CacheMark) -> dict[str, Any]:
