@@ -158,15 +158,15 @@ class RequestBodyWriter(OpenAIRequestWriter):
             definition = self._tool(tool)
             if definition is None:
                 continue
-            if tool.namespace is None or not self.own:
+            namespace = tool.namespace
+            if namespace is None or not self.own:
                 written.append(definition)
-            elif last is not None and tool.namespace == last:
+            elif namespace == last:
                 written[-1]["tools"].append(definition)
             else:
-                last = tool.namespace
-                head = without_none(type="namespace", name=last.name, description=last.description)
-                written.append({**head, **(last.extras or {}), "tools": [definition]})
-            last = tool.namespace
+                head = without_none(type="namespace", name=namespace.name, description=namespace.description)
+                written.append({**head, **(namespace.extras or {}), "tools": [definition]})
+            last = namespace
         return written
 
     def _tool(self, tool: Tool) -> dict[str, Any] | None:
