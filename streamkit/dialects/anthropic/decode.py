@@ -366,8 +366,8 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self._delta(kind, delta, block)
             if len(delta) > 2:
                 self.keep_others(delta, ("type", name), "delta.")
-        elif not kind or (name and not _is_input(delta)):
-            self.keep_invalid(document)
+        elif not kind or (name and not (delta.get("type") == "input_json_delta" and isinstance(delta.get(name), str))):
+            self.keep_invalid(document)  # else it is the input of one of the server's own tools
         else:
             self._aside(document, block)
 
@@ -466,8 +466,3 @@ class AnthropicDecoder(BlockDecoder[Block]):
 def _has_content(block: object) -> bool:
     """Whether a block in the message's start has more than its type."""
     return not isinstance(block, dict) or any(has_value(value) for name, value in block.items() if name != "type")
-
-
-def _is_input(delta: dict[str, Any]) -> bool:
-    """Whether a delta may stand in a block of the server's own tools."""
-    return delta.get("type") == "input_json_delta" and isinstance(delta.get("partial_json"), str)

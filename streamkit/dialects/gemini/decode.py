@@ -319,12 +319,10 @@ class GeminiDecoder(FrameDecoder):
         signed = bool(signature) and sealed is None
         if signed or (of.kind is not kind and (text or sealed is None or sealed.kind in {"reasoning", "text"})):
             self._begin(of, kind)
-        if text:
-            self.out.append(
-                ReasoningDelta(text, of.choice, of.block, "summary")
-                if kind is ReasoningDelta
-                else TextDelta(text, of.choice, of.block)
-            )
+        if text and kind is TextDelta:
+            self.out.append(TextDelta(text, of.choice, of.block))
+        elif text:
+            self.out.append(ReasoningDelta(text, of.choice, of.block, "summary"))
         if sealed is not None:
             self._unsealed(sealed.kind, sealed.opaque, of)
         elif signed:

@@ -249,29 +249,23 @@ class GeminiRequestWriter(RequestWriter):
     def _media(self, media: Media, *, links: bool = True) -> PartBody | None:
         """Media as a part; None for what can't be carried. ``links``: whether they may be somewhere else."""
         self.lose_cache(media.cache)
-        written = self._linked(media) if media.data is None and (links or self.own) else self._inline(media)
-        if written is None:
+        members = self._linked(media) if media.data is None and (links or self.own) else self._inline(media)
+        if members is None:
             self.lose("media", media.media_type or media.kind)
             return None
         self.lose_of_media(media, name=not self.own)  # a member that only one of Google's two servers takes
-        return add_missing(written, self.extras(media.extras))
+        member = without_none(**members, displayName=media.name if self.own else None)
+        return add_missing({"fileData" if "fileUri" in member else "inlineData": member}, self.extras(media.extras))
 
-    def _inline(self, media: Media) -> PartBody | None:
-        if media.data is None:
-            return None
+    def _inline(self, media: Media) -> dict[str, Any] | None:
         kind = media.media_type if self.own else media_type_of(media)
-        if not self.own and not MEDIA_TYPES.fullmatch(kind or ""):
-            return None
-        return {
-            "inlineData": without_none(mimeType=kind, data=media.data, displayName=media.name if self.own else None)
-        }
+        taken = media.data is not None and (self.own or MEDIA_TYPES.fullmatch(kind or ""))
+        return {"mimeType": kind, "data": media.data} if taken else None
 
-    def _linked(self, media: Media) -> PartBody | None:
+    def _linked(self, media: Media) -> dict[str, Any] | None:
         uri = media.url or (media.file_id if self.own else None)  # another provider's ids mean nothing here
-        if uri is None or not (self.own or uri.startswith(("http:", "https:"))):
-            return None
-        name = media.name if self.own else None
-        return {"fileData": without_none(mimeType=media.media_type, fileUri=uri, displayName=name)}
+        taken = uri is not None and (self.own or uri.startswith(("http:", "https:")))
+        return {"mimeType": media.media_type, "fileUri": uri} if taken else None
 
     # -- calls and results -----------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from streamkit.dialects.bodies.request_writer import add_missing, without_none
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.gemini.decode import GeminiDecoder
 from streamkit.dialects.gemini.wire import VENDOR, encode_error, encode_usage, finish_reason, is_base64, signature_blob
-from streamkit.dialects.streams.event_encoder import encode_time, object_arguments
+from streamkit.dialects.streams.event_encoder import encode_time, object_arguments, stop_word
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import Aside, Opaque, ProviderFailed, WireEvent
 from streamkit.framing.frame import Frame
@@ -91,11 +91,9 @@ class GeminiResponseWriter(ResponseWriter):
             return {}
         if not is_blocked:
             native = choice.native_stop_reason if self.own else None
-            word, is_less = finish_reason(choice.stop_reason or "other", native, called=self._called)
-            if is_less:
-                self.report.lose("stop_reason")
-            written["finishReason"] = word
-        if choice.stop_sequence is not None:
+            found = finish_reason(choice.stop_reason or "other", native, called=self._called)
+            written["finishReason"] = stop_word(found, choice.stop_sequence, self.report)
+        elif choice.stop_sequence is not None:
             self.report.lose("stop_sequence")
         return {**written, "index": choice.index}
 
