@@ -299,7 +299,7 @@ class ItemReader(TextReader):
                 self.may_go_on(document, "output_index", None, _arguments, item.call)
 
     def call_done(self, document: dict[str, Any], kind: str) -> None:
-        item = self._call(document, kind)
+        item = self._open_item(document, kind) or self._call(document, kind)
         if not item.name and (name := self.string(document.get("name"))):  # the start of the item had none
             item.name = name
             self.out.append(ToolCallDelta(item.call, name=name))
@@ -319,9 +319,7 @@ class ItemReader(TextReader):
         return item if named else None
 
     def _call(self, document: dict[str, Any], kind: str) -> Item:
-        item = self._open_item(document, kind)
-        if item is not None:
-            return item
+        """The call that an event means which names no open one by its index and its id."""
         item = self.find(document, kind)
         if item.kind not in CALL_INPUTS:
             self.report.repair("block_mismatch")
