@@ -49,7 +49,7 @@ class LikeFrameDecoder:
     _text: RunningText | None = None  # where its text goes, if the decoder keeps it
     _recent: list[str] | None = None
     _frame = Frame(b"")  # the last one that said a delta as it was decoded, and what it said
-    _said: list[WireEvent] | None = None
+    _decoded: list[WireEvent] | None = None
     #: The template of the next frame, if it reads one delta of text, and the name of its event.
     of_text: tuple[Template, str] | None = None
     _deltas = 0  # so many frames in a row said deltas and were decoded
@@ -67,15 +67,15 @@ class LikeFrameDecoder:
         if len(frames) != 1 or type(frame := frames[0]) is FrameRun:
             return self._feed_many(frames)
         self._marks = None
-        if self._template is not None and (said := self._read(frame, self._template)) is not None:
-            return said
+        if self._template is not None and (decoded := self._read(frame, self._template)) is not None:
+            return decoded
         return self._decode(frame)
 
     def finish(self) -> list[Any]:
         self._marks = None
-        said = self._decoder.finish()
+        decoded = self._decoder.finish()
         self.fault = self._decoder.fault
-        return said
+        return decoded
 
     def abandon(self) -> list[Any]:
         return self._decoder.abandon()
@@ -101,53 +101,53 @@ class LikeFrameDecoder:
         if frame.headers is not like.headers and frame.headers != like.headers:
             return None
         try:
-            said = template.read(frame.data)
+            decoded = template.read(frame.data)
         except ValueError:  # no JSON: the decoder says so
             return None
-        if said is not None and self._recent is not None:
-            text = said[0].text
+        if decoded is not None and self._recent is not None:
+            text = decoded[0].text
             self._recent.append(text)  # as ``RunningText.append``, a call less
             if len(self._recent) >= FOLD_EVERY or len(text) > LONG_CHARS:
                 cast("RunningText", self._text).fold()
-        return said
+        return decoded
 
     def _decode(self, frame: Frame) -> list[Any]:
         """What a frame says by the decoder, and whether the next one may be read by a template."""
         decoder, repairs = self._decoder, self._decoder.report.repairs
         repaired = repairs.total() if repairs else 0
-        said = decoder.feed([frame])
+        decoded = decoder.feed([frame])
         self.fault = decoder.fault
         self._template = self.of_text = None
         if self._wait:
             self._wait -= 1
-        elif not said or type(said[0]) not in DELTAS:
-            self._said, self._deltas = None, 0
+        elif not decoded or type(decoded[0]) not in DELTAS:
+            self._decoded, self._deltas = None, 0
         elif (
-            len(said) > MOST_EVENTS
+            len(decoded) > MOST_EVENTS
             or type(frame) is not Frame
             or not frame.terminated
             or decoder.held_from is not None
             or self.fault is not None
             or (repairs and repairs.total() != repaired)
         ):
-            self._said = None
+            self._decoded = None
         else:
-            self._learn(frame, said)
-        return said
+            self._learn(frame, decoded)
+        return decoded
 
-    def _learn(self, frame: Frame, said: list[WireEvent]) -> None:
-        like, before = self._frame, self._said
-        self._frame, self._said = frame, said
+    def _learn(self, frame: Frame, decoded: list[WireEvent]) -> None:
+        like, before = self._frame, self._decoded
+        self._frame, self._decoded = frame, decoded
         self._deltas += 1
         found = None
         try:
             for template in self._templates:
-                if template.read(frame.data) == said:
+                if template.read(frame.data) == decoded:
                     found = template
                     break
             else:
                 if before is not None and frame.event == like.event and frame.headers == like.headers:
-                    found = self._compared((like.data, frame.data), before, said)
+                    found = self._compared((like.data, frame.data), before, decoded)
         except ValueError:
             return
         if found is not None:
@@ -155,22 +155,22 @@ class LikeFrameDecoder:
             if found.text_within is not None and not found.events and frame.headers is NO_HEADERS:
                 self.of_text = found, frame.event
             self._templates = [found, *(kept for kept in self._templates if kept is not found)][:KEPT]
-            self._text = self._decoder.text_of_run(said[0])
+            self._text = self._decoder.text_of_run(decoded[0])
             self._recent = None if self._text is None else self._text.recent
         elif self._failed >= ATTEMPTS:
             self._wait = min(2**self._failed, MOST_FRAMES)
 
     def _compared(
-        self, payloads: tuple[bytes, bytes], before: list[WireEvent], said: list[WireEvent]
+        self, payloads: tuple[bytes, bytes], before: list[WireEvent], decoded: list[WireEvent]
     ) -> Template | None:
         """The template of two payloads and of what they said; None if they have none, or if it is too early to look for it."""
         decoder, found = self._decoder, None
         if decoder.unlike is not None and decoder.unlike.search(payloads[1]):
             return None
-        if len(said) == len(before) == 1:
-            found = template_around(self._holes, payloads, (before[0], said[0]), decoder.limits.index)
+        if len(decoded) == len(before) == 1:
+            found = template_around(self._holes, payloads, (before[0], decoded[0]), decoder.limits.index)
         if found is None and self._deltas >= PATIENCE:
-            found = template_of(self._holes, payloads, (before, said), decoder.limits.index, decoder.usage)
+            found = template_of(self._holes, payloads, (before, decoded), decoder.limits.index, decoder.usage)
             self._failed += 1
         return found
 
@@ -198,13 +198,13 @@ class LikeFrameDecoder:
         return out
 
     def _feed_one(self, frame: Frame, out: list[Any], marks: BatchMarks) -> None:
-        said = None if self._template is None else self._read(frame, self._template)
-        if said is None:
-            said = self._decode(frame)
+        decoded = None if self._template is None else self._read(frame, self._template)
+        if decoded is None:
+            decoded = self._decode(frame)
             if (own := self._decoder.marks) is not None:
                 marks.repairs += [(len(marks.ends), kind, times) for _, kind, times in own.repairs]
-        out += said
-        cast("list[int]", marks.ends).append(marks.events + len(said))
+        out += decoded
+        cast("list[int]", marks.ends).append(marks.events + len(decoded))
 
     def _feed_run(self, run: FrameRun, out: list[Any], marks: BatchMarks) -> None:
         at, count = 0, len(run.payloads)
@@ -243,8 +243,8 @@ class LikeFrameDecoder:
             out += found.deltas()
         if self._text is not None:
             self._text.append(found.text)
-        said, read = marks.events, len(found.texts)
-        cast("list[int]", marks.ends).extend(range(said + 1, said + read + 1))
+        decoded, read = marks.events, len(found.texts)
+        cast("list[int]", marks.ends).extend(range(decoded + 1, decoded + read + 1))
         return read
 
 

@@ -60,12 +60,8 @@ class _Steps:
         return self._step(framing, template, write)
 
     def _step(self, framing: tuple[bytes, bytes], template: Template, write: Callable[[str], bytes]) -> Step:
-        joined, skip, note, most = (
-            self._encoder.joined,
-            self._parser.skip,
-            self._decoder.noting,
-            self._parser.most_bytes,
-        )
+        joined, skip, note = self._encoder.joined, self._parser.skip, self._decoder.noting
+        most = self._parser.most_bytes
         head, tail = framing[0] + template.head, template.tail + framing[1]
         around = len(head) + len(tail)
         text_in = None if template.kinds == ["text"] else template.text_within

@@ -57,14 +57,14 @@ class Template:
     )  # fmt: skip
 
     def __init__(
-        self, parts: list[bytes], kinds: list[Kind], said: list[Any], most: int, usage: ReadUsage | None
+        self, parts: list[bytes], kinds: list[Kind], decoded: list[Any], most: int, usage: ReadUsage | None
     ) -> None:
         self.head, *self._mids, self.tail = parts
         self._around = len(self.head) + len(self.tail)
         self.kinds = kinds
-        self.like: Delta = said[0]
+        self.like: Delta = decoded[0]
         #: What a payload says behind its delta, which is always the same; None where its token counts are.
-        self.events = said[1:]
+        self.events = decoded[1:]
         self._most = most
         self._usage = usage
         #: What one payload says; None if it is not like the others. Raises ValueError where a hole has no JSON.
@@ -249,14 +249,14 @@ def _are(values: list[Any], kind: Kind) -> bool:
 
 
 def template_around(
-    holes: re.Pattern[bytes], payloads: tuple[bytes, bytes], said: tuple[Any, Any], most: int
+    holes: re.Pattern[bytes], payloads: tuple[bytes, bytes], decoded: tuple[Any, Any], most: int
 ) -> Template | None:
-    """The template of two payloads that differ in the text of the one delta that each ``said``, and in blanks at their end;
-    None where more differs.
+    """The template of two payloads that differ in the text of the one delta that was ``decoded`` of each, and in blanks at
+    their end; None where more differs.
 
     Gain: a tenth of the time of ``template_of``, which looks for holes of every kind in both.
     """
-    (like, payload), (before, delta) = payloads, said
+    (like, payload), (before, delta) = payloads, decoded
     member = "arguments" if type(delta) is ToolCallDelta else "text"
     text, other = getattr(delta, member), getattr(before, member, None)
     if not text or not other or text == other or delta_like(before, text, None) != delta:
@@ -285,13 +285,15 @@ def template_around(
 def template_of(
     holes: re.Pattern[bytes],
     payloads: tuple[bytes, bytes],
-    said: tuple[list[Any], list[Any]],
+    decoded: tuple[list[Any], list[Any]],
     most: int,
     usage: ReadUsage,
 ) -> Template | None:
-    """The template of two payloads that a decoder read one after the other, and what each ``said``; None if they have none."""
+    """The template of two payloads that a decoder read one after the other, and what was ``decoded`` of each; None if they
+    have none.
+    """
     like, payload = payloads
-    (_, *before), (delta, *behind) = said
+    (_, *before), (delta, *behind) = decoded
     text = other_text = b""
     parts: list[bytes] = []
     kinds: list[Kind] = []
@@ -317,6 +319,6 @@ def template_of(
         return None
     template = Template([*parts, payload[end:]], kinds, [delta, *behind], most, usage if counted else None)
     try:
-        return template if (template.read(like), template.read(payload)) == said else None
+        return template if (template.read(like), template.read(payload)) == decoded else None
     except ValueError:
         return None

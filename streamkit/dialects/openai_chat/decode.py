@@ -184,11 +184,9 @@ class ChatDecoder(FrameDecoder):
             self._see_id(chunk.get("id"), choices)
         for position, choice in enumerate(choices):
             self._choice(choice, position)
-        for name in self._unread:
+        for name in self._unread:  # constant ones are in the extras
             value = chunk[name]
-            if (
-                value is not None and self._extras.get(name) != value and has_value(value)
-            ):  # constant ones are in the extras
+            if value is not None and self._extras.get(name) != value and has_value(value):
                 self.out.append(Aside(self.vendor, "metadata", name, value))
         if chunk.get("usage") is not None or "x_groq" in chunk:
             self._tell_usage(chunk)
@@ -319,12 +317,12 @@ class ChatDecoder(FrameDecoder):
         if "usage" in choice and (usage := details_of(choice, "usage")):
             self.tell_counts(decode_usage(usage, self.vendor))
 
-    def _begin_choice(self, index: int, said: dict[str, Any]) -> _Choice:
-        """Say once that a choice started. Raises TooManyChoices."""
+    def _begin_choice(self, index: int, first: dict[str, Any]) -> _Choice:
+        """Say once that a choice started, by its ``first`` delta or message. Raises TooManyChoices."""
         if len(self._choices) >= self.limits.choices:
             raise TooManyChoices(self.limits.choices, offset=self.frame.offset)
         state = self._choices[index] = _Choice(index, self.texts)
-        self.out.append(ChoiceStarted(index, text_of(said.get("role")) or "assistant"))
+        self.out.append(ChoiceStarted(index, text_of(first.get("role")) or "assistant"))
         return state
 
     def _finish_reason(self, native: Any, choice: dict[str, Any], index: int) -> None:

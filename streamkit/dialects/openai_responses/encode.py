@@ -177,7 +177,7 @@ class ResponsesEncoder(BlockEncoder):
 
     def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], bytes] | None:
         items = self._items
-        return items.said if items.is_alone(items.last) and last.choice == self._choice else None
+        return items.plain_delta if items.is_alone(items.last) and last.choice == self._choice else None
 
     def redacted(self, data: str, number: int) -> None:
         self._blocks.hold(len(data))

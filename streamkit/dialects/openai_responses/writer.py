@@ -163,7 +163,7 @@ class ItemWriter(BlockQueue):
         return dumps(fragment)
 
     def write_fragment(self, block: Block, fragment: str) -> None:  # noqa: ARG002 - it is the open one
-        self._write(self.said(fragment))
+        self._write(self.plain_delta(fragment))
 
     def flush(self, *, drop: set[Key]) -> None:
         self._held_chars = 0  # what waits was counted, and no more comes
@@ -196,7 +196,7 @@ class ItemWriter(BlockQueue):
         self._address = address
         self._delta = form.delta % address
 
-    def said(self, text: str) -> bytes:
+    def plain_delta(self, text: str) -> bytes:
         """A delta of the open part with nothing beside it: one call, since nearly all of a stream is these."""
         delta = dumps(text)
         self._held_chars += len(delta)  # until the end of the response

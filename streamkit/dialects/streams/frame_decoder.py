@@ -66,9 +66,8 @@ class FrameDecoder:
         self.report = report
         self.out: list[WireEvent] = []
         self.marks_all = False
-        self.ended = (
-            False  #: what comes is behind the terminator, where the decoder asks ``take_other`` about all of it
-        )
+        #: What comes is behind the terminator, where the decoder asks ``take_other`` about all of it.
+        self.ended = False
         self._held: Held | None = None  # frames that wait for the second half of a character
         self.texts = Texts()  # that were said, where the dialect may say them again
 
