@@ -37,10 +37,13 @@ REPEATED_CHARS: Final = 16
 #: Kinds of asides that stand beside a text; a whole message has all that came before.
 LISTED: Final = frozenset({"citation", "audio"})
 
+#: Block and vendor of no signature at all.
+UNSIGNED: Final = (-1, "")
+
 
 @define(eq=False)
-class WholeMessages:
-    """Tells fragments of a choice from whole messages, by what came before. The texts are the decoder's."""
+class ChoiceSoFar:
+    """What one choice had so far, and so what is new of a whole message. The texts are the decoder's."""
 
     _choice: int
     _texts: Texts
@@ -52,6 +55,14 @@ class WholeMessages:
     _with_calls: bool = False
     _differs: set[str] = field(factory=set)  # kinds of texts whose whole contradicted them
     _listed: dict[str, int] = field(factory=dict)  # how many asides of a kind came
+    spoke: bool = False  #: a delta or a message with anything in it
+    in_thought: bool = False  #: its content is marked as a thought
+    signed: tuple[int, str] = UNSIGNED  #: its last signed block and that one's vendor: a signature closes its block
+    block: int = -1  #: of its last reasoning
+    #: Two members say what is called. The name that came last in ``tool_calls``, and in ``function_call`` where that came
+    #: first: the other member repeats it.
+    called: str | None = None
+    called_before: str | None = None
 
     def begin_text(self) -> RunningText:
         """A first delta of text comes."""

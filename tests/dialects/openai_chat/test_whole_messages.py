@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from streamkit.dialects.openai_chat.whole_messages import REPEATED_CHARS, WholeMessages
+from streamkit.dialects.openai_chat.whole_messages import REPEATED_CHARS, ChoiceSoFar
 from streamkit.dialects.streams.running_text import Texts
 from streamkit.events import Aside, TextDelta
 from streamkit.report import StreamReport
@@ -16,7 +16,7 @@ class Choice:
     """One choice of a stream, and what its messages add."""
 
     def __init__(self):
-        self.messages, self.report = WholeMessages(0, Texts()), StreamReport()
+        self.messages, self.report = ChoiceSoFar(0, Texts()), StreamReport()
 
     def message(self, text, *, ends=False, beside=(), from_delta=()):
         found = [TextDelta(text), *beside]
