@@ -27,7 +27,7 @@ from streamkit.dialects.anthropic.wire import (
     without_defaults,
 )
 from streamkit.dialects.members.known import KEPT, UNREAD, Members, kept
-from streamkit.dialects.members.values import has_value, text_of
+from streamkit.dialects.members.values import details_of, has_value, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.streams.running_text import StartText
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
@@ -187,30 +187,19 @@ class AnthropicDecoder(BlockDecoder[Block]):
             if self._started:
                 self.out.append(Aside(VENDOR, "unknown_event", kind or "event", document))
             return
-        members = self.members[kind]
         if kind == "ping":
-            if len(document) > 1:
-                self.keep_unread(document, members)
-            return
-        read = getattr(self, READERS[kind])
-        if self._stopped:
-            self.behind_end(read, document)
-            return
-        before = len(self.out)
-        read(document)
-        if not document.keys() <= members.names or kind == "content_block_start":
-            self._unread(document, members, before)
+            self.keep_unread(document, self.members[kind])
+        elif self._stopped:
+            self.behind_end(getattr(self, READERS[kind]), document)
+        else:
+            self._read(document, kind)
 
-    def _unread(self, document: dict[str, Any], members: Members, before: int) -> None:
-        """Keep what was not read, unless the whole event was kept."""
-        if document["type"] == "content_block_start" and type(block := document.get("content_block")) is dict:
-            if block.get("type") == "tool_use":
-                members = CALL_START
-            if document.keys() <= members.names and (members is CALL_START or block.keys() <= BLOCK.names):
-                return  # nearly always
-        if self.kept_whole(document, before):
-            return
-        self.keep_unread(document, members, where=f"{document['type']}.")
+    def _read(self, document: dict[str, Any], kind: str) -> None:
+        """An event of the message, and what nobody reads of it."""
+        said, block = document["type"], details_of(document, "content_block")
+        is_call = said == "content_block_start" and block.get("type") == "tool_use"
+        members = CALL_START if is_call else self.members[kind]
+        self.read_and_keep(getattr(self, READERS[kind]), document, members, f"{said}.")
 
     def close(self) -> None:
         if self.in_start:
@@ -304,9 +293,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         streamed = isinstance(kind, str) and kind not in OWN_BLOCKS and isinstance(arguments, dict) and arguments
         start, *deltas, stop = frames_of(block, number, self._input_text() if streamed else None)
         if block:
-            before = len(self.out)
-            self._block_start(start)
-            self._unread(start, self.members["content_block_start"], before)
+            self._read(start, "content_block_start")
             for delta in deltas:
                 self._block_delta(delta)
             if ended:

@@ -73,8 +73,6 @@ OF_EVENTS: Mapping[str, Members] = {
     "metadata": KEPT,
     KEEP_ALIVE: Members(PADDING),
 }
-#: Those of which an inner object is looked into.
-NESTED = frozenset({"contentBlockStart", "contentBlockDelta"})
 #: The member of each delta that streamkit reads, and the kind of block that it belongs into.
 MEMBERS: Final[Mapping[str, str]] = {
     "text": "text",
@@ -155,9 +153,7 @@ class BedrockDecoder(BlockDecoder[Block]):
                 if self._stopped and event != "metadata":
                     self.behind_end(self._by_event[event], document)
                     return
-                before = len(self.out)
-                self._by_event[event](document)
-                self._unread(event, document, before)
+                self.read_and_keep(self._by_event[event], document, OF_EVENTS[event], f"{event}.")
         elif event == CHUNK and not self._started:
             self._chunk(frame)
         elif event.startswith((EXCEPTION, ERROR)):
@@ -169,14 +165,6 @@ class BedrockDecoder(BlockDecoder[Block]):
             self.foreign_frame()
             if self.recognised and (document := self.load(frame)) is not None:
                 self.out.append(Aside(VENDOR, "unknown_event", UNKNOWN + event, document))
-
-    def _unread(self, event: str, document: dict[str, Any], before: int) -> None:
-        """Keep what was not read, unless the whole message was kept."""
-        members = OF_EVENTS[event]
-        if document.keys() <= members.names and event not in NESTED:
-            return
-        if not self.kept_whole(document, before):
-            self.keep_unread(document, members, where=f"{event}.")
 
     def close(self) -> None:
         if self._native is not None:

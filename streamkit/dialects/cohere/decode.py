@@ -162,14 +162,7 @@ class CohereDecoder(FrameDecoder):
         if self._ended:
             self.behind_end(handler, document)
             return
-        before = len(self.out)
-        handler(document)
-        self._unread(document, kind, before)
-
-    def _unread(self, document: dict[str, Any], kind: str, before: int) -> None:
-        """Keep what was not read, unless the whole event was kept."""
-        if not any(type(event) is Aside and event.raw is document for event in self.out[before:]):
-            self.keep_unread(document, MEMBERS[kind], where=f"{kind}.")
+        self.read_and_keep(handler, document, MEMBERS[kind], f"{kind}.")
 
     def other(self, document: dict[str, Any], kind: str) -> None:
         """A payload of no known event: an error in another envelope (the body of an HTTP error), or something new."""
@@ -498,9 +491,7 @@ class CohereBodyDecoder(CohereDecoder):
         for index, (step, call) in enumerate(listed):
             self.call_path = ("message", "tool_calls", *step)
             document = {"index": index, **_in_delta("tool_calls", call)}
-            before = len(self.out)
-            self.call_start(document)
-            self._unread(document, "tool-call-start", before)
+            self.read_and_keep(self.call_start, document, MEMBERS["tool-call-start"], "tool-call-start.")
             self.call_end(document)
 
     def _logprobs(self, document: dict[str, Any]) -> None:

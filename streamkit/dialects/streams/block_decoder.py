@@ -16,7 +16,6 @@ from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal
 from streamkit.errors import TooManyBlocks
 from streamkit.events import (
-    Aside,
     ChoiceStarted,
     Opaque,
     ReasoningOpaque,
@@ -150,7 +149,3 @@ class BlockDecoder(FrameDecoder, Generic[B]):
             number = self._text if sealed.kind == "text" else block.number
             on: Literal["reasoning", "text"] = "reasoning" if sealed.kind == "reasoning" else "text"
             self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, number, on))
-
-    def kept_whole(self, document: dict[str, Any], before: int) -> bool:
-        """Whether one of the events behind the first ``before`` is an aside of the whole document."""
-        return any(type(event) is Aside and event.raw is document for event in self.out[before:])

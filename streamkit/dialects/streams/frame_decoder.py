@@ -479,6 +479,15 @@ class FrameDecoder:
             self.report.repair("stop_reason_foreign")
         return reason or "other"
 
+    def read_and_keep(
+        self, read: Callable[[Any], None], document: dict[str, Any], members: Members, where: str
+    ) -> None:
+        """Read a payload and keep what nobody reads of it, unless it was kept as a whole."""
+        before = len(self.out)
+        read(document)
+        if not any(type(event) is Aside and event.raw is document for event in self.out[before:]):
+            self.keep_unread(document, members, where=where)
+
     def keep_unread(self, document: Any, members: Members, choice: int = 0, block: int = 0, *, where: str = "") -> None:
         """Keep what nobody reads of an object: for the same dialect, and as a counted loss for all others."""
         for path, value in members.unread(document):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from streamkit.dialects.members.known import Members
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.errors import TooManyBlocks
@@ -123,9 +124,12 @@ def test_what_is_not_sealed_is_the_signers(decoder):
     assert decoder.out[-2:] == [ReasoningSignature("one", "signer", 0, 0), ReasoningOpaque("two", "signer", 0, 0)]
 
 
-def test_a_document_that_is_an_aside_was_kept_whole(decoder):
-    document, other = {"a": 1}, {"a": 1}
-    decoder.out.append(Aside("tester", "unknown_event", "a", document))
-    assert decoder.kept_whole(document, 0)
-    assert not decoder.kept_whole(document, 1)
-    assert not decoder.kept_whole(other, 0)
+def test_what_nobody_reads_of_a_document_is_kept_unless_all_of_it_was(decoder):
+    document = {"a": 1}
+    whole = Aside("tester", "unknown_event", "a", document)
+    decoder.read_and_keep(lambda _: decoder.out.append(whole), document, Members(), "event.")
+    assert decoder.out == [whole]
+    decoder.read_and_keep(lambda _: None, document, Members(), "event.")
+    assert decoder.out[1:] == [Aside("tester", "unknown_event", "unread:event.a", 1)]
+    decoder.read_and_keep(lambda _: decoder.out.append(whole), {"a": 1}, Members(), "event.")
+    assert decoder.out[2:] == [whole, Aside("tester", "unknown_event", "unread:event.a", 1)]
