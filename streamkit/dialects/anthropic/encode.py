@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import orjson
@@ -31,7 +30,7 @@ from streamkit.dialects.anthropic.wire import (
     encode_usage,
 )
 from streamkit.dialects.members.values import details_of
-from streamkit.dialects.streams.block_encoder import BlockEncoder
+from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
 from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
 from streamkit.events import Aside, ProviderFailed, ResponseStarted, TextDelta, ToolCallStarted
 from streamkit.limits import Limits
@@ -110,8 +109,6 @@ END = (
     b'event: message_delta\ndata: {"type":"message_delta","delta":%b,"usage":%b%b}\n\n'
     b'event: message_stop\ndata: {"type":"message_stop"}\n\n'
 )
-#: Fields that a message_delta may have; more is no message.
-FEW = 64
 #: Members of the events of a block that only Anthropic understands.
 BLOCK_FRAMES: Mapping[str, frozenset[str]] = {
     "content_block_start": frozenset({"type", "index", "content_block"}),
@@ -141,20 +138,15 @@ class AnthropicEncoder(BlockEncoder):
     text_delta = b'{"type":"text_delta","text":%b}'
     thinking_delta = b'{"type":"thinking_delta","thinking":%b}'
 
-    _started = False
     #: What only this dialect says, of which a stream of another has none.
     _citations: dict[Key, list[bytes]] | None = None
-    _message_delta: Mapping[str, Any] = MappingProxyType({})
-    _beside_delta: Mapping[str, Any] = MappingProxyType({})
+    _message_delta: Mapping[str, Any] = {}
+    _beside_delta: Mapping[str, Any] = {}
 
     def make_blocks(self) -> BlockQueue:
-        return BlockWriter(self._begin, self._parts.append, self.encoding.limits)
+        return BlockWriter(self.begin, self._parts.append, self.encoding.limits)
 
     # -- the message -----------------------------------------------------------------------------------------------
-
-    def _begin(self) -> None:
-        if not self._started:
-            self.response_started(ResponseStarted())
 
     def _event(self, name: bytes, payload: bytes) -> None:
         self._parts.append(b"event: %b\ndata: %b\n\n" % (name, payload))
@@ -218,7 +210,7 @@ class AnthropicEncoder(BlockEncoder):
             else:
                 self.lose(event.kind)
         elif event.kind == "unknown_event" and _is_event(event.type, event.raw):
-            self._begin()
+            self.begin()
             self._event(event.type.encode(), dumps(event.raw))
         else:
             self.lose(event.kind)
@@ -244,7 +236,7 @@ class AnthropicEncoder(BlockEncoder):
                 self.report.lose("citation", len(citations))
         count_usage_losses(self._usage, self.report)
         stop = self.stop()
-        self._begin()
+        self.begin()
         delta = MESSAGE_END % (dumps(STOP_NAMES[stop.reason]), dumps(stop.stop_sequence))
         if self._message_delta:
             delta = dumps({**loads(delta), **self._message_delta})

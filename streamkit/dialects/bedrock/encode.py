@@ -39,7 +39,7 @@ from streamkit.dialects.bedrock.wire import (
     with_stop_sequence,
 )
 from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.block_encoder import BlockEncoder
+from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
 from streamkit.dialects.streams.block_queue import Block, BlockQueue
 from streamkit.events import Aside, ProviderFailed, ResponseStarted, ToolCallStarted
 from streamkit.framing.eventstream import serialize_headers, serialize_message
@@ -86,8 +86,6 @@ class BlockWriter(BlockQueue):
 dumps = orjson.dumps
 #: Of a message of a block.
 BLOCK_MEMBERS = frozenset({"contentBlockIndex", "start", "delta", PADDING})
-#: Fields that the last message may have; more is no metadata.
-FEW = 64
 KEEP_ALIVE_MESSAGE = serialize_message(headers(KEEP_ALIVE), b"{}")
 
 
@@ -107,7 +105,6 @@ class BedrockEncoder(BlockEncoder):
 
     def __init__(self, encoding: Encoding, report: StreamReport) -> None:
         super().__init__(encoding, report)
-        self._started = False
         self._begun = 0.0
         self._fields: dict[str, Any] = {}
         self._metadata: dict[str, Any] = {}
@@ -120,7 +117,7 @@ class BedrockEncoder(BlockEncoder):
 
     def _event(self, head: bytes, payload: bytes) -> None:
         if not self._started:
-            self.response_started(ResponseStarted())
+            self.begin()
         self.write(serialize_message(head, payload))
 
     def response_started(self, event: ResponseStarted) -> None:

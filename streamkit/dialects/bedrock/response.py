@@ -15,7 +15,6 @@ Source: dialects.md §6.1, §7.2, §7.5; botocore's model of ``ConverseResponse`
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import orjson
@@ -142,7 +141,7 @@ class BedrockResponseWriter(BlockResponseWriter):
     signer = SIGNER
     inexact_stops = INEXACT_STOPS
     block_list = BedrockBlocks
-    _fields: Mapping[str, Any] = MappingProxyType({})  #: of the model's own
+    _fields: Mapping[str, Any] = {}  #: of the model's own
 
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
         return encode_exception(failure, self.report)

@@ -10,36 +10,30 @@ Source: dialects.md §6.2, §7.1.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import orjson
 
 from streamkit.dialects.cohere.decode import EVENTS
 from streamkit.dialects.cohere.wire import VENDOR, encode_usage, finish_reason
-from streamkit.dialects.profiles import Encoding
-from streamkit.dialects.streams.block_encoder import BlockEncoder
+from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
 from streamkit.dialects.streams.block_queue import Block, BlockQueue
-from streamkit.dialects.streams.event_encoder import stop_word
+from streamkit.dialects.streams.event_encoder import EventEncoder, stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import (
     Aside,
     ProviderFailed,
     ReasoningDelta,
-    ReasoningOpaque,
-    ReasoningSignature,
     RefusalDelta,
     ResponseStarted,
     TextDelta,
     ToolCallStarted,
 )
 from streamkit.limits import Limits
-from streamkit.report import StreamReport
 
 dumps = orjson.dumps
 MESSAGE_END = "message-end."
-#: Fields that a message-end may have; more is no message.
-FEW = 64
 #: Names of events that may be copied from the wire: nothing in them can end a line (limits.md T1).
 NAME = re.compile(r"[a-z][a-z-]{0,63}")
 #: Events of a fragment, around what differs, and a delta of the tool plan, around its text.
@@ -100,12 +94,9 @@ class CohereEncoder(BlockEncoder):
     text_delta = b'"delta":{"message":{"content":{"text":%b}}}'
     thinking_delta = b'"delta":{"message":{"content":{"thinking":%b}}}'
 
-    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
-        super().__init__(encoding, report)
-        self._started = False
-        self._citations = 0
-        self._behind_call = False  # the next text stands behind a call
-        self._message_end: dict[str, Any] = {}
+    _citations = 0
+    _behind_call = False  # the next text stands behind a call
+    _message_end: Mapping[str, Any] = {}
 
     def make_blocks(self) -> BlockWriter:
         return BlockWriter(self._event, self.write, self.encoding.limits)
@@ -114,7 +105,7 @@ class CohereEncoder(BlockEncoder):
 
     def _event(self, name: bytes, members: bytes) -> None:
         if not self._started:
-            self.response_started(ResponseStarted())
+            self.begin()
         self._frame(name, b'{"type":"%b",%b}' % (name, members))
 
     def _frame(self, name: bytes, payload: bytes) -> None:
@@ -159,11 +150,8 @@ class CohereEncoder(BlockEncoder):
             self._behind_call = False
             self.lose("block_order")
 
-    def signature(self, _event: ReasoningSignature) -> None:
-        self.lose("reasoning_signature")
-
-    def opaque(self, _event: ReasoningOpaque) -> None:
-        self.lose("reasoning_opaque")
+    signature = EventEncoder.signature
+    opaque = EventEncoder.opaque
 
     def redacted(self, _data: str, _number: int) -> None:
         """The signature of a call has no place."""
@@ -190,7 +178,7 @@ class CohereEncoder(BlockEncoder):
             delta = b'"delta":{"message":{"content":{"%b":""}}},"logprobs":%b' % (kind.encode(), dumps(raw))
             self._blocks.text((kind, event.block), delta)
         elif name.startswith(MESSAGE_END) and len(self._message_end) < FEW:
-            self._message_end[name.removeprefix(MESSAGE_END)] = raw
+            self._message_end = {**self._message_end, name.removeprefix(MESSAGE_END): raw}
         elif name not in EVENTS and isinstance(raw, dict) and raw.get("type") == name and NAME.fullmatch(name):
             self._frame(name.encode(), dumps(raw))
         else:
@@ -207,8 +195,7 @@ class CohereEncoder(BlockEncoder):
 
     def terminate(self) -> None:
         self._blocks.finish()
-        if not self._started:
-            self.response_started(ResponseStarted())
+        self.begin()
         stop = self.stop()
         found = finish_reason(stop.reason, called=True)  # where none was written, the reason is another by now
         reason = stop_word(found, stop.stop_sequence, self.report)

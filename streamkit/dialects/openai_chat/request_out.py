@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
 
 from attrs import evolve
@@ -77,7 +76,7 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
     beside: ClassVar[frozenset[str]] = BESIDE
     search_options: ClassVar[frozenset[str] | None] = frozenset({"location", "context"})
     #: A tool that is a member of the request: the search of the web.
-    _beside_tools: Mapping[str, Any] = MappingProxyType({})
+    _beside_tools: Mapping[str, Any] = {}
     dialect = "openai-chat"
     relatives: ClassVar[frozenset[str]] = frozenset({"openai-chat", "openai-responses"})
     most_stops: ClassVar[int | None] = 4

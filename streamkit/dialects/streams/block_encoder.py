@@ -24,6 +24,7 @@ from streamkit.events import (
     ReasoningSignature,
     RefusalDelta,
     ResponseFinished,
+    ResponseStarted,
     TextDelta,
     ToolCallArguments,
     ToolCallFinished,
@@ -33,6 +34,8 @@ from streamkit.report import StreamReport
 from streamkit.tool_calls.delta_run import DeltaRun, delta_like
 
 dumps = orjson.dumps
+#: Members that the end of a message may have of its own vendor's; more is no message.
+FEW = 64
 
 
 class BlockEncoder(OneChoiceEncoder):
@@ -46,6 +49,7 @@ class BlockEncoder(OneChoiceEncoder):
     text_delta: ClassVar[bytes]
     thinking_delta: ClassVar[bytes]
 
+    _started = False
     _refused = False
     _stop: ResponseFinished | None = None
 
@@ -72,6 +76,11 @@ class BlockEncoder(OneChoiceEncoder):
         raise NotImplementedError
 
     # -- text and reasoning ----------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Write the start of the response, where no event said that it started."""
+        if not self._started:
+            self.response_started(ResponseStarted())
 
     def text(self, event: TextDelta) -> None:
         self._blocks.text(("text", event.block), self.text_delta % dumps(event.text))
@@ -131,7 +140,7 @@ class BlockEncoder(OneChoiceEncoder):
         self._thought.add(event.block)
         self._blocks.text(("thinking", event.block), self.thinking_delta % dumps(event.text))
 
-    def signature(self, event: ReasoningSignature) -> None:
+    def signature(self, event: ReasoningSignature, /) -> None:
         if event.on == "text":
             last = self._blocks.last
             kind: Kind = "text" if last is not None and last.key == ("text", event.block) else "part"
@@ -150,7 +159,7 @@ class BlockEncoder(OneChoiceEncoder):
         block.signature.append(event.blob)
         block.signer = signer
 
-    def opaque(self, event: ReasoningOpaque) -> None:
+    def opaque(self, event: ReasoningOpaque, /) -> None:
         own = event.vendor == self.signer and self.takes(event.blob)
         self.redacted(event.blob if own else seal("opaque", event.vendor, event.blob), event.block)
 
