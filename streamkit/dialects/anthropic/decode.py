@@ -183,9 +183,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
             self._error(document)
             return
         else:
-            self.foreign_frame()
-            if self._started:
-                self.out.append(Aside(VENDOR, "unknown_event", kind or "event", document))
+            self.unknown_frame(kind or "event", document)
             return
         if kind == "ping":
             self.keep_unread(document, self.members[kind])
@@ -414,7 +412,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
                 return
             else:
                 block.start = None
-                text = self._new_text(*new)
+                text = self.new_text(*new)
         if kind == "text_delta":
             self.out.append(TextDelta(text, 0, block.number))
         elif kind == "input_json_delta":
@@ -431,15 +429,9 @@ class AnthropicDecoder(BlockDecoder[Block]):
         """Emit what a block started with, since no delta can repeat it any more."""
         if block.start is not None:
             start, block.start = block.start, None
-            text = self._new_text(*start.settle())
+            text = self.new_text(*start.settle())
             plain = TextDelta(text, 0, block.number)
             self.out.append(plain if block.kind == "text" else ReasoningDelta(text, 0, block.number, "summary"))
-
-    def _new_text(self, text: str, repeated: bool) -> str:
-        """A text without what repeats the block's start; count whether it did."""
-        if repeated:
-            self.report.repair("text_repeated")
-        return text
 
     def _citation(self, citation: dict[str, Any], block: Block) -> None:
         if citation:

@@ -117,7 +117,7 @@ class CohereDecoder(FrameDecoder):
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self._started = self._ended = False
+        self._ended = False
         self._id: str | None = None
         self._blocks: dict[int, Block] = {}  # open ones
         self._block_index = 0  # of the latest delta or start
@@ -177,9 +177,7 @@ class CohereDecoder(FrameDecoder):
             self.settle_starts()
             self.out.append(provider_failed(document.get("error") or document, VENDOR, {}))
             return
-        self.foreign_frame()
-        if self._started:
-            self.out.append(Aside(VENDOR, "unknown_event", kind or "event", document))
+        self.unknown_frame(kind or "event", document)
 
     def _debug(self, document: dict[str, Any]) -> None:
         self.ensure_started()
@@ -279,19 +277,16 @@ class CohereDecoder(FrameDecoder):
     def _settle(self, block: Block) -> None:
         """Hand on the text that a block started with: no delta will show any more whether it is repeated."""
         if block.start is not None:
-            (text, repeated), block.start = block.start.settle(), None
-            if repeated:
-                self.report.repair("text_repeated")
-            self._add_text({block.kind: text}, block)
+            start, block.start = block.start, None
+            self._add_text({block.kind: self.new_text(*start.settle())}, block)
 
     def _add_text(self, content: dict[str, Any], block: Block) -> None:
         """Hand on the text of a start or of a delta, by the kind that it names itself."""
         if block.start is not None and (fragment := self.string(content.get(block.kind))):
-            text, repeated = block.start.follow(fragment) or ("", False)
-            if text:
+            text = ""
+            if (new := block.start.follow(fragment)) is not None:
                 block.start = None
-            if repeated:
-                self.report.repair("text_repeated")
+                text = self.new_text(*new)
             content = {**content, block.kind: text}
         if text := self.string(content.get("text")):
             self._belongs(block, "text")

@@ -134,7 +134,6 @@ class GeminiDecoder(FrameDecoder):
     vendor = VENDOR
     opaque_holes = HOLES
 
-    _started = False
     _extras: Mapping[str, Any] = {}
     _usage: Any = None
     _blocks = 0
@@ -166,9 +165,7 @@ class GeminiDecoder(FrameDecoder):
                 self.report.repair("error_shape")
                 self.out.append(provider_failed(document, VENDOR, ERROR_TYPES))
                 return
-            self.foreign_frame()
-            if self._started:
-                self.out.append(Aside(VENDOR, "unknown_event", "chunk", document))
+            self.unknown_frame("chunk", document)
             return
         self.recognised = True
         if not self._started and (not error or len(document) > 1):

@@ -72,7 +72,6 @@ class OllamaDecoder(FrameDecoder):
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self._started = False
         self._done = False
         self._calls: list[int] = []  # the hash of each call's text, by which a repeated one is found
 
@@ -111,9 +110,7 @@ class OllamaDecoder(FrameDecoder):
                 self.report.repair("error_shape")
                 self.out.append(provider_failed(line, VENDOR, ERROR_TYPES))
                 return
-            self.foreign_frame()
-            if self._started:
-                self.out.append(Aside(VENDOR, "unknown_event", "line", line))
+            self.unknown_frame("line", line)
             return
         self.recognised = True
         if not self._started:

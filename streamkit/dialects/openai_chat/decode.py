@@ -115,7 +115,6 @@ class ChatDecoder(FrameDecoder):
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
-        self._started = False
         self._head: dict[str, Any] = {}
         self._extras: dict[str, Any] = {}
         self._id: str | None = None
@@ -220,9 +219,7 @@ class ChatDecoder(FrameDecoder):
             self._start()
             self.tell_counts(decode_usage(chunk["usage"], self.vendor))
         else:
-            self.foreign_frame()
-            if self._started:
-                self.out.append(Aside(self.vendor, "unknown_event", str(chunk.get("object") or "chunk"), chunk))
+            self.unknown_frame(str(chunk.get("object") or "chunk"), chunk)
 
     def _start(self) -> None:
         """Say once that the response started: with the first choice, so that blank head frames do not count."""

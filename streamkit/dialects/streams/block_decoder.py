@@ -50,7 +50,6 @@ class BlockDecoder(FrameDecoder, Generic[B]):
     #: What is remembered of a block.
     block_type: type[B]
 
-    _started = False
     _stopped = False
     _next = 0  # behind the largest index
     _seen = 0

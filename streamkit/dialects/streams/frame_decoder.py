@@ -57,6 +57,7 @@ class FrameDecoder:
     #: What the frames of the last batch say, each by itself, if there were several, or if ``marks_all``.
     marks: BatchMarks | None = None
     _foreign: Frame | None = None  # the first frame that is not
+    _started = False  # the response did
     _counted = False  # token counts were told
     _unheld: Frame | None = None  # the frame that does not wait again
     _values: tuple[Frame, ValueTexts] | None = None  # where values stand in a frame
@@ -324,6 +325,12 @@ class FrameDecoder:
         if self._foreign is None:
             self._foreign = self.frame
 
+    def unknown_frame(self, name: str, document: dict[str, Any]) -> None:
+        """Note a frame that is not the dialect's; one behind the start of the response is kept, too."""
+        self.foreign_frame()
+        if self._started:
+            self.out.append(Aside(self.vendor, "unknown_event", name, document))
+
     def load(self, frame: Frame) -> dict[str, Any] | None:
         """The frame's JSON object; None for the torso of one that the end of input cut off.
 
@@ -518,6 +525,12 @@ class FrameDecoder:
         if text[:1] == "[":
             return item_texts(text)
         return [self.text_at(*path, number).encode() for number in range(count)]
+
+    def new_text(self, text: str, repeated: bool) -> str:
+        """A text without what repeats the start of its block; count whether it did."""
+        if repeated:
+            self.report.repair("text_repeated")
+        return text
 
     def index(self, value: object) -> int | None:
         """An index of the wire; None where there is none. Raises IndexTooLarge."""
