@@ -27,7 +27,7 @@ from streamkit.dialects.anthropic.wire import (
     without_defaults,
 )
 from streamkit.dialects.members.known import KEPT, UNREAD, Members, kept
-from streamkit.dialects.members.values import details_of, has_value, text_of
+from streamkit.dialects.members.values import details_of, has_value, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.dialects.streams.running_text import StartText
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
@@ -213,9 +213,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         if self._started:
             self.restarted(self._id, message.get("id"))
             return
-        extras = None
-        if not message.keys() <= MESSAGE_FIELDS:
-            extras = {name: value for name, value in message.items() if name not in MESSAGE_FIELDS and has_value(value)}
+        extras = others_of(message, MESSAGE_FIELDS)
         usage = None
         if counts := self.fields(message.get("usage")):
             self._usage = dict(counts)
@@ -376,8 +374,8 @@ class AnthropicDecoder(BlockDecoder[Block]):
         super().close_block(index)
 
     def _call(self, start: dict[str, Any], block: Block) -> None:
-        extras = {name: value for name, value in start.items() if name not in CALL_FIELDS and has_value(value)}
-        self.start_call(block, start.get("id"), start.get("name"), without_defaults(extras))
+        extras = without_defaults(others_of(start, CALL_FIELDS))
+        self.start_call(block, start.get("id"), start.get("name"), extras)
         if arguments := start.get("input"):
             if isinstance(arguments, str):
                 self.report.repair("arguments_not_object")
@@ -444,4 +442,4 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
 def _has_content(block: object) -> bool:
     """Whether a block in the message's start has more than its type."""
-    return not isinstance(block, dict) or any(has_value(value) for name, value in block.items() if name != "type")
+    return not isinstance(block, dict) or bool(others_of(block, {"type"}))

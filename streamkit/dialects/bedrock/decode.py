@@ -43,7 +43,7 @@ from streamkit.dialects.bedrock.wire import (
     is_base64,
 )
 from streamkit.dialects.members.known import KEPT, Members, kept
-from streamkit.dialects.members.values import has_value, text_of
+from streamkit.dialects.members.values import has_value, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.errors import BrokenFrame, SecondResponse
 from streamkit.events import (
@@ -178,8 +178,7 @@ class BedrockDecoder(BlockDecoder[Block]):
                 raise SecondResponse(offset=self.frame.offset)
             self.report.repair("response_restarted")
             return
-        extras = {name: value for name, value in document.items() if name not in {"role", PADDING} and has_value(value)}
-        self.start(ResponseStarted(vendor=VENDOR, extras=extras or None))
+        self.start(ResponseStarted(vendor=VENDOR, extras=others_of(document, {"role", PADDING}) or None))
 
     def _message_stop(self, document: dict[str, Any]) -> None:
         self.ensure_started()
@@ -200,8 +199,8 @@ class BedrockDecoder(BlockDecoder[Block]):
         self.ensure_started()
         if usage := self.fields(document.get("usage")):
             self.tell_counts(decode_usage(usage))
-        for name, value in document.items():
-            if name not in {"usage", PADDING} and has_value(value) and (name != "metrics" or self.fields(value)):
+        for name, value in others_of(document, {"usage", PADDING}).items():
+            if name != "metrics" or self.fields(value):
                 self.out.append(Aside(VENDOR, "metadata", METADATA + name, value))
 
     # -- content blocks --------------------------------------------------------------------------------------------
@@ -300,8 +299,7 @@ class BedrockDecoder(BlockDecoder[Block]):
         return block
 
     def _call(self, use: dict[str, Any], block: Block) -> None:
-        extras = {name: value for name, value in use.items() if name not in CALL_FIELDS and has_value(value)}
-        self.start_call(block, use.get("toolUseId"), use.get("name"), extras)
+        self.start_call(block, use.get("toolUseId"), use.get("name"), others_of(use, CALL_FIELDS))
 
     def _text_delta(self, member: str, value: Any, block: Block) -> None:
         if member == "text":
@@ -322,9 +320,7 @@ class BedrockDecoder(BlockDecoder[Block]):
                 self.opaque(data, block, redacted=True)
             else:
                 self.keep_invalid(data)
-        for name, value in delta.items():
-            if name not in REASONING and has_value(value):
-                self.out.append(Aside(VENDOR, "metadata", f"reasoningContent.{name}", value))
+        self.keep_others(delta, REASONING, "reasoningContent.")
 
     def _aside(self, document: dict[str, Any], block: Block) -> None:
         """A frame of a block that only this vendor understands; the frames together are the block."""

@@ -40,7 +40,6 @@ from streamkit.dialects.bodies.block_list import Block
 from streamkit.dialects.bodies.block_responses import BlockResponseWriter
 from streamkit.dialects.bodies.request_writer import add_missing, without_none
 from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import has_value
 from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.events import Aside, ProviderFailed
 from streamkit.framing.frame import Frame
@@ -107,8 +106,7 @@ class BedrockBodyDecoder(BedrockDecoder):
                 continue
             self._read("contentBlockStop", {"contentBlockIndex": number})
             if member == "citationsContent":
-                beside = {name: inner for name, inner in value.items() if name not in CITED and has_value(inner)}
-                self.out += [Aside(VENDOR, "metadata", f"{member}.{name}", inner) for name, inner in beside.items()]
+                self.keep_others(value, CITED, f"{member}.")
 
     def _input(self, use: dict[str, Any], block: bytes) -> str:
         arguments = use.get("input")

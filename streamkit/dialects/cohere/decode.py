@@ -27,7 +27,7 @@ from streamkit.dialects.cohere.wire import (
     sound_usage,
 )
 from streamkit.dialects.members.known import KEPT, Members, kept
-from streamkit.dialects.members.values import has_value, text_of
+from streamkit.dialects.members.values import others_of, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import StartText
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
@@ -191,8 +191,8 @@ class CohereDecoder(FrameDecoder):
             self.restarted(self._id, document.get("id"))
             return
         message = self.message(document)
-        extras = {name: value for name, value in document.items() if name not in START_FIELDS and has_value(value)}
-        if inner := {name: value for name, value in message.items() if name != "role" and has_value(value)}:
+        extras = others_of(document, START_FIELDS)
+        if inner := others_of(message, {"role"}):
             extras["delta"] = inner
         self._start(text_of(document.get("id")), text_of(message.get("role")) or "assistant", extras)
 
@@ -345,7 +345,7 @@ class CohereDecoder(FrameDecoder):
             self._calls[index], self.string(call.get("id")) or None, self.string(function.get("name")) or None
         )
         if not call.keys() <= CALL_FIELDS:
-            delta.extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and has_value(value)}
+            delta.extras = others_of(call, CALL_FIELDS)
         self._arguments(function, delta, path)
 
     def call_delta(self, document: dict[str, Any]) -> None:

@@ -34,7 +34,7 @@ from streamkit.dialects.gemini.wire import (
     is_error,
 )
 from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import decode_time, details_of, has_value, text_of
+from streamkit.dialects.members.values import decode_time, details_of, has_value, others_of, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
@@ -179,8 +179,8 @@ class GeminiDecoder(FrameDecoder):
             self._usage = usage
             self._count(self.fields(usage))
         if not document.keys() <= CHUNK_FIELDS:
-            for name, value in document.items():
-                if name not in CHUNK_FIELDS and has_value(value) and self._extras.get(name) != value:
+            for name, value in others_of(document, CHUNK_FIELDS).items():
+                if self._extras.get(name) != value:
                     self.out.append(Aside(VENDOR, "metadata", name, value))
         if error:
             if not is_error(error) or next(iter(document)) != "error":
@@ -189,10 +189,7 @@ class GeminiDecoder(FrameDecoder):
 
     def _start(self, document: dict[str, Any]) -> None:
         self._started = True
-        if not document.keys() <= CHUNK_FIELDS:
-            self._extras = {
-                name: value for name, value in document.items() if name not in CHUNK_FIELDS and has_value(value)
-            }
+        self._extras = others_of(document, CHUNK_FIELDS)
         self.out.append(
             ResponseStarted(
                 text_of(document.get("responseId")),
@@ -252,8 +249,8 @@ class GeminiDecoder(FrameDecoder):
 
     def _others(self, candidate: dict[str, Any], of: Candidate, *, failed: bool) -> None:
         """Members of a candidate beside its content and why it ended."""
-        for name, value in candidate.items():
-            if name not in CANDIDATE_FIELDS and has_value(value) and not (name == MESSAGE and failed):
+        for name, value in others_of(candidate, CANDIDATE_FIELDS).items():
+            if not (name == MESSAGE and failed):
                 kind = ASIDES.get(name, "metadata")
                 self.out.append(Aside(VENDOR, kind, f"candidates.{name}", value, of.choice, max(of.block, 0)))
 
@@ -392,7 +389,7 @@ class GeminiDecoder(FrameDecoder):
         )
         of.sealed = None
         if not call.keys() <= CALL_FIELDS:
-            delta.extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and has_value(value)}
+            delta.extras = others_of(call, CALL_FIELDS)
         self.out.append(delta)
         partial, more = call.get("partialArgs"), self.truth(call.get("willContinue"))
         if not call.get("args") and (partial or more):

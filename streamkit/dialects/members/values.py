@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -55,6 +55,11 @@ def json_value(text: str | bytes) -> Any:
 def has_value(value: object) -> bool:
     """Whether an unknown field says anything: null and empty values do not."""
     return value is not None and value not in ("", [], {})
+
+
+def others_of(fields: Mapping[str, Any], known: Collection[str]) -> dict[str, Any]:
+    """The members that are not ``known`` and say anything."""
+    return {name: value for name, value in fields.items() if name not in known and has_value(value)}
 
 
 def count_of(raw: Mapping[str, Any], name: str) -> int | None:

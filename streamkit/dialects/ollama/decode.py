@@ -12,7 +12,7 @@ import re
 from typing import Any, Final
 
 from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import count_of, decode_time, has_value, text_of
+from streamkit.dialects.members.values import count_of, decode_time, has_value, others_of, text_of
 from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
@@ -206,8 +206,7 @@ class OllamaDecoder(FrameDecoder):
         if type(function) is not dict:
             self.keep_invalid(call)
             return
-        extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and has_value(value)}
-        extras |= {name: value for name, value in function.items() if name not in FUNCTION_FIELDS and has_value(value)}
+        extras = others_of(call, CALL_FIELDS) | others_of(function, FUNCTION_FIELDS)
         index = len(self._calls)
         if index >= self.limits.content_blocks:
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)

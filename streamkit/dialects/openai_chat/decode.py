@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, TypeAlias
 
 from streamkit.dialects.members.known import Members
-from streamkit.dialects.members.values import details_of, has_value, text_of
+from streamkit.dialects.members.values import details_of, has_value, others_of, text_of
 from streamkit.dialects.openai_chat.whole_messages import TEXTS, UNSIGNED, ChoiceSoFar
 from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage, signature_in
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
@@ -229,9 +229,7 @@ class ChatDecoder(FrameDecoder):
         head = self._head
         self._id = text_of(head.get("id"))
         created = head.get("created")
-        self._extras = {
-            name: value for name, value in head.items() if name not in self.chunk_fields and has_value(value)
-        }
+        self._extras = others_of(head, self.chunk_fields)
         seconds = int(created) if isinstance(created, int | float) and 0 <= created < 1e11 else None
         model, extras = text_of(head.get("model")), self._extras or None
         self.out.append(ResponseStarted(self._id, model, seconds, self.vendor, extras))
@@ -405,10 +403,8 @@ class ChatDecoder(FrameDecoder):
         for annotation in self.items(delta.get("annotations")):
             self.out.append(Aside(self.vendor, "citation", "annotation", annotation, choice))
         if not delta.keys() <= DELTA_FIELDS:
-            for name, value in delta.items():
-                if name == "extra_content" and (self._content_signature(value, choice) or value in THOUGHTS):
-                    continue
-                if name not in DELTA_FIELDS and has_value(value):
+            for name, value in others_of(delta, DELTA_FIELDS).items():
+                if name != "extra_content" or not (self._content_signature(value, choice) or value in THOUGHTS):
                     self.out.append(Aside(self.vendor, "metadata", f"delta.{name}", value, choice))
 
     def _reasoning(self, delta: dict[str, Any], choice: int) -> None:
@@ -631,7 +627,7 @@ class ChatDecoder(FrameDecoder):
         place = None
         if not CALL_FIELDS.issuperset(call):
             place = len(self.out)
-            delta.extras = {name: value for name, value in call.items() if name not in CALL_FIELDS and has_value(value)}
+            delta.extras = others_of(call, CALL_FIELDS)
             delta.signature = signature_in(delta.extras.get("extra_content"))
             if delta.signature is not None:
                 del delta.extras["extra_content"]

@@ -13,7 +13,16 @@ import orjson
 from attrs import evolve
 
 from streamkit.dialects.members.known import UNREAD, Members
-from streamkit.dialects.members.values import CONTAINERS, DEPTH, TEXT_MEMBERS, has_value, number_in, text_in, text_of
+from streamkit.dialects.members.values import (
+    CONTAINERS,
+    DEPTH,
+    TEXT_MEMBERS,
+    has_value,
+    number_in,
+    others_of,
+    text_in,
+    text_of,
+)
 from streamkit.dialects.streams.running_text import RunningText, Texts
 from streamkit.dialects.streams.split_characters import HalfCharacter, Held, held_by
 from streamkit.dialects.vocabulary.stop_reasons import meaning
@@ -504,9 +513,8 @@ class FrameDecoder:
         self, fields: Mapping[str, Any], known: Collection[str], where: str, choice: int = 0, block: int = 0
     ) -> None:
         """Keep the members that are not ``known``, as asides that the dialect's encoder writes again ``where`` they were."""
-        for name, value in fields.items():
-            if name not in known and has_value(value):
-                self.out.append(Aside(self.vendor, "metadata", f"{where}{name}", value, choice, block))
+        for name, value in others_of(fields, known).items():
+            self.out.append(Aside(self.vendor, "metadata", f"{where}{name}", value, choice, block))
 
     def keep_invalid(self, value: Any) -> None:
         """Keep what has a type that the dialect does not know."""
