@@ -24,7 +24,6 @@ from streamkit.dialects.streams.event_encoder import EventEncoder, encode_time, 
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import (
     Aside,
-    ChoiceStarted,
     Event,
     ProviderFailed,
     ReasoningDelta,
@@ -34,7 +33,6 @@ from streamkit.events import (
     ResponseFinished,
     ResponseStarted,
     TextDelta,
-    ToolCallArguments,
     ToolCallFinished,
     ToolCallStarted,
 )
@@ -86,9 +84,6 @@ class GeminiEncoder(EventEncoder):
         )
         tail.update(self.response_extras(event))
         self._tail = b"," + dumps(tail)[1:-1] if tail else b""
-
-    def choice_started(self, event: ChoiceStarted) -> None:
-        """Nothing is written of it."""
 
     def _chunk(self, fields: bytes) -> None:
         if self._text is not None:
@@ -167,9 +162,6 @@ class GeminiEncoder(EventEncoder):
         if event.extras and self._vendor != VENDOR:
             self.lose("metadata")
 
-    def call_arguments(self, _event: ToolCallArguments) -> None:
-        """Held: the finished call has the whole text."""
-
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write it once the calls mentioned before it are written."""
         choice = self._choices[event.choice]
@@ -179,7 +171,7 @@ class GeminiEncoder(EventEncoder):
     def _write_call(self, choice: _Choice, started: ToolCallStarted, event: ToolCallFinished) -> None:
         arguments = self.object_arguments(event)
         if arguments is None or not event.name:
-            self.withhold("call_withheld", event.id, event.name or None, event.arguments)
+            self.withhold(event)
             return
         extras = b"," + dumps(started.extras)[1:-1] if started.extras and self._vendor == VENDOR else b""
         opaque = started.signature

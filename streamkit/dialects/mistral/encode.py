@@ -30,7 +30,7 @@ from streamkit.dialects.mistral.wire import (
 from streamkit.dialects.openai_chat.encode import ChatEncoder
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.call_order import CallOrder
-from streamkit.dialects.streams.event_encoder import stop_word, wrapped_input
+from streamkit.dialects.streams.event_encoder import EventEncoder, stop_word, wrapped_input
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.errors import HeldTooLong
 from streamkit.events import (
@@ -42,7 +42,6 @@ from streamkit.events import (
     RefusalDelta,
     ResponseFinished,
     TextDelta,
-    ToolCallArguments,
     ToolCallFinished,
     ToolCallStarted,
 )
@@ -149,8 +148,7 @@ class MistralEncoder(ChatEncoder):
         self._choices[event.choice].order = 2
         self._calls[event.choice].start(event)
 
-    def call_arguments(self, _event: ToolCallArguments) -> None:
-        """Held: the finished call has the whole text."""
+    call_arguments = EventEncoder.call_arguments
 
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write it once the calls mentioned before it are written."""

@@ -216,7 +216,7 @@ class ChatEncoder(EventEncoder):
             start["extra_content"] = extra_content(event.signature)
         self._delta(event.choice, b'{"tool_calls":[%b]}' % dumps(start))
 
-    def call_arguments(self, event: ToolCallArguments) -> None:
+    def call_arguments(self, event: ToolCallArguments, /) -> None:
         choice = self._choices[event.choice]
         index = choice.calls.get(event.call)
         if index is not None and event.call not in choice.custom:
@@ -229,7 +229,7 @@ class ChatEncoder(EventEncoder):
         """Write what is missing of a call that has ended, or withhold it."""
         index = self._choices[event.choice].calls.get(event.call)
         if index is None or (event.kind == "custom" and not event.ended):
-            self.withhold("call_withheld", event.id, event.name or None, event.arguments)
+            self.withhold(event)
         elif event.kind == "custom":  # openai-python's stream helper fails on custom deltas (dialects.md §0.4)
             self.lose("custom_tool_wrapped")
             self._arguments(event.choice, index, wrapped_input(event.arguments))

@@ -194,7 +194,7 @@ class BlockEncoder(OneChoiceEncoder):
         if block is not None:
             self._tell_late(block, event)
         if block is None or (event.call in self._custom and not event.ended):
-            self.withhold("call_withheld", event.id, event.name or None, event.arguments)
+            self.withhold(event)
         elif not event.ended:
             self._cut[block.key] = event
         elif not block.closed:
@@ -208,7 +208,7 @@ class BlockEncoder(OneChoiceEncoder):
         late = self._blocks.take_late(block)
         if late.strip():
             call_id, name = (None, None) if call is None else (call.id, call.name)
-            self.withhold("late_arguments", call_id, name, late)
+            self.report.withhold("late_arguments", call_id, name, late)
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
@@ -230,6 +230,5 @@ class BlockEncoder(OneChoiceEncoder):
             self._tell_late(begun, None)
         waiting = {key for key in self._cut if (block := self._blocks.find(key)) is not None and block.index < 0}
         for key in waiting:
-            call = self._cut[key]
-            self.withhold("cut_call", call.id, call.name, call.arguments)
+            self.withhold(self._cut[key], "cut_call")
         self._blocks.flush(drop=waiting)

@@ -104,8 +104,7 @@ class EventEncoder:
         raise NotImplementedError
 
     def choice_started(self, event: ChoiceStarted, /) -> None:
-        """Write the start of a choice."""
-        raise NotImplementedError
+        """Write the start of a choice: nothing, where the dialect has no word for it."""
 
     def text(self, event: TextDelta, /) -> None:
         """Write a piece of text."""
@@ -132,8 +131,7 @@ class EventEncoder:
         raise NotImplementedError
 
     def call_arguments(self, event: ToolCallArguments, /) -> None:
-        """Write a fragment of a call's arguments."""
-        raise NotImplementedError
+        """Write a fragment of a call's arguments: nothing, where calls are held until they have ended."""
 
     def call_finished(self, event: ToolCallFinished, /) -> None:
         """Write the end of a call, or the whole call."""
@@ -332,9 +330,9 @@ class EventEncoder:
             reason = event.reason or "the stream ended before its completion point"
             self.error(ProviderFailed("truncated", f"stream truncated: {reason}", code="stream_truncated"))
 
-    def withhold(self, kind: str, call_id: str | None, name: str | None, arguments: str) -> None:
+    def withhold(self, call: ToolCallFinished, kind: str = "call_withheld") -> None:
         """Count the loss of a call and keep its text in the report."""
-        self.report.withhold(kind, call_id, name, arguments)
+        self.report.withhold(kind, call.id, call.name, call.arguments)
 
     def lose(self, kind: str) -> None:
         self.report.lose(kind)
@@ -450,9 +448,6 @@ class OneChoiceEncoder(EventEncoder):
             except (StreamError, KeyError) as error:
                 self._stop_at(event, error)
                 break
-
-    def choice_started(self, event: ChoiceStarted) -> None:
-        """Nothing is written of it."""
 
     def _begins(self, choice: int) -> bool:
         """Whether a choice that did not come before is the one that is written; the loss of another is counted once."""

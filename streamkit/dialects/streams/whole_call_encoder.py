@@ -17,7 +17,6 @@ from streamkit.events import (
     ResponseFinished,
     ResponseStarted,
     TextDelta,
-    ToolCallArguments,
     ToolCallFinished,
     ToolCallStarted,
 )
@@ -84,15 +83,12 @@ class WholeCallEncoder(OneChoiceEncoder):
         if event.extras:
             self.lose("metadata")
 
-    def call_arguments(self, _event: ToolCallArguments) -> None:
-        """Held: the finished call has the whole text."""
-
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write it once the calls mentioned before it are written."""
         for start, call in self._calls.finish(event):
             arguments = self.object_arguments(call)
             if arguments is None or not call.name:
-                self.withhold("call_withheld", call.id, call.name or None, call.arguments)
+                self.withhold(call)
             else:
                 self.write_call(start, call, arguments)
 
