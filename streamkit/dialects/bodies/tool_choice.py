@@ -52,7 +52,9 @@ def feasible(
     return choice if left == choice.names else evolve(choice, names=left)
 
 
-def chosen_of(tools: Sequence[Tool], choice: ToolChoice) -> list[Tool]:
-    """The tools that a choice names, in their order."""
+def chosen_of(tools: Sequence[Tool], choice: ToolChoice | None) -> Sequence[Tool]:
+    """The tools that a choice names, in their order; all where it names none, or none may be called."""
+    if choice is None or not choice.names or choice.mode == "none":
+        return tools
     names = {*choice.names}
     return [tool for tool in tools if tool.name in names]

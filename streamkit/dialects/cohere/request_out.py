@@ -37,7 +37,7 @@ from streamkit.dialects.bodies.message_writer import MessageWriter
 from streamkit.dialects.bodies.request_writer import add_missing, as_error, data_uri, plain_or_list, without_none
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.cohere.wire import CITATION, DETAILS, OPTIONS, RANGES, VENDOR, content_of
-from streamkit.dialects.streams.event_encoder import wrapped_input
+from streamkit.dialects.streams.event_encoder import function_call
 from streamkit.dialects.vocabulary.reasoning_effort import below, budget_of
 from streamkit.events import Aside
 
@@ -59,7 +59,7 @@ class CohereRequestWriter(MessageWriter):
         self.one_choice("Cohere")
         body = without_none(model=request.model)
         body["messages"] = list(self.messages())
-        offered = self._offered(request.tool_choice)
+        offered = chosen_of(request.tools, request.tool_choice)
         definitions = [self.function_tool(tool, lambda schema: schema or {}) for tool in offered]
         tools = [tool for tool in definitions if tool is not None]
         body |= without_none(tools=tools or None, strict_tools=self._strict(offered))
@@ -113,12 +113,6 @@ class CohereRequestWriter(MessageWriter):
         return without_none(type="json_object", json_schema=output.schema)
 
     # -- tools -----------------------------------------------------------------------------------------------------
-
-    def _offered(self, choice: ToolChoice | None) -> Sequence[Tool]:
-        tools = self.request.tools
-        if choice is None or not choice.names or choice.mode == "none":
-            return tools
-        return chosen_of(tools, choice)
 
     def _strict(self, tools: Sequence[Tool]) -> bool | None:
         """Whether all calls must fit their tools; where only some must, that is lost."""
@@ -220,9 +214,7 @@ class CohereRequestWriter(MessageWriter):
                     content.append(written)
             if late:
                 self.lose("block_order")
-        if len(plans) > 1:
-            self.report.lose("block_boundary", len(plans) - 1)
-        message = {"role": "assistant", **without_none(tool_plan="".join(plans) or None, tool_calls=calls or None)}
+        message = {"role": "assistant", **without_none(tool_plan=self.joined(plans) or None, tool_calls=calls or None)}
         if content or message.keys() == {"role"}:
             message["content"] = plain_or_list(content)
         message = self.named(message | without_none(citations=citations or None), turn)
@@ -234,13 +226,10 @@ class CohereRequestWriter(MessageWriter):
     # -- calls and results -----------------------------------------------------------------------------------------
 
     def _call(self, call: ToolCall) -> dict[str, Any]:
-        arguments = call.arguments if call.arguments.strip() else "{}"
         if call.kind == "custom":
             self.lose("custom_tool_wrapped", call.name)
-            arguments = wrapped_input(call.arguments)
         self.lose_marks(call)
-        function = {"name": self.tool_name(call.name), "arguments": arguments}
-        written = {"id": self.call_id(call.id), "type": "function", "function": function}
+        written = function_call(call, self.call_id(call.id), self.tool_name(call.name))
         return add_missing(written, self.extras(call.extras))
 
     def result(self, result: ToolResult, _moved: list[Media]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.cohere.encode import MESSAGE_END
 from streamkit.dialects.cohere.wire import VENDOR, content_of, encode_usage, finish_reason
 from streamkit.dialects.members.values import has_value, text_of
-from streamkit.dialects.streams.event_encoder import only_choice, stop_word, wrapped_input
+from streamkit.dialects.streams.event_encoder import function_call, only_choice, stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.events import Aside, ProviderFailed
 
@@ -87,17 +87,13 @@ class CohereResponseWriter(ResponseWriter):
                 return None
 
     def _call(self, call: ToolCall) -> dict[str, Any] | None:
-        """One call; None for one that no client may run. Readers parse the arguments, and "" is no JSON."""
+        """One call; None for one that no client may run."""
         if not call.name or not call.ended:
             self.withhold(call)
             return None
-        arguments = call.arguments if call.arguments.strip() else "{}"
         if call.kind == "custom":
             self.report.lose("custom_tool_wrapped")
-            arguments = wrapped_input(call.arguments)
-        function = {"name": call.name, "arguments": arguments}
-        written: dict[str, Any] = {"id": call.id, "type": "function", "function": function}
-        return add_missing(written, self.own_extras(call.extras))
+        return add_missing(function_call(call, call.id, call.name), self.own_extras(call.extras))
 
     def _aside(self, aside: Aside, body: dict[str, Any], message: dict[str, Any]) -> None:
         """Write what only this dialect knows where it belongs."""

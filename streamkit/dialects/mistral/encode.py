@@ -30,7 +30,7 @@ from streamkit.dialects.mistral.wire import (
 from streamkit.dialects.openai_chat.encode import ChatEncoder
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.call_order import CallOrder
-from streamkit.dialects.streams.event_encoder import EventEncoder, stop_word, wrapped_input
+from streamkit.dialects.streams.event_encoder import EventEncoder, function_call, stop_word
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.errors import HeldTooLong
 from streamkit.events import (
@@ -205,27 +205,18 @@ class MistralEncoder(ChatEncoder):
 
 def whole_call(call: ToolCallFinished | ToolCall, limits: Limits, report: StreamReport) -> dict[str, Any] | None:
     """One of ``tool_calls``, without its index; None, and withheld, for a call that was cut or has no name."""
-    arguments = _whole_arguments(call, limits, report)
-    if arguments is None or not call.name:
+    is_cut = not call.ended
+    if call.ended and call.kind == "custom":
+        report.lose("custom_tool_wrapped")
+    elif call.ended:
+        is_cut = (call.verdict or check_arguments(call.arguments, depth=limits.json_depth)).kind == "truncated"
+    if is_cut or not call.name:
         report.withhold("call_withheld", call.id, call.name, call.arguments)
         return None
     call_id = nine_characters(call.id)
     if call_id != call.id:
         report.lose("call_id")
-    return {"id": call_id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
-
-
-def _whole_arguments(call: ToolCallFinished | ToolCall, limits: Limits, report: StreamReport) -> str | None:
-    """The text to write; None for a call that was cut, which a client would run."""
-    if not call.ended:
-        return None
-    if call.kind == "custom":
-        report.lose("custom_tool_wrapped")
-        return wrapped_input(call.arguments)
-    verdict = call.verdict or check_arguments(call.arguments, depth=limits.json_depth)
-    if verdict.kind == "truncated":
-        return None
-    return call.arguments if call.arguments.strip() else "{}"
+    return function_call(call, call_id, call.name)
 
 
 def is_content(aside: Aside) -> bool:

@@ -93,9 +93,8 @@ class MistralRequestWriter(ChatRequestWriter):
     def offered(self) -> Sequence[Tool]:
         """The tools that may be called, of which a named one is chosen by its name."""
         tools, choice = self.request.tools, self.request.tool_choice
-        if choice is None or not choice.names or choice.mode == "none" or _is_named(choice):
-            return tools
-        return chosen_of(tools, choice)
+        is_named = choice is not None and _is_named(choice)
+        return tools if is_named else chosen_of(tools, choice)
 
     def tool(self, tool: Tool) -> dict[str, Any] | None:
         if tool.kind == "function" and tool.parameters is None:

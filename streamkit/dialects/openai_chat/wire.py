@@ -12,6 +12,7 @@ from streamkit.conversation.messages import Citation, Reasoning, RedactedReasoni
 from streamkit.dialects.base import CitationForm
 from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.members.values import count_of, details_of, text_of
+from streamkit.dialects.streams.event_encoder import function_call
 from streamkit.dialects.vocabulary import openai
 from streamkit.dialects.vocabulary.context_overflow import CODE, is_overflow, with_code
 from streamkit.dialects.vocabulary.openai import WEB, read_url_citation, write_annotations
@@ -144,11 +145,10 @@ def extra_content(signature: Opaque) -> dict[str, Any]:
 
 
 def tool_call(call: ToolCall, call_id: str, name: str) -> dict[str, Any]:
-    """One of ``tool_calls``. Readers parse the arguments of a function, and "" is no JSON (quirks.md 42)."""
+    """One of ``tool_calls``, in the form of its kind."""
     if call.kind == "custom":
         return {"id": call_id, "type": "custom", "custom": {"name": name, "input": call.arguments}}
-    arguments = call.arguments if call.arguments.strip() else "{}"
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return function_call(call, call_id, name)
 
 
 def reasoning_detail(part: Reasoning | RedactedReasoning) -> dict[str, Any]:

@@ -480,6 +480,12 @@ def wrapped_input(text: str) -> str:
     return orjson.dumps({"input": text}).decode()
 
 
+def function_call(call: ToolCallFinished | ToolCall, call_id: str | None, name: str) -> dict[str, Any]:
+    """A call as one of ``tool_calls``, a custom tool's too. Readers parse the arguments, and "" is no JSON (quirks.md 42)."""
+    text = wrapped_input(call.arguments) if call.kind == "custom" else call.arguments
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": text if text.strip() else "{}"}}
+
+
 def encode_time(seconds: float) -> str:
     """A time as RFC 3339, in UTC."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
