@@ -34,7 +34,6 @@ from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_f
 from streamkit.errors import TooManyBlocks, TooManyToolCalls
 from streamkit.events import (
     Aside,
-    ChoiceStarted,
     ProviderFailed,
     ReasoningDelta,
     ResponseStarted,
@@ -194,16 +193,9 @@ class CohereDecoder(FrameDecoder):
         extras = others_of(document, START_FIELDS)
         if inner := others_of(message, {"role"}):
             extras["delta"] = inner
-        self._start(text_of(document.get("id")), text_of(message.get("role")) or "assistant", extras)
-
-    def _start(self, response_id: str | None, role: str, extras: dict[str, Any]) -> None:
-        self._started, self._id = True, response_id
-        self.out.append(ResponseStarted(response_id, vendor=VENDOR, extras=extras or None))
-        self.out.append(ChoiceStarted(role=role))
-
-    def ensure_started(self) -> None:
-        if not self._started:
-            self._start(None, "assistant", {})
+        self._id = text_of(document.get("id"))
+        started = ResponseStarted(self._id, vendor=VENDOR, extras=extras or None)
+        self.start(started, text_of(message.get("role")) or "assistant")
 
     def message(self, document: dict[str, Any]) -> dict[str, Any]:
         """``delta.message`` of an event; empty where there is none."""

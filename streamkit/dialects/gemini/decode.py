@@ -38,7 +38,7 @@ from streamkit.dialects.members.values import decode_time, details_of, has_value
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
-from streamkit.errors import BrokenFrame, NotThisDialect, TooManyBlocks, TooManyChoices, TooManyToolCalls
+from streamkit.errors import TooManyBlocks, TooManyChoices, TooManyToolCalls
 from streamkit.events import (
     Aside,
     AsideKind,
@@ -55,7 +55,6 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.text.quoting import quoted
 from streamkit.tool_calls.failed_turns import FAILING
 from streamkit.tool_calls.value_text import lenient_text, member_texts
 
@@ -133,6 +132,7 @@ class GeminiDecoder(FrameDecoder):
     dialect = "gemini"
     vendor = VENDOR
     opaque_holes = HOLES
+    frame_name = "frame"  # of a list of something else, of another event stream
 
     _extras: Mapping[str, Any] = {}
     _usage: Any = None
@@ -146,12 +146,6 @@ class GeminiDecoder(FrameDecoder):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._candidates: dict[int, Candidate] = {}
-
-    def _fails(self, error: Exception, begin: int) -> None:
-        if isinstance(error, BrokenFrame) and not self.recognised:  # a list of something else, another event stream
-            foreign = NotThisDialect("gemini", f"a frame that is {error.reason}: {quoted(self.frame.text)}")
-            foreign.__cause__, error = error, foreign
-        super()._fails(error, begin)
 
     def close(self) -> None:
         for candidate in self._candidates.values():

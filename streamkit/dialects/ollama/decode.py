@@ -17,10 +17,9 @@ from streamkit.dialects.ollama.wire import COUNTS, ERROR_TYPES, STOP_REASONS, VE
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
-from streamkit.errors import BrokenFrame, NotThisDialect, TooManyToolCalls
+from streamkit.errors import TooManyToolCalls
 from streamkit.events import (
     Aside,
-    ChoiceStarted,
     ReasoningDelta,
     ResponseStarted,
     StopReasonSeen,
@@ -31,7 +30,6 @@ from streamkit.events import (
 )
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
-from streamkit.text.quoting import quoted
 from streamkit.tool_calls.value_text import lenient_text
 
 #: What is read of a line, of its message, of a call and of the function in it.
@@ -69,6 +67,7 @@ class OllamaDecoder(FrameDecoder):
     dialect = "ollama"
     vendor = VENDOR
     opaque_holes = HOLES
+    frame_name = "line"  # HTML, a pretty-printed JSON body: no line of it is the dialect's
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -80,15 +79,6 @@ class OllamaDecoder(FrameDecoder):
 
     def unterminated(self) -> None:
         """A last line without its line end is whole all the same, and common."""
-
-    def load(self, frame: Any) -> dict[str, Any] | None:
-        """The object of a line. Raises NotThisDialect where the first line is none."""
-        try:
-            return super().load(frame)
-        except BrokenFrame as error:
-            if not self.recognised:  # HTML, a pretty-printed JSON body: no line of it is the dialect's
-                raise NotThisDialect("ollama", f"a line that is {error.reason}: {quoted(frame.text)}") from error
-            raise
 
     def decode(self, document: dict[str, Any]) -> None:
         if self._done:
@@ -114,7 +104,8 @@ class OllamaDecoder(FrameDecoder):
             return
         self.recognised = True
         if not self._started:
-            self._start(line)
+            model, seconds = text_of(line.get("model")), decode_time(line.get("created_at"))
+            self.start(ResponseStarted(None, model, seconds, VENDOR))
         message, ends = line.get("message"), self.truth(line.get("done"))
         if message is not None and type(message) is not dict:
             message = self._mended_message(message)
@@ -143,11 +134,6 @@ class OllamaDecoder(FrameDecoder):
             self.report.repair("object_missing")
             return {"content": message}
         return self.fields(message)
-
-    def _start(self, line: dict[str, Any]) -> None:
-        self._started = True
-        self.out.append(ResponseStarted(None, text_of(line.get("model")), decode_time(line.get("created_at")), VENDOR))
-        self.out.append(ChoiceStarted())
 
     def _beside(self, line: dict[str, Any], message: dict[str, Any], *, ends: bool) -> None:
         """Read members of ``/api/generate`` that stand beside a message, where the message does not say the same."""

@@ -15,15 +15,7 @@ from attrs import define
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal
 from streamkit.errors import TooManyBlocks
-from streamkit.events import (
-    ChoiceStarted,
-    Opaque,
-    ReasoningOpaque,
-    ReasoningSignature,
-    ResponseStarted,
-    ToolCallDelta,
-    ToolCallEnded,
-)
+from streamkit.events import Opaque, ReasoningOpaque, ReasoningSignature, ToolCallDelta, ToolCallEnded
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
 
@@ -61,16 +53,6 @@ class BlockDecoder(FrameDecoder, Generic[B]):
         super().__init__(limits, report)
         self.blocks: dict[int, B] = {}  #: that are open, by index
         self._closed: dict[int, B] = {}  # what was last at an index
-
-    def start(self, event: ResponseStarted) -> None:
-        """The response starts, and with it its only choice."""
-        self._started = True
-        self.out.append(event)
-        self.out.append(ChoiceStarted())
-
-    def ensure_started(self) -> None:
-        if not self._started:
-            self.start(ResponseStarted(vendor=self.vendor))
 
     def start_index(self, value: object) -> int:
         """The index of a start; of one without it the next that is free. Raises IndexTooLarge."""

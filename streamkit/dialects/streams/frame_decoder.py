@@ -27,7 +27,16 @@ from streamkit.dialects.streams.running_text import RunningText, Texts
 from streamkit.dialects.streams.split_characters import HalfCharacter, Held, held_by
 from streamkit.dialects.vocabulary.stop_reasons import meaning
 from streamkit.errors import BrokenFrame, IndexTooLarge, NeedsRepair, NotThisDialect, SecondResponse, TooManyEventValues
-from streamkit.events import Aside, LastFrameBroken, ProviderFailed, StopReason, UsageReported, WireEvent
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    LastFrameBroken,
+    ProviderFailed,
+    ResponseStarted,
+    StopReason,
+    UsageReported,
+    WireEvent,
+)
 from streamkit.framing.frame import BOM, Frame, RepairedFrame, repairs_of
 from streamkit.framing.value_count import has_more_values
 from streamkit.limits import Limits
@@ -56,6 +65,8 @@ class FrameDecoder:
     #: nowhere. Their text must be opaque: handed on as it is, whatever it says, by a decoder that looks for nothing in it.
     #: It is not inherited, since a decoder that is built on another may look: each class says it of itself.
     opaque_holes: ClassVar[re.Pattern[bytes] | None] = None
+    #: What a frame is called, where one that can't be read says of a stream without any other that it is another dialect's.
+    frame_name: ClassVar[str] = ""
     #: What shows that a payload may say again all that was said: its text is compared, and is not opaque.
     unlike: ClassVar[re.Pattern[bytes] | None] = None
 
@@ -147,6 +158,11 @@ class FrameDecoder:
         if isinstance(error, NeedsRepair):
             error = NeedsRepair(error.kind, REPAIRS[error.kind], offset=self.frame.offset)
             del self.out[begin:]
+        elif isinstance(error, BrokenFrame) and self.frame_name and not self.recognised:
+            foreign = NotThisDialect(
+                self.dialect, f"a {self.frame_name} that is {error.reason}: {quoted(self.frame.text)}"
+            )
+            foreign.__cause__, error = error, foreign
         elif isinstance(error, BrokenFrame):
             error = self._other_dialect() or error
         self.report.fails(error)
@@ -292,6 +308,15 @@ class FrameDecoder:
 
     def close(self) -> None:
         """The input ended."""
+
+    def start(self, event: ResponseStarted, role: str = "assistant") -> None:
+        """The response starts, and with it its only choice."""
+        self._started = True
+        self.out += (event, ChoiceStarted(role=role))
+
+    def ensure_started(self) -> None:
+        if not self._started:
+            self.start(ResponseStarted(vendor=self.vendor))
 
     def restarted(self, first: str | None, second: object) -> None:
         """A second start of the response: the same one again is passed over. Raises SecondResponse for another.
