@@ -315,14 +315,12 @@ class RequestWriter:
 
     def _without_blanks(self, turn: Turn) -> list[Turn]:
         """The turn without blank texts that say nothing beside its calls, its media, its results; none of a blank system's."""
-        parts = self._telling([self._telling_result(part) for part in turn.parts], all_blank=turn.role != "system")
+        parts = [
+            evolve(part, parts=self._telling(part.parts)) if isinstance(part, ToolResult) else part
+            for part in turn.parts
+        ]
+        parts = self._telling(parts, all_blank=turn.role != "system")
         return [evolve(turn, parts=parts)] if parts or not turn.parts else []
-
-    def _telling_result(self, part: Part) -> Part:
-        """A part, without the blank texts in it if it is a result."""
-        if not isinstance(part, ToolResult) or not any(map(is_blank, part.parts)):
-            return part
-        return evolve(part, parts=self._telling(part.parts))
 
     def _telling(self, parts: Sequence[P], *, all_blank: bool = True) -> list[P]:
         """The parts without blank texts, each of which is counted, where there is anything else; else all, if ``all_blank``.

@@ -20,7 +20,7 @@ from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.gemini.wire import VENDOR, encode_error, encode_usage, finish_reason, signature_blob
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.call_order import CallOrder
-from streamkit.dialects.streams.event_encoder import EventEncoder, encode_time, stop_word
+from streamkit.dialects.streams.event_encoder import EventEncoder, encode_time, object_arguments, stop_word
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import (
     Aside,
@@ -169,7 +169,7 @@ class GeminiEncoder(EventEncoder):
             self._write_call(choice, start, finished)
 
     def _write_call(self, choice: _Choice, started: ToolCallStarted, event: ToolCallFinished) -> None:
-        arguments = self.object_arguments(event)
+        arguments = object_arguments(event, self.encoding.limits, self.report)
         if arguments is None or not event.name:
             self.withhold(event)
             return

@@ -28,7 +28,7 @@ from streamkit.conversation.messages import (
     ToolResult,
     Turn,
 )
-from streamkit.dialects.bodies.request_reader import image_of, media_at, read_options, server_tool
+from streamkit.dialects.bodies.request_reader import RequestReader, image_of, media_at, read_options, server_tool
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import text_of
 from streamkit.dialects.mistral.wire import ASIDES, CONTENT, OPTIONS, THINKING, VENDOR
@@ -47,9 +47,7 @@ class MistralRequestReader(ChatRequestReader):
     dialect = "mistral"
     vendor: ClassVar[str] = VENDOR
 
-    def stream_usage(self, _fields: Fields, stream: bool | None) -> bool | None:
-        """Every stream ends with token counts, and no member asks for them."""
-        return stream or None
+    stream_usage = RequestReader.stream_usage  # every stream ends with token counts, and no member asks for them
 
     def options(self, fields: Fields) -> Options:
         names = {**OPTIONS, "max_tokens": "max_tokens", "top_k": "top_k", "service_tier": "service_tier"}
@@ -64,9 +62,7 @@ class MistralRequestReader(ChatRequestReader):
 
     # -- tools -----------------------------------------------------------------------------------------------------
 
-    def tools(self, fields: Fields) -> list[Tool]:
-        """The definitions of tools, which stand in one member."""
-        return [self.tool(tool) for tool in fields.each("tools")]
+    tools = RequestReader.tools  # in one member
 
     def tool(self, tool: Fields) -> Tool:
         """A function, or a tool that Mistral runs. A function may come without its type."""

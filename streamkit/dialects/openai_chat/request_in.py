@@ -79,7 +79,7 @@ class ChatRequestReader(TurnReader):
         self._functions: dict[str, str] = {}  #: ids of calls of the older kind that wait for their result, by name
         self._twins: set[str] = set()  #: ids of calls that were said in both members
 
-    def stream_usage(self, fields: Fields, _stream: bool | None) -> bool | None:
+    def stream_usage(self, fields: Fields, _stream: bool | None, /) -> bool | None:
         options = fields.fields("stream_options")
         return None if options is None else options.boolean("include_usage")
 

@@ -161,7 +161,7 @@ class BlockQueue:
 
     def arguments(self, block: Block, fragment: str) -> None:
         """A fragment of a call's arguments."""
-        if block is not self._open:  # of four interleaved calls three wait; as ``hold`` and ``_wait``, two calls less
+        if block is not self._open:  # of four interleaved calls three wait; as ``hold``, a call less
             waiting = block.waiting
             if waiting is None:
                 waiting = block.waiting = TextBuffer()
@@ -177,11 +177,6 @@ class BlockQueue:
         self._write_arguments(block, fragment)
         if self._queue and (fragment[-1:] in OBJECT_ENDS or block.late is not None):
             self._advance()
-
-    def _wait(self, block: Block, text: str) -> None:
-        if block.waiting is None:
-            block.waiting = TextBuffer()
-        block.waiting.append(text)
 
     def _write_arguments(self, block: Block, text: str) -> None:
         """Arguments of the open block."""
@@ -237,7 +232,8 @@ class BlockQueue:
                 return False
         self._held_chars += held
         for block, text in waiting:
-            self._wait(block, text)
+            block.waiting = block.waiting or TextBuffer()
+            block.waiting.append(text)
         return True
 
     def _write_run(self, block: Block, texts: list[str]) -> bool:

@@ -337,10 +337,6 @@ class EventEncoder:
     def lose(self, kind: str) -> None:
         self.report.lose(kind)
 
-    def object_arguments(self, event: ToolCallFinished) -> bytes | None:
-        """The arguments of a call for a dialect that carries an object; None for text that must not be written as one."""
-        return object_arguments(event, self.encoding.limits, self.report)
-
 
 def stop_word(found: tuple[str, bool], stop_sequence: str | None, report: StreamReport) -> str:
     """A dialect's word for a stop reason; ``found`` has the word, and whether it says less than the reason.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.call_order import CallOrder
-from streamkit.dialects.streams.event_encoder import OneChoiceEncoder
+from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, object_arguments
 from streamkit.events import (
     Aside,
     ReasoningDelta,
@@ -86,7 +86,7 @@ class WholeCallEncoder(OneChoiceEncoder):
     def call_finished(self, event: ToolCallFinished) -> None:
         """Write it once the calls mentioned before it are written."""
         for start, call in self._calls.finish(event):
-            arguments = self.object_arguments(call)
+            arguments = object_arguments(call, self.encoding.limits, self.report)
             if arguments is None or not call.name:
                 self.withhold(call)
             else:
