@@ -65,11 +65,9 @@ class BedrockRequestReader(RequestReader):
 
     dialect = "bedrock"
 
-    def __init__(self, report: StreamReport) -> None:
-        super().__init__(report)
-        #: The members that are the model's own, and those about tools.
-        self._model: Fields | None = None
-        self._config: Fields | None = None
+    #: The members that are the model's own, and those about tools.
+    _model: Fields | None = None
+    _config: Fields | None = None
 
     @classmethod
     def decode_request(cls, fields: Fields, report: StreamReport) -> Request:

@@ -12,16 +12,13 @@ from collections.abc import Sequence
 from streamkit.conversation.messages import Part, ToolResult, Turn
 from streamkit.dialects.bodies.request_reader import RequestReader
 from streamkit.dialects.members.fields import Fields
-from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
 
 
 class TurnReader(RequestReader):
     """Reads the messages of a request into ``turns``. A dialect's own reader of requests says what is in a message."""
 
-    def __init__(self, report: StreamReport) -> None:
-        super().__init__(report)
-        self._results: Turn | None = None  #: the turn that further results join
+    _results: Turn | None = None  #: the turn that further results join
 
     def content(self, message: Fields, /) -> Sequence[Part]:
         """The parts of a message of the system or the user."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import orjson
 
 from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_error, encode_usage, takes_ids
-from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import encode_time, stop_word
 from streamkit.dialects.streams.whole_call_encoder import WholeCallEncoder
 from streamkit.events import (
@@ -21,7 +20,6 @@ from streamkit.events import (
     ToolCallStarted,
 )
 from streamkit.framing.ndjson import serialize_ndjson
-from streamkit.report import StreamReport
 
 dumps = orjson.dumps
 
@@ -29,9 +27,7 @@ dumps = orjson.dumps
 class OllamaEncoder(WholeCallEncoder):
     """Writes one choice of a response as lines of ``/api/chat``."""
 
-    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
-        super().__init__(encoding, report)
-        self._head: bytes = b""
+    _head = b""
 
     def response_started(self, event: ResponseStarted) -> None:
         seconds = event.created if event.created is not None else self.encoding.clock()

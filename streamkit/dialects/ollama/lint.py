@@ -59,11 +59,9 @@ class OllamaLinter(GrammarChecker):
     rules: ClassVar = RULES
     hints: ClassVar = HINTS
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._kind: str | None = None  # the member that the lines of this stream carry
-        self._done = False
-        self._failed = False
+    _kind: str | None = None  # the member that the lines of this stream carry
+    _done = False
+    _failed = False
 
     def take(self, frame: Frame) -> None:
         if not frame.terminated:

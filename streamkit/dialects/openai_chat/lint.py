@@ -103,9 +103,7 @@ class ChatLinter(ChunkChecker[_Choice]):
     hints: ClassVar = HINTS
     new_choice = _Choice
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._usage_seen = False
+    _usage_seen = False
 
     # -- the stream ------------------------------------------------------------------------------------------------
 
