@@ -40,10 +40,9 @@ from streamkit.dialects.bedrock.wire import (
     UNKNOWN_EXCEPTION,
     VENDOR,
     decode_usage,
-    is_base64,
 )
 from streamkit.dialects.members.known import KEPT, Members, kept
-from streamkit.dialects.members.values import has_value, others_of, text_of
+from streamkit.dialects.members.values import has_value, is_base64, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.errors import BrokenFrame, SecondResponse
 from streamkit.events import (
@@ -243,8 +242,12 @@ class BedrockDecoder(BlockDecoder[Block]):
                 if block is None:
                     self.keep_invalid(document)
                     return
-            if belongs == "text":
-                self._text_delta(member, value, block)
+            if member == "text":
+                if text := self.string(value):
+                    self.out.append(TextDelta(text, 0, block.number))
+            elif member == "citation":
+                if citation := self.fields(value):
+                    self.out.append(Aside(VENDOR, "citation", "citation", citation, block=block.number))
             elif belongs == "toolUse":
                 fragment = self.fields(value).get("input")
                 if type(fragment) is dict:
@@ -300,13 +303,6 @@ class BedrockDecoder(BlockDecoder[Block]):
 
     def _call(self, use: dict[str, Any], block: Block) -> None:
         self.start_call(block, use.get("toolUseId"), use.get("name"), others_of(use, CALL_FIELDS))
-
-    def _text_delta(self, member: str, value: Any, block: Block) -> None:
-        if member == "text":
-            if text := self.string(value):
-                self.out.append(TextDelta(text, 0, block.number))
-        elif citation := self.fields(value):
-            self.out.append(Aside(VENDOR, "citation", "citation", citation, block=block.number))
 
     def _reasoning(self, delta: dict[str, Any], block: Block) -> None:
         if text := self.string(delta.get("text")):

@@ -33,11 +33,11 @@ from streamkit.dialects.bedrock.wire import (
     UNKNOWN,
     VENDOR,
     encode_counts,
-    is_base64,
     only_member,
     stop_name,
     with_stop_sequence,
 )
+from streamkit.dialects.members.values import is_base64
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
 from streamkit.dialects.streams.block_queue import Block, BlockQueue

@@ -19,7 +19,7 @@ from attrs import define, evolve, field
 
 from streamkit.dialects.anthropic.lint import HINTS as NATIVE_HINTS
 from streamkit.dialects.anthropic.lint import AnthropicLinter
-from streamkit.dialects.bedrock.wire import is_base64, only_member
+from streamkit.dialects.bedrock.wire import only_member
 from streamkit.dialects.linting.explain import COMMON_HINTS, CUT, KNOWN, NO_RULE, READS, STOPS, TORN, Hint, Hints, like
 from streamkit.dialects.linting.grammar import (
     COMMON_RULES,
@@ -31,7 +31,7 @@ from streamkit.dialects.linting.grammar import (
     load_json,
     shown,
 )
-from streamkit.dialects.members.values import has_value
+from streamkit.dialects.members.values import has_value, is_base64
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {

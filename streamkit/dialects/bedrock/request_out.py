@@ -58,10 +58,10 @@ from streamkit.dialects.bedrock.wire import (
     SIGNER,
     TOOLS,
     VENDOR,
-    is_base64,
 )
 from streamkit.dialects.bodies.claude_requests import EFFORTS, NO_PARAMETERS, ClaudeRequestWriter
 from streamkit.dialects.bodies.request_writer import add_missing, asked_effort, media_type_of, without_none
+from streamkit.dialects.members.values import is_base64
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.vocabulary.reasoning_effort import nearest
 from streamkit.errors import BadRequest

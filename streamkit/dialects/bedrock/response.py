@@ -32,7 +32,6 @@ from streamkit.dialects.bedrock.wire import (
     SIGNER,
     VENDOR,
     encode_counts,
-    is_base64,
     stop_name,
     with_stop_sequence,
 )
@@ -40,6 +39,7 @@ from streamkit.dialects.bodies.block_list import Block
 from streamkit.dialects.bodies.block_responses import BlockResponseWriter
 from streamkit.dialects.bodies.request_writer import add_missing, without_none
 from streamkit.dialects.members.known import Members
+from streamkit.dialects.members.values import is_base64
 from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.events import Aside, ProviderFailed
 from streamkit.framing.frame import Frame

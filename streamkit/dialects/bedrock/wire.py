@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from base64 import b64decode
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -210,15 +209,6 @@ INFERENCE: Mapping[str, str] = {
 SERVICE_TIERS = frozenset({"priority", "default", "flex", "reserved"})
 #: What is taken of a tool's definition (botocore's model of ``ToolSpecification``); what the models refuse is not known here.
 TOOLS: ToolRules = ToolRules(names=re.compile(r"[a-zA-Z0-9_-]{1,64}"))
-
-
-def is_base64(text: str) -> bool:
-    """Whether a client can decode it."""
-    try:
-        b64decode(text, validate=True)
-    except ValueError:
-        return False
-    return True
 
 
 def only_member(union: object) -> tuple[str, Any]:

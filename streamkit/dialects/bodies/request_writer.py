@@ -73,6 +73,8 @@ _SAME_IMAGES: Final[Mapping[str, str]] = {
 }
 #: What can be half of a surrogate pair as an escape.
 _HALF: Final = re.compile(r"\\u[dD][89a-fA-F]")
+#: How closely an image can be looked at.
+CLOSENESS: Final = frozenset({"auto", "low", "high"})
 P = TypeVar("P", bound=Part)
 #: How the names of ``Options`` are told apart from what stands beside them: these say how an option was written.
 _NOT_OPTIONS: Final = frozenset({"native_max_tokens"})
@@ -286,6 +288,13 @@ class RequestWriter:
         if tier is None or self.own or tier in known:
             return tier
         self.lose("parameter", "service_tier")
+        return None
+
+    def closeness(self, media: Media) -> str | None:
+        """How closely to look at an image, in a word that most servers know."""
+        if media.detail is None or self.own or media.detail in CLOSENESS:
+            return media.detail
+        self.lose("metadata", "detail")
         return None
 
     def lose_output(self, output: OutputFormat, *names: str) -> None:

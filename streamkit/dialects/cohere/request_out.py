@@ -36,7 +36,7 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.bodies.message_writer import MessageWriter
 from streamkit.dialects.bodies.request_writer import add_missing, as_error, data_uri, plain_or_list, without_none
 from streamkit.dialects.bodies.tool_choice import chosen_of
-from streamkit.dialects.cohere.wire import CITATION, DETAILS, OPTIONS, RANGES, VENDOR, content_of
+from streamkit.dialects.cohere.wire import CITATION, OPTIONS, RANGES, VENDOR, content_of
 from streamkit.dialects.streams.event_encoder import function_call
 from streamkit.dialects.vocabulary.reasoning_effort import below, budget_of
 from streamkit.events import Aside
@@ -183,12 +183,9 @@ class CohereRequestWriter(MessageWriter):
             self.lose("media", "image, not at a URL of the web")
             return None
         self.lose_marks(media)
-        detail = media.detail
-        if detail is not None and detail not in DETAILS and not self.own:
-            self.lose("metadata", "detail")
-            detail = None
         return add_missing(
-            {"type": "image_url", "image_url": without_none(url=url, detail=detail)}, self.extras(media.extras)
+            {"type": "image_url", "image_url": without_none(url=url, detail=self.closeness(media))},
+            self.extras(media.extras),
         )
 
     def assistant(self, turn: Turn) -> dict[str, Any] | None:

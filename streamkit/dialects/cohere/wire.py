@@ -114,5 +114,3 @@ RANGES: Mapping[str, tuple[float, float]] = {
 }
 #: No limits on tools are documented for v2.
 TOOLS = ToolRules(names=re.compile(r"(?s).+"))
-#: How closely an image can be looked at.
-DETAILS = frozenset({"auto", "low", "high"})

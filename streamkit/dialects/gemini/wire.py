@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from streamkit.conversation.tool_definitions import ToolRules
+from streamkit.dialects.members import values
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.dialects.vocabulary.usage_counts import has_more, total_of
@@ -202,11 +202,7 @@ def is_bad_count(name: str, value: object) -> bool:
 
 def is_base64(text: str) -> bool:
     """Base64 of either alphabet, as the official client decodes signatures."""
-    try:
-        base64.b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
-    except ValueError:
-        return False
-    return True
+    return values.is_base64(text.replace("-", "+").replace("_", "/"))
 
 
 # -- tools -------------------------------------------------------------------------------------------------------------

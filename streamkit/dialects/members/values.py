@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, Final
@@ -42,6 +43,15 @@ def text_of(value: object) -> str | None:
     if isinstance(value, str) and value.strip() and value not in {"null", "None"}:
         return value
     return None
+
+
+def is_base64(text: str) -> bool:
+    """Whether a client can decode a text."""
+    try:
+        b64decode(text, validate=True)
+    except ValueError:
+        return False
+    return True
 
 
 def json_value(text: str | bytes) -> Any:

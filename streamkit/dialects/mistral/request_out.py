@@ -37,7 +37,7 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.bodies.request_writer import NO_PROPERTIES, asked_effort, data_uri, without_none
 from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.mistral.encode import Chunks
-from streamkit.dialects.mistral.wire import DETAILS, OPTIONS, SERVICE_TIERS, VENDOR
+from streamkit.dialects.mistral.wire import OPTIONS, SERVICE_TIERS, VENDOR
 from streamkit.dialects.openai_chat.providers import PLAIN, ChatProvider
 from streamkit.dialects.openai_chat.request_out import BESIDE, ChatRequestWriter
 from streamkit.events import Aside, Opaque
@@ -178,7 +178,7 @@ class MistralRequestWriter(ChatRequestWriter):
             return None
         match media.kind:
             case "image" if url is not None:
-                return {"type": "image_url", "image_url": without_none(url=url, detail=self._closeness(media.detail))}
+                return {"type": "image_url", "image_url": without_none(url=url, detail=self.closeness(media))}
             case "audio" if url is not None:
                 bare = media.data is not None and (media.media_type is None or not self.own)
                 return {"type": "input_audio", "input_audio": media.data if bare else url}
@@ -186,12 +186,6 @@ class MistralRequestWriter(ChatRequestWriter):
                 return without_none(type="document_url", document_url=url, document_name=media.name)
             case "file" if media.file_id is not None and self.own:
                 return {"type": "file", "file_id": media.file_id}
-        return None
-
-    def _closeness(self, detail: str | None) -> str | None:
-        if detail is None or self.own or detail in DETAILS:
-            return detail
-        self.lose("metadata", "detail")
         return None
 
     # -- the assistant's messages ----------------------------------------------------------------------------------

@@ -75,5 +75,3 @@ OPTIONS: Mapping[str, str] = {
 #: The names of tools that the server takes: those of its own refusal.
 TOOLS = ToolRules(names=re.compile(r"[A-Za-z0-9_-]{1,64}"))
 SERVICE_TIERS = frozenset({"auto", "standard_only"})
-#: How closely an image can be looked at.
-DETAILS = frozenset({"low", "auto", "high"})
