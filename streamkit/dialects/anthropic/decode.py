@@ -62,8 +62,6 @@ MESSAGE_FIELDS = frozenset(
 #: What is read of a block's start; blocks that only Anthropic understands are kept whole, and a call keeps its members itself.
 BLOCK = Members("type", "text", "citations", "thinking", "signature", "data")
 CALL_START = Members("type", "index", "content_block")
-#: A block of text as it starts, nearly always.
-EMPTY_TEXT = {"type": "text", "text": ""}
 #: What is read of each event.
 MEMBERS: Mapping[str, Members] = {
     "message_start": Members("type", "message"),
@@ -200,13 +198,11 @@ class AnthropicDecoder(BlockDecoder[Block]):
         self.read_and_keep(getattr(self, READERS[kind]), document, members, f"{said}.")
 
     def close(self) -> None:
-        if self.in_start:
-            self._read_start(ended=False)
+        self._read_start(ended=False)
         for block in self.blocks.values():  # the input ended inside a block whose start brought a whole input
             if block.whole_input is not None:
                 self.out.append(ToolCallDelta(block.call, arguments=block.whole_input, snapshot=True))
-        if self.blocks:
-            self._settle_starts()
+        self._settle_starts()
 
     def _message_start(self, document: dict[str, Any]) -> None:
         message = self.fields(document.get("message"))
@@ -251,8 +247,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
                     self._usage[name] = value
             self.tell_counts(decode_usage(dict(self._usage)))
         if native := text_of(delta.get("stop_reason")):
-            if self.in_start:
-                self._read_start(ended=True)
+            self._read_start(ended=True)
             reason = self.stop_reason(native, STOP_REASONS)
             self.out.append(StopReasonSeen(reason, native, 0, text_of(delta.get("stop_sequence"))))
         for name, value in delta.items():
@@ -263,8 +258,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     def _message_stop(self, _document: dict[str, Any]) -> None:
         self.ensure_started()
-        if self.in_start:
-            self._read_start(ended=True)
+        self._read_start(ended=True)
         self.stop_message()
         self.out.append(TerminatorSeen())
 
@@ -303,14 +297,11 @@ class AnthropicDecoder(BlockDecoder[Block]):
 
     def _block_start(self, document: dict[str, Any]) -> None:
         index = self.start_index(document.get("index"))
-        if self.in_start:
-            self._brought(index)
+        self._brought(index)
         start = self.fields(document.get("content_block"))
         block = self.open_block(index, self.string(start.get("type")))
         if block.kind == "text":
             self._text = block.number
-            if start == EMPTY_TEXT:
-                return
             if text := self.string(start.get("text")):
                 block.start = StartText(text)
             for citation in self.items(start.get("citations")):

@@ -125,8 +125,7 @@ def encode_message(
 
 def decode_usage(raw: Mapping[str, Any]) -> UsageReported:
     """Token counts: ``input_tokens`` leaves the cache out here, ``input_total`` does not."""
-    if None in raw.values():
-        raw = {name: value for name, value in raw.items() if value is not None or name not in USAGE_DEFAULTS}
+    raw = {name: value for name, value in raw.items() if value is not None or name not in USAGE_DEFAULTS}
     fresh, output = count_of(raw, "input_tokens"), count_of(raw, "output_tokens")
     read, written = count_of(raw, "cache_read_input_tokens"), count_of(raw, "cache_creation_input_tokens")
     whole = with_cache(fresh, read, written)

@@ -63,9 +63,9 @@ TEXT_KINDS: Final = ("text", "thinking")
 HOLES: Final = re.compile(rb'"(?:text|thinking|tool_plan|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
 
 
-def _of_message(index: str = "index", **members: Members) -> Members:
+def _of_message(**members: Members) -> Members:
     """An event whose ``delta`` has a ``message``."""
-    return Members("type", index, delta=Members(message=Members(**members)))
+    return Members("type", "index", delta=Members(message=Members(**members)))
 
 
 CALL = Members("name", "arguments")

@@ -143,8 +143,7 @@ class BlockQueue:
             self._queue.append(block)
             self._advance()
             return block
-        if before is not None:
-            self._close()
+        self._close()
         self._open = block
         self.write_start(block)
         return block
@@ -273,12 +272,10 @@ class BlockQueue:
         """The response is whole: write and close everything."""
         if self._open is not None:
             self._open.ended = True
-        if self._queue:
-            for block in self._queue:
-                block.ended = True
-            self._advance()
-        if self._open is not None:
-            self._close()
+        for block in self._queue:
+            block.ended = True
+        self._advance()
+        self._close()
 
     def flush(self, *, drop: set[Key]) -> None:
         """The stream failed: write what is held, but for the blocks in ``drop``.
@@ -288,16 +285,14 @@ class BlockQueue:
         waiting = [block for block in self._queue if block.key not in drop]
         self._queue.clear()
         for block in waiting:
-            if self._open is not None:
-                self._close()
+            self._close()
             self._open_block(block)
 
     def _advance(self) -> None:
         while self._queue:
-            if self._open is not None:
-                if not self._open.may_close:
-                    return
-                self._close()
+            if self._open is not None and not self._open.may_close:
+                return
+            self._close()
             self._open_block(self._queue.pop(0))
             if self._open is not None and self._open.ended and not self._queue:
                 self._close()

@@ -63,8 +63,6 @@ class Carrier:
 
 def carried(response: Response, native: str, limits: Limits, report: StreamReport) -> Response:
     """A whole response for a dialect whose own asides are those of ``native``."""
-    if not any(part.vendor in FORMS.keys() - {native} for choice in response.choices for part in choice.asides):
-        return response
     return evolve(response, choices=[_carried(choice, Carrier(native, limits, report)) for choice in response.choices])
 
 

@@ -271,11 +271,7 @@ class EventEncoder:
         return self._take_parts()
 
     def fail(self, error: Exception) -> bytes:
-        if not self.ended:
-            self._give_up()
-            self.flush()
-            self.ended = True
-            self.error(failure_from(error))
+        self.failed(failure_from(error))
         return self._take_parts()
 
     def follow(self, start: ResponseStarted | None, last: Frame) -> None:

@@ -284,12 +284,9 @@ class FrameDecoder:
     def take_other(self, frame: Frame) -> None:
         """Any frame: a payload, the mark ``[DONE]``, or nothing (a blank payload, a comment written as data)."""
         data = frame.data
-        if data[:1] == b"{":
-            if (document := self.load(frame)) is not None:
-                self.decode(document)
-        elif not data or data.isspace():
+        if not data or data.isspace():
             return
-        elif data.strip() == DONE:
+        if data.strip() == DONE:
             self.done()
         elif data[:1] == b":":  # `data: : OPENROUTER PROCESSING` (quirks.md 102)
             self.report.repair("comment_as_data")

@@ -79,12 +79,9 @@ class Held:
                         own.append((start, ESCAPE_BYTES, b""))
                         self.joined += 1
         self.frames.append(_edited(frame, own))
-        if not self.waiting:
-            return self.give_up()
         size = sum(len(waiting.data) for waiting in self.frames)
-        if not is_beside or len(self.frames) > HELD_FRAMES or size > HELD_BYTES:
-            return self.give_up()
-        return None
+        ends = not self.waiting or not is_beside or len(self.frames) > HELD_FRAMES or size > HELD_BYTES
+        return self.give_up() if ends else None
 
     def give_up(self) -> list[Frame]:
         """The frames as they are now: what still waits stays half."""
