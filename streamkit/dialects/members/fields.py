@@ -9,12 +9,12 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
 
 import orjson
 
-from streamkit.dialects.members.values import DEPTH
+from streamkit.dialects.members.values import CONTAINERS, DEPTH, is_deep
 from streamkit.errors import BadRequest
 from streamkit.report import StreamReport
 from streamkit.text.quoting import STEP_CHARS, shortened, steps
@@ -291,17 +291,8 @@ def whole_characters(text: bytes) -> bytes:
 def _check_depth(members: Mapping[str, Any]) -> None:
     """Refuse a body that could not be written again: orjson reads 1,024 levels and writes 254."""
     for name, value in members.items():
-        level, depth = [value], 1
-        while level := [inner for outer in level for inner in _inner(outer)]:
-            depth += 1
-            if depth > DEPTH:
-                raise BadRequest(name, f"nested deeper than {DEPTH} levels")
-
-
-def _inner(value: Any) -> Iterable[Any]:
-    """The containers in a container."""
-    values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return (inner for inner in values if isinstance(inner, dict | list))
+        if type(value) in CONTAINERS and is_deep(value):
+            raise BadRequest(name, f"nested deeper than {DEPTH} levels")
 
 
 def kind_of(value: Any) -> str:
