@@ -241,8 +241,7 @@ class AnthropicEncoder(BlockEncoder):
         if self._message_delta:
             delta = dumps({**loads(delta), **self._message_delta})
         usage = dumps(encode_usage(self._usage, DELTA_USAGE_DEFAULTS))
-        beside = self._beside() if self._beside_delta else b""
-        self._parts.append(END % (delta, usage, beside))
+        self._parts.append(END % (delta, usage, self._beside()))
 
     def _beside(self) -> bytes:
         """What stands beside the delta, behind a comma."""

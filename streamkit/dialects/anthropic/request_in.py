@@ -82,10 +82,9 @@ class AnthropicRequestReader(RequestReader):
         if "content" not in message:
             raise message.wrong("text or a list of blocks is needed", "content")
         reader = BlockReader(role)
-        turn = Turn(role, reader.read(message.text_or_each("content")))
+        parts = reader.read(message.text_or_each("content"))
         self.unreadable += reader.unreadable
-        turn.extras = message.rest() or None
-        self.turns.append(turn)
+        self.turns.append(Turn(role, parts, extras=message.rest() or None))
 
     # -- options ---------------------------------------------------------------------------------------------------
 

@@ -87,9 +87,8 @@ class BedrockRequestReader(RequestReader):
             self.turns.append(Turn("system", parts))
         for message in fields.needed_each("messages"):
             role = role_of(message)
-            turn = Turn(role, BlockReader(role).read(message.needed_each("content")))
-            turn.extras = message.rest() or None
-            self.turns.append(turn)
+            parts = BlockReader(role).read(message.needed_each("content"))
+            self.turns.append(Turn(role, parts, extras=message.rest() or None))
 
     # -- options ---------------------------------------------------------------------------------------------------
 

@@ -404,7 +404,9 @@ class CohereDecoder(FrameDecoder):
         self._ended = True
         delta = self.fields(document.get("delta"))
         if usage := self.fields(delta.get("usage")):
-            self._usage(usage)
+            self.tell_counts(decode_usage(usage))
+            if (sound := sound_usage(usage)) != usage:
+                self.keep_invalid({name: value for name, value in usage.items() if sound.get(name) != value})
         self.keep_others(delta, END_FIELDS, "message-end.")
         native = text_of(delta.get("finish_reason"))
         if delta.get("error") or native in FAILURES:
@@ -418,11 +420,6 @@ class CohereDecoder(FrameDecoder):
         if native is not None:
             self.out.append(StopReasonSeen(self.stop_reason(native, STOP_REASONS), native))
         self.out.append(TerminatorSeen())
-
-    def _usage(self, usage: dict[str, Any]) -> None:
-        self.tell_counts(decode_usage(usage))
-        if (sound := sound_usage(usage)) != usage:
-            self.keep_invalid({name: value for name, value in usage.items() if sound.get(name) != value})
 
     def _failed(self, delta: dict[str, Any], native: str | None) -> None:
         self.settle_starts()

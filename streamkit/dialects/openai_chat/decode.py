@@ -345,10 +345,14 @@ class ChatDecoder(FrameDecoder):
             if block != state.block:
                 state.block = self.bounded(choice, block)
             out.append(ReasoningDelta(thought, choice, block))
-            (state.thought or state.begin_thought()).append(thought)
+            if state.thought is None:
+                state.thought = state.begin(ReasoningDelta)
+            state.thought.append(thought)
         if text:
             out.append(TextDelta(text, choice))
-            (state.text or state.begin_text()).append(text)
+            if state.text is None:
+                state.text = state.begin(TextDelta)
+            state.text.append(text)
         if calls or others:
             before = len(out)
             if calls:

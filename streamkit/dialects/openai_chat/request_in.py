@@ -143,10 +143,8 @@ class ChatRequestReader(TurnReader):
                 return self.function(tool.needed_fields("function"), tool)
             case "custom":
                 custom = tool.needed_fields("custom")
-                read = Tool(custom.needed("name"), custom.string("description"), kind="custom")
-                read.format = self._grammar(custom)
-                read.extras = tool.rest() or None
-                return read
+                name, said = custom.needed("name"), custom.string("description")
+                return Tool(name, said, kind="custom", format=self._grammar(custom), extras=tool.rest() or None)
             case kind:
                 return server_tool(kind, tool)
 

@@ -64,17 +64,10 @@ class ChoiceSoFar:
     called: str | None = None
     called_before: str | None = None
 
-    def begin_text(self) -> RunningText:
-        """A first delta of text comes."""
+    def begin(self, kind: type[TextEvent]) -> RunningText:
+        """A first delta of a kind of text comes."""
         self._begun = self._by_delta = True
-        self.text = self._texts.of((TextDelta, self._choice))
-        return self.text
-
-    def begin_thought(self) -> RunningText:
-        """A first delta of reasoning comes."""
-        self._begun = self._by_delta = True
-        self.thought = self._texts.of((ReasoningDelta, self._choice))
-        return self.thought
+        return self._texts.of((kind, self._choice))
 
     def remember(self, events: Sequence[WireEvent], *, by_delta: bool = False) -> None:
         """Note that these events came."""

@@ -103,17 +103,14 @@ class BlockEncoder(OneChoiceEncoder):
 
     def run(self, run: DeltaRun) -> None:
         like = run.model
-        if isinstance(like, ToolCallArguments):
-            if not self._arguments_run(run):
-                super().run(run)
-        elif isinstance(like, TextDelta | ReasoningDelta):
+        if isinstance(like, TextDelta | ReasoningDelta):
             self._handlers[type(like)](self, delta_like(like, run.texts[0], None))  # opens the block
             block, rest = self._blocks.last, run.texts[1:]
             if rest and block is not None and self._blocks.is_alone(block):
                 self._blocks.write_deltas(block, deltas_of(self.template(like), rest))
             elif rest:
                 super().run(DeltaRun(like, rest))
-        else:
+        elif not isinstance(like, ToolCallArguments) or not self._arguments_run(run):
             super().run(run)
 
     def template(self, like: TextDelta | ReasoningDelta) -> bytes:
