@@ -253,8 +253,7 @@ class AnthropicDecoder(BlockDecoder[Block]):
         for name, value in delta.items():
             if name not in {"stop_reason", "stop_sequence"} and value is not None:
                 self.out.append(Aside(VENDOR, "metadata", f"{MESSAGE_DELTA}{name}", value))
-        if not document.keys() <= (names := self.members["message_delta"].names):
-            self.keep_others(document, names, BESIDE_DELTA)  # context_management
+        self.keep_others(document, self.members["message_delta"].names, BESIDE_DELTA)  # context_management
 
     def _message_stop(self, _document: dict[str, Any]) -> None:
         self.ensure_started()

@@ -45,12 +45,10 @@ def fitting(options: Options, models: Models, most_stops: int | None, model: str
     kept = tuple(stop for stop in options.stop if (stop.strip() if models == "claude" else stop))[:most_stops]
     if len(kept) < len(options.stop):
         lose("parameter", "stop")
-    changes: dict[str, Any] = {"stop": kept}
-    thinking = options.thinking
+    options, thinking = evolve(options, stop=kept), options.thinking
     if thinking is not None and thinking.enabled is False and thinking.effort not in {None, "none"}:
         lose("parameter", "thinking.effort")  # no thinking is what was asked for
-        changes["thinking"] = evolve(thinking, effort=None)
-    options = evolve(options, **changes)
+        options = evolve(options, thinking=evolve(thinking, effort=None))
     if models == "gpt" and _reasons(options, model):
         return _without(options, REASONING_REFUSES, lose)
     if models == "claude":

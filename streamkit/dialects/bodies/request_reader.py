@@ -95,9 +95,9 @@ def read_options(fields: Fields, names: Mapping[str, str], **others: Any) -> Opt
     return Options(**plain, **others)
 
 
-def content_of(message: Fields, read: Callable[[Fields], P], name: str = "content") -> list[P | Text]:
+def content_of(message: Fields, read: Callable[[Fields], P]) -> list[P | Text]:
     """The parts of a content that is a text or a list of parts; an empty text is none. Raises BadRequest."""
-    content = message.text_or_each(name)
+    content = message.text_or_each("content")
     if isinstance(content, str):
         return [Text(content)] if content else []
     return [read(part) for part in content]

@@ -381,7 +381,9 @@ class RequestWriter:
         return after
 
     def lose_marks(self, part: Part) -> None:
-        """Count the signature and the cache mark of a part, for a dialect that has a place for neither."""
+        """Count the signature and the cache mark of a part, for a dialect without either, and that a refusal is text there."""
+        if isinstance(part, Refusal):
+            self.lose("refusal_as_text")
         self.lose_signature(getattr(part, "signature", None))
         self.lose_cache(getattr(part, "cache", None))
 

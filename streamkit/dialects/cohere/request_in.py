@@ -135,9 +135,8 @@ class CohereRequestReader(TurnReader):
 
     def result(self, message: Fields) -> ToolResult:
         """A result: text, documents and images."""
-        result = ToolResult(message.string("tool_call_id") or "", place=message.place)
-        result.parts = content_of(message, self._result_part)
-        return result
+        call_id, parts = message.string("tool_call_id") or "", content_of(message, self._result_part)
+        return ToolResult(call_id, parts, place=message.place)
 
     def _result_part(self, part: Fields) -> Text | Media | Aside:
         """A part of a result. The extras of a document have its data empty, as text or as an object, which it was."""

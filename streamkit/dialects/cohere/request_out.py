@@ -165,8 +165,6 @@ class CohereRequestWriter(MessageWriter):
                 raise TypeError(f"content has no {type(part).__name__}")
 
     def _text(self, part: Text | Refusal) -> dict[str, Any] | None:
-        if isinstance(part, Refusal):
-            self.lose("refusal_as_text")
         self.lose_marks(part)
         extras = self.extras(part.extras)
         if isinstance(document := extras.get("document"), Mapping):

@@ -123,10 +123,8 @@ class GeminiResponseWriter(ResponseWriter):
 
     def _part(self, part: Part) -> None:
         match part:
-            case Text():
-                self._text({"text": part.text}, Text, "text", part.signature)
-            case Refusal():
-                self._text({"text": part.text}, Text, "text", None)
+            case Text() | Refusal():
+                self._text({"text": part.text}, Text, "text", part.signature if isinstance(part, Text) else None)
             case Reasoning():
                 self._text({"text": part.text, "thought": True}, Reasoning, "reasoning", part.signature)
             case RedactedReasoning():

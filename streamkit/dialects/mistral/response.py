@@ -47,12 +47,10 @@ class MistralResponseWriter(ChatResponseWriter):
             if called and isinstance(part, Text | Refusal | Reasoning):
                 self.report.lose("block_order")
             match part:
-                case Text():
+                case Text() | Refusal():
                     self._add_text(part.text, chunks)
-                    if part.signature is not None:
+                    if isinstance(part, Text) and part.signature is not None:
                         _seal(chunks, "text" if part.text else "part", part.signature)
-                case Refusal():
-                    self._add_text(part.text, chunks)
                 case Reasoning():
                     signature = signature_text(part.signature, VENDOR)
                     if part.text or signature:

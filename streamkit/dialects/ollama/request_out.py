@@ -193,8 +193,6 @@ class OllamaRequestWriter(MessageWriter):
         for part in parts:
             match part:
                 case Text() | Refusal():
-                    if isinstance(part, Refusal):
-                        self.lose("refusal_as_text")
                     self.lose_marks(part)
                     self.extras(part.extras)
                     texts.append(part.text)

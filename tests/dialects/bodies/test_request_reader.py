@@ -59,7 +59,7 @@ def test_a_content_is_a_text_or_a_list_of_parts():
 
     assert content_of(fields(content="hi"), read) == [Text("hi")]
     assert content_of(fields(content=""), read) == []
-    assert content_of(fields(output=[{"text": "a"}, {"text": "b"}]), read, "output") == [Text("a"), Text("b")]
+    assert content_of(fields(content=[{"text": "a"}, {"text": "b"}]), read) == [Text("a"), Text("b")]
 
 
 def test_an_unknown_part_is_kept_whole():
