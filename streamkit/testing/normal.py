@@ -9,12 +9,10 @@ Source: design.md §1 (L1), §9 ("Joining").
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
-from attrs import evolve
-
-from streamkit.events import ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments
+from streamkit.tool_calls.joining import join_deltas
 
 
 def joined(events: Iterable[Any]) -> list[Any]:
@@ -28,45 +26,4 @@ def joined(events: Iterable[Any]) -> list[Any]:
 
     The given events are not changed.
     """
-    result: list[Any] = []
-    run: dict[Hashable, tuple[int, list[str]]] = {}  # where each key's delta stands, and its fragments
-    run_class: type | None = None
-    for event in events:
-        key = _key(event)
-        if key is None or type(event) is not run_class or (key not in run and run_class is not ToolCallArguments):
-            _close(run, result)
-            run_class = None if key is None else type(event)
-        if key is None:
-            result.append(event)
-        elif key in run:
-            run[key][1].append(_text(event))
-        else:
-            run[key] = (len(result), [_text(event)])
-            result.append(event)
-    _close(run, result)
-    return result
-
-
-def _close(run: dict[Hashable, tuple[int, list[str]]], result: list[Any]) -> None:
-    for place, fragments in run.values():
-        if len(fragments) > 1:
-            event = result[place]
-            name = "fragment" if isinstance(event, ToolCallArguments) else "text"
-            result[place] = evolve(event, **{name: "".join(fragments)})
-    run.clear()
-
-
-def _key(event: Any) -> Hashable | None:
-    match event:
-        case ToolCallArguments():
-            return event.choice, event.call
-        case TextDelta() | RefusalDelta():
-            return event.choice, event.block
-        case ReasoningDelta():
-            return event.choice, event.block, event.kind
-        case _:
-            return None
-
-
-def _text(event: Any) -> str:
-    return str(event.fragment if isinstance(event, ToolCallArguments) else event.text)
+    return join_deltas([*events])

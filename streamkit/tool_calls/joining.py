@@ -1,6 +1,6 @@
 """Deltas that one read brought of one block or call, as one delta.
 
-The same law as ``streamkit.testing.joined``, the normal form of L1: text, refusal and reasoning are joined with their
+The normal form of L1, which ``streamkit.testing.joined`` gives: text, refusal and reasoning are joined with their
 neighbours only, since the order between blocks is part of the stream; fragments of calls are joined in the place of the first
 as long as nothing but fragments comes between them.
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from itertools import groupby
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,10 +45,37 @@ EVENTS = st.lists(
 )
 
 
+def of_run(event):
+    """What neighbours of one run have in common; an event that is no delta has nothing in common with any."""
+    match event:
+        case ToolCallArguments():
+            return "fragments"
+        case TextDelta() | RefusalDelta():
+            return type(event), event.choice, event.block
+        case ReasoningDelta():
+            return type(event), event.choice, event.block, event.kind
+    return object()
+
+
+def normal_form(events):
+    """The law, told run by run: text of one block is one delta, and of fragments those of each call are one."""
+    for run, neighbours in groupby(events, key=of_run):
+        deltas = list(neighbours)
+        if run == "fragments":
+            texts = {}
+            for each in deltas:
+                texts.setdefault((each.choice, each.call), []).append(each.fragment)
+            yield from (ToolCallArguments(call, "".join(some), choice) for (choice, call), some in texts.items())
+        elif isinstance(run, tuple):
+            yield evolve(deltas[0], text="".join(each.text for each in deltas))
+        else:
+            yield deltas[0]
+
+
 @given(EVENTS)
 def test_joining_is_the_normal_form_and_changes_nothing_it_was_given(events):
     before = deepcopy(events)
-    assert join_deltas(events) == joined(events)
+    assert join_deltas(events) == joined(events) == list(normal_form(events))
     assert events == before
 
 
