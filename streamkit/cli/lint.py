@@ -32,7 +32,7 @@ from streamkit.dialects.linting.explain import (
     explain,
     explain_repair,
 )
-from streamkit.dialects.linting.violation import Violation
+from streamkit.dialects.linting.grammar import Violation
 from streamkit.dialects.streams.frame_decoder import DONE
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError
 from streamkit.framing.frame import NOTHING, Frame

@@ -18,8 +18,7 @@ from streamkit.dialects.bodies.request_writer import RequestWriter
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.http import HTTP, NO_HTTP
 from streamkit.dialects.linting.explain import Hints
-from streamkit.dialects.linting.grammar import PayloadChecker
-from streamkit.dialects.linting.violation import Violation
+from streamkit.dialects.linting.grammar import PayloadChecker, Violation
 from streamkit.dialects.members.fields import Fields
 from streamkit.dialects.profiles import Encoding, Profile, Provider, Target
 from streamkit.dialects.streams.encode_stage import ErrorWriter

@@ -14,7 +14,7 @@ from attrs import frozen
 
 from streamkit.conversation.messages import Response
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.linting.violation import Violation
+from streamkit.dialects.linting.grammar import Violation
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect, transcode

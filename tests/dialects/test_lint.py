@@ -14,8 +14,7 @@ from streamkit.dialects.base import Linter
 from streamkit.dialects.bedrock.lint import RULES as BEDROCK_RULES
 from streamkit.dialects.cohere.lint import RULES as COHERE_RULES
 from streamkit.dialects.gemini.lint import RULES as GEMINI_RULES
-from streamkit.dialects.linting.grammar import GrammarChecker
-from streamkit.dialects.linting.violation import Violation
+from streamkit.dialects.linting.grammar import GrammarChecker, Violation
 from streamkit.dialects.mistral.lint import RULES as MISTRAL_RULES
 from streamkit.dialects.ollama.lint import RULES as OLLAMA_RULES
 from streamkit.dialects.ollama.lint import OllamaLinter

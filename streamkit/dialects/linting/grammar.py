@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, TypeAlias, TypeGuard
 
 import orjson
-from attrs import define, field
+from attrs import define, field, frozen
 
 from streamkit.dialects.linting.explain import COMMON_HINTS, Hints
-from streamkit.dialects.linting.violation import Violation
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.text.quoting import shortened
@@ -40,6 +39,18 @@ COMMON_RULES: Mapping[str, str] = {
 READING_RULES: Mapping[str, str] = {
     "unreadable": "streamkit can read it to its end: no frame is broken, and no limit is passed (§0.3)."
 }
+
+
+@frozen
+class Violation:
+    """A rule of the dialect that a stream breaks."""
+
+    rule: str  #: short name, stable
+    message: str
+    offset: int  #: byte of the stream where the frame begins
+    frame: int  #: number of the frame, from 0
+    #: ``note``: common and read by every client we know; no reason to call the stream broken.
+    severity: str = "error"
 
 
 class GrammarChecker:
