@@ -14,17 +14,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast
 
-from streamkit.errors import BrokenFrame, EventTooLong, NeedsRepair, NotThisDialect
+from streamkit.errors import BrokenFrame, EventTooLong, NeedsRepair, NotThisDialect, StreamkitError
 from streamkit.framing.frame import Beginning, Frame, describe_beginning
 from streamkit.framing.json_object import NOWHERE, ObjectScanner
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
-
-if TYPE_CHECKING:
-    from streamkit.errors import StreamkitError
 
 Place: TypeAlias = Literal["start", "first", "element", "behind", "next", "end", "strange"]
 #: Where each byte leads that may stand outside the elements.

@@ -11,17 +11,12 @@ It refuses to parse: whether a line is whole JSON, and an object, is the decoder
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from streamkit.errors import EventTooLong, LineTooLong, NotThisDialect, UsageError
+from streamkit.errors import EventTooLong, LineTooLong, NotThisDialect, StreamkitError, UsageError
 from streamkit.framing.frame import BEGINNING_BYTES, WHITE, Beginning, Frame, describe_beginning, escape_separators
 from streamkit.limits import DEFAULT_LIMITS, Limits
 from streamkit.pipeline import Stage
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
-
-if TYPE_CHECKING:
-    from streamkit.errors import StreamkitError
 
 
 class NDJSONParser:
