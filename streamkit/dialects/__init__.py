@@ -26,16 +26,7 @@ from streamkit.text.quoting import quoted
 
 #: The built-in dialects. Those of other installed distributions join them by entry point: see ``registry.py``.
 DIALECTS = Registry(
-    (
-        openai_chat.DIALECT,
-        openai_responses.DIALECT,
-        anthropic.DIALECT,
-        ollama.DIALECT,
-        cohere.DIALECT,
-        mistral.DIALECT,
-        bedrock.DIALECT,
-        gemini.DIALECT,
-    )
+    each.DIALECT for each in (openai_chat, openai_responses, anthropic, ollama, cohere, mistral, bedrock, gemini)
 )
 
 
