@@ -19,33 +19,26 @@ ONE, OTHER = list(DIALECTS.built_in)[:3:2]
 Named: TypeAlias = Callable[[str], str]
 
 
-def _checked(name: str, find: Callable[[str], object]) -> str:
-    """A name that ``find`` knows. Asked for this one only, so that the package of no other dialect is imported."""
-    try:
-        find(name)
-    except UsageError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-    return name
+def _known(find: Callable[[str], object], *words: str) -> Named:
+    """The type of a name that ``find`` knows, or of one of the ``words``.
+
+    Only the name that is given is asked for, so that the package of no other dialect is imported.
+    """
+
+    def known(name: str) -> str:
+        if name not in words:
+            try:
+                find(name)
+            except UsageError as error:
+                raise argparse.ArgumentTypeError(str(error)) from error
+        return name
+
+    return known
 
 
-def source(name: str) -> str:
-    """The type of an argument that names a dialect that comes in, or a provider."""
-    return _checked(name, source_named)
-
-
-def client(name: str) -> str:
-    """The type of an argument that names a dialect that goes out, or a client."""
-    return _checked(name, client_named)
-
-
-def source_or_auto(name: str) -> str:
-    """The type of an option: ``auto``, or a dialect or provider by its name."""
-    return name if name == AUTO else source(name)
-
-
-def dialect_or_auto(name: str) -> str:
-    """The type of an option: ``auto``, or a dialect by its name."""
-    return name if name == AUTO else _checked(name, dialect_named)
+#: What comes in: a dialect or a provider; what goes out: a dialect or a client.
+source, client = _known(source_named), _known(client_named)
+source_or_auto, dialect_or_auto = _known(source_named, AUTO), _known(dialect_named, AUTO)
 
 
 def add_dialects(command: Any, source: Named, comes: str, target: Named, goes: str) -> None:
