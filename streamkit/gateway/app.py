@@ -16,7 +16,7 @@ from typing import Final
 from aiohttp import ClientSession, web
 from attrs import define, evolve, field
 
-from streamkit.dialects.http import ModelCard
+from streamkit.dialects.http import ModelCard, Operation
 from streamkit.events import ProviderFailed
 from streamkit.gateway.attempts import Attempts, Memory
 from streamkit.gateway.config import Config
@@ -38,7 +38,7 @@ from streamkit.web.reply import Delivery, reply_to
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.surfaces import Ask, aliases, read_ask, surfaces
 from streamkit.web.turns import Turns
-from streamkit.web.upstream import Operation, can_count, client_session, redactor
+from streamkit.web.upstream import can_count, client_session, redactor
 from streamkit.web.upstream.hiding import Cut
 
 #: Seconds after which a client may ask again where there are too many streams.

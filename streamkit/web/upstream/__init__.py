@@ -4,11 +4,9 @@ Upstreams come from configuration only. Nothing that a client says chooses a hos
 its dialect's feature headers (limits.md T5, T6).
 """
 
-from streamkit.dialects.http import Operation
-from streamkit.web.upstream.addresses import address, can_count, path_of
-from streamkit.web.upstream.auth import authorised
-from streamkit.web.upstream.headers import request_headers, response_headers
-from streamkit.web.upstream.hiding import hidden, redactor, without_keys
+from streamkit.web.upstream.addresses import can_count, path_of
+from streamkit.web.upstream.headers import response_headers
+from streamkit.web.upstream.hiding import hidden, redactor
 from streamkit.web.upstream.secret import Secret
 from streamkit.web.upstream.sending import client_session, error_of, send
 from streamkit.web.upstream.token_counts import count_of, count_request
@@ -16,11 +14,8 @@ from streamkit.web.upstream.value import Auth, Upstream
 
 __all__ = [
     "Auth",
-    "Operation",
     "Secret",
     "Upstream",
-    "address",
-    "authorised",
     "can_count",
     "client_session",
     "count_of",
@@ -29,8 +24,6 @@ __all__ = [
     "hidden",
     "path_of",
     "redactor",
-    "request_headers",
     "response_headers",
     "send",
-    "without_keys",
 ]

@@ -19,19 +19,16 @@ async def authorised(
     Raises SourceFailed where AWS's credentials can't be had; how long that may take is botocore's setting.
     """
     if upstream.auth == "sigv4":
-        asked = (_service(upstream), upstream.region or "", method, url, headers["content-type"], body)
+        # the service of the dialect, or the one that has other dialects' paths too
+        own = [upstream.endpoint] if upstream.endpoint is not None else []
+        service = next(endpoint.aws_service for endpoint in (*own, *endpoints()) if endpoint.aws_service)
+        asked = (service, upstream.region or "", method, url, headers["content-type"], body)
         signature = await asyncio.to_thread(_signed, *asked)
         return {**headers, **signature}
     if upstream.key is None:
         return dict(headers)
     name, scheme = key_headers()[upstream.auth]
     return {**headers, name: scheme + upstream.key.reveal()}
-
-
-def _service(upstream: Upstream) -> str:
-    """What a signature is for: the service of the dialect, or the one that has other dialects' paths too."""
-    own = [upstream.endpoint] if upstream.endpoint is not None else []
-    return next(endpoint.aws_service for endpoint in (*own, *endpoints()) if endpoint.aws_service)
 
 
 def _signed(service: str, region: str, method: str, url: str, content_type: str, body: bytes) -> dict[str, str]:

@@ -7,9 +7,10 @@ from attrs import evolve
 from yarl import URL
 
 from streamkit.dialects import DIALECTS, dialect_named
-from streamkit.dialects.http import HTTP
+from streamkit.dialects.http import HTTP, Operation
 from streamkit.errors import BadRequest, UsageError
-from streamkit.web.upstream import Operation, Secret, Upstream, address, can_count
+from streamkit.web.upstream import Secret, Upstream, can_count
+from streamkit.web.upstream.addresses import address
 
 
 def upstream(dialect: str, base_url: str = "https://h", **values: Any) -> Upstream:

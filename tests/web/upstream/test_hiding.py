@@ -9,7 +9,8 @@ from streamkit.read_options import ReadOptions
 from streamkit.recipes import transcode
 from streamkit.report import StreamReport
 from streamkit.testing import source_of
-from streamkit.web.upstream import Secret, Upstream, hidden, redactor, without_keys
+from streamkit.web.upstream import Secret, Upstream, hidden, redactor
+from streamkit.web.upstream.hiding import without_keys
 from tests.web.faults import _written, failure, speech
 
 KEY = "Zq7/canary+0123456789=abcdefghij"

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from streamkit.web.upstream import Operation, Secret, Upstream, client_session, send
+from streamkit.dialects.http import Operation
+from streamkit.web.upstream import Secret, Upstream, client_session, send
 from tests.clients.conftest import WHY
 from tests.web.upstream.recorder import Recorder, Sent, answer, reply, serving
 
