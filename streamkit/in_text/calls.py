@@ -85,7 +85,7 @@ class TextCallReader:
         self._grammars, self._tools, self._limits, self._report = grammars, tools, limits, report
         self._choice = choice
         self._most = limits.arguments_chars + HEAD_CHARS  # characters that are held though they may be no call
-        self._code = CodeTracker()
+        self.code = CodeTracker()  #: fed each text that is text
         self._pending = ""
         self._step: Callable[[], bool] = self._text
         self._blank: str | None = ""  # white space that is dropped if a call comes next; None: there was text
@@ -105,16 +105,12 @@ class TextCallReader:
             return False
         return self._grammars.first_letter.search(text) is None
 
-    def pass_over(self, text: str) -> None:
-        """Note a text that passes."""
-        self._code.feed(text)
-
     def feed(self, delta: TextDelta) -> None:
         if delta.block != self.block:
             self.settle()
             self.block = delta.block
         if self.passes(delta.text, delta.block):
-            self.pass_over(delta.text)
+            self.code.feed(delta.text)
             self.out.append(delta)
             return
         for begin in range(0, len(delta.text), PIECE):
@@ -149,7 +145,7 @@ class TextCallReader:
     def _say(self, text: str) -> None:
         if not text:
             return
-        self._code.feed(text)
+        self.code.feed(text)
         if self._blank is not None:
             text = self._blank + text
             if len(text) <= BLANK_CHARS and text.isspace():
@@ -169,10 +165,10 @@ class TextCallReader:
             return False
         self._say(pending[: found.start()])
         self._pending = pending[found.start() :]
-        if self._code.in_code:
+        if self.code.in_code:
             self._heads = ()
         else:
-            line = self._code.begins_line
+            line = self.code.begins_line
             self._heads = tuple(head for head in self._grammars.heads[found[0]] if line or not head.own_line)
         return self._go(self._head_of)
 
@@ -592,7 +588,7 @@ class TextCallFinder(InTextMachine):
         elif kind is TextDelta:
             reader = self._reader(model.choice)
             if reader is not None and isinstance(event, DeltaRun):
-                reader.pass_over(event.text)
+                reader.code.feed(event.text)
             elif reader is not None:
                 reader.feed(model)
                 self._drain(reader, out)
