@@ -44,19 +44,14 @@ CALL_EVENTS: Final[Mapping[str, str]] = {
     "response.custom_tool_call_input": "custom_tool_call",
 }
 PART_EVENTS: Final = ("response.content_part", "response.reasoning_part", "response.reasoning_summary_part")
+#: The worse news counts where an event and its response disagree.
+STATUSES: Final = ("completed", "incomplete", "cancelled", "failed")
 #: The status that each terminal event has.
-TERMINALS: Final[Mapping[str, str]] = {
-    "response.completed": "completed",
-    "response.incomplete": "incomplete",
-    "response.failed": "failed",
-    "response.cancelled": "cancelled",
-}
+TERMINALS: Final[Mapping[str, str]] = {f"response.{status}": status for status in STATUSES}
 #: What an item that stands in the response's start is read as.
 ITEM_ADDED: Final = "response.output_item.added"
 #: Another name of the last event, of servers that follow OpenAI's Realtime: only its response says how it ended.
 OTHER_TERMINAL: Final = "response.done"
-#: The worse news counts where an event and its response disagree.
-STATUSES: Final = ("completed", "incomplete", "cancelled", "failed")
 #: The status that another dialect's stop reason stands for; of all others ``incomplete``.
 STATUS_OF: Final[Mapping[StopReason, str]] = {
     "stop": "completed",
@@ -202,7 +197,6 @@ class ResponsesDecoder(ItemReader):
         ]
 
     def ensure_started(self) -> None:
-        """Pass on that the response started, if it was not done yet."""
         if not self._started:
             self._start({})
 

@@ -158,9 +158,7 @@ class ResponsesLinter(GrammarChecker):
         self._ended = False
         self._failed = False
         self._handlers: Mapping[str, Callable[[dict[str, Any]], None]] = {
-            "response.completed": self._terminal,
-            "response.incomplete": self._terminal,
-            "response.failed": self._terminal,
+            **dict.fromkeys(("response.completed", "response.incomplete", "response.failed"), self._terminal),
             "error": self._error,
             "response.output_item.added": self._item_added,
             "response.output_item.done": self._item_done,

@@ -331,7 +331,7 @@ class ResponsesRequestReader(RequestReader):
         of_item = members(item)
         sealed = unseal(blob) if blob else None
         if sealed is not None:
-            self._sealed(sealed.kind, Opaque(sealed.vendor, sealed.blob), parts)
+            self._sealed(sealed.kind, sealed.opaque, parts)
             return
         last = next((part for part in reversed(parts) if part.text), None)
         opaque = Opaque(OPAQUE_VENDOR, blob) if blob else None

@@ -25,7 +25,7 @@ from attrs import define, field, frozen
 from streamkit.dialects.openai_responses.wire import OPAQUE_VENDOR, PLACES, VENDOR
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
-from streamkit.dialects.vocabulary.sealed_reasoning import unseal
+from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.errors import TooManyBlocks
 from streamkit.events import (
     Aside,
@@ -473,24 +473,17 @@ class TextReader(FrameDecoder):
 
     def opaque(self, blob: str, item: Item) -> None:
         """Encrypted reasoning: this vendor's, or another's that was sealed. It is the item's text that it belongs to."""
-        sealed = unseal(blob)
-        if sealed is not None and sealed.kind == "call":
-            self.signature = Opaque(sealed.vendor, sealed.blob)
-            return
-        if sealed is not None and sealed.kind == "text":
-            self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, self._text, "text"))
-            return
         own = next((part.block for part in reversed(item.parts.values()) if self._chars(part)), None)
-        block = self.block_of(item) if own is None else own
-        if sealed is None:
-            kind = ReasoningOpaque if own is None else ReasoningSignature
-            self.out.append(kind(blob, OPAQUE_VENDOR, 0, block))
-        elif sealed.kind == "opaque":
+        sealed = unseal(blob) or Sealed("opaque" if own is None else "reasoning", OPAQUE_VENDOR, blob)
+        if sealed.kind == "call":
+            self.signature = sealed.opaque
+            return
+        block = self._text if sealed.kind == "text" else self.block_of(item) if own is None else own
+        if sealed.kind == "opaque":
             self.out.append(ReasoningOpaque(sealed.blob, sealed.vendor, 0, block))
-        elif sealed.kind == "reasoning":
-            self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, block))
         else:
-            self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, block, "text"))
+            on: Literal["reasoning", "text"] = "reasoning" if sealed.kind == "reasoning" else "text"
+            self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, block, on))
 
 
 def placeless(document: dict[str, Any]) -> dict[str, Any]:
