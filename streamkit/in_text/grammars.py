@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from streamkit.policy import TextCalls
 
@@ -112,9 +112,9 @@ class Grammar:
     trailers: tuple[str, ...] = ()
 
 
-def _sections(sections: Iterable[str], *parts: Part) -> list[tuple[Part, ...]]:
-    """The parts behind each opening of a section, and alone: for the second call, and for models that forget it."""
-    return [*((section, SPACE, *parts) for section in sections), parts]
+def _in_sections(sections: Iterable[str], head: Head) -> tuple[Head, ...]:
+    """A head behind each opening of a section, and alone: for the second call, and for models that forget it."""
+    return *(evolve(head, parts=(section, SPACE, *head.parts)) for section in sections), head
 
 
 def _xml(sections: tuple[str, ...], prefix: str = "", *, own_line: bool = False) -> Grammar:
@@ -125,13 +125,9 @@ def _xml(sections: tuple[str, ...], prefix: str = "", *, own_line: bool = False)
         f"</{prefix}parameter>",
         f"</{prefix}invoke>",
     )
-    heads = [
-        Head(parts, "tags", tags=tags, own_line=own_line)
-        for parts in _sections(
-            [f"<{section}>" for section in sections], f'<{prefix}invoke name="', NAME, '"', SPACE, ">"
-        )
-    ]
-    return Grammar(tuple(heads), tuple(f"</{section}>" for section in sections))
+    head = Head((f'<{prefix}invoke name="', NAME, '"', SPACE, ">"), "tags", tags=tags, own_line=own_line)
+    heads = _in_sections([f"<{section}>" for section in sections], head)
+    return Grammar(heads, tuple(f"</{section}>" for section in sections))
 
 
 def _together(*grammars: Grammar) -> Grammar:
@@ -141,17 +137,16 @@ def _together(*grammars: Grammar) -> Grammar:
 
 _FUNCTION: Final = Tags("<parameter=", r"(?P<key>[^<>]{1,128})>", "</parameter>", "</function>", pads=True)
 _GLM: Final = Tags("<arg_key>", r"(?P<key>[^<>]{1,128})</arg_key>\s{0,64}<arg_value>", "</arg_value>", "</tool_call>")
-_KIMI: Final = ("<|tool_calls_section_begin|>",)
+_KIMI: Final = ("<|tool_call_begin|>", SPACE, CALL_ID, SPACE, "<|tool_call_argument_begin|>")
 _DEEPSEEK: Final = ("<｜tool▁calls▁begin｜>",)
+_DEEPSEEK_V3: Final = ("<｜tool▁call▁begin｜>", "function<｜tool▁sep｜>", NAME, SPACE, "```json", SPACE)
+_DEEPSEEK_V31: Final = ("<｜tool▁call▁begin｜>", NAME, "<｜tool▁sep｜>")
 _DEEPSEEK_ENDS: Final = ("<｜tool▁call▁end｜>", "```<｜tool▁call▁end｜>", "```\n<｜tool▁call▁end｜>")
 
 GRAMMARS: Final[Mapping[TextCalls, Grammar]] = {
     "hermes": Grammar((Head(("<tool_call>", SPACE, "{"), "object", ends=("</tool_call>",), own_line=True),)),
     "qwen": Grammar(
-        tuple(
-            Head(parts, "tags", tags=_FUNCTION, own_line=True)
-            for parts in _sections(["<tool_call>"], "<function=", NAME, ">")
-        ),
+        _in_sections(["<tool_call>"], Head(("<function=", NAME, ">"), "tags", tags=_FUNCTION, own_line=True)),
         ("</tool_call>",),
     ),
     "glm": Grammar(
@@ -161,28 +156,16 @@ GRAMMARS: Final[Mapping[TextCalls, Grammar]] = {
         )
     ),
     "kimi": Grammar(
-        tuple(
-            Head(parts, "json", ends=("<|tool_call_end|>",), name_in_id=True)
-            for parts in _sections(_KIMI, "<|tool_call_begin|>", SPACE, CALL_ID, SPACE, "<|tool_call_argument_begin|>")
+        _in_sections(
+            ["<|tool_calls_section_begin|>"], Head(_KIMI, "json", ends=("<|tool_call_end|>",), name_in_id=True)
         ),
         ("<|tool_calls_section_end|>",),
     ),
     "deepseek": _together(
         Grammar(  # V3
-            tuple(
-                Head(parts, "json", ends=_DEEPSEEK_ENDS)
-                for parts in _sections(
-                    _DEEPSEEK, "<｜tool▁call▁begin｜>", "function<｜tool▁sep｜>", NAME, SPACE, "```json", SPACE
-                )
-            ),
-            ("<｜tool▁calls▁end｜>",),
+            _in_sections(_DEEPSEEK, Head(_DEEPSEEK_V3, "json", ends=_DEEPSEEK_ENDS)), ("<｜tool▁calls▁end｜>",)
         ),
-        Grammar(  # V3.1
-            tuple(
-                Head(parts, "json", ends=_DEEPSEEK_ENDS)
-                for parts in _sections(_DEEPSEEK, "<｜tool▁call▁begin｜>", NAME, "<｜tool▁sep｜>")
-            )
-        ),
+        Grammar(_in_sections(_DEEPSEEK, Head(_DEEPSEEK_V31, "json", ends=_DEEPSEEK_ENDS))),
         _xml(("｜DSML｜function_calls", "｜DSML｜tool_calls"), "｜DSML｜"),  # V3.2 and V4
         _xml(("｜｜DSML｜｜function_calls", "｜｜DSML｜｜tool_calls"), "｜｜DSML｜｜"),  # V4, seen so
     ),
