@@ -99,7 +99,7 @@ class ResponsesDecoder(ItemReader):
 
     def decode(self, document: dict[str, Any]) -> None:
         kind = document.get("type")
-        last, self._last_delta = self._last_delta, None
+        last, self.last_delta = self.last_delta, None
         if last is not None and kind == last.members["type"] and self.goes_on(document, last):
             return
         read = self._read_by.get(kind) if isinstance(kind, str) else None
@@ -112,7 +112,7 @@ class ResponsesDecoder(ItemReader):
         self.recognised = True
         if self._terminal:
             self.behind_end(partial(read, self), document)
-            self._last_delta = None
+            self.last_delta = None
             return
         before = len(self.out)
         read(self, document)

@@ -114,11 +114,15 @@ class Item:
     start: str = ""  #: arguments that came with the start, until anything else settles whether they count
 
 
+def _without_own(document: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if name not in EACH_DELTA}
+
+
 @frozen
 class LastDelta:
-    """What the last event was, if it was a delta of an open part, or call, that was nothing but said."""
+    """What the last event was, if it was a delta that named its part, or its call, and was said as it came."""
 
-    members: dict[str, Any]  #: all of the event but what each delta has of its own
+    members: dict[str, Any] = field(converter=_without_own)  #: all of the event but what each delta has of its own
     place: str  #: which of them is the part's number
     text: RunningText | None  #: that it goes on, of a part
     event: Callable[[str, int, int], WireEvent]  #: of a text, its choice, and its block or call
@@ -144,7 +148,7 @@ class TextReader(FrameDecoder):
         self._parts = 0
         self._number_at: dict[int, int] = {}  # of the text that a block's deltas belong to
         self._latest: Part | None = None  # the latest part of text
-        self._last_delta: LastDelta | None = None
+        self.last_delta: LastDelta | None = None  #: the next may go on there
 
     def text_of_run(self, model: Any) -> RunningText | None:
         if not isinstance(model, TextDelta | ReasoningDelta | RefusalDelta):
@@ -231,19 +235,7 @@ class TextReader(FrameDecoder):
         if not document.keys() <= DELTA_FIELDS:
             self.keep_others(document, DELTA_FIELDS, "delta.", block=part.block)
         elif named is not None and text and not logprobs and not part.start and part.echo is None:
-            self.may_go_on(document, speech.place, self.texts.of(part.number), speech.event, part.block)
-
-    def may_go_on(
-        self,
-        document: dict[str, Any],
-        place: str,
-        text: RunningText | None,
-        event: Callable[[str, int, int], WireEvent],
-        label: int,
-    ) -> None:
-        """Remember a delta that named its part, or its call, and was said as it came: the next may go on there."""
-        members = {name: value for name, value in document.items() if name not in EACH_DELTA}
-        self._last_delta = LastDelta(members, place, text, event, label)
+            self.last_delta = LastDelta(document, speech.place, self.texts.of(part.number), speech.event, part.block)
 
     def goes_on(self, document: dict[str, Any], last: LastDelta) -> bool:
         """Read an event that differs from the last one, a delta, in what it says alone: a third of the time. False if not.
@@ -262,7 +254,7 @@ class TextReader(FrameDecoder):
                 if last.text is not None:
                     last.text.append(text)
                 self.out.append(last.event(text, 0, last.label))
-            self._last_delta = last
+            self.last_delta = last
             return True
         document.update(delta=text, sequence_number=number, obfuscation=pad)
         return False
