@@ -38,7 +38,7 @@ from streamkit.web.reply import Delivery, reply_to
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.surfaces import Ask, aliases, read_ask, surfaces
 from streamkit.web.turns import Turns
-from streamkit.web.upstream import can_count, client_session, redactor
+from streamkit.web.upstream import client_session, redactor
 from streamkit.web.upstream.hiding import Cut
 
 #: Seconds after which a client may ask again where there are too many streams.
@@ -89,7 +89,7 @@ class Gateway:
     def _card(self, name: str, route: Route) -> ModelCard:
         mode = self.config.server.count_tokens
         counts = mode == "estimate" or (
-            mode == "upstream" and any(can_count(target.upstream) for target in route.targets)
+            mode == "upstream" and any(target.upstream.token_count is not None for target in route.targets)
         )
         return ModelCard(id=name, tools=route.tools, counts=counts)
 

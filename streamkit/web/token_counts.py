@@ -23,7 +23,7 @@ from streamkit.web.refusals import Refused, no_count
 from streamkit.web.source import whole_body
 from streamkit.web.surfaces import Ask, surfaces
 from streamkit.web.token_estimate import CountTokens, estimate
-from streamkit.web.upstream import Upstream, can_count, count_of, hidden
+from streamkit.web.upstream import Upstream, count_of, hidden
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream_request import UNFIT, open_answer
 
@@ -76,7 +76,7 @@ async def first_count(
     """
     failed, headers = no_count(ask.model), NO_HEADERS
     for count in counts:
-        if mode == "off" or not can_count(count.upstream):
+        if mode == "off" or count.upstream.token_count is None:
             continue
         tokens = await fetch(count)
         if isinstance(tokens, int):

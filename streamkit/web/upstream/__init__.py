@@ -4,7 +4,7 @@ Upstreams come from configuration only. Nothing that a client says chooses a hos
 its dialect's feature headers (limits.md T5, T6).
 """
 
-from streamkit.web.upstream.addresses import can_count, path_of
+from streamkit.web.upstream.addresses import path_of
 from streamkit.web.upstream.headers import response_headers
 from streamkit.web.upstream.hiding import hidden, redactor
 from streamkit.web.upstream.secret import Secret
@@ -16,7 +16,6 @@ __all__ = [
     "Auth",
     "Secret",
     "Upstream",
-    "can_count",
     "client_session",
     "count_of",
     "count_request",

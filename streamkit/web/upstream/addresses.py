@@ -27,21 +27,11 @@ from streamkit.web.upstream.value import Upstream
 PATH_CHARS: Final = 300
 
 
-def can_count(upstream: Upstream) -> bool:
-    """Whether the upstream's dialect has an operation that counts the tokens of a request. Its server may still have none."""
-    return _count(upstream) is not None
-
-
 def count_at(upstream: Upstream) -> TokenCount:
     """How the upstream counts. Raises UsageError where its dialect has no operation for it."""
-    count = _count(upstream)
-    if count is None:
+    if upstream.token_count is None:
         raise UsageError(f"{upstream.name} can't count tokens: {upstream.wire.name} has no operation for it there")
-    return count
-
-
-def _count(upstream: Upstream) -> TokenCount | None:
-    return None if upstream.endpoint is None or upstream.has_deployments else upstream.endpoint.count
+    return upstream.token_count
 
 
 def address(upstream: Upstream, model: str, *, stream: bool, operation: Operation = "generate") -> str:

@@ -22,7 +22,6 @@ class Secret:
         self._text = text
 
     def reveal(self) -> str:
-        """The text."""
         return self._text
 
     def __repr__(self) -> str:

@@ -19,7 +19,7 @@ from yarl import URL
 
 from streamkit.dialects import DIALECTS, source_named
 from streamkit.dialects.base import Dialect
-from streamkit.dialects.http import KEY_HEADERS, Endpoint
+from streamkit.dialects.http import KEY_HEADERS, Endpoint, TokenCount
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Provider
 from streamkit.errors import UsageError
 from streamkit.policy import AssistantFirst, TextCalls, ThinkTags
@@ -164,6 +164,11 @@ class Upstream:
         if not self._may_be_azure or self.base_url.rstrip("/").endswith("/openai/v1"):
             return False
         return self.auth == "azure" or self.api_version is not None
+
+    @property
+    def token_count(self) -> TokenCount | None:
+        """How it counts the tokens of a request; None: its dialect has no operation for it. Its server may lack it, too."""
+        return None if self.endpoint is None or self.has_deployments else self.endpoint.count
 
     @property
     def _may_be_azure(self) -> bool:

@@ -9,7 +9,7 @@ from yarl import URL
 from streamkit.dialects import DIALECTS, dialect_named
 from streamkit.dialects.http import HTTP, Operation
 from streamkit.errors import BadRequest, UsageError
-from streamkit.web.upstream import Secret, Upstream, can_count
+from streamkit.web.upstream import Secret, Upstream
 from streamkit.web.upstream.addresses import address
 
 
@@ -170,7 +170,7 @@ COUNTS: dict[str, str] = {
 def test_who_can_count_has_an_address_for_it_and_the_others_say_that_they_have_none(dialect: str):
     where = upstream(dialect)
     count: Operation = "count"
-    assert can_count(where) == (dialect in COUNTS)
+    assert (where.token_count is not None) == (dialect in COUNTS)
     if dialect in COUNTS:
         assert address(where, "m", stream=False, operation=count) == f"https://h{COUNTS[dialect]}"
         assert address(where, "m", stream=True, operation=count) == f"https://h{COUNTS[dialect]}"
@@ -180,8 +180,8 @@ def test_who_can_count_has_an_address_for_it_and_the_others_say_that_they_have_n
 
 
 def test_azures_deployments_count_nothing():
-    assert not can_count(azure("https://h", "openai-responses"))
-    assert can_count(azure("https://h/openai/v1", "openai-responses", api_version=None))
+    assert azure("https://h", "openai-responses").token_count is None
+    assert azure("https://h/openai/v1", "openai-responses", api_version=None).token_count is not None
 
 
 def test_a_host_in_letters_of_its_own_is_written_as_it_is_resolved():
