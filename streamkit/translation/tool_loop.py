@@ -117,7 +117,9 @@ def _choice(response: Response, index: int) -> Choice:
 def _by_call(results: Results, calls: list[ToolCall]) -> dict[str, ToolResult]:
     """The results by the id of their call."""
     if isinstance(results, Mapping):
-        results = [ToolResult(call_id, _parts(content)) for call_id, content in results.items()]
+        results = [
+            ToolResult(call_id, [Text(said)] if isinstance(said, str) else [*said]) for call_id, said in results.items()
+        ]
     known = {call.id for call in calls}
     by_call: dict[str, ToolResult] = {}
     for result in results:
@@ -127,10 +129,6 @@ def _by_call(results: Results, calls: list[ToolCall]) -> dict[str, ToolResult]:
             raise UsageError(f"two results for the call {quoted(result.call_id)}")
         by_call[result.call_id] = result
     return by_call
-
-
-def _parts(content: ResultContent) -> list[Text | Media | Aside]:
-    return [Text(content)] if isinstance(content, str) else list(content)
 
 
 def _answer(call: ToolCall, result: ToolResult | None) -> ToolResult:

@@ -14,6 +14,7 @@ from typing import Final
 from aiohttp import web
 
 from streamkit.dialects import client_named
+from streamkit.dialects.http import SHOWN_CHARS
 from streamkit.errors import BadRequest, StreamkitError, UsageError
 from streamkit.events import ErrorType, ProviderFailed
 from streamkit.http_errors import encode_error
@@ -21,8 +22,6 @@ from streamkit.text.quoting import quoted
 
 #: What an answer of ``error_response`` tells, for a log.
 FAILURE: Final = web.ResponseKey("streamkit-failure", ProviderFailed)
-#: Of what a client called something, this much is repeated to it.
-SHOWN_CHARS = 200
 
 
 class Refused(StreamkitError):
