@@ -86,7 +86,6 @@ class FrameRun:
         self._offsets: list[int] | None = None
 
     def frame(self, number: int) -> Frame:
-        """One of them."""
         if self._offsets is None:
             sizes = (len(payload) + self.around for payload in self.payloads)
             self._offsets = list(accumulate(sizes, initial=self.offset))

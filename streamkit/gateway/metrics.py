@@ -77,7 +77,6 @@ class Metrics:
         self._active.inc(change)
 
     def observe(self, record: Record) -> None:
-        """Count a request that is over."""
         client = record.client or "_none"
         self._requests.labels(client, record.route, str(record.status), record.ending).inc()
         self._seconds.labels(client, record.route).observe(record.seconds)

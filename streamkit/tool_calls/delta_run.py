@@ -55,7 +55,6 @@ class DeltaRun:
 
     @property
     def choice(self) -> int:
-        """The choice of all of them."""
         return self.model.choice
 
     def by_call(self) -> dict[int, list[str]]:
@@ -73,7 +72,6 @@ class DeltaRun:
         return self._by_call
 
     def deltas(self) -> list[Any]:
-        """They, one by one."""
         like, texts = self.model, self.texts
         if isinstance(like, ToolCallDelta | ToolCallArguments):
             return self._fragments(like)

@@ -40,7 +40,6 @@ class TextBuffer:
         return whole
 
     def clear(self) -> None:
-        """Forget what came."""
         self._parts.clear()
         self._tail.clear()
         self.chars = 0

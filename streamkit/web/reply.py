@@ -303,7 +303,6 @@ class Reply:
             self._watch.written_last()
 
     async def whole(self, body: bytes) -> None:
-        """Write a whole answer."""
         self._begin()
         await self._write(body, length=len(body))
         self.ending = "whole"
