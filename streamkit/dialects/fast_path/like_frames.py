@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 from streamkit.dialects.fast_path.template import DELTAS, Template, template_around, template_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import FOLD_EVERY, LONG_CHARS, RunningText
-from streamkit.events import WireEvent
+from streamkit.events import ToolCallDelta, WireEvent
 from streamkit.framing.frame import NO_HEADERS, Frame, FrameRun, repairs_of
 from streamkit.pipeline import Machine, Stage
 from streamkit.report import BatchMarks, StreamReport
@@ -165,10 +165,14 @@ class LikeFrameDecoder:
     ) -> Template | None:
         """The template of two payloads and of what they said; None if they have none, or if it is too early to look for it."""
         decoder, found = self._decoder, None
+        delta: Any = decoded[0]
+        other: Any = before[0]
+        if type(delta) is not type(other) or (type(delta) is ToolCallDelta and delta.id != other.id):
+            return None  # a call begins: not an attempt
         if decoder.unlike is not None and decoder.unlike.search(payloads[1]):
             return None
         if len(decoded) == len(before) == 1:
-            found = template_around(self._holes, payloads, (before[0], decoded[0]), decoder.limits.index)
+            found = template_around(self._holes, payloads, (other, delta), decoder.limits.index)
         if found is None and self._deltas >= PATIENCE:
             found = template_of(self._holes, payloads, (before, decoded), decoder.limits.index, decoder.usage)
             self._failed += 1

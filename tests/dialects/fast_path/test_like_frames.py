@@ -493,6 +493,17 @@ def test_frames_that_no_template_fits_are_tried_ever_less_often(size, monkeypatc
     assert 3 < len(tried) < 40
 
 
+def test_calls_that_begin_are_no_attempts(monkeypatch):
+    """Their frames are like no others, and fragments that take turns are read by a template soon behind them."""
+    fragments = [call(b"%d" % (number % 6), b'"x%d"' % number) for number in range(60)]
+    frames = list(map(sse, [*map(begun, range(6)), *fragments]))
+    expected = by_frames("openai-chat", frames)
+    tried, taken = attempts(monkeypatch), frames_taken(monkeypatch, "openai-chat")
+    assert by_template("openai-chat", frames) == expected
+    assert len(tried) == 1
+    assert len(taken) == 8  # the starts, and two fragments
+
+
 def test_a_bad_hole_in_every_tenth_frame_costs_no_attempt_each(monkeypatch):
     tried = attempts(monkeypatch)
     body = sse(*[text(b'""' if n % 10 == 0 else b'"a"') for n in range(5000)])
