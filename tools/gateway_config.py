@@ -56,7 +56,8 @@ TYPES: Final[Mapping[str, str]] = {
 DEFAULTS: Final[Mapping[str, str]] = {"Upstream.auth": "[by dialect](#auth)"}
 MEANINGS: Final[Mapping[str, str]] = {
     "Upstream.auth": "How a request shows its key.",
-    "Upstream.key": "Its key. Left out for `none`, and for `sigv4`, which looks for credentials where AWS's own tools do.",
+    "Upstream.key": "Its key. Left out for `none`, and for `sigv4` and `google`, which look for credentials where AWS's and "
+    "Google's own tools do.",
     "Upstream.tools": "Whether it supports tools. Where not, requests with tools go to the other upstreams of a route.",
     "Upstream.timeouts": "How long it may take.",
     "Upstream.headers": "Constant headers of your own: OpenRouter's `HTTP-Referer`. A secret value is written as a key.",
@@ -99,7 +100,11 @@ def _auth() -> Iterator[str]:
     yield "| value | the key is sent as | default of |"
     yield "|---|---|---|"
     sent = {name: f"`{header}: {scheme}…`" for name, (header, scheme) in key_headers().items()}
-    others = {"none": "not at all", "sigv4": "AWS Signature 4 (extra `aws`), with the credentials that botocore finds"}
+    others = {
+        "none": "not at all",
+        "sigv4": "AWS Signature 4 (extra `aws`), with the credentials that botocore finds",
+        "google": "`authorization: Bearer …`: a token that is renewed (extra `google`), with what google-auth finds",
+    }
     for name in auths():
         of = [f"`{known}`" for known in _known() if usual_auth(known) == name and name != "bearer"]
         yield f"| `{name}` | {(others | sent)[name]} | {', '.join(of) or ('all others' if name == 'bearer' else '')} |"

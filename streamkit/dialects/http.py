@@ -247,7 +247,13 @@ class HTTP:
     """A dialect over HTTP. None: it is asked at the base URL itself; its clients are not served."""
 
     endpoint: Endpoint | None = None
+    #: Of providers that are asked in another way, by ``Provider.name``.
+    endpoints: Mapping[str, Endpoint] = field(factory=dict)
     surface: Surface | None = None
+
+    def endpoint_of(self, provider: Provider | None) -> Endpoint | None:
+        """How that provider of the dialect is asked; None: at the base URL."""
+        return self.endpoint if provider is None else self.endpoints.get(provider.name, self.endpoint)
 
 
 NO_HTTP: Final = HTTP()

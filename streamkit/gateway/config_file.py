@@ -180,4 +180,5 @@ def usual_auth(name: str) -> Auth:
         return "bearer"
     if provider is not None and provider.auth:
         return provider.auth
-    return dialect.http.endpoint.auth if dialect.http.endpoint is not None else "bearer"
+    endpoint = dialect.http.endpoint_of(provider)
+    return endpoint.auth if endpoint is not None else "bearer"

@@ -106,12 +106,19 @@ def test_what_the_page_calls_required_is_required():
         assert len(required) == len([field for field in fields if field.name != "name"]), head
 
 
-@pytest.mark.parametrize("dialect", ["anthropic", "azure", "bedrock", "cohere", "gemini", "ollama"])
+@pytest.mark.parametrize(
+    "dialect", ["anthropic", "azure", "bedrock", "cohere", "gemini", "ollama", "vertex-anthropic", "vertex-gemini"]
+)
 def test_the_auth_by_dialect_is_that_of_the_page(dialect):
     auth = usual_auth(dialect)
     (row,) = [line for line in TEXT.splitlines() if line.startswith(f"| `{auth}` |")]
     assert f"`{dialect}`" in row or row.endswith("| all others |")
-    more = {"sigv4": 'region = "eu-west-1"', "none": "", "azure": 'key = {env = "K"}\napi_version = "2024-10-21"'}
+    more = {
+        "sigv4": 'region = "eu-west-1"',
+        "none": "",
+        "google": "",
+        "azure": 'key = {env = "K"}\napi_version = "2024-10-21"',
+    }
     upstream = (
         UPSTREAM.replace("ollama", dialect).replace("http:", "https:") + more.get(auth, 'key = {env = "K"}') + "\n"
     )

@@ -8,7 +8,7 @@ PAGE = ROOT / "docs" / "how-to" / "run-the-gateway.md"
 
 
 def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing():
-    [block] = [block for block in blocks(PAGE) if block.language == "toml"]
+    block, clouds = [block for block in blocks(PAGE) if block.language == "toml"]
     env = {"GATEWAY_KEY": "a-key-of-clients", "OPENAI_API_KEY": "a-key-of-ours"}
     config = parse_config(
         block.text, name="gateway.toml", env=env, read_file=lambda _path: KeyFile(b"another-key", 0o600)
@@ -16,3 +16,17 @@ def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing():
     assert list(config.upstreams) == ["openai", "deepseek", "local"]
     assert [target.upstream.name for target in config.routes[0].targets] == ["openai", "deepseek"]
     assert config.warnings == ()
+    env |= {"AZURE_OPENAI_API_KEY": "azures-key", "AWS_BEARER_TOKEN_BEDROCK": "bedrocks-key"}
+    route = (
+        '[[routes]]\nmodels = ["*"]\nto = ["claude-vertex", "gemini-vertex", "azure", "bedrock", "bedrock-openai"]\n'
+    )
+    config = parse_config(
+        f"{clouds.text}\n{route}", name="gateway.toml", env=env, read_file=lambda _path: KeyFile(b"", 0o600)
+    )
+    assert [target.upstream.auth for target in config.routes[0].targets] == [
+        "google",
+        "google",
+        "azure",
+        "sigv4",
+        "bearer",
+    ]

@@ -11,7 +11,7 @@ from streamkit.dialects.anthropic.lint import AnthropicLinter
 from streamkit.dialects.anthropic.request_in import AnthropicRequestReader
 from streamkit.dialects.anthropic.request_out import AnthropicRequestWriter, features_of
 from streamkit.dialects.anthropic.response import AnthropicBodyDecoder, AnthropicResponseWriter
-from streamkit.dialects.anthropic.wire import TOOLS
+from streamkit.dialects.anthropic.wire import TOOLS, VERTEX
 from streamkit.dialects.base import Bodies, Dialect, ModelPlace
 from streamkit.dialects.profiles import Profile
 from streamkit.framing.sse import KEEP_ALIVE
@@ -32,5 +32,6 @@ DIALECT = Dialect(
     searches=SEARCHES,
     features=features_of,
     bodies=Bodies.of(AnthropicRequestReader, AnthropicRequestWriter, AnthropicBodyDecoder, AnthropicResponseWriter),
+    providers=(VERTEX,),
     clients=(Profile(name="claude-code", title="Claude Code, and the anthropic package"),),
 )

@@ -1,7 +1,8 @@
 """Messages over HTTP.
 
 Source: clients.md §10.1, §10.2; anthropic 2.12: ``message_count_tokens_params``, ``ModelInfo``, and a ``lifecycle`` that its
-types demand; it sends ``anthropic-version`` with every request, and its key as ``Authorization`` or ``x-api-key``.
+types demand; it sends ``anthropic-version`` with every request, and its key as ``Authorization`` or ``x-api-key``; its
+``AnthropicVertex`` for Google's addresses.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from streamkit.dialects.anthropic.wire import version_of
+from streamkit.dialects.anthropic.wire import VERTEX, version_of
 from streamkit.dialects.http import (
     HTTP,
     Endpoint,
@@ -21,6 +22,7 @@ from streamkit.dialects.http import (
     TokenCount,
     page_size,
     place_of,
+    segment,
     with_root,
 )
 from streamkit.dialects.streams.event_encoder import encode_time
@@ -66,6 +68,18 @@ def _model(card: ModelCard) -> dict[str, Any]:
     }
 
 
+def _at_google(base: str, model: str, stream: bool) -> str:
+    """The resource of a model under a base URL, ``…/projects/P/locations/L``, with ``/publishers/anthropic`` or without it."""
+    name = segment(
+        model, safe="!$&'()*+,=:@"
+    )  # no `;`: a server that drops what stands behind one would drop the method
+    return f"{_models_at_google(base)}/{name}:{'streamRawPredict' if stream else 'rawPredict'}"
+
+
+def _models_at_google(base: str) -> str:
+    return with_root(base, "/publishers/anthropic") + "/models"
+
+
 HTTP_HALF = HTTP(
     endpoint=Endpoint(
         url=lambda base, _model, _stream: with_root(base, "/v1") + "/messages",
@@ -80,6 +94,18 @@ HTTP_HALF = HTTP(
             member="input_tokens",
         ),
     ),
+    endpoints={
+        VERTEX.name: Endpoint(
+            url=_at_google,
+            features={"anthropic-beta": True},
+            count=TokenCount(
+                url=lambda base, _model: f"{_models_at_google(base)}/count-tokens:rawPredict",
+                takes=_COUNTED | {"anthropic_version"},
+                body=lambda members, model: {**members, "model": model},
+                member="input_tokens",
+            ),
+        )
+    },
     surface=Surface(
         generate=("/v1/messages",),
         count=("/v1/messages/count_tokens",),

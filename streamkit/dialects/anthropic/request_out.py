@@ -61,6 +61,7 @@ from streamkit.dialects.anthropic.wire import (
     VENDOR,
     WEB_SEARCH,
     WITHOUT_SAMPLING,
+    AnthropicProvider,
     version_of,
 )
 from streamkit.dialects.bodies.blocks_as_text import decoded_text
@@ -137,7 +138,12 @@ class AnthropicRequestWriter(ClaudeRequestWriter):
             stream=request.stream,
         )
         body |= compaction | self.options({name: name for name in self._sampling()}, BESIDE)
-        return add_missing(body, self.request_extras())
+        body = add_missing(body, self.request_extras())
+        provider = self.target.provider
+        if isinstance(provider, AnthropicProvider) and provider.model_in_path:
+            body.pop("model", None)
+            body["anthropic_version"] = provider.api_version
+        return body
 
     # -- messages --------------------------------------------------------------------------------------------------
 

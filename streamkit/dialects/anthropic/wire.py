@@ -212,6 +212,14 @@ class AnthropicProvider(Provider):
 
     #: The version of the API; older ones take a temperature (dialects.md §3.0).
     api_version: str = VERSION
+    #: Whether the model stands in the URL, and the version in the body (dialects.md §3.4).
+    model_in_path: bool = False
+
+
+#: Claude on Google's Vertex AI.
+VERTEX: Final = AnthropicProvider(
+    name="vertex-anthropic", title="Claude on Google's Vertex AI", auth="google", model_in_path=True
+)
 
 
 def version_of(provider: Provider | None) -> str:

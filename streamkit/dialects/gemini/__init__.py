@@ -14,7 +14,7 @@ from streamkit.dialects.gemini.request_in import GeminiRequestReader
 from streamkit.dialects.gemini.request_out import GeminiRequestWriter
 from streamkit.dialects.gemini.response import GeminiBodyDecoder, GeminiResponseWriter
 from streamkit.dialects.gemini.wire import TOOLS
-from streamkit.dialects.profiles import Profile
+from streamkit.dialects.profiles import Profile, Provider
 
 DIALECT = Dialect(
     name="gemini",
@@ -36,5 +36,6 @@ DIALECT = Dialect(
     citations=CITATIONS,
     searches=SEARCHES,
     continued=continued,
+    providers=(Provider(name="vertex-gemini", title="Gemini on Google's Vertex AI", auth="google"),),
     clients=(Profile(name="google-genai", title="the google-genai package, and programs like it"),),
 )

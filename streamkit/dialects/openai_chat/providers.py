@@ -246,6 +246,11 @@ PROVIDERS: Final = (
         signatures="google",
     ),
     ChatProvider(
+        name="bedrock-openai",
+        title="Amazon Bedrock through its OpenAI endpoint, `…/openai/v1`, with an API key of Bedrock's",
+        max_tokens_field="max_completion_tokens",
+    ),
+    ChatProvider(
         name="ollama-v1",
         title="Ollama through its OpenAI endpoint",
         adds={"choices[].delta.reasoning": "reasoning"},

@@ -13,7 +13,7 @@ from streamkit.dialects.openai_responses.request_in import ResponsesRequestReade
 from streamkit.dialects.openai_responses.request_out import RequestBodyWriter
 from streamkit.dialects.openai_responses.response import ResponsesBodyDecoder, ResponsesBodyWriter
 from streamkit.dialects.openai_responses.wire import VENDOR
-from streamkit.dialects.profiles import Profile
+from streamkit.dialects.profiles import Profile, Provider
 from streamkit.dialects.vocabulary.openai import TOOLS
 from streamkit.framing.sse import KEEP_ALIVE
 
@@ -36,5 +36,9 @@ DIALECT = Dialect(
     tools=TOOLS,
     citations=CITATIONS,
     searches=SEARCHES,
+    providers=(
+        Provider(name="azure-responses", title="Azure OpenAI, `…/openai/v1`", auth="azure"),
+        Provider(name="bedrock-responses", title="Amazon Bedrock, `…/openai/v1`, with an API key of Bedrock's"),
+    ),
     clients=(Profile(name="codex", title="Codex: it reads `response.failed`, and passes over `error`"),),
 )

@@ -27,8 +27,8 @@ from streamkit.text.quoting import quoted
 from streamkit.web.source import DEFAULT_TIMEOUTS, Timeouts
 from streamkit.web.upstream.secret import Secret
 
-#: How a request shows its key: ``none``, ``sigv4``, one of ``KEY_HEADERS``, or a way of a dialect's own (``Endpoint.keys``).
-#: ``azure`` is the header ``api-key``, and Azure's addresses for deployments.
+#: How a request shows that it may be made: ``none``, ``sigv4``, ``google``, one of ``KEY_HEADERS``, or a way of a dialect's
+#: own (``Endpoint.keys``). ``azure`` is the header ``api-key``, and Azure's addresses for deployments.
 Auth: TypeAlias = str
 
 
@@ -46,8 +46,11 @@ _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 §5
 
 
 def endpoints() -> Iterator[Endpoint]:
-    """How servers are asked, of each dialect that says it."""
-    return (dialect.http.endpoint for dialect in DIALECTS.values() if dialect.http.endpoint is not None)
+    """How servers are asked, of each dialect that says it, and of providers that are asked in another way."""
+    for dialect in DIALECTS.values():
+        if dialect.http.endpoint is not None:
+            yield dialect.http.endpoint
+        yield from dialect.http.endpoints.values()
 
 
 @cache
@@ -58,7 +61,12 @@ def key_headers() -> Mapping[str, tuple[str, str]]:
 
 def auths() -> tuple[Auth, ...]:
     """Every way to show that a request may be made."""
-    return "none", *KEY_HEADERS, "sigv4", *(name for name in key_headers() if name not in KEY_HEADERS)
+    return "none", *KEY_HEADERS, "sigv4", "google", *(name for name in key_headers() if name not in KEY_HEADERS)
+
+
+def _is_installed(*modules: str) -> bool:
+    """Whether all of them can be imported, a package before what is in it: looking for that imports the package."""
+    return all(find_spec(name) is not None for name in modules)
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
@@ -91,7 +99,8 @@ class Upstream:
     #: As the provider's own client takes it: ``"https://api.openai.com/v1"``.
     base_url: str = field(validator=_is_base_url)
     auth: Auth = "bearer"
-    #: None for ``none``, and for ``sigv4``, which takes credentials from where AWS's own tools find them.
+    #: None for ``none``, and for ``sigv4`` and ``google``, which take credentials from where AWS's and Google's own tools find
+    #: them.
     key: Secret | None = None
     #: Azure: the query parameter ``api-version``.
     api_version: str | None = None
@@ -141,6 +150,7 @@ class Upstream:
         self._check_key()
         self._check_azure(dialect)
         self._check_aws()
+        self._check_google()
         self._check_headers()
 
     @property
@@ -156,7 +166,8 @@ class Upstream:
     @property
     def endpoint(self) -> Endpoint | None:
         """How its dialect is asked over HTTP; None: at the base URL."""
-        return self.wire.http.endpoint
+        dialect, provider = source_named(self.dialect)
+        return dialect.http.endpoint_of(provider)
 
     @property
     def has_deployments(self) -> bool:
@@ -199,6 +210,12 @@ class Upstream:
         if find_spec("botocore") is None:
             raise UsageError("auth: sigv4 signs by botocore, which is not installed: pip install 'streamkit-llm[aws]'")
 
+    def _check_google(self) -> None:
+        if self.auth == "google" and not _is_installed("google", "google.auth", "requests"):
+            raise UsageError(
+                "auth: google has its tokens from google-auth, which is not installed: pip install 'streamkit-llm[google]'"
+            )
+
     def _check_headers(self) -> None:
         own: Any = key_headers().get(self.auth, (None,))[0]
         for name, value in self.headers.items():
@@ -206,7 +223,7 @@ class Upstream:
                 raise UsageError(f"headers: {quoted(name)} can't be a header's name")
             if name in NOT_TO_SET or name.startswith("x-amz-"):
                 raise UsageError(f"headers: leave {name} out; it is written for each request, or never")
-            if name == own or (name == "authorization" and self.auth == "sigv4"):
+            if name == own or (name == "authorization" and self.auth in {"sigv4", "google"}):
                 raise UsageError(
                     f'headers: leave {name} out, since auth = "{self.auth}" writes it; or write another `auth`'
                 )

@@ -6,6 +6,21 @@ import pytest
 
 
 @pytest.fixture
+def google(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """No credentials of Google's but those that a test sets, and none of a machine in a cloud."""
+    module = pytest.importorskip(
+        "streamkit.web.upstream.google", reason="tokens of Google's are the extra `google`", exc_type=ImportError
+    )
+    for name in ("GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("CLOUDSDK_CONFIG", "/nowhere")
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    module._found.cache_clear()
+    yield monkeypatch
+    module._found.cache_clear()
+
+
+@pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """No AWS credentials but those that a test sets, and none of a machine in a cloud."""
     sigv4 = pytest.importorskip(

@@ -9,10 +9,12 @@ from contextlib import closing, contextmanager, suppress
 from itertools import product
 from typing import Any
 
+import orjson
 import pytest
 
 from streamkit.dialects.http import Operation
-from streamkit.web.upstream import Secret, Upstream, client_session, send
+from streamkit.translation.bodies import decode_request, encode_request
+from streamkit.web.upstream import Secret, Upstream, client_session, count_request, send
 from tests.clients.conftest import WHY
 from tests.web.upstream.recorder import Recorder, Sent, answer, reply, serving
 
@@ -245,6 +247,65 @@ async def test_tokens_are_counted_at_the_same_place(recorder: Recorder, connect:
     mine = await ours(recorder, values, "m", False, "count")
     assert mine.path == theirs.path
     assert shown(mine) == shown(theirs)
+
+
+# -- Google's Vertex AI ------------------------------------------------------------------------------------------------
+
+
+def vertex_client(url: str) -> Any:
+    anthropic = pytest.importorskip("anthropic", reason=WHY)
+    http = anthropic.DefaultHttpxClient(trust_env=False)
+    return anthropic.AnthropicVertex(
+        base_url=f"{url}/v1", project_id="p", region="us-east5", access_token=KEY, max_retries=0, http_client=http
+    )
+
+
+@pytest.fixture
+def vertex(google: pytest.MonkeyPatch) -> dict[str, Any]:
+    """An upstream's values; its credentials have the client's token."""
+
+    async def token() -> str:
+        return KEY
+
+    google.setattr("streamkit.web.upstream.google.token", token)
+    return {"auth": "google", "key": None}
+
+
+@pytest.mark.parametrize("root", ["", "/publishers/anthropic"])
+@pytest.mark.parametrize("model", ["claude-opus-4-7", "claude-sonnet-4-5@20250929", "a;b"])
+@pytest.mark.parametrize("stream", [True, False])
+async def test_claude_on_vertex_gets_what_its_client_sends(
+    recorder: Recorder, vertex: dict[str, Any], root: str, model: str, stream: bool
+):
+    with vertex_client(recorder.url) as client:
+        theirs = await asked(recorder, lambda: messages(client, model, stream))
+    request = decode_request(
+        orjson.dumps({"model": model, "messages": SAID, "max_tokens": 1, "stream": stream}), "anthropic"
+    )
+    body = encode_request(request, "vertex-anthropic")
+    base_url = f"{recorder.url}/v1/projects/p/locations/us-east5{root}"
+    upstream = Upstream(name="up", dialect="vertex-anthropic", base_url=base_url, **vertex)
+    async with client_session() as session:
+        (await send(session, upstream, body, model=model, stream=stream)).close()
+    mine = recorder.last
+    assert mine.path == theirs.path
+    assert shown(mine) == shown(theirs)
+    assert orjson.loads(mine.body) == orjson.loads(theirs.body)
+
+
+async def test_claude_on_vertex_counts_where_its_client_does(recorder: Recorder, vertex: dict[str, Any]):
+    with vertex_client(recorder.url) as client:
+        theirs = await asked(recorder, lambda: client.messages.count_tokens(model="m", messages=SAID))
+    body = encode_request(
+        decode_request(orjson.dumps({"model": "m", "messages": SAID}), "anthropic"), "vertex-anthropic"
+    )
+    base_url = f"{recorder.url}/v1/projects/p/locations/us-east5"
+    upstream = Upstream(name="up", dialect="vertex-anthropic", base_url=base_url, **vertex)
+    async with client_session() as session:
+        counted = count_request(upstream, body, "m")
+        (await send(session, upstream, counted, model="m", stream=False, operation="count")).close()
+    mine = recorder.last
+    assert (mine.path, orjson.loads(mine.body)) == (theirs.path, orjson.loads(theirs.body))
 
 
 # -- bedrock -----------------------------------------------------------------------------------------------------------

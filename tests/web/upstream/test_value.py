@@ -14,6 +14,7 @@ KEY = Secret("canary-0123456789")
 CHAT: dict[str, Any] = {"name": "a", "dialect": "openai-chat", "base_url": "https://h/v1", "key": KEY}
 CLAUDE = {**CHAT, "dialect": "anthropic", "base_url": "https://h"}
 AWS = {**CHAT, "dialect": "bedrock", "base_url": "https://h", "key": None, "auth": "sigv4", "region": "eu-west-1"}
+VERTEX = {**CHAT, "dialect": "vertex-anthropic", "base_url": "https://h/v1", "key": None, "auth": "google"}
 AZURE = {**CHAT, "auth": "azure", "api_version": "2024-10-21"}
 
 
@@ -52,6 +53,8 @@ AZURE = {**CHAT, "auth": "azure", "api_version": "2024-10-21"}
         ({**AWS, "region": None}, 'region: auth = "sigv4" needs one'),
         ({**AWS, "region": "eu west"}, 'region: auth = "sigv4" needs one'),
         ({**CHAT, "region": "eu-west-1"}, "region: leave it out"),
+        ({**VERTEX, "key": KEY}, 'key: auth = "google" sends none'),
+        ({**VERTEX, "headers": {"Authorization": "Bearer canary"}}, "headers: leave authorization out, since auth"),
         ({**AZURE, "api_version": None}, "api_version: Azure needs one"),
         ({**CHAT, "api_version": ""}, "api_version: Azure needs one"),
         ({**CLAUDE, "api_version": "2023-06-01"}, "api_version: leave it out"),
@@ -83,6 +86,7 @@ def test_what_cannot_work_is_refused_by_the_name_of_its_field(values: dict[str, 
         CLAUDE,
         AWS,
         AZURE,
+        VERTEX,
         {**AZURE, "auth": "bearer"},
         {**AZURE, "api_version": None, "base_url": "https://h/openai/v1/"},
         {**CLAUDE, "auth": "azure"},
@@ -113,6 +117,13 @@ def test_sigv4_without_its_extra_says_what_to_install(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "botocore", None)
     with pytest.raises(UsageError, match=r"pip install 'streamkit-llm\[aws\]'"):
         Upstream(**AWS)
+
+
+@pytest.mark.parametrize("missing", ["google", "google.auth", "requests"])
+def test_google_without_its_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch, missing: str):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(UsageError, match=r"pip install 'streamkit-llm\[google\]'"):
+        Upstream(**VERTEX)
 
 
 def test_a_provider_is_known_by_its_name():
