@@ -196,6 +196,44 @@ class ArrayForm:
     error: Callable[[ProviderFailed], bytes]
 
 
+@frozen
+class SocketRequest:
+    """What a message on a WebSocket asks."""
+
+    #: The request, as it would be the body of a ``POST``.
+    body: bytes = field(repr=False)
+    #: Nothing is to be generated: only what a later message leans on is to be kept.
+    warm_up: bool = False
+
+
+class Conversation(Protocol):
+    """The requests and answers of one WebSocket, one after the other: what it keeps, a later message may lean on."""
+
+    @property
+    def kept_bytes(self) -> int:
+        """What is kept of the last answer and its request."""
+
+    def read(self, message: bytes) -> SocketRequest | ProviderFailed:
+        """A client's message as a request; why it is none."""
+
+    def write(self, chunk: bytes) -> list[str]:
+        """Bytes of a stream, as the dialect's encoder writes them, as messages; what they answer is kept once it is whole."""
+
+    def error(self, status: int, headers: Mapping[str, str], body: bytes) -> str:
+        """An answer that is an error over HTTP, as a message."""
+
+    def forget(self) -> None:
+        """Keep nothing of the answers so far, for want of memory."""
+
+
+@frozen(kw_only=True)
+class SocketForm:
+    """Requests and answers as messages of a WebSocket, for clients that ask by ``GET`` at a path of answers."""
+
+    #: What reads and writes one WebSocket's messages, and keeps so many bytes between two of them.
+    conversation: Callable[[int], Conversation]
+
+
 def model_in_body(_line: RequestLine, request: Request) -> Address:
     """What the body says, as in most dialects. Raises BadRequest where it names no model."""
     if not request.model:
@@ -220,8 +258,8 @@ class Surface:
     in_words: str = ""
     #: Paths at which clients ask for what a server keeps, which nobody does here. As ``path``. None: there are none.
     kept: re.Pattern[str] | None = None
-    #: Whether these clients try a WebSocket first, and need to be told that there is none.
-    sockets: bool = False
+    #: None: these clients never ask for a WebSocket.
+    socket: SocketForm | None = None
     #: Which model is asked, and how. Raises BadRequest.
     address: Callable[[RequestLine, Request], Address] = model_in_body
     #: Raises BadRequest for what is well-formed and can't be served here.

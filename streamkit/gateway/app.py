@@ -10,13 +10,15 @@ Source: design.md §6; limits.md §3.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Final
 
 from aiohttp import ClientSession, web
 from attrs import define, evolve, field
 
-from streamkit.dialects.http import ModelCard, Operation
+from streamkit.dialects.http import ModelCard, Operation, SocketForm
 from streamkit.events import ProviderFailed
 from streamkit.gateway.attempts import Attempts, Memory
 from streamkit.gateway.config import Config
@@ -28,7 +30,16 @@ from streamkit.gateway.routing import Route, Routes
 from streamkit.gateway.token_counts import count
 from streamkit.text.identifiers import random_id
 from streamkit.web.budget import BUDGET, Budget
-from streamkit.web.client_dialect import Handler, client_dialect, expect_anything, expected, refuse_in_dialect
+from streamkit.web.client_dialect import (
+    Handler,
+    client_dialect,
+    expect_anything,
+    expected,
+    no_socket,
+    not_allowed,
+    refuse_in_dialect,
+    wants_socket,
+)
 from streamkit.web.client_keys import KeyRing, admit
 from streamkit.web.cors import Origins
 from streamkit.web.hosts import Hosts, refuse_other_hosts
@@ -36,6 +47,7 @@ from streamkit.web.inventory import add_inventory, add_misspelt_inventory, keyle
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
 from streamkit.web.reply import Delivery, reply_to
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
+from streamkit.web.socket import SOCKETS, Message, Socket, SocketLimits, close_sockets_on_shutdown
 from streamkit.web.surfaces import Ask, aliases, read_ask, surfaces
 from streamkit.web.turns import Turns
 from streamkit.web.upstream import client_session, redactor
@@ -47,6 +59,8 @@ REQUEST_ID: Final = "x-request-id"
 PROBES: Final = frozenset({"/healthz", "/readyz"})
 #: What everybody may ask, keys or not.
 OPEN_PATHS: Final = PROBES | {"/"}
+#: What a client is told of a fault that nobody foresaw.
+GATEWAY_FAILED: Final = ProviderFailed("server", "the gateway failed; its log says why")
 RECORD: Final = web.RequestKey("streamkit-record", Record)
 
 
@@ -67,6 +81,7 @@ class Gateway:
     streams: int = 0  #: answers that may be under way at once
     turns: Turns = field(factory=Turns)
     origins: Origins = field(factory=Origins)
+    kept: Budget = field(factory=Budget)  #: what WebSockets keep between two messages
     session: ClientSession = field(init=False, repr=False)  #: to the upstreams; there while the application runs
 
     @property
@@ -93,6 +108,17 @@ class Gateway:
         )
         return ModelCard(id=name, tools=route.tools, counts=counts)
 
+    def socket_limits(self) -> SocketLimits:
+        """What each WebSocket may have."""
+        server = self.config.server
+        return SocketLimits(
+            message_bytes=server.body_bytes,
+            idle_s=server.socket_idle_s,
+            ping_s=server.keep_alive_s,
+            unsent_bytes=server.unsent_bytes,
+            kept=self.kept,
+        )
+
     async def connected(self, _app: web.Application) -> AsyncGenerator[None, None]:
         async with client_session() as self.session:
             yield
@@ -115,13 +141,18 @@ def gateway_app(config: Config, metrics: Metrics, *, streams: int | None = None)
     )
     app[GATEWAY] = gateway
     app[BUDGET] = Budget(max(config.server.bodies_bytes, config.server.body_bytes))
+    gateway.kept = Budget(config.server.sockets_bytes)
     app.cleanup_ctx.append(gateway.connected)
     app.on_shutdown.append(_stopping)
     app.on_response_prepare.append(gateway.origins.tell)
+    close_sockets_on_shutdown(app)
     end_streams_on_shutdown(app, grace_s=config.server.grace_s)
     for dialect, surface in surfaces().items():
         for path, operation in {**surface.paths, **aliases(surface)}.items():
             app.router.add_post(path, _handler(dialect, operation), expect_handler=expected)
+            if surface.socket is not None and operation == "generate":
+                socket = _socket(dialect, surface.socket)
+                app.router.add_get(path, socket, allow_head=False, expect_handler=expected)
     add_inventory(app.router, gateway.cards, gateway.card)
     add_misspelt_inventory(app.router, gateway.cards, gateway.card)
     expect_anything(app.router)
@@ -171,15 +202,11 @@ async def _recorded(request: web.Request, handler: Handler) -> web.StreamRespons
     """Give the request an id, and count and log it when it is over. What fails unforeseen is the gateway's own fault."""
     if request.path in PROBES:
         return await handler(request)
-    loop = asyncio.get_running_loop()
-    started = loop.time()
-    await request.app[GATEWAY].turns.wait()
-    record = Record(random_id("req_"), request.method, request.path, client=client_dialect(request), status=499)
-    record.hide = request.app[GATEWAY].hide
+    gateway = request.app[GATEWAY]
+    await gateway.turns.wait()
+    record = _record_of(request)
     request[RECORD] = record
-    metrics = request.app[GATEWAY].metrics
-    metrics.active(1)
-    try:
+    with _observed(gateway, record):
         response = await _answered(request, handler, record)
         record.status = response.status
         record.ending = record.ending or ("error" if response.status >= 400 else "whole")
@@ -188,11 +215,27 @@ async def _recorded(request: web.Request, handler: Handler) -> web.StreamRespons
         if not response.prepared:
             response.headers[REQUEST_ID] = record.id
         return response
+
+
+def _record_of(request: web.Request) -> Record:
+    record = Record(random_id("req_"), request.method, request.path, client=client_dialect(request), status=499)
+    record.hide = request.app[GATEWAY].hide
+    return record
+
+
+@contextmanager
+def _observed(gateway: Gateway, record: Record) -> Iterator[None]:
+    """Count and log what is answered meanwhile, however it ends."""
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    gateway.metrics.active(1)
+    try:
+        yield
     finally:
         record.ending = record.ending or "client left"
         record.seconds = loop.time() - started
-        metrics.active(-1)
-        metrics.observe(record)
+        gateway.metrics.active(-1)
+        gateway.metrics.observe(record)
         log_record(record)
 
 
@@ -205,7 +248,7 @@ async def _answered(request: web.Request, handler: Handler, record: Record) -> w
     except Exception:  # noqa: BLE001 - whatever it is, the client gets its dialect's error, and the log the rest
         log.exception("a request failed", extra={"fields": {"request_id": record.id}})
         record.ending = "error"
-        return error_response(ProviderFailed("server", "the gateway failed; its log says why"), client_dialect(request))
+        return error_response(GATEWAY_FAILED, client_dialect(request))
 
 
 @web.middleware
@@ -239,13 +282,14 @@ def _handler(dialect: str, operation: Operation) -> Handler:
         _refuse_if_busy(request)
         ask = await read_ask(request, dialect, operation)
         with ask.hold:
-            return await _answer(request, ask)
+            return await _answer(request, ask, request[RECORD])
 
     return handle
 
 
-async def _answer(request: web.Request, ask: Ask) -> web.StreamResponse:
-    gateway, record = request.app[GATEWAY], request[RECORD]
+async def _answer(request: web.Request, ask: Ask, record: Record, message: Message | None = None) -> web.StreamResponse:
+    """Answer a request, or a ``message`` of a WebSocket; what is returned of that is not sent. Raises Refused."""
+    gateway = request.app[GATEWAY]
     _refuse_if_busy(request)  # others may have begun while the body came
     record.model, record.stream, record.asked = ask.model, ask.stream, ask.report
     found = gateway.find(ask.model, ask.dialect)
@@ -256,9 +300,14 @@ async def _answer(request: web.Request, ask: Ask) -> web.StreamResponse:
     if ask.operation == "count":
         mode = gateway.config.server.count_tokens
         return await count(ask, route, gateway.session, request.headers, record, lambda: gateway.stopping, mode)
+    if message is not None and message.warm_up:
+        await message.prepared(ask.model)
+        record.status, record.ending = 200, "whole"
+        return web.Response()
+    outlet = None if message is None else message.outlet
     loop = asyncio.get_running_loop()
     started = loop.time()
-    reply = reply_to(request, ask, gateway.delivery, {REQUEST_ID: record.id})
+    reply = reply_to(request, ask, gateway.delivery, {REQUEST_ID: record.id}, outlet=outlet)
     attempts = Attempts(route, ask, reply, record, gateway.memory, gateway.session)
     try:
         return await reply.run(attempts.run())
@@ -267,6 +316,50 @@ async def _answer(request: web.Request, ask: Ask) -> web.StreamResponse:
         record.error = reply.failure.message if reply.failure is not None else ""
         record.keep_alives = reply.keep_alives
         record.first_byte_s = None if reply.first_at is None else reply.first_at - started
+
+
+def _socket(dialect: str, form: SocketForm) -> Handler:
+    """What answers ``GET`` at a path of answers: a WebSocket, or that there is none."""
+
+    async def serve(request: web.Request) -> web.StreamResponse:
+        gateway, sockets = request.app[GATEWAY], request.app[SOCKETS]
+        if not wants_socket(request):
+            raise not_allowed(request, ["POST"])
+        if len(sockets) >= gateway.config.server.max_sockets or gateway.stopping:
+            raise no_socket(request)
+        socket = Socket(request, dialect, form, gateway.socket_limits())
+        sockets.add(socket)
+        gateway.metrics.active(-1)  # a socket that waits for a message is no answer under way
+        gateway.metrics.sockets(1)
+        try:
+            return await socket.run(partial(_answer_message, request))
+        finally:
+            gateway.metrics.sockets(-1)
+            gateway.metrics.active(1)
+            sockets.discard(socket)
+
+    return serve
+
+
+async def _answer_message(request: web.Request, message: Message) -> None:
+    """Answer one message of a WebSocket; it is counted and logged as a request of its own."""
+    gateway, record = request.app[GATEWAY], _record_of(request)
+    record.socket = request[RECORD].id
+    with _observed(gateway, record), suppress(ConnectionError):
+        try:
+            _refuse_if_busy(request)
+            await _answer(request, await message.read(), record, message)
+        except Refused as refused:
+            await _refuse_message(message, record, refused)
+        except Exception:  # noqa: BLE001 - as of a request
+            log.exception("a message failed", extra={"fields": {"request_id": record.id}})
+            await _refuse_message(message, record, Refused(GATEWAY_FAILED))
+
+
+async def _refuse_message(message: Message, record: Record, refused: Refused) -> None:
+    await message.refuse(refused)
+    record.status = refused.response(record.client).status
+    record.ending, record.error = "error", refused.failed.message
 
 
 def _refuse_if_busy(request: web.Request) -> None:

@@ -95,6 +95,15 @@ class Server:
     #: Answers under way at once in a process; beyond it clients get 503 with `Retry-After`. Each may hold `unsent_bytes`, so
     #: that these are 1 GiB at worst.
     max_streams: int = field(default=1000, validator=ge(1))
+    #: WebSockets open at once in a process, for clients that ask over one (`GET /v1/responses`). Beyond it, and where it is 0,
+    #: they are told 426, at which Codex goes on over HTTP at once. A message may have `body_bytes`.
+    max_sockets: int = field(default=1000, validator=ge(0))
+    #: Bytes of their last answers and requests that all WebSockets of a process keep, for messages with
+    #: `previous_response_id`; the first 64 KiB of each are free. Beyond it clients are told to send the whole input, which
+    #: Codex does by itself.
+    sockets_bytes: int = field(default=128 * MIB, validator=ge(0))
+    #: How long a WebSocket may stay without a message and without an answer under way.
+    socket_idle_s: float = field(default=600.0, validator=gt(0))
     #: What is logged: this and what is graver. A request is one line of `info`.
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     #: One line of JSON for each request and event, or the same for people.

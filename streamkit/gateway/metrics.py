@@ -66,6 +66,10 @@ class Metrics:
             "streamkit_streams_active", "Answers under way", registry=self.registry, multiprocess_mode="livesum"
         )
 
+        self._sockets = Gauge(
+            "streamkit_sockets_open", "WebSockets open", registry=self.registry, multiprocess_mode="livesum"
+        )
+
     def _counter(self, name: str, meaning: str, *labels: str) -> Counter:
         return Counter(f"streamkit_{name}", meaning, labels, registry=self.registry)
 
@@ -75,6 +79,10 @@ class Metrics:
     def active(self, change: int) -> None:
         """An answer begins (1) or is over (-1)."""
         self._active.inc(change)
+
+    def sockets(self, change: int) -> None:
+        """A WebSocket is opened (1) or closed (-1)."""
+        self._sockets.inc(change)
 
     def observe(self, record: Record) -> None:
         client = record.client or "_none"

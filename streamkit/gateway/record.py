@@ -51,6 +51,7 @@ class Record:
     model: str = field(default="", repr=False)  #: as the client called it
     #: The route's name for metrics: bounded, unlike the models that clients may name (limits.md T13).
     route: str = "_other"
+    socket: str = ""  #: the id of the request that opened the WebSocket on which it was asked
     stream: bool = False
     status: int = 0  #: the HTTP status that the client got; 499: it left before there was one
     ending: str = ""  #: ``whole``, ``error``, ``broken``, ``client left``, ``client stalled``
@@ -74,6 +75,7 @@ class Record:
             "client": self.client,
             "model": self._logged(self.model, ASKED_CHARS),
             "route": self.route,
+            "socket": self.socket,
             "stream": self.stream,
             "status": self.status,
             "ending": self.ending,

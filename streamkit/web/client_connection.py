@@ -17,11 +17,10 @@ import asyncio
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 from weakref import WeakKeyDictionary
 
 from aiohttp import web
-from aiohttp.abc import AbstractStreamWriter
 
 #: A fraction of the 250 ms in which an upstream is to hear that its client left.
 LOOK_S: Final = 0.1
@@ -44,6 +43,13 @@ def bound_unsent(transport: asyncio.WriteTransport, unsent_bytes: int) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, SYSTEM_BYTES)
 
 
+class Sized(Protocol):
+    """What writes to a client."""
+
+    @property
+    def output_size(self) -> int: ...
+
+
 class Watch:
     """Looks at the client of ``request`` until ``stop``; calls ``gone`` once, with the reason, when it is no longer of use.
 
@@ -52,7 +58,7 @@ class Watch:
 
     def __init__(self, request: web.Request, gone: Callable[[Gone], None], *, stall_s: float) -> None:
         loop = asyncio.get_running_loop()
-        self.writer: AbstractStreamWriter | None = None
+        self.writer: Sized | None = None
         self._request = request
         self._gone = gone
         self._stall_s = stall_s

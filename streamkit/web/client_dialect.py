@@ -11,7 +11,7 @@ Source: clients.md §10.2, §10.3.
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from itertools import chain
 from typing import Final, TypeAlias
 
@@ -70,6 +70,14 @@ def no_socket(request: web.Request) -> Refused:
     return Refused(evolve(failed, code="websocket_unsupported"), {"Upgrade": "HTTP/1.1", "Connection": "Upgrade"})
 
 
+def not_allowed(request: web.Request, methods: Iterable[str]) -> Refused:
+    """The refusal (405) of a method at a path that is served by ``methods`` only."""
+    allowed = ", ".join(sorted(methods))
+    message = f"{shortened(request.method, METHOD_CHARS)} {shown(request.path)} is not served here, only {allowed}"
+    failed = with_status("invalid_request", message, 405, client_dialect(request))
+    return Refused(failed, {"Allow": allowed})
+
+
 def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
     """The answer to a path that is not served (404), or not in this way (405), in the client's dialect.
 
@@ -82,9 +90,7 @@ def unrouted(request: web.Request, error: web.HTTPException) -> web.Response:
     if isinstance(error, web.HTTPMethodNotAllowed) and wants_socket(request):
         return no_socket(request).response(dialect)
     if isinstance(error, web.HTTPMethodNotAllowed) and not unknown:
-        allowed = ", ".join(sorted(error.allowed_methods))
-        failed = with_status("invalid_request", f"{asked} is not served here, only {allowed}", 405, dialect)
-        return Refused(failed, {"Allow": allowed}).response(dialect)
+        return not_allowed(request, error.allowed_methods).response(dialect)
     every = surfaces().values()
     known = ", ".join(path for surface in every for path in surface.generate if "{" not in path)
     in_words = "".join(f" or {surface.in_words}" for surface in every if surface.in_words)

@@ -18,10 +18,9 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
 from aiohttp import HttpVersion11, web
-from aiohttp.abc import AbstractStreamWriter
 from attrs import field, frozen
 from attrs.validators import ge, gt
 
@@ -80,10 +79,46 @@ class ClientLeftError(Exception):
     """The client is gone; nothing can be written any more."""
 
 
+class Writer(Protocol):
+    """What a body is written to. Raises ConnectionError once the client is gone."""
+
+    @property
+    def output_size(self) -> int:
+        """Bytes that were given to the transport."""
+
+    async def write(self, data: bytes, /) -> None: ...
+
+
+class Outlet(Protocol):
+    """Where an answer goes: as one of HTTP, or in messages of a WebSocket."""
+
+    async def begin(self, response: web.StreamResponse) -> Writer | None:
+        """Write status and headers, and the body of a ``web.Response``. Returns what writes the rest."""
+
+    async def end(self, response: web.StreamResponse) -> None:
+        """Say that nothing follows."""
+
+
+class HTTPOutlet:
+    """The answer of ``request`` itself."""
+
+    def __init__(self, request: web.Request) -> None:
+        self._request = request
+
+    async def begin(self, response: web.StreamResponse) -> Writer | None:
+        if self._request.version < HttpVersion11 and response.content_length is None:
+            response.force_close()  # HTTP/1.0 has no chunks: only the connection's end tells the answer's (RFC 1945 §7.2.2)
+        return cast("Writer | None", await response.prepare(self._request))
+
+    async def end(self, response: web.StreamResponse) -> None:
+        await response.write_eof()
+
+
 class Reply:
     """An answer to ``request`` in the dialect of ``client``. ``run`` it with the work that fills it.
 
-    ``stream``: it is one, else one JSON body. ``as_array``: the stream is a JSON array.
+    ``stream``: it is one, else one JSON body. ``as_array``: the stream is a JSON array. ``outlet`` is where it goes if it is
+    not the answer of ``request`` itself; it has no keep-alives then.
     ``headers`` go with it, whatever it is. ``begins`` is called once no other upstream will be asked.
     """
 
@@ -97,6 +132,7 @@ class Reply:
         delivery: Delivery = DEFAULT_DELIVERY,
         headers: Mapping[str, str] | None = None,
         begins: Callable[[], None] = lambda: None,
+        outlet: Outlet | None = None,
     ) -> None:
         self.client = client
         self.headers: dict[str, str] = dict(headers or {})  #: go with the answer, whoever gives it
@@ -112,18 +148,21 @@ class Reply:
         self._has_end = False
         self._source: TimedSource | None = None  # what is being read
         self._request = request
+        self._outlet = outlet or HTTPOutlet(request)
         self._dialect = client_named(client)[0]
         self._stream = stream
         surface = self._dialect.http.surface
         self._array = surface.array if as_array and surface is not None else None
         self._media_type = self._dialect.media_type if stream and self._array is None else "application/json"
         self.delivery = delivery
-        if stream and self._array is None:
+        if outlet is not None:
+            self._alive = b""
+        elif stream and self._array is None:
             self._alive = keep_alive(client, delivery.keep_alive)
         else:
             self._alive = b" " if stream or delivery.whole_keep_alive else b""
         self._response: web.StreamResponse | None = None
-        self._writer: AbstractStreamWriter | None = None  # the response's own, without a coroutine around it
+        self._writer: Writer | None = None  # the response's own, without a coroutine around it
         self._preparing = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._wrote_at = self._loop.time()
@@ -215,7 +254,7 @@ class Reply:
         if self._response is None:
             await self.fail(FAILED)  # the work wrote nothing at all
         with _departures():
-            await cast("web.StreamResponse", self._response).write_eof()
+            await self._outlet.end(cast("web.StreamResponse", self._response))
         if self.ending is None:
             self.ending = "whole"
 
@@ -340,7 +379,7 @@ class Reply:
             except ConnectionError as error:
                 raise ClientLeftError from error
 
-    async def _prepared(self, length: int | None, *, keep_alive: bool) -> AbstractStreamWriter | None:
+    async def _prepared(self, length: int | None, *, keep_alive: bool) -> Writer | None:
         """What writes the body, the headers written; None where a keep-alive has no place any more."""
         async with self._preparing:
             if keep_alive and (self.ending is not None or self._has_end or (self.begun and not self._stream)):
@@ -361,14 +400,19 @@ class Reply:
         if transport is None or transport.is_closing():
             raise ClientLeftError
         bound_unsent(transport, self.delivery.unsent_bytes)
-        if self._request.version < HttpVersion11 and response.content_length is None:
-            response.force_close()  # HTTP/1.0 has no chunks: only the connection's end tells the answer's (RFC 1945 §7.2.2)
         with _departures():
-            self._writer = self._watch.writer = await response.prepare(self._request)
+            self._writer = self._watch.writer = await self._outlet.begin(response)
         self._response = response
 
 
-def reply_to(request: web.Request, ask: Ask, delivery: Delivery, headers: Mapping[str, str] | None = None) -> Reply:
+def reply_to(
+    request: web.Request,
+    ask: Ask,
+    delivery: Delivery,
+    headers: Mapping[str, str] | None = None,
+    *,
+    outlet: Outlet | None = None,
+) -> Reply:
     """The answer to what a client asks, which is held no longer than another upstream may be asked."""
     return Reply(
         request,
@@ -378,6 +422,7 @@ def reply_to(request: web.Request, ask: Ask, delivery: Delivery, headers: Mappin
         delivery=delivery,
         headers=headers,
         begins=ask.let_go,
+        outlet=outlet,
     )
 
 

@@ -95,7 +95,7 @@ def setup(
         route = _Route(client=client, upstream=upstream, model=model, delivery=delivery, count_tokens=count_tokens)
         for path in surface.generate:
             app.router.add_post(prefix + path, in_dialect(route.answer), expect_handler=expected)
-            if surface.sockets:
+            if surface.socket is not None:
                 app.router.add_get(
                     prefix + path, in_dialect(route.refuse_socket), allow_head=False, expect_handler=expected
                 )

@@ -123,27 +123,42 @@ async def read_ask(
     The body's size is bounded by the application's ``client_max_size``, and the time it takes by ``body_s`` seconds. Raises
     Refused, and UsageError for a dialect whose clients are not served.
     """
-    surface, hold, report = surface_of(dialect), hold_in(request), StreamReport()
+    hold = hold_in(request)
     try:
         raw, values = await _counted_body(request, dialect, hold, body_s)
-        heavy = is_heavy(len(raw), values)
-
-        def read() -> tuple[Request, Address]:
-            body, member = surface.counted(raw, report) if operation == "count" else (raw, "")
-            try:
-                asked = decode_request(body, dialect, report=report)
-            except BadRequest as error:
-                raise (BadRequest(f"{member}.{error.path}", error.reason) if member else error) from error
-            surface.check(asked)
-            return asked, surface.address(request, asked)
-
-        try:
-            asked, address = await beside(read) if heavy else read()
-        except BadRequest as error:
-            raise Refused(bad_request(error)) from error
+        return await _ask_in(request, dialect, raw, values, operation=operation, hold=hold)
     except BaseException:
         hold.shrink(0)
         raise
+
+
+async def ask_in(request: web.Request, dialect: str, raw: bytes, hold: Hold) -> Ask:
+    """What a client of ``dialect`` asks by a body that came otherwise, in a message. Raises Refused.
+
+    ``hold`` has its bytes already; the values are added to it.
+    """
+    return await _ask_in(request, dialect, raw, await _counted(raw, hold), hold=hold)
+
+
+async def _ask_in(
+    request: web.Request, dialect: str, raw: bytes, values: int, *, hold: Hold, operation: Operation = "generate"
+) -> Ask:
+    surface, report = surface_of(dialect), StreamReport()
+    heavy = is_heavy(len(raw), values)
+
+    def read() -> tuple[Request, Address]:
+        body, member = surface.counted(raw, report) if operation == "count" else (raw, "")
+        try:
+            asked = decode_request(body, dialect, report=report)
+        except BadRequest as error:
+            raise (BadRequest(f"{member}.{error.path}", error.reason) if member else error) from error
+        surface.check(asked)
+        return asked, surface.address(request, asked)
+
+    try:
+        asked, address = await beside(read) if heavy else read()
+    except BadRequest as error:
+        raise Refused(bad_request(error)) from error
     asked.model, asked.stream = address.model, address.stream
     return Ask(
         dialect=dialect,
@@ -167,12 +182,17 @@ async def read_body(request: web.Request, dialect: str) -> bytes:
 async def _counted_body(request: web.Request, dialect: str, hold: Hold, body_s: float) -> tuple[bytes, int]:
     """The body, and how many JSON values it has: no more than ``REQUEST_VALUES``. Raises Refused."""
     raw = await _whole_body(request, dialect, hold, body_s)
+    return raw, await _counted(raw, hold)
+
+
+async def _counted(raw: bytes, hold: Hold) -> int:
+    """How many JSON values a body has, each of which is held. Raises Refused."""
     values = await count_values(raw, REQUEST_VALUES)
     if values > REQUEST_VALUES:
         message = f"the body has more than the {REQUEST_VALUES:,} JSON values that are read; send less at once"
         raise Refused(ProviderFailed("too_large", message))
     hold.add(values * VALUE_BYTES)
-    return raw, values
+    return values
 
 
 async def _whole_body(request: web.Request, dialect: str, hold: Hold, body_s: float) -> bytes:

@@ -34,7 +34,7 @@ def large(dialect="openai-chat", size=MIB, **values):
 
 @pytest.fixture
 def budgets(monkeypatch):
-    """The budgets of the gateways that a test starts."""
+    """The budgets of the gateway that a test starts: of requests' bodies, and of what sockets keep."""
     made = []
 
     def budget(limit_bytes):

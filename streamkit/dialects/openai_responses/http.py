@@ -1,6 +1,7 @@
 """Responses over HTTP.
 
-Source: clients.md §10.1, §10.5; dialects.md §2.3; openai 3.54 ``responses/input_token_count_params``; Codex for WebSockets.
+Source: clients.md §10.1, §10.5; dialects.md §2.3; openai 3.54 ``responses/input_token_count_params``;
+ui-protocols.md §4.1 for WebSockets.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import re
 
 from streamkit.conversation.messages import Request
-from streamkit.dialects.http import HTTP, STATELESS, Endpoint, Surface, TokenCount
+from streamkit.dialects.http import HTTP, STATELESS, Endpoint, SocketForm, Surface, TokenCount
+from streamkit.dialects.openai_responses.socket import SocketConversation
 from streamkit.dialects.vocabulary.openai import ANSWER_HEADERS, FEATURES, MODELS, azure_root
 from streamkit.errors import BadRequest
 
@@ -44,7 +46,7 @@ HTTP_HALF = HTTP(
         count=("/v1/responses/input_tokens",),
         path=re.compile(r"(?:^/?|/v1)/responses(?:/.*+)?\Z", re.DOTALL),
         kept=re.compile(r"(?:^/?|/v1)/responses/"),
-        sockets=True,
+        socket=SocketForm(conversation=SocketConversation),
         check=_refuse_state,
         count_answer=lambda tokens: {"object": "response.input_tokens", "input_tokens": tokens},
         models=MODELS,

@@ -1,0 +1,251 @@
+"""One WebSocket of a client: messages that ask, and their answers, one after the other.
+
+What the messages say is the dialect's own (``Surface.socket``); each becomes an ``Ask`` and an answer like any other, whose
+outlet is the socket. Messages that come while an answer is under way wait for it, a few of them. Whoever closes the socket
+leaves: the answer under way is cancelled, and its upstream's connection closed at once. A client that does not read holds its
+upstream, and one that takes nothing for long is dropped, as over HTTP. Pings keep a socket alive on its way through proxies;
+a client that answers none is gone.
+
+Source: ui-protocols.md §4.1; RFC 6455 §5.5, §7.4.1; limits.md T8.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Final, TypeAlias
+
+from aiohttp import WSCloseCode, WSMsgType, web
+from attrs import evolve, field, frozen
+
+from streamkit.dialects import client_named
+from streamkit.dialects.http import Conversation, SocketForm, SocketRequest
+from streamkit.dialects.profiles import Encoding
+from streamkit.events import Event, ProviderFailed, ResponseFinished, ResponseStarted, StreamEnded
+from streamkit.limits import MIB, REQUEST_VALUES
+from streamkit.report import StreamReport
+from streamkit.web.budget import Budget, Hold, hold_in
+from streamkit.web.client_connection import bound_unsent
+from streamkit.web.heavy import beside, count_values, is_heavy
+from streamkit.web.refusals import Refused
+from streamkit.web.reply import Writer
+from streamkit.web.surfaces import Ask, ask_in
+
+#: Messages that wait for the answer under way.
+WAITING: Final = 4
+#: Bytes after which a write looks whether the client takes what waits for it.
+WRITE_BYTES: Final = 16 * 1024
+#: How long a client may take to say that it closes, too, in seconds.
+CLOSE_S: Final = 1.0
+
+
+@frozen(kw_only=True)
+class SocketLimits:
+    """What one WebSocket may have, and what all of an application's keep together."""
+
+    message_bytes: int = 32 * MIB
+    idle_s: float = 600.0  #: without a message and without an answer; then the socket is closed
+    ping_s: float = 15.0
+    unsent_bytes: int = MIB
+    #: Of what the sockets keep between messages, apart from the bodies of requests: an idle socket takes none of theirs.
+    kept: Budget = field(factory=Budget)
+
+
+class Message:
+    """One message of a client, and where its answer goes."""
+
+    def __init__(self, socket: Socket, text: bytes, hold: Hold) -> None:
+        self.outlet = SocketOutlet(socket)
+        self.warm_up = False  #: nothing is to be generated; known once it was read
+        self._socket = socket
+        self._text = text
+        self._hold = hold
+
+    async def read(self) -> Ask:
+        """What it asks. Raises Refused."""
+        text, self._text = self._text, b""
+        values = await count_values(text, REQUEST_VALUES)
+        if values > REQUEST_VALUES:
+            message = f"the message has more than the {REQUEST_VALUES:,} JSON values that are read; send less at once"
+            raise Refused(ProviderFailed("too_large", message))
+        read = partial(self._socket.conversation.read, text)
+        asked: SocketRequest | ProviderFailed = await beside(read) if is_heavy(len(text), values) else read()
+        if isinstance(asked, ProviderFailed):
+            raise Refused(asked)
+        self.warm_up = asked.warm_up
+        self._hold.resize(len(asked.body))
+        return await ask_in(self._socket.request, self._socket.dialect, asked.body, self._hold)
+
+    async def refuse(self, refused: Refused) -> None:
+        await self.outlet.begin(refused.response(self._socket.dialect))
+
+    async def prepared(self, model: str) -> None:
+        """Answer a warm-up: an answer of the dialect without any output."""
+        dialect, profile = client_named(self._socket.dialect)
+        encoder = dialect.encoder(Encoding(profile=evolve(profile, model=model)), StreamReport())
+        events: list[Event] = [ResponseStarted(model=model), ResponseFinished("stop"), StreamEnded(clean=True)]
+        await self.outlet.write(encoder.feed(events) + encoder.finish())
+
+    def close(self) -> None:
+        self._hold.shrink(0)
+        self._socket.keep()
+
+
+#: What answers a message. Exceptions other than Refused are its own matter.
+Answer: TypeAlias = Callable[[Message], Awaitable[None]]
+
+
+class SocketOutlet:
+    """The messages that an answer becomes."""
+
+    def __init__(self, socket: Socket) -> None:
+        self._socket = socket
+
+    @property
+    def output_size(self) -> int:
+        return self._socket.written_bytes
+
+    async def begin(self, response: web.StreamResponse) -> Writer | None:
+        if isinstance(response, web.Response):
+            body = response.body if isinstance(response.body, bytes) else b"{}"
+            headers = {name: value for name, value in response.headers.items() if name.lower() != "content-type"}
+            await self._socket.send(self._socket.conversation.error(response.status, headers, body))
+        return self
+
+    async def write(self, data: bytes, /) -> None:
+        for message in self._socket.conversation.write(data):
+            await self._socket.send(message)
+
+    async def end(self, response: web.StreamResponse) -> None:
+        """A message has its own end."""
+
+
+class Socket:
+    """The WebSocket that ``request`` asks for. ``run`` it with what answers each message."""
+
+    def __init__(self, request: web.Request, dialect: str, form: SocketForm, limits: SocketLimits) -> None:
+        self.request = request
+        self.dialect = dialect
+        self.conversation: Conversation = form.conversation(limits.message_bytes)
+        self.written_bytes = 0
+        self._limits = limits
+        self._kept = Hold(limits.kept)
+        self._waiting: deque[Message] = deque()
+        self._work: asyncio.Task[None] | None = None
+        self._stopping = False
+        self._idle_since = asyncio.get_running_loop().time()
+        self._socket: web.WebSocketResponse[bool] = web.WebSocketResponse(
+            heartbeat=limits.ping_s,
+            timeout=CLOSE_S,
+            max_msg_size=limits.message_bytes,
+            compress=False,  # a compressor has 256 KiB, for each socket
+            writer_limit=WRITE_BYTES,
+        )
+
+    async def run(self, answer: Answer) -> web.StreamResponse:
+        """Answer messages until the client leaves, is idle for too long, or the server stops."""
+        await self._socket.prepare(self.request)
+        if self.request.transport is not None:
+            bound_unsent(self.request.transport, self._limits.unsent_bytes)
+        with self._kept:
+            try:
+                await self._serve(answer)
+            finally:
+                await self._leave()
+        return self._socket
+
+    def stop(self) -> None:
+        """Close the socket once the answer under way is over, since the server stops."""
+        self._stopping = True
+        if self._work is None:
+            self._work = asyncio.create_task(self._close(WSCloseCode.GOING_AWAY, b"the server is shutting down"))
+
+    async def send(self, message: str) -> None:
+        """Raises ConnectionError once the client is gone."""
+        await self._socket.send_str(message)
+        self.written_bytes += len(message)
+
+    def keep(self) -> None:
+        """Hold what the conversation keeps, or let it forget."""
+        try:
+            self._kept.resize(self.conversation.kept_bytes)
+        except Refused:
+            self.conversation.forget()
+            self._kept.resize(0)
+
+    # -- its messages ----------------------------------------------------------------------------------------------
+
+    async def _serve(self, answer: Answer) -> None:
+        loop = asyncio.get_running_loop()
+        while not self._socket.closed:
+            try:
+                received = await self._socket.receive(timeout=self._limits.idle_s)
+            except TimeoutError:
+                if self._work is None and loop.time() >= self._idle_since + self._limits.idle_s:
+                    await self._close(WSCloseCode.OK, b"idle for too long")
+                continue
+            if received.type not in {WSMsgType.TEXT, WSMsgType.BINARY}:
+                return
+            data = received.data
+            await self._take(data if isinstance(data, bytes) else data.encode("utf-8", "surrogatepass"), answer)
+
+    async def _take(self, text: bytes, answer: Answer) -> None:
+        hold = hold_in(self.request)
+        message = Message(self, text, hold)
+        try:
+            if len(self._waiting) >= WAITING or self._stopping:
+                raise Refused(
+                    ProviderFailed("rate_limit", "too many messages wait for the answer under way; ask again")
+                )
+            hold.add(len(text))
+        except Refused as refused:
+            with suppress(ConnectionError):
+                await message.refuse(refused)
+            return
+        self._waiting.append(message)
+        if self._work is None:
+            self._work = asyncio.create_task(self._answer_waiting(answer))
+
+    async def _answer_waiting(self, answer: Answer) -> None:
+        try:
+            while self._waiting:
+                message = self._waiting.popleft()
+                try:
+                    await answer(message)
+                finally:
+                    message.close()
+            if self._stopping:
+                await self._close(WSCloseCode.GOING_AWAY, b"the server is shutting down")
+        finally:
+            self._work, self._idle_since = None, asyncio.get_running_loop().time()
+
+    async def _leave(self) -> None:
+        for message in self._waiting:
+            message.close()
+        self._waiting.clear()
+        work = self._work
+        if work is not None:
+            work.cancel()
+            await asyncio.wait({work})
+
+    async def _close(self, code: WSCloseCode, why: bytes) -> None:
+        await self._socket.close(code=code, message=why)
+
+
+#: The sockets of an application.
+SOCKETS: Final = web.AppKey("streamkit-sockets", set[Socket])
+
+
+def close_sockets_on_shutdown(app: web.Application) -> None:
+    """Let the sockets of ``app`` end when it shuts down: at once where they are idle, else behind the answer under way."""
+    sockets: set[Socket] = set()
+    app[SOCKETS] = sockets
+
+    async def stop(_app: web.Application) -> None:
+        for socket in list(sockets):
+            socket.stop()
+
+    app.on_shutdown.append(stop)
