@@ -96,8 +96,23 @@ application of somebody's own, does not.
 
 `GET /` and `HEAD /` say what this is, without a key: a page to browsers, text to others, and nothing of the configuration.
 
-A WebSocket that is asked for at a path of this page (`GET /v1/responses` with `Upgrade: websocket`, as Codex asks first) is
-refused with 426 and `Upgrade: HTTP/1.1`: then Codex goes on over HTTP at once."""
+## Responses over a WebSocket
+
+`GET /v1/responses` with `Upgrade: websocket` opens one, as Codex and `responses.connect()` of the OpenAI SDKs ask for.
+A text message `{"type": "response.create", …}` has the body of a `POST` beside it; the answer is its events, one a message.
+
+- `generate: false` prepares: it is answered with a response without output, whose id a later message may name.
+- `previous_response_id` names the last response of this connection that was `completed` or `incomplete`, and `input` then has
+  new items only. Any other id, and a response that was too large to be kept, is an error with the code
+  `previous_response_not_found`.
+- An error is `{"type": "error", "status", "error", "headers"}`, with the status and the body that it would have over HTTP.
+- Answers come one after the other. Four messages may wait for the one under way; one more gets an error (429).
+- `response.steer` and `stream_id` are errors (400). A message may have `body_bytes`; a larger one closes the socket (1009).
+- Whoever closes the socket leaves: the answer under way is cancelled. Pings come every `keep_alive_s`.
+- A socket without a message for `socket_idle_s` is closed (1000), and when the server stops (1001).
+
+Where there are `max_sockets`, at any other path of this page, and in an application of somebody's own (`setup`), a WebSocket
+is refused with 426 and `Upgrade: HTTP/1.1`: then Codex goes on over HTTP at once."""
 
 WHO_ASKS = """## Who asks
 
@@ -124,7 +139,7 @@ REFUSALS = (
     ('a count that no upstream can give, with `count_tokens = "upstream"` or `"off"`', "not_found", "404"),
     ("a path that is not served", "not_found", "404"),
     ("another method than is served; with `Allow`", "invalid_request", "405"),
-    ("a WebSocket; with `Upgrade` and `Connection`", "invalid_request", "426"),
+    ("a WebSocket that is not served; with `Upgrade` and `Connection`", "invalid_request", "426"),
     ("a body that took too long", "timeout", "408"),
     ("a body that is too large", "too_large", "413, to Gemini's clients 400"),
     ("a `Content-Encoding` that is not read; with `Accept-Encoding`", "invalid_request", "415"),

@@ -331,6 +331,7 @@ def _socket(dialect: str, form: SocketForm) -> Handler:
         sockets.add(socket)
         gateway.metrics.active(-1)  # a socket that waits for a message is no answer under way
         gateway.metrics.sockets(1)
+        request[RECORD].status, request[RECORD].ending = 101, "whole"  # whoever closes it, and however
         try:
             return await socket.run(partial(_answer_message, request))
         finally:

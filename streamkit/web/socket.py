@@ -111,7 +111,8 @@ class SocketOutlet:
     async def begin(self, response: web.StreamResponse) -> Writer | None:
         if isinstance(response, web.Response):
             body = response.body if isinstance(response.body, bytes) else b"{}"
-            headers = {name: value for name, value in response.headers.items() if name.lower() != "content-type"}
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            headers.pop("content-type", None)
             await self._socket.send(self._socket.conversation.error(response.status, headers, body))
         return self
 

@@ -144,6 +144,7 @@ def test_nothing_else_is_counted_and_without_a_process_of_its_own_there_is_nothi
         "streamkit_request_seconds",
         "streamkit_first_byte_seconds",
         "streamkit_streams_active",
+        "streamkit_sockets_open",
     }
     assert exposition(None) == b""
 

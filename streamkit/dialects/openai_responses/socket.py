@@ -90,7 +90,7 @@ class SocketConversation:
         event = orjson.loads(payload)
         if event.get("type") == "response.output_item.done" and isinstance(event.get("item"), dict):
             self._output.append(orjson.dumps(event["item"]))
-        elif event.get("type") in _ENDS:
+        elif event.get("type") in _ENDS and isinstance(event.get("response"), dict):
             self._keep(event["response"])
 
     def _keep(self, response: Mapping[str, Any]) -> None:

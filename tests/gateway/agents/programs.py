@@ -70,6 +70,7 @@ class Agent:
     prepare: Callable[[Place], tuple[list[str], dict[str, Any]]]
 
     keeps_ids: bool = True  #: whether its history has the ids that calls came with
+    over_socket: bool = False  #: whether it asks over a WebSocket
 
     def calls(self, tool: Tool) -> bool:
         return tool.name.endswith(self.tool)
@@ -123,6 +124,22 @@ def codex_with_mcp(place: Place) -> tuple[list[str], dict[str, Any]]:
     return command, {"name": "it"}
 
 
+#: Codex' own provider, which asks over a WebSocket first, sent here.
+CODEX_ITSELF: Final = """\
+model = "some-model"
+openai_base_url = "%s/v1"
+check_for_update_on_startup = false
+[analytics]
+enabled = false
+"""
+
+
+def codex_over_websocket(place: Place) -> tuple[list[str], dict[str, Any]]:
+    place.configure(".codex/config.toml", CODEX_ITSELF % place.url)
+    place.environment["CODEX_API_KEY"] = KEY
+    return CODEX_COMMAND, {"cmd": f"cat {NOTE}"}
+
+
 def opencode(package: str, version: str) -> Callable[[Place], tuple[list[str], dict[str, Any]]]:
     """With one of the AI SDK's packages, which come with it; ``version`` is how base URLs of that package end."""
 
@@ -164,6 +181,7 @@ AGENTS: Final = [
     Agent("claude-code", "anthropic", "Read", claude_code),
     Agent("codex", "openai-responses", "exec_command", codex),
     Agent("codex-mcp", "openai-responses", "look_up", codex_with_mcp),
+    Agent("codex-websocket", "openai-responses", "exec_command", codex_over_websocket, over_socket=True),
     Agent("gemini-cli", "gemini", "read_file", gemini_cli),
     Agent("opencode", "openai-chat", "read", opencode("@ai-sdk/openai-compatible", "/v1")),
     Agent("opencode-anthropic", "anthropic", "read", opencode("@ai-sdk/anthropic", "/v1")),

@@ -64,7 +64,11 @@ async def test_a_tool_loop(agent: Agent, upstream: str, tmp_path: Path, monkeypa
     assert ran.status == 0, ran
     assert saying(place.word) in ran.output, ran
     check_history(model, place.word, with_ids=agent.keeps_ids and upstream != "ollama")
-    for line in logged:
+    sockets = {line["request_id"] for line in logged if line["status"] == 101}
+    assert bool(sockets) is agent.over_socket
+    answered = [line for line in logged if line["status"] != 101]
+    assert {line.get("socket") for line in answered if "attempts" in line} == (sockets or {None})
+    for line in answered:
         assert (line["client"], line["status"], line["ending"]) == (agent.dialect, 200, "whole"), line
         assert "repairs" not in line, line
 

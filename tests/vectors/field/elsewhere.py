@@ -332,7 +332,7 @@ CASES = (
     Elsewhere(
         number=243, refs="openai/codex#19821, #43353; NVIDIA/NeMo-Relay#994; Soju06/codex-lb#1886; icebear0828/codex-proxy#681",
         cause="a WebSocket that is asked for first is answered with 404 or 405, and the client tries seven times before it goes on over HTTP",
-        does="It is answered with 426, at which the client goes on at once; any other `GET` there is 405 as before.",
+        does="It is served, or answered with 426, at which the client goes on at once; any other `GET` there is 405 as before.",
         covered_by="tests/gateway/test_app.py::test_a_websocket_is_refused_with_426_at_which_codex_goes_on_over_http",
     ),
     Elsewhere(
