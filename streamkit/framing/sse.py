@@ -312,9 +312,10 @@ class SSEParser:
             count = 0
             if self._begin == _NONE and self._repairs is None:
                 count = self._read_alike(lines[first : first + _MOST], width, frames)
-            if count:
-                first, plain = first + count, _MANY
-                continue
+            first += count
+            if count >= _MANY:
+                plain = _MANY
+                continue  # where fewer are alike, others follow: an attempt for each looks at _MOST lines
             end = first + plain
             while end < len(lines) and lines[end - 1]:
                 end += 1

@@ -125,6 +125,7 @@ class CohereDecoder(FrameDecoder):
         self._plan: int | None = None  # number of the tool plan
         self._calls: dict[int, int] = {}  # by index, the number of the latest call
         self._call_index = 0
+        self._next_call = 0  # one more than the highest index so far
         self._open_calls: set[int] = set()  # indices
         self._call_count = 0
         self._by_type = {
@@ -223,7 +224,10 @@ class CohereDecoder(FrameDecoder):
 
     def content_start(self, document: dict[str, Any]) -> None:
         content = self._content(document)
-        index = self._index(document, max(self._blocks, default=-1) + 1)
+        index = self.index(document.get("index"))
+        if index is None:
+            self.report.repair("index_missing")
+            index = max(self._blocks, default=-1) + 1
         block = self._begin(index, self.string(content.get("type")))
         if block.kind and block.kind not in TEXT_KINDS:
             self.out.append(Aside(VENDOR, "unknown_event", CONTENT_START, document, block=block.number))
@@ -330,7 +334,7 @@ class CohereDecoder(FrameDecoder):
     def call_start(self, document: dict[str, Any]) -> None:
         """The start of a call, with its id, its name and perhaps its arguments."""
         call, path = self._call(document)
-        index = self._index(document, max(self._calls, default=-1) + 1)
+        index = self._index(document, self._next_call)
         self._begin_call(index)
         function = self.fields(call.get("function"))
         delta = ToolCallDelta(
@@ -365,7 +369,7 @@ class CohereDecoder(FrameDecoder):
             self.report.repair("index_reused")
         if self._call_count >= self.limits.content_blocks:  # beyond the limit of calls, however many of them are one
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
-        self._call_index = index
+        self._call_index, self._next_call = index, max(self._next_call, index + 1)
         self._open_calls.add(index)
         self._calls[index] = self._call_count
         self._call_count += 1

@@ -117,7 +117,7 @@ class ItemReader(TextReader):
         index = self.index(document.get("output_index"))
         if index is None:
             self.report.repair("index_missing")
-            index = max(self.items_at, default=-1) + 1
+            index = self.next_index
         before = self.items_at.get(index)
         if before is not None and before.open and before.id == item_id:
             self.report.repair("block_reopened")
@@ -146,6 +146,7 @@ class ItemReader(TextReader):
         item = Item(kind, item_id)
         self.began.append(item)
         self._last = self.items_at[index] = item
+        self.next_index = max(self.next_index, index + 1)
         self._open[item] = None
         if item_id:
             self._by_id[item_id] = item
@@ -174,7 +175,7 @@ class ItemReader(TextReader):
         if item is None or (item.kind != kind and not item.open):
             self.report.repair("block_unopened")
             index, item_id = self.index(document.get("output_index")), document.get("item_id")
-            place = max(self.items_at, default=-1) + 1 if index is None else index
+            place = self.next_index if index is None else index
             item = self._begin(place, kind, item_id if isinstance(item_id, str) else "", {})
         return item
 
@@ -324,7 +325,7 @@ class ItemReader(TextReader):
         item = self.find(document, kind)
         if item.kind not in CALL_INPUTS:
             self.report.repair("block_mismatch")
-            item = self._last_call or self._begin(max(self.items_at) + 1, kind, "", {})
+            item = self._last_call or self._begin(self.next_index, kind, "", {})
         return item
 
     def _whole_call(self, item: Item, found: dict[str, Any], path: tuple[str | int, ...]) -> None:

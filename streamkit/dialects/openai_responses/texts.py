@@ -142,6 +142,7 @@ class TextReader(FrameDecoder):
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self.items_at: dict[int, Item] = {}  #: what was last at an index
+        self.next_index = 0  #: one more than the highest of them
         self._labels = 0
         self._text = 0  # the block of the latest text
         self.signature: Opaque | None = None  #: of the next call: it stands before it
