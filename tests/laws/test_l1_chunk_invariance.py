@@ -42,7 +42,7 @@ def test_the_events_are_the_same_however_the_bytes_are_cut(stream):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("stream", every_stream("l1 every cut"))
 def test_the_events_are_the_same_at_every_cut(stream):
     check_cuts(stream, cuts(stream.body, exhaustive=True))
@@ -139,7 +139,7 @@ def test_report_and_fault_of_a_deviating_stream_are_the_same_however_it_was_cut(
 
 
 @pytest.mark.exhaustive
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("seed", range(1000, 1000 + MANY_SEEDS))
 def test_report_and_fault_of_a_deviating_stream_are_the_same_at_length(seed, policy):
@@ -242,7 +242,7 @@ def test_what_is_written_of_a_deviating_stream_says_the_same_however_it_was_cut(
 
 
 @pytest.mark.exhaustive
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("join", [True, False])
 @pytest.mark.parametrize("seed", range(2000, 2000 + MANY_SEEDS))
 def test_what_is_written_of_a_deviating_stream_says_the_same_at_length(seed, join):

@@ -121,7 +121,7 @@ def test_a_short_stream_never_looks_whole_wherever_it_is_cut(stream):
 
 
 @pytest.mark.exhaustive
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("stream", STREAMS)
 def test_a_stream_never_looks_whole_at_every_cut(stream):
     size = len(stream.body)
