@@ -201,10 +201,10 @@ class SSEParser:
         """
         return (self._head, b"\n\n") if self._is_idle and self._around > 0 and self._name == event else None
 
-    def skip(self, size: int) -> None:
-        """Somebody else read an event of ``size`` bytes, which was a read by itself: it counts."""
+    def skip(self, size: int, events: int = 1) -> None:
+        """Somebody else read so many whole events of ``size`` bytes together, which were a read: they count."""
         self._report.bytes_in += size
-        self._report.frames += 1
+        self._report.frames += events
         self._at = self.boundary = self._at + size
 
     def _name_in(self, head: bytes) -> str | None:

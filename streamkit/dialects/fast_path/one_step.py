@@ -1,4 +1,4 @@
-"""Reads that each are one event like the last one, from bytes to bytes in one step.
+"""Reads of one event or a few, each like the last one, from bytes to bytes in one step.
 
 A stream of text is, at one event a read, the same way through the same machines again and again: the framing takes off what
 stands around the payload, a template reads the text of it (``template.py``), accumulating and checking hand it on, the encoder
@@ -28,8 +28,14 @@ from streamkit.tool_calls.check import JSONChecker
 
 #: From a read to what is written of it; None where it is not like the last one, and nothing is done.
 Step: TypeAlias = Callable[[bytes], bytes | None]
+#: From a text to a delta of it.
+Write: TypeAlias = Callable[[str], bytes]
+#: From what stands between the head and the tail of an event to its text as JSON; None where it does not fit.
+TextIn: TypeAlias = Callable[[bytes], bytes | None]
 #: The last two hand on a delta of text as it is, behind another one.
 _MACHINES: Final = (SSEParser, LikeFrameDecoder, ToolCallAccumulator, JSONChecker)
+#: Of more events in a read the machines take many together, which is faster.
+MOST_EVENTS: Final = 16
 _QUOTE: Final = ord('"')
 loads = orjson.loads
 
@@ -38,14 +44,17 @@ def one_step(machines: Sequence[Machine[Any, Any]], encoder: Any) -> Callable[[]
     """What gives the function for the next read, if there is one, once a read went through these; None where there is none."""
     if tuple(map(type, machines)) != _MACHINES or not isinstance(encoder, EventEncoder):
         return None
-    return _Steps(cast("SSEParser", machines[0]), cast("LikeFrameDecoder", machines[1]), encoder).next
+    parser, decoder, accumulator = machines[:3]
+    joins = cast("ToolCallAccumulator", accumulator).join
+    return _Steps(cast("SSEParser", parser), cast("LikeFrameDecoder", decoder), encoder, joins=joins).next
 
 
 class _Steps:
     """The machines that have to be asked."""
 
-    def __init__(self, parser: SSEParser, decoder: LikeFrameDecoder, encoder: EventEncoder) -> None:
+    def __init__(self, parser: SSEParser, decoder: LikeFrameDecoder, encoder: EventEncoder, *, joins: bool) -> None:
         self._parser = parser
+        self._joins = joins  # the texts of a read leave as one
         self._decoder = decoder
         self._encoder = encoder
 
@@ -59,26 +68,30 @@ class _Steps:
             return None
         return self._step(framing, template, write)
 
-    def _step(self, framing: tuple[bytes, bytes], template: Template, write: Callable[[str], bytes]) -> Step:
+    def _step(self, framing: tuple[bytes, bytes], template: Template, write: Write) -> Step:
         joined, skip, note = self._encoder.joined, self._parser.skip, self._decoder.noting
         most = self._parser.most_bytes
         head, tail = framing[0] + template.head, template.tail + framing[1]
         around = len(head) + len(tail)
         text_in = None if template.kinds == ["text"] else template.text_within
+        several = self._several(tail + head, text_in, write)
 
         def step(read: bytes) -> bytes | None:
-            size, within = len(read), read.removeprefix(head).removesuffix(tail)
-            if len(within) != size - around or size > most:
+            size, whole = len(read), read.removeprefix(head).removesuffix(tail)
+            if len(whole) != size - around or size > most:
                 return None
-            if text_in is None:
+            within = whole
+            if text_in is None:  # as ``_text_of``, a call less
                 if size - around < 3 or within[0] != _QUOTE or within[-1] != _QUOTE:
                     return None
             elif not (within := text_in(within) or b""):
-                return None
+                return several(size, whole)
             try:
                 text = loads(within)
                 output = write(text)
-            except (ValueError, StreamError):  # the machines tell of it
+            except ValueError:
+                return several(size, whole)
+            except StreamError:  # the machines tell of it
                 return None
             skip(size)
             if note is not None:
@@ -86,3 +99,36 @@ class _Steps:
             return output if output.isascii() else joined([output])
 
         return step
+
+    def _several(self, between: bytes, text_in: TextIn | None, write: Write) -> Callable[[int, bytes], bytes | None]:
+        """The same of a few events, by the size of the read and what stands behind the first head and before the last tail."""
+        joined, skip, note = self._encoder.joined, self._parser.skip, self._decoder.noting
+        joins = self._joins
+
+        def several(size: int, within: bytes) -> bytes | None:
+            parts = within.split(between) if joins else []
+            if not 1 < len(parts) <= MOST_EVENTS:
+                return None
+            try:
+                texts = [text for part in parts if (text := _text_of(part, text_in)) is not None]
+                if len(texts) != len(parts):
+                    return None
+                output = write("".join(texts))
+            except (ValueError, StreamError):  # the machines tell of it
+                return None
+            skip(size, len(texts))
+            if note is not None:
+                for text in texts:
+                    note(text)
+            return output if output.isascii() else joined([output])
+
+        return several
+
+
+def _text_of(within: bytes, text_in: TextIn | None) -> str | None:
+    """The text of an event by what stands between its head and its tail; None where it does not fit. Raises ValueError."""
+    if text_in is not None:
+        within = text_in(within) or b""
+    if len(within) < 3 or within[0] != _QUOTE or within[-1] != _QUOTE:
+        return None
+    return cast("str", loads(within))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import Counter
 
 import pytest
@@ -30,7 +31,7 @@ TARGETS = ["anthropic", "openai-chat", "openai-responses"]
 TEXTS = [b'"a%d"' % number for number in range(8)]
 
 
-def written(reads, source, target, limits=DEFAULT_LIMITS):
+def written(reads, source, target, limits=DEFAULT_LIMITS, **more):
     """What is written for each read, and the report."""
 
     async def run():
@@ -40,7 +41,7 @@ def written(reads, source, target, limits=DEFAULT_LIMITS):
 
         report = StreamReport()
         options = ReadOptions(limits=limits, make_id=maker())
-        pipe = transcode(body(), source, target, options, report=report, reencode=True, clock=CLOCK)
+        pipe = transcode(body(), source, target, options, report=report, reencode=True, clock=CLOCK, **more)
         async with pipe as stream:
             return [piece async for piece in stream], facts_of(report), report.bytes_in, report.frames
 
@@ -72,14 +73,26 @@ def events_of(stream):
     return [event + b"\n\n" for event in stream.body.replace(b"\r\n", b"\n").split(b"\n\n") if event]
 
 
+def by_turns(events):
+    """One event, then one, then two, then three, and again."""
+    at = 0
+    for count in itertools.cycle((1, 1, 2, 3)):
+        if at >= len(events):
+            return
+        yield b"".join(events[at : at + count])
+        at += count
+
+
 @pytest.mark.parametrize("stream", every_stream("one step"))
 def test_every_stream_is_written_as_through_the_machines(stream, steps):
-    reads = events_of(stream)
-    for target in TARGETS:
-        steps["off"] = 0
-        found = written(reads, stream.dialect, target)
-        steps["off"] = 1
-        assert found == written(reads, stream.dialect, target)
+    events = events_of(stream)
+    for reads in (events, [*by_turns(events)]):
+        # X.join(events[at : at + 2]) for at in range(0, len(events), 2)], [*by_turns(events)]):
+        for target in TARGETS:
+            steps["off"] = 0
+            found = written(reads, stream.dialect, target)
+            steps["off"] = 1
+            assert found == written(reads, stream.dialect, target)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -109,6 +122,52 @@ def test_what_does_not_fit_goes_through_the_machines(odd, steps):
 def test_a_read_that_is_no_whole_event_goes_through_the_machines(cut, steps):
     whole = CHUNK % b'"over"'
     reads = [*(CHUNK % text for text in TEXTS[:5]), whole[:cut], whole[cut:], whole + whole, whole, LAST]
+    found = written(reads, "openai-chat", "anthropic")
+    steps["off"] = 1
+    assert found == written(reads, "openai-chat", "anthropic")
+
+
+def several(counts):
+    """Reads with so many events each."""
+    numbers = iter(range(100))
+    return [b"".join(CHUNK % b'"b%d"' % next(numbers) for _ in range(count)) for count in counts]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_read_of_several_events_takes_one_step_and_leaves_as_one_delta(target, steps):
+    reads = [*(CHUNK % text for text in TEXTS[:4]), *several([2, 1, 16, 3]), LAST, b"data: [DONE]\n\n"]
+    found = written(reads, "openai-chat", target)
+    assert steps["taken"] == 5
+    assert b"b0b1" in b"".join(found[0])
+    steps["off"] = 1
+    assert found == written(reads, "openai-chat", target)
+
+
+def test_where_the_providers_own_deltas_are_kept_several_go_through_the_machines(steps):
+    reads = [*(CHUNK % text for text in TEXTS[:4]), *several([2, 2]), LAST]
+    found = written(reads, "openai-chat", "anthropic", join=False)
+    assert steps["taken"] == 1
+    assert b"b0b1" not in b"".join(found[0])
+    steps["off"] = 1
+    assert found == written(reads, "openai-chat", "anthropic", join=False)
+
+
+@pytest.mark.parametrize("limit", [40, 50, 60])
+def test_the_limit_of_what_is_held_is_met_in_a_read_of_several_as_well(limit, steps):
+    limits = Limits(held_chars=limit)
+    reads = [*(CHUNK % text for text in TEXTS), *several([3] * 9), LAST]
+    found = written(reads, "openai-chat", "openai-responses", limits)
+    assert steps["taken"] > len(TEXTS) - 3  # so many are single events
+    steps["off"] = 1
+    assert found == written(reads, "openai-chat", "openai-responses", limits)
+
+
+@pytest.mark.parametrize("odd", ['"a","b"', '"a', 'b"', "7", "", '"a\nb"', '"\\ud800"'])
+@pytest.mark.parametrize("place", range(3))
+def test_one_odd_event_of_several_sends_all_through_the_machines(odd, place, steps):
+    texts = [b'"x"', b'"y"', b'"z"']
+    texts[place] = odd.encode()
+    reads = [*(CHUNK % text for text in TEXTS[:4]), b"".join(CHUNK % text for text in texts), *several([2]), LAST]
     found = written(reads, "openai-chat", "anthropic")
     steps["off"] = 1
     assert found == written(reads, "openai-chat", "anthropic")
