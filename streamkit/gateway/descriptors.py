@@ -1,7 +1,7 @@
 """File descriptors: as many as a process needs, what fits into those that it gets, and one line a second where none is left.
 
-A stream takes two, its client's connection and its upstream's. Many systems allow a process 1,024 unless it asks for more
-(the soft limit), up to a bound that it can't pass (the hard one).
+A stream takes two, its client's connection and its upstream's; a WebSocket that waits for a message takes one. Many systems
+allow a process 1,024 unless it asks for more (the soft limit), up to a bound that it can't pass (the hard one).
 
 Source: getrlimit(2); limits.md T8.
 """
@@ -25,10 +25,10 @@ EXHAUSTED: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.E
 LOG_S: Final = 1.0
 
 
-def raised(max_streams: int) -> int:
-    """Raise the soft limit to what ``max_streams`` may take, or to the hard one; the limit that holds then."""
+def raised(max_streams: int, max_sockets: int) -> int:
+    """Raise the soft limit to what streams and sockets may take, or to the hard one; the limit that holds then."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = RESERVED + (2 + IDLE_SHARE) * max_streams
+    wanted = RESERVED + (2 + IDLE_SHARE) * max_streams + max_sockets
     if hard != resource.RLIM_INFINITY:
         wanted = min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:

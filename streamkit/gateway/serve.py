@@ -154,7 +154,7 @@ def _fitting(server: Server) -> tuple[int, int]:
     """Streams and connections that this process's descriptors are enough for, the limit raised as far as it needs and may."""
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(OncePerSecond(loop.time))
-    descriptors = raised(server.max_streams)
+    descriptors = raised(server.max_streams, server.max_sockets)
     streams = streams_that_fit(server.max_streams, descriptors)
     if streams < server.max_streams:
         fields = {"descriptors": descriptors, "streams": streams, "max_streams": server.max_streams}

@@ -23,18 +23,19 @@ def limits(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("soft_hard", "max_streams", "after"),
+    ("soft_hard", "max_streams", "max_sockets", "after"),
     [
-        ((1024, 20_000), 1000, 4128),
-        ((1024, 2048), 1000, 2048),
-        ((1024, resource.RLIM_INFINITY), 1000, 4128),
-        ((65_536, 65_536), 1000, 65_536),
-        ((1024, 1024), 10, 1024),
+        ((1024, 20_000), 1000, 0, 4128),
+        ((1024, 20_000), 1000, 1000, 5128),
+        ((1024, 2048), 1000, 1000, 2048),
+        ((1024, resource.RLIM_INFINITY), 1000, 0, 4128),
+        ((65_536, 65_536), 1000, 1000, 65_536),
+        ((1024, 1024), 10, 100, 1024),
     ],
 )
-def test_the_soft_limit_is_raised_to_what_is_needed_or_allowed(limits, soft_hard, max_streams, after):
+def test_the_soft_limit_is_raised_to_what_is_needed_or_allowed(limits, soft_hard, max_streams, max_sockets, after):
     limits["now"] = soft_hard
-    assert descriptors.raised(max_streams) == after
+    assert descriptors.raised(max_streams, max_sockets) == after
     assert limits["now"][0] == after
 
 
