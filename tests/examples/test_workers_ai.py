@@ -101,9 +101,14 @@ def test_its_own_test_passes(installed):
     ("sound", "faulty", "law"),
     [
         ('"code": event.code}])\n', '"code": event.code}])\n        self.write(b"data: [DONE]\\n\\n")\n', b"L3"),
-        ("        delta.anonymous = True", "        # ", b"L4"),
-        ('        self.keep_others(chunk, KNOWN, "")\n', "", b"L5"),
-        ("        self._chunk(response=text)\n", "        self._chunk(response=text[:5])\n", b"L5"),
+        *(
+            pytest.param(*fault, marks=pytest.mark.exhaustive)  # each is a run of all laws
+            for fault in (
+                ("        delta.anonymous = True", "        # ", b"L4"),
+                ('        self.keep_others(chunk, KNOWN, "")\n', "", b"L5"),
+                ("        self._chunk(response=text)\n", "        self._chunk(response=text[:5])\n", b"L5"),
+            )
+        ),
     ],
 )
 def test_its_own_test_sees_a_dialect_that_breaks_a_law(tmp_path, sound, faulty, law):

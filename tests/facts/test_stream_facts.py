@@ -37,9 +37,12 @@ Document = dict[str, Any]
 # -- the stream, cut -----------------------------------------------------------------------------------------------------
 
 
-def cuttings(data: bytes) -> Iterator[list[bytes]]:
-    """Whole, per byte, at each place of a small stream and at sampled places of a longer one, at random places."""
-    return cuts(data, exhaustive=len(data) <= EVERY_CUT_UP_TO, pairs_up_to=0)
+def cuttings(data: bytes, *, every: bool = True) -> Iterator[list[bytes]]:
+    """Whole, per byte, at random places, and at sampled places or at ``every`` one of a small stream."""
+    return cuts(data, exhaustive=every and len(data) <= EVERY_CUT_UP_TO, pairs_up_to=0)
+
+
+EVERY = pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 
 
 def at_once(coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -478,10 +481,11 @@ STREAMS = [
 ]
 
 
+@EVERY
 @pytest.mark.parametrize("fact", STREAMS)
-def test_a_stream_says_what_was_recorded_at_every_cut(fact):
+def test_a_stream_says_what_was_recorded_however_it_is_cut(fact, every):
     require_corpora()
-    for reads in cuttings(stream_of(fact)):
+    for reads in cuttings(stream_of(fact), every=every):
         run = Run(reads, fact["from_dialect"].partition("/")[0], fact.get("to_dialect", ""))
         for field, told in fact["expected"].items():
             held = HELD_OTHERWISE.get((fact["name"], field))
@@ -718,13 +722,14 @@ def chat_forms(chunks: list[Document | str]) -> dict[str, bool]:
     }
 
 
+@EVERY
 @pytest.mark.parametrize("pair", pairs("accumulate"))
-def test_a_stream_adds_up_to_the_recorded_whole_response_at_every_cut(pair):
+def test_a_stream_adds_up_to_the_recorded_whole_response_however_it_is_cut(pair, every):
     require_corpora()
     data = framed(pair["input_file"], pair["from_dialect"])
     expected = json.loads((require_corpora() / pair["expected_file"]).read_text("utf-8"))
     check = is_the_chat_completion if pair["from_dialect"] == "openai-chat" else is_the_message
-    for reads in cuttings(data):
+    for reads in cuttings(data, every=every):
         check(Run(reads, pair["from_dialect"]), dict(expected))
 
 
