@@ -78,6 +78,7 @@ class Watch:
 
     def stop(self) -> None:
         self._rounds.remove(self)
+        self._gone = _tell_nobody  # who waits for it keeps this: only the garbage collector would let go of both
 
     @property
     def written(self) -> int:
@@ -124,8 +125,13 @@ class Watch:
             self._end("client stalled")
 
     def _end(self, why: Gone) -> None:
+        gone = self._gone
         self.stop()
-        self._gone(why)
+        gone(why)
+
+
+def _tell_nobody(_why: Gone) -> None:
+    """It was stopped."""
 
 
 class Rounds:

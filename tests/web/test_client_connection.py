@@ -1,6 +1,7 @@
 """Who takes what is written to it is no staller, however little that is."""
 
 import asyncio
+import weakref
 from types import SimpleNamespace
 
 from aiohttp.http_writer import StreamWriter
@@ -35,8 +36,7 @@ async def looked_at(*, taken_each):
     """What is said of a client that takes so many bytes a second, while small chunks are written, one a second."""
     transport, said = Transport(), []
     protocol = SimpleNamespace(transport=transport)
-    watch = Watch(SimpleNamespace(transport=transport), said.append, stall_s=30)
-    watch.stop()  # it is looked when the test says
+    watch = Watch(SimpleNamespace(transport=transport), said.append, stall_s=30)  # not started: the test looks
     watch.writer = StreamWriter(protocol, asyncio.get_running_loop())
     watch.writer.enable_chunking()
     now = asyncio.get_running_loop().time()
@@ -56,3 +56,18 @@ async def test_chunks_are_counted_with_what_is_around_them_as_they_wait():
 async def test_who_takes_nothing_is_stalled(monkeypatch):
     monkeypatch.setattr(Transport, "abort", lambda transport: None)
     assert await looked_at(taken_each=0) == ["client stalled"]
+
+
+async def test_once_stopped_it_tells_nobody_and_keeps_nobody():
+    class Reply:
+        def gone(self, why):
+            raise AssertionError(why)
+
+    reply = Reply()
+    watch = Watch(SimpleNamespace(transport=None), reply.gone, stall_s=30)
+    watch.start()
+    watch.stop()
+    kept = weakref.ref(reply)
+    del reply
+    assert kept() is None
+    watch.look(0.0)
