@@ -39,6 +39,7 @@ STREAM_REPAIRS: Final[Mapping[str, str]] = {
     "payload_in_list": "payloads that came in a list were read one by one",
     "field_invalid": "a field whose value has a type that the dialect does not know was set aside",
     "error_shape": "an error came in a form that is not the dialect's own",
+    "calls_unanswered": "an error left calls without a result, and clients of the dialect would run them: each is given one",
     "foreign_terminator": "a terminator of another dialect (`[DONE]`) was passed over",
     "choice_index_missing": "a choice without an index was taken for the one at its place in the list, nearly always choice 0",
     "index_invalid": 'an index that is no whole number was read as the one that it means (`"0"`), or else taken for absent',

@@ -1,4 +1,4 @@
-"""What each pair of dialects may lose: the one table of the 8 x 8 matrix.
+"""What each pair of dialects may lose: the one table of the 9 x 9 matrix.
 
 A row is what comes in, a column what goes out. Text and complete calls are in no cell: they are never lost. What is lost
 of a stream beyond its cell fails ``test_matrix.py``, and so does a kind in a cell that no stream loses. The page
@@ -19,6 +19,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "mistral": "audio block_order call_id call_withheld citation custom_tool_wrapped error_detail logprobs metadata refusal_as_text response_fields stop_reason stop_sequence unknown_event usage_detail",
         "bedrock": "audio call_withheld citation custom_tool_wrapped cut_call error_detail extra_choice late_arguments logprobs metadata refusal_as_text response_fields stop_reason unknown_event usage_detail",
         "gemini": "arguments_wrapped audio block_order call_withheld citation custom_tool_wrapped error_detail logprobs metadata refusal_as_text response_fields stop_reason stop_sequence unknown_event usage_detail",
+        "ag-ui": "audio call_withheld citation custom_tool_wrapped error_detail extra_choice logprobs metadata refusal_as_text response_fields unknown_event usage_detail",
     },
     "openai-responses": {
         "openai-chat": "block_boundary block_order citation client_tool custom_tool_wrapped logprobs metadata reasoning_signature response_fields server_tool stop_reason unknown_event usage_detail",
@@ -29,6 +30,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "mistral": "block_boundary block_order call_id call_withheld citation client_tool custom_tool_wrapped error_detail logprobs metadata reasoning_signature refusal_as_text response_fields server_tool stop_reason unknown_event usage_detail",
         "bedrock": "citation client_tool custom_tool_wrapped error_detail logprobs metadata refusal_as_text response_fields server_tool stop_reason unknown_event usage_detail",
         "gemini": "block_boundary block_order call_withheld citation client_tool custom_tool_wrapped error_detail logprobs metadata refusal_as_text response_fields server_tool stop_reason unknown_event usage_detail",
+        "ag-ui": "citation client_tool custom_tool_wrapped error_detail logprobs metadata refusal_as_text response_fields server_tool unknown_event usage_detail",
     },
     "anthropic": {
         "openai-chat": "block_boundary block_order citation compaction metadata server_tool stop_reason stop_sequence unknown_event usage_detail",
@@ -39,6 +41,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "mistral": "block_boundary block_order call_id call_withheld citation compaction error_detail metadata server_tool stop_reason stop_sequence unknown_event usage_detail",
         "bedrock": "citation compaction error_detail metadata server_tool stop_reason unknown_event usage_detail",
         "gemini": "block_boundary call_withheld citation compaction error_detail metadata server_tool stop_reason stop_sequence unknown_event usage_detail",
+        "ag-ui": "citation compaction error_detail metadata server_tool unknown_event usage_detail",
     },
     "ollama": {
         "openai-chat": "logprobs metadata",
@@ -49,6 +52,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "mistral": "call_id logprobs metadata",
         "bedrock": "error_detail logprobs metadata usage_unknown",
         "gemini": "logprobs metadata",
+        "ag-ui": "error_detail logprobs metadata",
     },
     "cohere": {
         "openai-chat": "block_boundary block_order call_withheld citation logprobs metadata response_fields stop_reason unknown_event",
@@ -59,6 +63,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "mistral": "block_boundary block_order call_id call_withheld citation error_detail logprobs metadata response_fields stop_reason unknown_event",
         "bedrock": "call_withheld citation cut_call error_detail logprobs metadata response_fields stop_reason unknown_event",
         "gemini": "block_boundary call_withheld citation error_detail logprobs metadata response_fields stop_reason unknown_event",
+        "ag-ui": "call_withheld citation error_detail logprobs metadata response_fields unknown_event",
     },
     "mistral": {
         "openai-chat": "block_order citation metadata stop_reason unknown_event",
@@ -69,6 +74,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "mistral": "call_id call_withheld reasoning_signature stop_reason unknown_event",
         "bedrock": "citation error_detail extra_choice metadata unknown_event",
         "gemini": "arguments_wrapped call_withheld citation error_detail metadata stop_reason unknown_event",
+        "ag-ui": "citation error_detail extra_choice metadata unknown_event",
     },
     "bedrock": {
         "openai-chat": "block_boundary block_order call_withheld citation metadata server_tool stop_reason stop_sequence unknown_event",
@@ -79,6 +85,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "mistral": "block_boundary block_order call_id call_withheld citation error_detail metadata server_tool stop_reason stop_sequence unknown_event",
         "bedrock": "call_withheld error_detail metadata stop_reason unknown_event",
         "gemini": "block_boundary call_withheld citation error_detail metadata server_tool stop_reason stop_sequence unknown_event usage_detail",
+        "ag-ui": "call_withheld citation error_detail metadata server_tool unknown_event",
     },
     "gemini": {
         "openai-chat": "audio block_boundary block_order call_withheld citation metadata server_tool stop_reason unknown_event usage_detail",
@@ -89,5 +96,17 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "mistral": "audio block_boundary block_order call_id call_withheld citation error_detail metadata server_tool stop_reason unknown_event usage_detail",
         "bedrock": "audio call_withheld citation error_detail extra_choice metadata server_tool stop_reason unknown_event usage_detail usage_unknown",
         "gemini": "call_withheld unknown_event",
+        "ag-ui": "audio call_withheld citation error_detail extra_choice metadata server_tool unknown_event usage_detail",
+    },
+    "ag-ui": {
+        "openai-chat": "block_boundary block_order metadata response_fields server_tool stop_reason stop_sequence unknown_event usage_detail",
+        "openai-responses": "cut_call error_detail metadata response_fields server_tool stop_reason stop_sequence unknown_event usage_detail usage_unknown",
+        "anthropic": "cut_call error_detail metadata response_fields server_tool stop_reason unknown_event usage_detail usage_unknown",
+        "ollama": "arguments_wrapped block_boundary call_id call_withheld metadata reasoning_opaque reasoning_signature response_fields server_tool stop_reason stop_sequence unknown_event usage_detail",
+        "cohere": "cut_call metadata reasoning_opaque reasoning_signature response_fields server_tool stop_reason stop_sequence unknown_event usage_detail",
+        "mistral": "block_boundary call_id call_withheld metadata response_fields server_tool stop_reason stop_sequence unknown_event usage_detail",
+        "bedrock": "cut_call error_detail metadata response_fields server_tool stop_reason unknown_event usage_detail usage_unknown",
+        "gemini": "arguments_wrapped block_boundary call_withheld metadata response_fields server_tool stop_reason stop_sequence unknown_event usage_detail",
+        "ag-ui": "error_detail metadata server_tool unknown_event",
     },
 }  # fmt: skip

@@ -442,6 +442,7 @@ INEXACT: dict[str, dict[ErrorType, ErrorType]] = {
     "ollama": {"truncated": "server"},
     "cohere": {"truncated": "server"},
     "mistral": {},
+    "ag-ui": {},
     "gemini": {"billing": "rate_limit", "too_large": "invalid_request", "truncated": "unavailable"},
     "bedrock": {"billing": "invalid_request", "too_large": "invalid_request", "truncated": "server"},
 }

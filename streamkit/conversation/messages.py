@@ -122,6 +122,8 @@ class ToolResult:
     #: The member that held its text, where the dialect has an object for it (``output``).
     native: str | None = field(default=None, eq=False)
     place: str = field(default="", eq=False, kw_only=True)  #: in the request that it was read from: ``messages[3]``
+    #: The client's own id of the message that it came in, where the dialect has one.
+    native_id: str | None = field(default=None, eq=False, kw_only=True)
 
     @property
     def text(self) -> str:
@@ -166,6 +168,8 @@ class Turn:
     extras: Extras | None = None
     #: The dialect's own place for its reasoning, where it has several (``reasoning_details``).
     native_reasoning: str | None = field(default=None, eq=False)
+    #: The client's own ids of the messages that the turn came in, where the dialect has any.
+    native_ids: tuple[str, ...] = field(default=(), eq=False)
 
 
 @define
@@ -301,6 +305,8 @@ class Request:
     stream: bool | None = None
     stream_usage: bool | None = None  #: whether the stream shall end with token counts
     extras: dict[str, Any] = field(factory=dict)  #: fields that only this dialect knows
+    #: Names of the exchange itself, which tell no model anything: a dialect that has them says them again in its answer.
+    exchange: dict[str, Any] = field(factory=dict, eq=False)
     #: What of the conversation only its provider's store has: the path to each reference, and what to send instead.
     stored: list[tuple[str, str]] = field(factory=list)
     #: The same of what stands for a part of the conversation and that only its vendor can read, and the dialect of that.

@@ -34,8 +34,11 @@ from streamkit.report import StreamReport
 class Encoder(ErrorWriter[list[Event]], Protocol):
     """Events to a dialect's bytes."""
 
-    def follow(self, start: ResponseStarted | None, last: Frame, /) -> None:
-        """Frames passed without this encoder; its error frame is to fit behind the last of them."""
+    def follow(self, start: ResponseStarted | None, last: Frame, begun: Collection[str], /) -> None:
+        """Frames passed without this encoder; its error frame is to fit behind the last of them.
+
+        ``begun``: the ids of the calls that they began, where clients would run them (``FrameDecoder.begun``).
+        """
 
 
 class Linter(Protocol):
@@ -68,8 +71,9 @@ class Bodies:
     encode_request: Callable[[Request, Target, StreamReport], dict[str, Any]]
     #: The wire events of a whole response or error body: those of a stream with the same facts, its terminator included. A
     #: provider can't be told, so it is as tolerant as the decoder of streams. Raises what broke the reading (StreamError).
-    decode_response: Callable[[bytes, Limits, StreamReport], list[WireEvent]]
-    encode_response: Callable[[Response, Encoding, StreamReport], dict[str, Any]]
+    #: None for a dialect whose answers are always streams, as is the next.
+    decode_response: Callable[[bytes, Limits, StreamReport], list[WireEvent]] | None = None
+    encode_response: Callable[[Response, Encoding, StreamReport], dict[str, Any]] | None = None
 
     @classmethod
     def of(
@@ -213,6 +217,11 @@ class Dialect:
     #: Providers and clients that are known by name, and may be named where the dialect may.
     providers: tuple[Provider, ...] = ()
     clients: tuple[Profile, ...] = ()
+
+    @property
+    def answers_whole(self) -> bool:
+        """Whether an answer may be a whole body; if not, it is always a stream."""
+        return self.bodies is not None and self.bodies.decode_response is not None
 
 
 class FramingParser(Machine[bytes, list[Frame]], Protocol):

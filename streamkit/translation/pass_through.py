@@ -38,8 +38,8 @@ from streamkit.tool_calls.check import JSONChecker
 from streamkit.tool_calls.schema import ToolSchemas
 from streamkit.translation.pass_rules import rule_for
 
-#: Repairs that show an error to be in a form which official clients pass over: those that a decoder counts.
-UNSEEN_ERRORS: Final = ("error_shape", "event_name_missing", "payload_in_list")
+#: Repairs that show an error to be in a form with which official clients go on: those that a decoder counts.
+UNSEEN_ERRORS: Final = ("error_shape", "event_name_missing", "payload_in_list", "calls_unanswered")
 #: The same of a parser, which may have read further than the error: how the lines of such an event begin.
 _UNSEEN_LINES: Final = {
     "sse_error_field": re.compile(rb"(?:\A|[\r\n])error(?![^\r\n:])"),
@@ -386,7 +386,7 @@ class PassThrough:
 
     def _follow(self) -> None:
         if self._good is not None:
-            self._encoder.follow(self._start, self._good)
+            self._encoder.follow(self._start, self._good, self._decoder.begun)
 
     def _closed(self) -> bytes:
         """What ends an array of which no more passes."""

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from streamkit.conversation.messages import Choice, Response, Text, ToolCall
-from streamkit.dialects import DIALECTS
 from streamkit.events import ProviderFailed, UsageReported
 from streamkit.translation.bodies import decode_response, encode_response
 from tests.cli.command import run
+from tests.whole_answers import ANSWERING_WHOLE
 
-BODIES = [name for name, dialect in DIALECTS.items() if dialect.bodies is not None]
-PAIRS = [*((name, "openai-chat") for name in BODIES), *(("openai-chat", name) for name in BODIES)]
+PAIRS = [*((name, "openai-chat") for name in ANSWERING_WHOLE), *(("openai-chat", name) for name in ANSWERING_WHOLE)]
 ARGUMENTS = b'{"q": 1.0, "n": 18446744073709551616}'
 OLLAMA = (
     b'{"model":"m","created_at":"2025-01-01T00:00:00Z","message":{"role":"assistant","content":"so","tool_calls":['
@@ -49,6 +48,13 @@ def test_an_error_body_stays_an_error_and_has_status_4(source, target):
     assert done.returncode == 4, done.stderr
     assert decode_response(done.stdout, target).error.message == "out of memory"
     assert b"out of memory" in done.stderr
+
+
+@pytest.mark.parametrize("direction", [("ag-ui", "openai-chat"), ("openai-chat", "ag-ui")])
+def test_a_dialect_whose_answers_are_streams_has_none_that_is_whole(direction):
+    done = run("convert-response", "--from", direction[0], "--to", direction[1], stdin=OLLAMA)
+    assert done.returncode == 2
+    assert b"ag-ui has no whole responses: its answers are always streams" in done.stderr or direction[0] != "ag-ui"
 
 
 def test_a_file_gives_the_same_as_standard_input(tmp_path):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.dialects import lint_bedrock, lint_cohere, lint_gemini, lint_mistral, lint_responses
+from tests.dialects import lint_ag_ui, lint_bedrock, lint_cohere, lint_gemini, lint_mistral, lint_responses
 
 Vector = tuple[str, bytes, str]
 
@@ -331,4 +331,5 @@ VECTORS = {
     "gemini": lint_gemini.GEMINI,
     "mistral": lint_mistral.MISTRAL,
     "bedrock": lint_bedrock.BEDROCK,
+    "ag-ui": lint_ag_ui.AG_UI,
 }

@@ -17,6 +17,7 @@ from tests.vectors import gemini as gm
 from tests.vectors.field.outputs import SEE
 from tests.vectors.openai_chat import CALLED, DONE, ROLE, call, calls, chunk, said
 from tests.vectors.vector import sse
+from tests.whole_answers import ANSWERING_WHOLE
 
 GOOGLE = (
     "MALFORMED_FUNCTION_CALL",
@@ -98,7 +99,7 @@ def whole(word: str) -> tuple[str, bytes]:
     return "openai-chat", orjson.dumps({"id": "c", "object": "chat.completion", "model": "m", "choices": [choice]})
 
 
-@pytest.mark.parametrize("target", DIALECTS)
+@pytest.mark.parametrize("target", ANSWERING_WHOLE)
 @pytest.mark.parametrize("word", [*GOOGLE, *AMAZON, *CLONES])
 def test_so_it_is_with_whole_answers(word, target):
     dialect, body = whole(word)
@@ -114,7 +115,7 @@ def test_so_it_is_with_whole_answers(word, target):
 
 def test_an_answer_put_together_with_such_a_reason_is_no_answer():
     response = Response("openai-chat", clean=True, choices=[Choice(stop_reason="malformed_tool", parts=[Text("Hi")])])
-    for target in DIALECTS:
+    for target in ANSWERING_WHOLE:
         assert b"malformed_tool" in encode_response(response, target, report=StreamReport())
 
 
@@ -142,6 +143,10 @@ def test_a_call_whose_name_never_came_is_an_error_for_every_client(target):
     seen = SEE[target](output)
     assert (seen.stop, seen.error) == (None, NAMELESS)
     assert [held.arguments for held in report.withheld] == ['{"x":1}']
+
+
+@pytest.mark.parametrize("target", ANSWERING_WHOLE)
+def test_so_it_is_in_a_whole_answer(target):
     message = {"role": "assistant", "content": "Hi", "tool_calls": [call(0, "a", None, '{"x":1}')]}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
     whole_body = orjson.dumps({"id": "c", "object": "chat.completion", "model": "m", "choices": [choice]})

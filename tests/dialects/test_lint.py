@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import pytest
 
 from streamkit.dialects import DIALECTS
+from streamkit.dialects.ag_ui.lint import RULES as AG_UI_RULES
 from streamkit.dialects.anthropic.lint import RULES as ANTHROPIC_RULES
 from streamkit.dialects.anthropic.lint import AnthropicLinter
 from streamkit.dialects.base import Linter
@@ -38,6 +39,7 @@ RULES = {
     "gemini": GEMINI_RULES,
     "mistral": MISTRAL_RULES,
     "bedrock": BEDROCK_RULES,
+    "ag-ui": AG_UI_RULES,
 }
 
 
@@ -191,6 +193,7 @@ RECORDED_ERRORS: dict[str, dict[str, dict[str, int]]] = {
         "vercel+ai/packages/azure/src/__fixtures__/azure-reasoning-encrypted-content.1.chunks.txt": {"after_end": 38693}
     },
     "cohere": {},
+    "ag-ui": {},
     "gemini": {},
     "mistral": {},
     "bedrock": {  # made of a recording by hand: boto3 refuses a start without its member

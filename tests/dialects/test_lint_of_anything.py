@@ -23,6 +23,7 @@ from streamkit.report import Status, StreamReport
 from tests.dialects.lint_vectors import VECTORS
 from tests.framing.binary import event
 from tests.requests.spoilt import spoilt
+from tests.whole_answers import ANSWERING_WHOLE
 
 Frames = list[tuple[str, Any]]
 #: Of the odd documents that `make test` draws; the documents themselves are all read.
@@ -97,7 +98,7 @@ def test_whatever_stands_in_a_frame_lint_tells_a_status(dialect, share):
     assert count > 200 * share
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", ANSWERING_WHOLE)
 def test_whatever_stands_in_a_whole_answer_lint_tells_a_status(dialect):
     parts = [Reasoning("why"), Text("so"), ToolCall(0, "call_0", "f", '{"a":1}')]
     response = Response("", id="x", model="m", choices=[Choice(parts=parts, stop_reason="tool_calls")], clean=True)

@@ -11,11 +11,12 @@ from streamkit.errors import NotThisDialect
 from streamkit.http_errors import decode_error
 from streamkit.translation.bodies import decode_response
 from tests.dialects.vocabulary.test_stop_reasons import body
+from tests.whole_answers import ANSWERING_WHOLE
 
 GONE = {"error": {"message": "gone", "type": "rate_limit_error", "code": 429, "status": "RESOURCE_EXHAUSTED"}}
 
 
-@pytest.mark.parametrize("dialect", sorted(DIALECTS.keys() - {"bedrock"}))  # its errors have no envelope
+@pytest.mark.parametrize("dialect", sorted({*ANSWERING_WHOLE} - {"bedrock"}))  # its errors have no envelope
 @pytest.mark.parametrize("before", [[], [{"id": "x"}], [GONE]])
 def test_an_error_in_a_list_keeps_its_message(dialect, before):
     if dialect == "gemini" and before == [{"id": "x"}]:
@@ -26,7 +27,7 @@ def test_an_error_in_a_list_keeps_its_message(dialect, before):
     assert not found.clean
 
 
-@pytest.mark.parametrize("dialect", sorted(DIALECTS.keys() - {"gemini"}))
+@pytest.mark.parametrize("dialect", sorted({*ANSWERING_WHOLE} - {"gemini"}))
 def test_an_answer_alone_in_a_list_is_that_answer(dialect):
     word = "max_output_tokens" if dialect == "openai-responses" else "length"
     found = decode_response(json.dumps([body(dialect, word)]).encode(), dialect)

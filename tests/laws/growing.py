@@ -69,6 +69,7 @@ from tests.framing import binary
 from tests.laws.judging import Case
 from tests.laws.running import CLOCK, OURS, Stream, chain_of, maker, read, translate
 from tests.vectors.vector import lines, sse
+from tests.whole_answers import ANSWERING_WHOLE
 
 #: Thinking and calls are looked for in the text, in every grammar.
 LOOSEST: Final = evolve(LENIENT, text_calls=get_args(TextCalls), think_tags="on")
@@ -682,6 +683,7 @@ MEMBERS: Final[Mapping[str, Mapping[str, Any]]] = {
                "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}},
                "safetySettings": [{"category": "a", "threshold": "b"}]},
     "mistral": {"stop": ["a"], "tool_choice": "any", "metadata": {"a": "b"}},
+    "ag-ui": {"state": {"a": "b"}, "context": [{"description": "d", "value": "v"}], "resume": [{"interruptId": "i"}]},
 }  # fmt: skip
 
 
@@ -718,7 +720,7 @@ def _works(kind: str, dialect: str) -> dict[str, Callable[[bytes], object]]:
             }
         case "answer":
             return {
-                **{f"into {target}": partial(_answer_into, dialect, target) for target in DIALECTS},
+                **{f"into {target}": partial(_answer_into, dialect, target) for target in ANSWERING_WHOLE},
                 **{f"streamed into {target}": partial(_answer_streamed, dialect, target) for target in DIALECTS},
                 "told": lambda body: _told(dialect, [body[at : at + 256] for at in range(0, len(body), 256)]),
             }
@@ -895,7 +897,8 @@ def every_shape(group: str) -> tuple[tuple[str, Any], ...]:
 
 GROUPS: Final = (
     *(f"stream of {dialect}" for dialect in (*DIALECTS, "gemini array")),
-    *(f"{kind} of {dialect}" for kind in ("request", "answer", "error") for dialect in DIALECTS),
+    *(f"{kind} of {dialect}" for kind in ("request", "error") for dialect in DIALECTS),
+    *(f"answer of {dialect}" for dialect in ANSWERING_WHOLE),
     "schema of arguments",
     "head of requests",
 )

@@ -378,7 +378,61 @@ class Responses:
 
 
 ORACLES: dict[str, tuple[Callable[[], Oracle], Callable[[bytes], list[tuple[int, bytes]]]]] = {}
+
+
 #: Whether a payload of each dialect is the terminator that only a success has.
+@define
+class AgUi:
+    complete: bool = False
+    text: str = ""
+    ended_calls: int = 0
+    failed: bool = False
+    user: set[Any] = field(factory=set)  # messages that the model does not say
+    open: set[Any] = field(factory=set)
+    chunked: Any = None  # the call that chunks are about
+    last: str = ""  # the call that an event without an id is about
+
+    def take(self, payload: Any) -> bool:
+        if payload == "[DONE]":
+            return True
+        kind = payload.get("type") or ""
+        call = self.last = payload.get("toolCallId") or self.last
+        if kind == "TEXT_MESSAGE_START" and payload.get("role") not in {None, "assistant"}:
+            self.user.add(payload["messageId"])
+        elif kind in {"TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_CHUNK"} and not self.is_beside(payload):
+            delta = payload.get("delta") or ""
+            self.text += delta if isinstance(delta, str) else delta["text"]
+        elif kind in {"TOOL_CALL_START", "TOOL_CALL_ARGS"}:
+            self.open.add(call)
+        elif kind == "TOOL_CALL_END":
+            self.end(call)
+        elif kind == "TOOL_CALL_CHUNK" and self.chunked != call:
+            self.end(self.chunked)
+            self.chunked = call
+            self.open.add(call)
+        if kind != "TOOL_CALL_CHUNK" and kind not in {"RAW", "RUN_ERROR"}:
+            self.end(self.chunked)
+        if kind == "RUN_ERROR" or (payload.get("error") and not kind):
+            self.failed = True
+        elif kind == "RUN_FINISHED":
+            self.complete = agui_success(payload)
+        self.complete = self.complete and not self.failed
+        quiet = {"RUN_FINISHED", "TEXT_MESSAGE_END", "REASONING_MESSAGE_END", "REASONING_END", "STEP_FINISHED"}
+        return kind in quiet | {"RAW", "CUSTOM", "STATE_DELTA", "SUBAGENT_STARTED", "SUBAGENT_FINISHED"}
+
+    def is_beside(self, payload: Any) -> bool:
+        return self.failed or payload.get("messageId") in self.user
+
+    def end(self, call: Any) -> None:
+        self.ended_calls += call in self.open
+        self.open.discard(call)
+
+
+def agui_success(payload: Any) -> bool:
+    told = (payload.get("outcome") or {}).get("type") or (payload.get("metadata") or {}).get("finishReason")
+    return told not in {"cancelled", "error"}
+
+
 SUCCESS: dict[str, Callable[[Any], bool]] = {
     "openai-responses": lambda payload: (
         payload != "[DONE]" and payload.get("type") in {"response.completed", "response.incomplete", "response.done"}
@@ -392,6 +446,7 @@ SUCCESS: dict[str, Callable[[Any], bool]] = {
     ),
     "gemini": lambda payload: payload != "[DONE]" and gemini_success(payload),
     "cohere": lambda payload: payload != "[DONE]" and payload.get("type") == "message-end" and cohere_success(payload),
+    "ag-ui": lambda payload: payload != "[DONE]" and payload.get("type") == "RUN_FINISHED" and agui_success(payload),
 }
 
 
@@ -461,6 +516,7 @@ ORACLES |= {
     "bedrock": (Bedrock, message_payloads),
     "cohere": (Cohere, sse_payloads),
     "gemini": (Gemini, gemini_payloads),
+    "ag-ui": (AgUi, sse_payloads),
 }
 assert ORACLES.keys() == SUCCESS.keys() == DIALECTS.keys(), "a new dialect needs its own oracle here"
 
@@ -498,7 +554,9 @@ def says_success(dialect: str, output: bytes) -> bool:
 
 def _is_failure(value: Any) -> bool:
     return value != "[DONE]" and bool(
-        value.get("error") or value.get("type", value.get("object")) == "error" or any(map(_names_failure, value))
+        value.get("error")
+        or value.get("type", value.get("object")) in {"error", "RUN_ERROR"}
+        or any(map(_names_failure, value))
     )
 
 

@@ -78,7 +78,7 @@ def check_cut(stream, marks, whole, end, targets):
         held = "".join(one.arguments for one in report.withheld)
         for call in cut.calls:
             if call.choice == 0:
-                spelled = call.arguments if call.kind == "function" else json.dumps(call.arguments)[1:-1]
+                spelled = json.dumps(call.arguments)[1:-1]  # in an object that wraps it
                 spellings = (call.arguments, spelled, in_one_line(call.arguments))
                 carried = any(text in other.arguments for other in written.calls for text in spellings)
                 assert carried or call.arguments.strip() in held or not call.ended, (where, target, call)

@@ -35,6 +35,7 @@ from tests.laws.running import Stream
 from tests.laws.test_l5_no_member_is_silent import body_of, document_of, frames_of, read, read_body, written
 from tests.vectors import VECTORS
 from tests.vectors.vector import Vector
+from tests.whole_answers import ANSWERING_WHOLE
 
 #: Ends of paths whose value may be of any kind, or of another one: why.
 ACCEPTED: Final[Mapping[str, str]] = {
@@ -198,7 +199,7 @@ def test_a_value_of_another_kind_is_read_where_it_is_plain_and_counted_where_it_
         check(place)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", ANSWERING_WHOLE)
 def test_so_it_is_in_whole_bodies(dialect):
     found = places_of_bodies(dialect)
     for place in random.Random(dialect).sample(found, min(len(found), 200)):

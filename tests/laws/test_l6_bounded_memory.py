@@ -20,7 +20,7 @@ from streamkit.translation.pass_through import PassThrough
 from tests.framing.binary import event, events, message, prelude, string
 from tests.laws.running import read, translate
 from tests.sampling import by_turns
-from tests.vectors import anthropic, bedrock, cohere, gemini, mistral, ollama, openai_chat, openai_responses
+from tests.vectors import ag_ui, anthropic, bedrock, cohere, gemini, mistral, ollama, openai_chat, openai_responses
 from tests.vectors.openai_chat import CALLED, DONE, ROLE, STOP, call, calls, chunk, said
 from tests.vectors.vector import lines, named, sse
 
@@ -225,6 +225,12 @@ ENDLESS = {
     "arguments of Cohere": (
         "cohere", named(cohere.START, cohere.call(0, "t", "f")), named(cohere.piece(0, "y" * 14)), "ArgumentsTooLong",
     ),
+    "arguments of AG-UI": (
+        "ag-ui", sse(ag_ui.START, ag_ui.call("t", "f")), sse(ag_ui.piece("t", "y" * 14)), "ArgumentsTooLong",
+    ),
+    "text behind a call of AG-UI": (
+        "ag-ui", sse(ag_ui.START, ag_ui.call("t", "f"), ag_ui.begin("m")), sse(ag_ui.delta("m", "y" * 14)), "HeldTooLong",
+    ),
     "held text": ("openai-chat", sse(ROLE, calls(call(0, "a", "f", '{"x":'))), sse(said("y" * 14)), "HeldTooLong"),
 }  # fmt: skip
 
@@ -312,6 +318,11 @@ async def test_a_long_text_passes_in_flat_memory(dialect, target, total):
             sse(mistral.ROLE),
             sse(mistral.said([mistral.text("fourteen chars")])),
             sse(mistral.finish(), mistral.DONE),
+        ),
+        "ag-ui": (
+            sse(ag_ui.START, ag_ui.begin("m")),
+            sse(ag_ui.delta("m", "fourteen chars")),
+            sse(ag_ui.end("m"), ag_ui.finish()),
         ),
         "openai-responses": (
             named(openai_responses.START, *openai_responses.message(0)[:2]),

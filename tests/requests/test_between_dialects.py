@@ -50,7 +50,7 @@ def test_recorded_requests_become_requests_of_every_dialect(source, target):
     assert written >= len(requests(source)) * 0.9
 
 
-@pytest.mark.parametrize(("source", "target"), [(source, target) for source, target in PAIRS if source != target])
+@pytest.mark.parametrize(("source", "target"), [pair for pair in PAIRS if pair[0] != pair[1] and pair[1] != "ag-ui"])
 def test_with_imitation_none_is_refused_and_the_official_types_take_each(source, target):
     for recording in requests(source):
         request = decode_request(orjson.dumps(recording.body), source)
@@ -118,7 +118,8 @@ def test_a_conversation_comes_back(first: str, through: str, request: Request):
     two.model = "m-1"
     back = decode_request(encode_request(two, first), first)
     assert said(back) == said(one), there.lost
-    assert options_of(back) == options_of(one)
+    if ("parameter", "max_tokens") not in there.lost:  # an agent chooses it itself
+        assert options_of(back) == options_of(one)
     if "tool_definition" not in there.losses and "schema_keyword" not in there.losses:
         assert [(tool.name, tool.description, tool.parameters) for tool in back.tools] == [
             (tool.name, tool.description, tool.parameters) for tool in one.tools

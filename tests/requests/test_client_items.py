@@ -9,10 +9,10 @@ import pytest
 from attrs import evolve
 
 from streamkit.conversation.messages import Media, Request, Response, Text, ToolCall, ToolResult, Turn
-from streamkit.dialects import DIALECTS
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
 from tests.laws.running import read
+from tests.whole_answers import ANSWERING_WHOLE
 
 ASKED = {"role": "user", "content": "Do it."}
 #: The item, its answer, the name and arguments of the call, and the text of the result.
@@ -101,9 +101,7 @@ def test_an_answer_that_waits_for_the_client_ends_for_calls_and_is_no_tool_of_th
     assert (again["status"], again["output"]) == ("completed", [item])
 
 
-@pytest.mark.parametrize(
-    "target", [name for name, dialect in DIALECTS.items() if dialect.bodies and name != "openai-responses"]
-)
+@pytest.mark.parametrize("target", [name for name in ANSWERING_WHOLE if name != "openai-responses"])
 @pytest.mark.parametrize("name", [*ITEMS, "a computer"])
 def test_no_dialect_says_that_the_turn_is_done(name, target):
     report = StreamReport()

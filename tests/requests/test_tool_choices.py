@@ -44,7 +44,7 @@ def write(request: Request, to: str) -> tuple[dict[str, Any], StreamReport]:
 )
 def test_a_choice_is_not_written_where_no_tool_is(choice, to):
     written, report = write(asking([HOLOGRAM], choice), to)
-    assert not written.keys() & {*TRACES}
+    assert not [name for name in TRACES if written.get(name)]
     assert "additionalModelRequestFields" not in written
     assert report.losses == {"tool_definition": 1}
 

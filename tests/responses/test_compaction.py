@@ -8,16 +8,16 @@ import orjson
 import pytest
 
 from streamkit.conversation.messages import Request, Text, Turn
-from streamkit.dialects import DIALECTS
 from streamkit.dialects.streams.compactions import CompactionReader
 from streamkit.errors import BadRequest
 from streamkit.events import Aside, TextDelta
 from streamkit.report import StreamReport
 from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
 from tests.vectors.field.compaction import BLOCK, SUMMARY
+from tests.whole_answers import ANSWERING_WHOLE
 
 WITHIN = {"anthropic", "openai-responses"}
-OTHERS = [name for name, dialect in DIALECTS.items() if dialect.bodies is not None and name not in WITHIN]
+OTHERS = [name for name in ANSWERING_WHOLE if name not in WITHIN]
 COMPACTION = {"type": "compaction", "content": SUMMARY, "encrypted_content": "E"}
 USAGE = {"input_tokens": 9, "output_tokens": 4}
 

@@ -24,6 +24,7 @@ from streamkit.report import StreamReport
 from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_response, encode_response
 from tests.corpora import recordings
+from tests.whole_answers import ANSWERING_WHOLE
 
 USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
 COMPLETE = Verdict("complete")
@@ -454,7 +455,7 @@ def test_each_choice_of_a_body_is_an_answer_of_its_own(dialect, indices):
     assert report.repairs
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", ANSWERING_WHOLE)
 def test_a_byte_order_mark_before_a_body_is_passed_over(dialect):
     response = read(whole({"content": "Hi"}))
     body = encode_response(response, dialect)

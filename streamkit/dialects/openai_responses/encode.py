@@ -12,7 +12,7 @@ Source: dialects.md §0.4, §2.1, §2.2, §2.4, quirks.md 131.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import orjson
@@ -158,7 +158,7 @@ class ResponsesEncoder(BlockEncoder):
         else:
             self._head = b"%b,%b" % (dumps(made)[:-1], DEFAULT_MEMBERS)
 
-    def follow(self, start: ResponseStarted | None, last: Frame) -> None:
+    def follow(self, start: ResponseStarted | None, last: Frame, _begun: Collection[str]) -> None:
         """Go on behind the events of another encoder, of which ``last`` was the last."""
         self._passed = start, last
 

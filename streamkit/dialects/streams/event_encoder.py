@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
@@ -274,8 +274,8 @@ class EventEncoder:
         self.failed(failure_from(error))
         return self._take_parts()
 
-    def follow(self, start: ResponseStarted | None, last: Frame) -> None:
-        """Frames passed without this encoder. Overridden where an error frame names its response or its place."""
+    def follow(self, start: ResponseStarted | None, last: Frame, begun: Collection[str]) -> None:
+        """Frames passed without this encoder. Overridden where an error frame names its response, its place or its calls."""
 
     def pass_over(self, event: Event) -> None:
         """An event for the application, of which no dialect speaks."""

@@ -111,6 +111,11 @@ class FrameDecoder:
         return events
 
     @property
+    def begun(self) -> Collection[str]:
+        """The ids of the calls so far that clients would run, however the stream ends. Overridden where they do."""
+        return ()
+
+    @property
     def held_from(self) -> int | None:
         """The byte from which on frames wait for the second half of a character; None if none waits."""
         return None if self._held is None else self._held.frames[0].offset

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from typing import Any
 
 import orjson
@@ -35,6 +36,7 @@ from streamkit.recipes import parse
 from streamkit.report import StreamReport
 from streamkit.testing import cut_at, source_of
 from streamkit.tool_calls.delta_run import DeltaRun
+from streamkit.tool_calls.text_buffer import TextBuffer
 from tests.framing.binary import chunks, events
 from tests.laws.running import CLOCK, every_stream, maker
 from tests.vectors import anthropic as am
@@ -68,9 +70,11 @@ def plain(value: Any) -> Any:
         return {field.name: plain(getattr(value, field.name)) for field in fields(type(value))}
     if isinstance(value, Texts | RunningText):
         return type(value)
+    if isinstance(value, TextBuffer):
+        return value.whole()
     if isinstance(value, dict):
         return [(plain(key), plain(member)) for key, member in value.items()]
-    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+    return [plain(item) for item in value] if isinstance(value, list | tuple | deque) else value
 
 
 def told(machine: Any, parser: Any, decoder: Any, report: StreamReport, reads: list[bytes]):

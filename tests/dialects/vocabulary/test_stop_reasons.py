@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from streamkit.dialects import DIALECTS
+from streamkit.dialects.ag_ui import wire as agui
 from streamkit.dialects.anthropic import wire as anthropic
 from streamkit.dialects.bedrock import wire as bedrock
 from streamkit.dialects.cohere import wire as cohere
@@ -21,6 +22,7 @@ from streamkit.events import StopReason, StopReasonSeen
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport
 from tests.laws.running import read
+from tests.vectors import ag_ui as au
 from tests.vectors import anthropic as am
 from tests.vectors import bedrock as br
 from tests.vectors import cohere as co
@@ -30,8 +32,10 @@ from tests.vectors import ollama as ol
 from tests.vectors import openai_chat as oc
 from tests.vectors import openai_responses as rs
 from tests.vectors.vector import lines, named, sse
+from tests.whole_answers import ANSWERING_WHOLE
 
 OWN: Mapping[str, Mapping[str, StopReason]] = {
+    "ag-ui": agui.STOP_REASONS,
     "anthropic": anthropic.STOP_REASONS,
     "bedrock": bedrock.STOP_REASONS,
     "cohere": cohere.STOP_REASONS,
@@ -42,7 +46,7 @@ OWN: Mapping[str, Mapping[str, StopReason]] = {
     "openai-responses": responses.INCOMPLETE_REASONS,
 }
 #: Words that mean something in their own dialect only.
-PRIVATE = {"load", "unload", "OTHER", "max_messages"}
+PRIVATE = {"load", "unload", "OTHER", "other", "max_messages"}
 WORDS = sorted({(word, reason) for own in OWN.values() for word, reason in own.items() if word not in PRIVATE})
 TEXT = {"role": "assistant", "content": "Hi"}
 
@@ -50,6 +54,8 @@ TEXT = {"role": "assistant", "content": "Hi"}
 def stream(dialect: str, word: str) -> bytes:
     """A stream of ``Hi`` that ends for the reason ``word``."""
     match dialect:
+        case "ag-ui":
+            return sse(au.START, *au.text("m", "Hi"), au.finish(word))
         case "anthropic":
             return named(am.START, *am.block(0, "Hi"), am.finish(word), am.STOP)
         case "bedrock":
@@ -114,12 +120,13 @@ def test_a_stop_reason_of_any_dialect_is_read_by_its_meaning(dialect, word, reas
     assert found.report.repairs == repairs
 
 
-@pytest.mark.parametrize("dialect", OWN)
+@pytest.mark.parametrize("dialect", ANSWERING_WHOLE)
 @pytest.mark.parametrize(("word", "reason"), WORDS)
 def test_and_in_a_whole_answer(dialect, word, reason):
     report = StreamReport()
     bodies = DIALECTS[dialect].bodies
     assert bodies is not None
+    assert bodies.decode_response is not None
     events = bodies.decode_response(orjson.dumps(body(dialect, word)), DEFAULT_LIMITS, report)
     own = OWN[dialect].get(word)
     assert [event.reason for event in events if type(event) is StopReasonSeen] == [own or reason]
@@ -157,6 +164,7 @@ def test_the_status_of_a_response_may_have_another_dialects_word(status, reason,
     report = StreamReport()
     bodies = DIALECTS["openai-responses"].bodies
     assert bodies is not None
+    assert bodies.decode_response is not None
     events = bodies.decode_response(orjson.dumps(event["response"]), DEFAULT_LIMITS, report)
     assert [event.reason for event in events if type(event) is StopReasonSeen] == [reason or "error"]
     assert report.repairs == {"stop_reason_foreign": 1}

@@ -1,4 +1,4 @@
-"""What a client of Cohere or of Mistral sees in a translation; see ``outputs.py``."""
+"""What a client of Cohere, of Mistral or of AG-UI sees in a translation; see ``outputs.py``."""
 
 from __future__ import annotations
 
@@ -106,3 +106,46 @@ def see_mistral(body: bytes) -> Seen:
     assert done == (seen.stop is not None) == (seen.error is None)
     seen.said = [*flat(thinking, text, signature), *calls]
     return seen
+
+
+def see_ag_ui(body: bytes) -> Seen:
+    """Messages and calls in the order in which they began."""
+    seen, answered, open_ids = Seen(), set(), set()
+    said: dict[str, Said] = {}
+    frames = body.decode().split("\n\n")
+    assert frames.pop() == ""
+    for number, frame in enumerate(frames):
+        event = json.loads(frame.removeprefix("data: "))
+        kind, name = event["type"], event.get("messageId", event.get("toolCallId", ""))
+        assert (seen.stop, seen.error) == (None, None)
+        assert (kind == "RUN_STARTED") == (number == 0) or kind == "RUN_ERROR"
+        match kind:
+            case "TEXT_MESSAGE_START" | "REASONING_MESSAGE_START":
+                said.setdefault(name, Text("") if kind.startswith("TEXT") else Thinking(""))
+            case "TEXT_MESSAGE_CONTENT" | "REASONING_MESSAGE_CONTENT" | "TOOL_CALL_ARGS":
+                assert event["delta"]
+                said[name] = more(said[name], event["delta"])
+            case "TOOL_CALL_START":
+                said[name] = Use(name, event["toolCallName"], "")
+            case "TOOL_CALL_RESULT":
+                answered.add(event["toolCallId"])
+            case "RUN_FINISHED":
+                assert not open_ids
+                seen.stop, seen.usage = event["metadata"]["finishReason"], event.get("usage", [None])[0]
+            case "RUN_ERROR":
+                seen.error = event["message"]
+                assert answered == {use.id for use in said.values() if isinstance(use, Use)}
+        if kind.endswith("_START"):
+            open_ids.add((kind.removesuffix("_START"), name))
+        elif kind.endswith("_END"):
+            open_ids.remove((kind.removesuffix("_END"), name))
+    assert seen.stop or seen.error
+    seen.said = [*said.values()]
+    return seen
+
+
+def more(said: Said, delta: str) -> Said:
+    if isinstance(said, Use):
+        return Use(said.id, said.name, said.arguments + delta)
+    assert isinstance(said, Text | Thinking)
+    return Text(said.text + delta) if isinstance(said, Text) else Thinking(said.text + delta)

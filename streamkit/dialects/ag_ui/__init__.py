@@ -1,0 +1,27 @@
+"""AG-UI, the protocol between agents and user interfaces: streams, and the requests for them. Source: ui-protocols.md §2."""
+
+from __future__ import annotations
+
+from streamkit.dialects.ag_ui.decode import AgUiDecoder, recognises
+from streamkit.dialects.ag_ui.encode import AgUiEncoder, settings_of
+from streamkit.dialects.ag_ui.errors import ERRORS
+from streamkit.dialects.ag_ui.lint import AgUiLinter
+from streamkit.dialects.ag_ui.request_in import AgUiRequestReader
+from streamkit.dialects.ag_ui.request_out import AgUiRequestWriter
+from streamkit.dialects.ag_ui.wire import TOOLS, VENDOR
+from streamkit.dialects.base import Bodies, Dialect
+from streamkit.framing.sse import KEEP_ALIVE
+
+DIALECT = Dialect(
+    name=VENDOR,
+    title="AG-UI",
+    decoder=AgUiDecoder,
+    encoder=AgUiEncoder,
+    linter=AgUiLinter,
+    keep_alive={"comment": KEEP_ALIVE},
+    recognises=recognises,
+    bodies=Bodies(AgUiRequestReader.decode_request, AgUiRequestWriter.encode_request),  # a whole answer has no form
+    errors=ERRORS,
+    settings=settings_of,
+    tools=TOOLS,
+)

@@ -1,0 +1,537 @@
+"""AG-UI events to wire events.
+
+Messages and calls are known by their ids. One that was ended and is started again goes on, as it does for clients.
+
+A call that gets a result within the run was run by the agent, and is none for the client: so a call, and all that stands
+behind it, waits for its result or for the end of the run.
+
+RUN_FINISHED is the completion point, unless it says that the run was cancelled. Calls that RUN_ERROR leaves without a result
+are run by clients, whatever there is of them, so that is a repair.
+
+When an event was made (``timestamp``) and what a framework made it of (``rawEvent``) are passed over.
+
+Source: ui-protocols.md §2.2, §2.3, §2.5, §2.6.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final, Literal
+
+from attrs import define, field
+
+from streamkit.dialects.ag_ui.wire import (
+    ALONE,
+    ANSWERED_CALL,
+    ERROR_CODES,
+    FINISH_REASON,
+    NOT_RUN_ID,
+    RUN_FINISHED,
+    STOP_REASONS,
+    STOP_SEQUENCE,
+    VENDOR,
+    decode_usage,
+    sound_entry,
+)
+from streamkit.dialects.bodies.request_writer import without_none
+from streamkit.dialects.members.known import KEPT, Members, of_events
+from streamkit.dialects.members.values import has_value, text_of
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
+from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
+from streamkit.errors import ArgumentsTooLong, HeldTooLong, StreamArgumentsTooLong, TooManyBlocks, TooManyToolCalls
+from streamkit.events import (
+    Aside,
+    ChoiceStarted,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    ResponseStarted,
+    StopReasonSeen,
+    TerminatorSeen,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnded,
+    WireEvent,
+)
+from streamkit.limits import Limits
+from streamkit.report import StreamReport, Withheld
+from streamkit.tool_calls.text_buffer import TextBuffer
+
+#: What is read of each event.
+MEMBERS: Final[Mapping[str, Members]] = of_events(
+    ("type", "timestamp", "rawEvent"),
+    RUN_STARTED=KEPT,
+    RUN_FINISHED=KEPT,
+    RUN_ERROR=KEPT,
+    TEXT_MESSAGE_START=Members("messageId", "role"),
+    TEXT_MESSAGE_CONTENT=Members("messageId", "delta"),
+    TEXT_MESSAGE_END=Members("messageId"),
+    TEXT_MESSAGE_CHUNK=Members("messageId", "role", "delta"),
+    TOOL_CALL_START=Members("toolCallId", "toolCallName", "parentMessageId"),
+    TOOL_CALL_ARGS=Members("toolCallId", "delta"),
+    TOOL_CALL_END=Members("toolCallId"),
+    TOOL_CALL_CHUNK=Members("toolCallId", "toolCallName", "parentMessageId", "delta"),
+    TOOL_CALL_RESULT=KEPT,
+    REASONING_START=Members("messageId"),
+    REASONING_MESSAGE_START=Members("messageId", "role"),
+    REASONING_MESSAGE_CONTENT=Members("messageId", "delta"),
+    REASONING_MESSAGE_END=Members("messageId"),
+    REASONING_MESSAGE_CHUNK=Members("messageId", "delta"),
+    REASONING_END=Members("messageId"),
+    REASONING_ENCRYPTED_VALUE=Members("subtype", "entityId", "encryptedValue"),
+    THINKING_START=Members(),
+    THINKING_END=Members(),
+    THINKING_TEXT_MESSAGE_START=Members(),
+    THINKING_TEXT_MESSAGE_CONTENT=Members("delta"),
+    THINKING_TEXT_MESSAGE_END=Members(),
+)
+#: Events about an application and its agents, which no model says: each is kept whole.
+BESIDE: Final = ALONE | {"STEP_STARTED", "STEP_FINISHED", "SUBAGENT_STARTED", "SUBAGENT_FINISHED", "SUBAGENT_ERROR"}
+EVENTS: Final = MEMBERS.keys() | BESIDE
+PASSED_OVER: Final = frozenset({"type", "timestamp", "rawEvent"})
+#: Members of RUN_STARTED and of RUN_FINISHED that are read, and of a result that says that nobody ran a call.
+STARTED_FIELDS: Final = PASSED_OVER | {"runId"}
+FINISHED_FIELDS: Final = PASSED_OVER | {"threadId", "runId", "usage", "metadata", "outcome"}
+RESULT: Final = Members(*PASSED_OVER, "messageId", "toolCallId", "content", "role")
+#: Where deltas differ (``fast_path/like_frames.py``). Those of arguments wait, and say nothing at once.
+HOLES: Final = re.compile(rb'"delta"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
+#: The first word of events of version 0, whose messages have no ids.
+THINKING: Final = "THINKING"
+#: Events between two chunks of one message or call, and the error that ends neither.
+PASSING_CHUNKS: Final = frozenset(
+    {"RAW", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "REASONING_ENCRYPTED_VALUE", "SUBAGENT_STARTED", "RUN_ERROR"}
+)
+
+
+def recognises(_event: str, document: Any) -> bool:
+    """Whether a payload can be an AG-UI event."""
+    return isinstance(document, dict) and isinstance(kind := document.get("type"), str) and kind in EVENTS
+
+
+@define
+class Message:
+    """A message of the run."""
+
+    is_reasoning: bool
+    block: int
+    is_open: bool = True
+    #: Whether the model says it: the events of messages that others say are kept whole.
+    is_said: bool = True
+
+
+@define
+class Call:
+    """A call that waits for its result or for the end of the run."""
+
+    id: str
+    name: str
+    parent: str | None
+    arguments: TextBuffer = field(factory=TextBuffer)
+    is_open: bool = True
+    encrypted: str = ""
+    #: Its result says that nobody ran it.
+    is_refused: bool = False
+    #: The call with its result, where the agent ran it itself.
+    answered: Aside | None = None
+
+
+class AgUiDecoder(FrameDecoder):
+    """Reads the events of a stream."""
+
+    dialect = VENDOR
+    vendor = VENDOR
+    opaque_holes = HOLES
+    _first_behind = 0  # of the events of a frame, the first behind the call that it begins
+
+    def __init__(self, limits: Limits, report: StreamReport) -> None:
+        super().__init__(limits, report)
+        self._started = self._over = False
+        self._run: str | None = None
+        self._messages: dict[str, Message] = {}
+        self._blocks = 0
+        self._calls: dict[str, Call] = {}
+        #: Calls and what stands behind the first of them that waits, and how many bytes of frames that is.
+        self._waiting: deque[Call | WireEvent] = deque()
+        self._waiting_bytes = 0
+        self._handed_on = 0  # calls
+        self._argument_chars = 0  # of all calls
+        self._latest: dict[str, str] = {}  # the id of the latest message of a kind, or call, by the event's first word
+        self._chunked: Message | Call | None = None  # what chunks began, which has no event for its end
+        self._by_type: Mapping[str, Callable[[dict[str, Any]], None]] = {
+            "RUN_STARTED": self._run_started,
+            "RUN_FINISHED": self._run_finished,
+            "RUN_ERROR": self._run_error,
+            "TEXT_MESSAGE_START": self._message_start,
+            "TEXT_MESSAGE_CONTENT": self._message_content,
+            "TEXT_MESSAGE_END": self._message_end,
+            "TEXT_MESSAGE_CHUNK": self._message_chunk,
+            "TOOL_CALL_START": self._call_start,
+            "TOOL_CALL_ARGS": self._call_arguments,
+            "TOOL_CALL_END": self._call_end,
+            "TOOL_CALL_CHUNK": self._call_chunk,
+            "TOOL_CALL_RESULT": self._call_result,
+            "REASONING_MESSAGE_START": self._message_start,
+            "REASONING_MESSAGE_CONTENT": self._message_content,
+            "REASONING_MESSAGE_END": self._message_end,
+            "REASONING_MESSAGE_CHUNK": self._message_chunk,
+            "REASONING_ENCRYPTED_VALUE": self._encrypted_value,
+            "THINKING_TEXT_MESSAGE_START": self._message_start,
+            "THINKING_TEXT_MESSAGE_CONTENT": self._message_content,
+            "THINKING_TEXT_MESSAGE_END": self._message_end,
+            # a span says nothing but that there is reasoning in it
+            **dict.fromkeys(("REASONING_START", "REASONING_END", "THINKING_START", "THINKING_END"), self._span),
+            **dict.fromkeys(BESIDE, self._kept),
+        }
+
+    @property
+    def begun(self) -> Collection[str]:
+        return [call.id for call in self._calls.values() if call.answered is None and not call.is_refused]
+
+    def decode(self, document: dict[str, Any]) -> None:
+        kind = self.string(document.get("type"))
+        handler = self._by_type.get(kind)
+        if handler is None:
+            self._other(document, kind)
+            return
+        self.recognised = True
+        if document["type"] is not kind:  # the text of an object
+            document = {**document, "type": kind}
+        if self._over:
+            self.behind_end(handler, document)
+            return
+        if self._chunked is not None and kind not in PASSING_CHUNKS:
+            self._end_chunks(document, kind)
+        before = len(self.out) if self._waiting else None
+        handler(document)
+        if kind in MEMBERS:
+            self.keep_unread(document, MEMBERS[kind], where=f"{kind}.")
+        if self._waiting:
+            self._wait(self._first_behind if before is None else before)
+            self._first_behind = 0
+
+    def _other(self, document: dict[str, Any], kind: str) -> None:
+        """A payload of no known event: an error in another envelope (the body of an HTTP error), or something new."""
+        if document.get("error") or self.frame.event == "error" or is_bare_error(document):
+            self.recognised = True
+            self.report.repair("error_shape")
+            self._fail(document.get("error") or document)
+            return
+        self.foreign_frame()
+        if self._started:
+            self.out.append(Aside(VENDOR, "unknown_event", kind or "event", document))
+
+    # -- the run ---------------------------------------------------------------------------------------------------
+
+    def _run_started(self, document: dict[str, Any]) -> None:
+        run = text_of(document.get("runId"))
+        if self._started:
+            self.restarted(self._run, run)
+            return
+        others = {name: value for name, value in document.items() if name not in STARTED_FIELDS and has_value(value)}
+        self._start(run, others)
+
+    def _start(self, run: str | None, others: dict[str, Any]) -> None:
+        self._started, self._run = True, run
+        self.out += (ResponseStarted(run, vendor=VENDOR, extras=others or None), ChoiceStarted())
+
+    def _ensure_started(self) -> None:
+        if not self._started:
+            self._start(None, {})
+
+    def _span(self, _document: dict[str, Any]) -> None:
+        self._ensure_started()
+
+    def _kept(self, document: dict[str, Any]) -> None:
+        self._ensure_started()
+        self.out.append(Aside(VENDOR, "metadata", document["type"], document))
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def _id(self, document: dict[str, Any], name: str) -> str:
+        """The id of the message or call that an event is about: of the latest one where it says none."""
+        kind, _, step = document["type"].partition("_")
+        if kind == THINKING:
+            if step == "TEXT_MESSAGE_START":
+                self._latest[kind] = f"{THINKING}{len(self._messages)}"
+            return self._latest.get(kind, THINKING)
+        found = text_of(document.get(name))
+        if found is None:
+            self.report.repair("index_missing")
+            found = self._latest.get(kind, "")
+        self._latest[kind] = found
+        return found
+
+    def _message_start(self, document: dict[str, Any]) -> None:
+        message_id = self._id(document, "messageId")
+        message = self._messages.get(message_id)
+        if message is None:
+            message = self._begin(message_id, document)
+        elif message.is_open:
+            self.report.repair("block_reopened")
+        message.is_open = True
+        if not message.is_said:
+            self._kept(document)
+
+    def _begin(self, message_id: str, document: dict[str, Any]) -> Message:
+        self._ensure_started()
+        if self._blocks >= self.limits.content_blocks:
+            raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
+        is_text = document["type"].startswith("TEXT_")
+        message = self._messages[message_id] = Message(not is_text, self._blocks)
+        message.is_said = not is_text or self.string(document.get("role")) in {"", "assistant"}
+        self._blocks += 1
+        return message
+
+    def _message_content(self, document: dict[str, Any]) -> None:
+        message_id = self._id(document, "messageId")
+        message = self._messages.get(message_id)
+        if message is None or not message.is_open:
+            self.report.repair("block_unopened")
+            message = message or self._begin(message_id, document)
+            message.is_open = True
+        self._say(message, document)
+
+    def _say(self, message: Message, document: dict[str, Any]) -> None:
+        if not message.is_said:
+            self._kept(document)
+        elif text := self.string(document.get("delta")):
+            make = ReasoningDelta if message.is_reasoning else TextDelta
+            self.out.append(make(text, 0, message.block))
+
+    def _message_end(self, document: dict[str, Any]) -> None:
+        message = self._messages.get(self._id(document, "messageId"))
+        if message is None or not message.is_open:
+            self.report.repair("block_unopened")
+            return
+        message.is_open = False
+        if not message.is_said:
+            self._kept(document)
+
+    def _message_chunk(self, document: dict[str, Any]) -> None:
+        """A piece of a message that has neither start nor end; the first names it."""
+        message_id = self._chunk_id(document, "messageId")
+        message = self._chunked = self._messages.get(message_id) or self._begin(message_id, document)
+        message.is_open = True
+        self._say(message, document)
+
+    def _chunk_id(self, document: dict[str, Any], name: str) -> str:
+        """The id of what a chunk is about; all but the first may leave it out."""
+        kind = document["type"].partition("_")[0]
+        if self._chunked is not None and text_of(document.get(name)) is None:
+            return self._latest[kind]
+        return self._id(document, name)
+
+    def _end_chunks(self, document: dict[str, Any], kind: str) -> None:
+        """End what chunks began, unless this is one more of them."""
+        chunked, name = self._chunked, "toolCallId" if kind == "TOOL_CALL_CHUNK" else "messageId"
+        if chunked is None:
+            return
+        word = kind.partition("_")[0]
+        known: Mapping[str, Message | Call] = self._calls if word == "TOOL" else self._messages
+        named = text_of(document.get(name)) or self._latest.get(word, "")
+        if not kind.endswith("_CHUNK") or known.get(named) is not chunked:
+            chunked.is_open = False
+            self._chunked = None
+
+    # -- what only a vendor can read -------------------------------------------------------------------------------
+
+    def _encrypted_value(self, document: dict[str, Any]) -> None:
+        entity, value = self.string(document.get("entityId")), self.string(document.get("encryptedValue"))
+        is_call = document.get("subtype") == "tool-call"
+        if is_call and entity in self._calls:
+            self._calls[entity].encrypted = value
+        elif not is_call and (message := self._messages.get(entity)) is not None:
+            self._sign(message, value)
+        else:  # of the history, or of nothing
+            self._kept(document)
+
+    def _sign(self, message: Message, value: str) -> None:
+        sealed, block = unseal(value), message.block
+        if sealed is None:
+            on: Literal["reasoning", "text"] = "reasoning" if message.is_reasoning else "text"
+            self.out.append(ReasoningSignature(value, VENDOR, 0, block, on))
+        elif sealed.kind == "opaque":
+            self.out.append(ReasoningOpaque(sealed.blob, sealed.vendor, 0, block))
+        else:
+            on = "reasoning" if sealed.kind == "reasoning" else "text"
+            self.out.append(ReasoningSignature(sealed.blob, sealed.vendor, 0, block, on))
+
+    # -- tool calls ------------------------------------------------------------------------------------------------
+
+    def _call_start(self, document: dict[str, Any]) -> None:
+        call_id = self._id(document, "toolCallId")
+        call = self._calls.get(call_id)
+        if call is not None and call.is_open:
+            self.report.repair("block_reopened")
+        call = call or self._begin_call(call_id, document)
+        call.is_open = call.answered is None
+
+    def _begin_call(self, call_id: str, document: dict[str, Any]) -> Call:
+        self._ensure_started()
+        if (
+            len(self._calls) >= self.limits.content_blocks
+        ):  # beyond the limit of calls, however many of them are answered
+            raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
+        name, parent = self.string(document.get("toolCallName")), text_of(document.get("parentMessageId"))
+        call = self._calls[call_id] = Call(call_id, name, parent)
+        if not self._waiting:
+            self._first_behind = len(self.out)
+        self._waiting.append(call)
+        return call
+
+    def _call_arguments(self, document: dict[str, Any]) -> None:
+        call_id = self._id(document, "toolCallId")
+        call = self._calls.get(call_id)
+        if call is None or not (call.is_open or call.answered is not None):
+            self.report.repair("block_unopened")
+            call = call or self._begin_call(call_id, document)
+            call.is_open = True
+        self._append(call, self._fragment(document))
+
+    def _fragment(self, document: dict[str, Any]) -> str:
+        delta = document.get("delta")
+        if type(delta) not in {dict, list}:
+            return self.string(delta)
+        self.report.repair("arguments_not_text")
+        return self.text_at("delta")
+
+    def _append(self, call: Call, fragment: str) -> None:
+        limits = self.limits
+        if call.arguments.chars + len(fragment) > limits.arguments_chars:
+            raise ArgumentsTooLong(limits.arguments_chars, offset=self.frame.offset)
+        self._argument_chars += len(fragment)
+        if self._argument_chars > limits.stream_arguments_chars:
+            raise StreamArgumentsTooLong(limits.stream_arguments_chars, offset=self.frame.offset)
+        if call.answered is None:
+            call.arguments.append(fragment)
+        else:
+            self.report.repair("arguments_late")
+            self.report.keep(Withheld("arguments_late", call.id, call.name, fragment))
+
+    def _call_end(self, document: dict[str, Any]) -> None:
+        call_id = self._id(document, "toolCallId")
+        call = self._calls.get(call_id)
+        if call is not None and call.is_open:
+            call.is_open = False
+        elif call is None or call.answered is None:
+            self.report.repair("block_unopened")
+
+    def _call_chunk(self, document: dict[str, Any]) -> None:
+        """A piece of a call that has neither start nor end; the first names it."""
+        call_id = self._chunk_id(document, "toolCallId")
+        call = self._chunked = self._calls.get(call_id) or self._begin_call(call_id, document)
+        call.is_open = call.answered is None
+        self._append(call, self._fragment(document))
+
+    def _call_result(self, document: dict[str, Any]) -> None:
+        """A result within the run: the agent ran the call itself, unless the result says that nobody did."""
+        call_id = self._id(document, "toolCallId")
+        call = self._calls.get(call_id)
+        if call is None or call.answered is not None:  # of the history, or one more
+            self._ensure_started()
+            self.out.append(Aside(VENDOR, "server_tool", document["type"], document))
+        elif self.string(document.get("messageId")).startswith(NOT_RUN_ID):
+            call.is_refused = True
+            self.keep_unread(document, RESULT, where="TOOL_CALL_RESULT.")
+        else:
+            call.is_open = False
+            raw = {"toolCallId": call.id, "toolCallName": call.name, "arguments": call.arguments.whole()}
+            raw |= without_none(parentMessageId=call.parent, encryptedValue=call.encrypted or None)
+            call.answered = Aside(VENDOR, "server_tool", ANSWERED_CALL, {**raw, "result": document})
+
+    def _wait(self, before: int) -> None:
+        """Let what the frame at hand says wait behind the calls in front of it, and hand on what waits no more."""
+        if len(self.out) > before:
+            self._waiting += self.out[before:]
+            del self.out[before:]
+            self._waiting_bytes += len(self.frame.data)
+        while self._waiting:
+            first = self._waiting[0]
+            event = first.answered if isinstance(first, Call) else first
+            if event is None:
+                break
+            self._waiting.popleft()
+            self.out.append(event)
+        if not self._waiting:
+            self._waiting_bytes = 0
+        elif self._waiting_bytes > self.limits.held_chars:
+            raise HeldTooLong(self.limits.held_chars, offset=self.frame.offset)
+
+    def _release(self) -> None:
+        """Hand on all that waits, the calls as the client's: the run is over."""
+        while self._waiting:
+            first = self._waiting.popleft()
+            if not isinstance(first, Call):
+                self.out.append(first)
+            elif first.answered is not None:
+                self.out.append(first.answered)
+            else:
+                self._hand_on(first)
+
+    def _hand_on(self, call: Call) -> None:
+        delta = ToolCallDelta(self._handed_on, call.id or None, call.name or None, call.arguments.whole())
+        if call.encrypted:
+            delta.signature = unsealed(call.encrypted, VENDOR)
+        self.out.append(delta)
+        if not call.is_open:
+            self.out.append(ToolCallEnded(self._handed_on))
+        self._handed_on += 1
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        self._release()
+
+    def _run_finished(self, document: dict[str, Any]) -> None:
+        self._ensure_started()
+        outcome, metadata = self.fields(document.get("outcome")), self.fields(document.get("metadata"))
+        kind = self.string(outcome.get("type"))
+        if outcome != {"type": "success"}:
+            self.keep_others({"outcome": outcome}, (), RUN_FINISHED)
+        self.keep_others(document, FINISHED_FIELDS, RUN_FINISHED)
+        self.keep_others(metadata, {FINISH_REASON, STOP_SEQUENCE}, f"{RUN_FINISHED}metadata.")
+        self._over = True
+        self._usage(document)
+        if kind == "cancelled":
+            self._release()
+            return
+        begun: list[Message | Call] = [*self._messages.values(), *self._calls.values()]
+        for each in begun:
+            if each.is_open:  # the run ended well, and they end with it
+                self.report.repair("block_unclosed")
+                each.is_open = False
+        self._release()
+        self.out += (self._reason(kind, metadata), TerminatorSeen())
+
+    def _reason(self, outcome: str, metadata: dict[str, Any]) -> StopReasonSeen:
+        """Why the run ended. Only ``metadata`` may say it; an interrupt waits for the client."""
+        native = text_of(metadata.get(FINISH_REASON))
+        if outcome == "interrupt":
+            return StopReasonSeen("tool_calls", outcome, waits=True)
+        if native is None:
+            return StopReasonSeen("stop", outcome or "success", covers_calls=True)
+        stop_sequence = self.string(metadata.get(STOP_SEQUENCE)) or None
+        return StopReasonSeen(self.stop_reason(native, STOP_REASONS), native, stop_sequence=stop_sequence)
+
+    def _usage(self, document: dict[str, Any]) -> None:
+        entries = [self.fields(entry) for entry in self.items(document.get("usage"))]
+        if not entries:
+            return
+        self.tell_counts(decode_usage(entries))
+        for entry in entries:
+            if (sound := sound_entry(entry)) != entry:
+                self.keep_invalid({name: value for name, value in entry.items() if sound.get(name) != value})
+
+    def _run_error(self, document: dict[str, Any]) -> None:
+        self._usage(document)
+        if self.begun:
+            self.report.repair("calls_unanswered")
+        self._fail({name: value for name, value in document.items() if name not in PASSED_OVER})
+
+    def _fail(self, error: Any) -> None:
+        self._over = True
+        self._release()
+        self.out.append(provider_failed(error, VENDOR, ERROR_CODES))

@@ -1,0 +1,344 @@
+"""Events to AG-UI events: messages and calls by ids of their own, which may interleave freely.
+
+A client takes a tool call for its own to run as soon as the run is over, however it is over and whether or not its arguments
+are whole, unless a result of it came. So no call is ended before the clean end is known. A call whose arguments are no JSON
+object then gets a result that says so, and when the stream fails, each call that was started gets one in front of RUN_ERROR.
+
+A message that was left for another goes on under its id, which clients append to. Reasoning is a message of its own, and the
+next call behind it belongs to another message of the assistant, so that all stand in the order of the answer.
+
+Source: ui-protocols.md §2.1 to §2.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, Final, Literal, TypeAlias
+
+import orjson
+from attrs import define
+
+from streamkit.conversation.messages import Request
+from streamkit.dialects.ag_ui.wire import (
+    ALONE,
+    ANSWERED_CALL,
+    FINISH_REASON,
+    NO_OBJECT,
+    NOT_RUN_ID,
+    RUN_FAILED,
+    RUN_FINISHED,
+    STOP_SEQUENCE,
+    VENDOR,
+    encode_usage,
+    error_code,
+    finish_reason,
+    wrong_members,
+)
+from streamkit.dialects.bodies.request_writer import without_none
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, wrapped_input
+from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
+from streamkit.events import (
+    Aside,
+    Opaque,
+    ProviderFailed,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    RefusalDelta,
+    ResponseFinished,
+    ResponseStarted,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from streamkit.framing.frame import Frame
+from streamkit.limits import Limits
+from streamkit.report import StreamReport
+from streamkit.tool_calls.check import check_arguments
+
+dumps = orjson.dumps
+#: A kind of message: reasoning has events of its own.
+MessageKind: TypeAlias = Literal["TEXT", "REASONING"]
+#: What opens, goes on with and closes a message of each kind, around its id as JSON.
+OPENINGS: Final[dict[MessageKind, bytes]] = {
+    "TEXT": b'data: {"type":"TEXT_MESSAGE_START","messageId":%b,"role":"assistant"}\n\n',
+    "REASONING": (
+        b'data: {"type":"REASONING_START","messageId":%b}\n\n'
+        b'data: {"type":"REASONING_MESSAGE_START","messageId":%b,"role":"reasoning"}\n\n'
+    ),
+}
+CONTENTS: Final[dict[MessageKind, bytes]] = {
+    "TEXT": b'data: {"type":"TEXT_MESSAGE_CONTENT","messageId":%b,"delta":',
+    "REASONING": b'data: {"type":"REASONING_MESSAGE_CONTENT","messageId":%b,"delta":',
+}
+CLOSINGS: Final[dict[MessageKind, bytes]] = {
+    "TEXT": b'data: {"type":"TEXT_MESSAGE_END","messageId":%b}\n\n',
+    "REASONING": (
+        b'data: {"type":"REASONING_MESSAGE_END","messageId":%b}\n\ndata: {"type":"REASONING_END","messageId":%b}\n\n'
+    ),
+}
+#: Of what stands beside the members of RUN_FINISHED, so much is kept; more is no answer.
+FEW: Final = 64
+#: The beginning of the type of an aside that is a member of ``metadata`` there.
+METADATA: Final = f"{RUN_FINISHED}metadata."
+#: Members of a request that its answer says again.
+ECHOED: Final = ("threadId", "runId", "parentRunId")
+
+
+def settings_of(request: Request) -> dict[str, Any]:
+    """What the answer to a request of this dialect says again of it, as ``Profile.settings``."""
+    return {name: value for name in ECHOED if isinstance(value := request.exchange.get(name), str)}
+
+
+@define
+class Message:
+    """A message that was begun: its kind, and its id as JSON."""
+
+    kind: MessageKind
+    id: bytes
+
+    def written(self, templates: dict[MessageKind, bytes]) -> bytes:
+        """The events of a template with the id of this message."""
+        template = templates[self.kind]
+        return template % ((self.id,) * template.count(b"%b"))
+
+
+@define
+class Call:
+    """A call that was begun: its id as JSON, and how it ended."""
+
+    id: bytes
+    is_custom: bool
+    end: ToolCallFinished | None = None
+
+    def can_run(self, limits: Limits) -> bool:
+        """Whether its arguments are whole."""
+        call = self.end
+        if call is None or self.is_custom or not call.ended:
+            return call is not None and call.ended
+        verdict = call.verdict or check_arguments(call.arguments, depth=limits.json_depth)
+        return verdict.kind not in {"truncated", "malformed", "not_an_object"}
+
+
+class AgUiEncoder(OneChoiceEncoder):
+    """Writes one choice of a response as the events of a run."""
+
+    vendor = native = VENDOR
+    _ids = b""  # the members that name the run, once it was started
+    _model: str | None = None
+    _open: Message | None = None
+    _parent: bytes | None = None  # the id of the message that the next call belongs to, as JSON
+    _stop: ResponseFinished | None = None
+    _refused = False
+
+    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
+        super().__init__(encoding, report)
+        self._messages: dict[tuple[str, int], Message] = {}  # by kind of text and block
+        self._signed: set[bytes] = set()  # the ids, as JSON, of messages that have an encrypted value
+        self._calls: dict[int, Call] = {}
+        self._passed: Collection[str] = ()  # the ids of calls that another encoder wrote
+        self._last: dict[str, Any] = {}  # members of RUN_FINISHED
+        self._metadata: dict[str, Any] = {}
+
+    # -- the run ---------------------------------------------------------------------------------------------------
+
+    def response_started(self, event: ResponseStarted) -> None:
+        """The run is named as the request named it."""
+        asked, extras = self.encoding.profile.settings, dict(self.response_extras(event))
+        thread, make_id = extras.pop("threadId", None), self.encoding.make_id
+        ids = {
+            "threadId": asked.get("threadId") or thread or make_id("thread_"),
+            "runId": asked.get("runId") or event.id or make_id("run_"),
+        }
+        self._ids = dumps(ids)[1:-1]
+        self._model = event.model
+        self._event("RUN_STARTED", {**extras, **asked, **ids})
+
+    def _ensure_started(self) -> None:
+        if not self._ids:
+            self.response_started(ResponseStarted())
+
+    def _event(self, kind: str, members: dict[str, Any]) -> None:
+        self.write(b"data: %b\n\n" % dumps({"type": kind, **members}))
+
+    def follow(self, start: ResponseStarted | None, last: Frame, begun: Collection[str]) -> None:  # noqa: ARG002 - see base
+        """Go on behind the events of another encoder, which began these calls and gave no result of them."""
+        self._passed = begun
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def text(self, event: TextDelta) -> None:
+        self._say("TEXT", "text", event)
+
+    def refusal(self, event: RefusalDelta) -> None:
+        if not self._refused:
+            self._refused = True
+            self.lose("refusal_as_text")
+        self._say("TEXT", "refusal", event)
+
+    def reasoning(self, event: ReasoningDelta) -> None:
+        self._say("REASONING", "reasoning", event)
+
+    def _say(self, kind: MessageKind, what: str, event: TextDelta | RefusalDelta | ReasoningDelta) -> None:
+        if event.text:
+            message = self._message(kind, (what, event.block))
+            self.write(b"%b%b}\n\n" % (message.written(CONTENTS), dumps(event.text)))
+
+    def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], bytes] | None:
+        what = "text" if isinstance(last, TextDelta) else "reasoning"
+        message = self._open
+        if message is None or self._messages.get((what, last.block)) is not message or last.choice != self._choice:
+            return None
+        head = message.written(CONTENTS)
+        return lambda text: b"%b%b}\n\n" % (head, dumps(text)) if text else b""
+
+    def _message(self, kind: MessageKind, key: tuple[str, int]) -> Message:
+        """The message of a block, open: a new one, or the one that it has, which goes on."""
+        message = self._messages.get(key)
+        if message is not None and message is self._open:
+            return message
+        self._ensure_started()
+        self._close()
+        if message is None:
+            message = self._messages[key] = Message(kind, dumps(self.encoding.make_id("msg_")))
+        self._open = message
+        self._parent = message.id if kind == "TEXT" else None
+        self.write(message.written(OPENINGS))
+        return message
+
+    def _close(self) -> None:
+        if self._open is not None:
+            self.write(self._open.written(CLOSINGS))
+            self._open = None
+
+    # -- what only a vendor can read -------------------------------------------------------------------------------
+
+    def signature(self, event: ReasoningSignature) -> None:
+        """The value of the message that it signs; where there is none, of a reasoning message without text."""
+        message = self._messages.get((event.on, event.block)) or self._message("REASONING", ("signed", event.block))
+        self._sign(message, event.on, Opaque(event.vendor, event.blob))
+
+    def opaque(self, event: ReasoningOpaque) -> None:
+        """A reasoning message without text has it: on a mere span, clients lose it."""
+        self._sign(self._message("REASONING", ("opaque", event.block)), "opaque", Opaque(event.vendor, event.blob))
+
+    def _sign(self, message: Message, kind: Kind, value: Opaque) -> None:
+        if message.id in self._signed:  # clients keep one value of a message: the last
+            self.lose("reasoning_signature" if kind != "opaque" else "reasoning_opaque")
+        self._signed.add(message.id)
+        self._encrypted("message", message.id, kind, value)
+
+    def _encrypted(self, subtype: str, entity: bytes, kind: Kind, value: Opaque) -> None:
+        text = value.blob if value.vendor == VENDOR else seal(kind, value.vendor, value.blob)
+        members = {"subtype": subtype, "entityId": orjson.Fragment(entity), "encryptedValue": text}
+        self._event("REASONING_ENCRYPTED_VALUE", members)
+
+    # -- tool calls ------------------------------------------------------------------------------------------------
+
+    def call_started(self, event: ToolCallStarted) -> None:
+        self._ensure_started()
+        self.own_extras(event.extras)
+        if not event.name:
+            return  # it is withheld when it ends
+        self._close()
+        if self._parent is None:
+            self._parent = dumps(self.encoding.make_id("msg_"))
+        call = self._calls[event.call] = Call(dumps(event.id), event.kind == "custom")
+        parent = orjson.Fragment(self._parent)
+        self._of_call("TOOL_CALL_START", call.id, toolCallName=event.name, parentMessageId=parent)
+        if event.signature is not None:
+            self._encrypted("tool-call", call.id, "call", event.signature)
+
+    def _of_call(self, kind: str, call_id: bytes, **members: Any) -> None:
+        self._event(kind, {"toolCallId": orjson.Fragment(call_id), **members})
+
+    def call_arguments(self, event: ToolCallArguments) -> None:
+        call = self._calls.get(event.call)
+        if call is not None and not call.is_custom and event.fragment:
+            self._of_call("TOOL_CALL_ARGS", call.id, delta=event.fragment)
+
+    def call_finished(self, event: ToolCallFinished) -> None:
+        """Keep how it ended: nothing ends a call but the clean end of the run."""
+        call = self._calls.get(event.call)
+        if call is None:
+            self.withhold("call_withheld", event.id, event.name or None, event.arguments)
+            return
+        call.end = event
+        if call.is_custom and event.ended:
+            self.lose("custom_tool_wrapped")
+            self._of_call("TOOL_CALL_ARGS", call.id, delta=wrapped_input(event.arguments))
+
+    def _end_calls(self) -> None:
+        """End each call; one that can't be run gets its result first."""
+        for call in self._calls.values():
+            if not call.can_run(self.encoding.limits):
+                self._not_run(call.id, NO_OBJECT)
+            elif not call.is_custom and call.end is not None and not call.end.arguments.strip():
+                self._of_call("TOOL_CALL_ARGS", call.id, delta="{}")
+            self._of_call("TOOL_CALL_END", call.id)
+
+    def _not_run(self, call_id: bytes, why: str) -> None:
+        message = self.encoding.make_id(NOT_RUN_ID)
+        self._of_call("TOOL_CALL_RESULT", call_id, messageId=message, role="tool", content=why)
+
+    # -- asides ----------------------------------------------------------------------------------------------------
+
+    def aside(self, event: Aside) -> None:
+        name, raw = event.type, event.raw
+        if event.vendor != VENDOR:
+            self.lose(event.kind)
+        elif name.startswith(RUN_FINISHED) and len(self._last) + len(self._metadata) < FEW:
+            place = self._metadata if name.startswith(METADATA) else self._last
+            place[name.removeprefix(METADATA).removeprefix(RUN_FINISHED)] = raw
+        elif name == ANSWERED_CALL and isinstance(raw, dict):
+            self._ensure_started()
+            self._answered(dumps(raw["toolCallId"]), raw)
+        elif name in ALONE and isinstance(raw, dict) and raw.get("type") == name and not wrong_members(name, raw):
+            self._ensure_started()
+            self._event(name, raw)
+        else:
+            self.lose(event.kind)
+
+    def _answered(self, call_id: bytes, call: dict[str, Any]) -> None:
+        """A call that the agent ran itself, with its result: no client runs it."""
+        start = {name: value for name, value in call.items() if name in {"toolCallName", "parentMessageId"}}
+        self._of_call("TOOL_CALL_START", call_id, **start)
+        if "encryptedValue" in call:
+            self._encrypted("tool-call", call_id, "call", Opaque(VENDOR, call["encryptedValue"]))
+        if call["arguments"]:
+            self._of_call("TOOL_CALL_ARGS", call_id, delta=call["arguments"])
+        self._of_call("TOOL_CALL_END", call_id)
+        self._event("TOOL_CALL_RESULT", call["result"])
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def finished(self, event: ResponseFinished) -> None:
+        self._stop = event
+
+    def terminate(self) -> None:
+        self._ensure_started()
+        self._close()
+        self._end_calls()
+        stop = self._stop or ResponseFinished("stop")
+        word, is_less = finish_reason(stop.reason)
+        if is_less:
+            self.lose("stop_reason")
+        told = without_none(**{FINISH_REASON: word, STOP_SEQUENCE: stop.stop_sequence})
+        members = {**self._last, **self._usage_member(), "metadata": {**self._metadata, **told}}
+        self.write(b'data: {"type":"RUN_FINISHED",%b,%b}\n\n' % (self._ids, dumps(members)[1:-1]))
+
+    def _usage_member(self) -> dict[str, Any]:
+        if self._usage is None:
+            return {}
+        return {"usage": encode_usage(self._usage, self._model or self.encoding.profile.model, self.report)}
+
+    def error(self, event: ProviderFailed) -> None:
+        """Answer each call, which a client would run otherwise, and say the error, which needs no start in front of it."""
+        for call_id in *(dumps(passed) for passed in self._passed), *(call.id for call in self._calls.values()):
+            self._not_run(call_id, RUN_FAILED)
+        for _ in (*self._last, *self._metadata):
+            self.lose("metadata")
+        code = error_code(event, self.report)
+        self._event("RUN_ERROR", {"message": event.message, "code": code, **self._usage_member()})

@@ -1,0 +1,222 @@
+"""The grammar of AG-UI's events, as ``verifyEvents`` of its client demands it, in versions 0.0.59 and 1.0.
+
+What two versions read differently is an error if either refuses it. Calls that are left without a result when the run fails
+are one, too: no reader refuses them, and CopilotKit runs them.
+
+Source: ui-protocols.md §2.1 to §2.3, §2.5; @ag-ui/client 1.0.0 and 0.0.59.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from streamkit.dialects.ag_ui.wire import COUNTS, HIDDEN_CODE, NEEDED, wrong_members
+from streamkit.dialects.linting.explain import COMMON_HINTS, READS, TORN, Hint, Hints, like
+from streamkit.dialects.linting.grammar import (
+    COMMON_RULES,
+    CallInput,
+    GrammarChecker,
+    is_filled,
+    is_index,
+    is_text,
+    shown,
+)
+from streamkit.framing.frame import Frame
+
+RULES: dict[str, str] = {
+    **COMMON_RULES,
+    "unterminated": "LF LF ends each event, the last too; clients read it without (§2.1).",
+    "blank": "A `data:` line has a payload: clients fail at an empty one, and at `[DONE]` (§2.1).",
+    "event_type": "An event has a `type` that version 0.0.59 knows: that one fails at another (§2.2).",
+    "member": "Members have the types of the schema, and none is null (§2.2).",
+    "run_started": "The first event is RUN_STARTED, with a `threadId` and a `runId`, or RUN_ERROR (§2.3).",
+    "after_finished": "After RUN_FINISHED comes nothing, or RUN_STARTED or RUN_ERROR (§2.3).",
+    "after_error": "After RUN_ERROR comes nothing, or RUN_STARTED (§2.3).",
+    "not_open": "A message or call is started before it goes on or ends, and is not started while it is open (§2.3).",
+    "left_open": "When RUN_FINISHED comes, no message, call, reasoning, step or subagent is open (§2.3).",
+    "chunks": "No message or call comes in `_CHUNK` events: clients end a call that was cut (§2.4).",
+    "arguments": "The arguments of a call that ended are one JSON object, or a result says that it was not run (§2.5).",
+    "unanswered": "When RUN_ERROR comes, each call has a result: clients run the others, whatever there is of them (§2.5).",
+    "hidden_error": "The `code` of RUN_ERROR is not `abort`: CopilotKit shows no such error (§2.5).",
+    "outcome": "`outcome` is of the type `success` or `interrupt`: 0.0.59 fails at another (§2.2).",
+    "usage": "`usage` is a list of objects, whose counts are integers from 0 (§2.2).",
+}
+HINTS: Hints = {
+    **COMMON_HINTS,
+    "unterminated": (like("last_event_unterminated"), Hint(TORN, 106)),
+    "blank": (like("foreign_terminator"), Hint(READS, 94)),
+    **dict.fromkeys(("event_type", "run_started", "chunks", "hidden_error", "outcome", "arguments"), ()),
+    "member": (like("field_invalid"), like("index_missing")),
+    "after_finished": (like("after_end"),),
+    "after_error": (like("after_end"), like("after_error")),
+    "not_open": (like("block_unopened"), like("block_reopened"), like("response_restarted")),
+    "left_open": (like("block_unclosed"),),
+    "unanswered": (like("calls_unanswered"),),
+    "usage": (like("field_invalid"),),
+}
+#: What an event opens, goes on with or ends, and the member that names it.
+OPENS: Final = {
+    "TEXT_MESSAGE_START": ("message", "messageId"),
+    "TOOL_CALL_START": ("call", "toolCallId"),
+    "REASONING_START": ("span", "messageId"),
+    "REASONING_MESSAGE_START": ("reasoning", "messageId"),
+    "STEP_STARTED": ("step", "stepName"),
+    "SUBAGENT_STARTED": ("subagent", "subagentRunId"),
+}
+GOES_ON: Final = {
+    "TEXT_MESSAGE_CONTENT": ("message", "messageId"),
+    "TOOL_CALL_ARGS": ("call", "toolCallId"),
+    "REASONING_MESSAGE_CONTENT": ("reasoning", "messageId"),
+}
+ENDS: Final = {
+    "TEXT_MESSAGE_END": ("message", "messageId"),
+    "TOOL_CALL_END": ("call", "toolCallId"),
+    "REASONING_END": ("span", "messageId"),
+    "REASONING_MESSAGE_END": ("reasoning", "messageId"),
+    "STEP_FINISHED": ("step", "stepName"),
+    "SUBAGENT_FINISHED": ("subagent", "subagentRunId"),
+    "SUBAGENT_ERROR": ("subagent", "subagentRunId"),
+}
+
+
+class AgUiLinter(GrammarChecker):
+    """Judges the events of one stream."""
+
+    rules: ClassVar = RULES
+    hints: ClassVar = HINTS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last = ""  # RUN_STARTED, RUN_FINISHED or RUN_ERROR
+        self._open: dict[tuple[str, str], None] = {}
+        self._inputs: dict[str, CallInput] = {}  # of the calls without a result
+        self._answered: set[str] = set()
+        self._broken_inputs: dict[str, str] = {}  # of calls that ended
+
+    def take(self, frame: Frame) -> None:
+        if not frame.terminated:
+            self.broken("unterminated", "no blank line after the last event", "note")
+        if not frame.data.strip() or frame.data.strip() == b"[DONE]":
+            self.broken("blank", f"the payload is {shown(frame.text)}")
+        else:
+            super().take(frame)
+
+    def check(self, document: dict[str, Any]) -> None:
+        kind = document.get("type")
+        if not is_text(kind) or kind not in NEEDED:
+            self.broken("event_type", f"type is {shown(kind)}")
+            return
+        self._members(kind, document)
+        self._order(kind)
+        if kind.endswith("_CHUNK"):
+            self.broken("chunks", f"{kind} came", "note")
+        for table, check in (OPENS, self._opens), (GOES_ON, self._goes_on), (ENDS, self._ends):
+            if kind in table:
+                what, name = table[kind]
+                check(what, str(document.get(name)))
+        match kind:
+            case "TOOL_CALL_START":
+                self._inputs.setdefault(str(document.get("toolCallId")), CallInput())
+            case "TOOL_CALL_ARGS":
+                self._argument(str(document.get("toolCallId")), document.get("delta"))
+            case "TOOL_CALL_END":
+                self._call_ended(str(document.get("toolCallId")))
+            case "TOOL_CALL_RESULT":
+                self._answer(str(document.get("toolCallId")))
+            case "RUN_FINISHED":
+                self._finished(document)
+            case "RUN_ERROR":
+                self._failed(document)
+
+    def close(self) -> None:
+        if self._last not in {"RUN_FINISHED", "RUN_ERROR"}:
+            self.broken("truncated", "the stream ends before RUN_FINISHED")
+
+    # -- members ---------------------------------------------------------------------------------------------------
+
+    def _members(self, kind: str, document: dict[str, Any]) -> None:
+        rule = "run_started" if kind == "RUN_STARTED" else "member"
+        for name in wrong_members(kind, document):
+            self.broken(rule, f"{name} of {kind} is {shown(document.get(name))}")
+
+    def _usage(self, usage: object) -> None:
+        if not isinstance(usage, list):
+            self.broken("usage", f"usage is {shown(usage)}")
+            return
+        for entry in usage:
+            if not isinstance(entry, dict):
+                self.broken("usage", f"an entry is {shown(entry)}")
+                continue
+            for name in COUNTS.values():
+                if name in entry and not is_index(entry[name]):
+                    self.broken("usage", f"{name} is {shown(entry[name])}")
+
+    # -- the run ---------------------------------------------------------------------------------------------------
+
+    def _order(self, kind: str) -> None:
+        if not self._last and kind not in {"RUN_STARTED", "RUN_ERROR"}:
+            self.broken("run_started", f"{kind} comes first")
+        elif self._last == "RUN_STARTED" and kind == "RUN_STARTED":
+            self.broken("not_open", "RUN_STARTED while a run is open")
+        elif self._last == "RUN_FINISHED" and kind not in {"RUN_STARTED", "RUN_ERROR"}:
+            self.broken("after_finished", f"after RUN_FINISHED: {kind}")
+        elif self._last == "RUN_ERROR" and kind != "RUN_STARTED":
+            self.broken("after_error", f"after RUN_ERROR: {kind}")
+        if kind in {"RUN_STARTED", "RUN_FINISHED", "RUN_ERROR"}:
+            self._last = kind
+        self._last = self._last or "RUN_STARTED"
+
+    def _finished(self, document: dict[str, Any]) -> None:
+        for what, name in self._open:
+            self.broken("left_open", f"{what} {shown(name)} is open")
+        self._open.clear()
+        for call_id, text in self._broken_inputs.items():
+            if call_id not in self._answered:
+                self.broken("arguments", f"the arguments of {shown(call_id)} are {shown(text)}")
+        outcome = document.get("outcome")
+        kind = outcome.get("type") if isinstance(outcome, dict) else None
+        if outcome is not None and kind not in ("success", "interrupt"):
+            self.broken("outcome", f"outcome is {shown(outcome)}")
+        if "usage" in document:
+            self._usage(document["usage"])
+
+    def _failed(self, document: dict[str, Any]) -> None:
+        for call_id in self._inputs:
+            if call_id not in self._answered:
+                self.broken("unanswered", f"{shown(call_id)} has no result")
+        if document.get("code") == HIDDEN_CODE:
+            self.broken("hidden_error", "code is 'abort'")
+        if is_text(document.get("message")) and not is_filled(document["message"]):
+            self.broken("member", "message of RUN_ERROR is blank", "note")
+        if "usage" in document:
+            self._usage(document["usage"])
+
+    # -- messages and calls ----------------------------------------------------------------------------------------
+
+    def _opens(self, what: str, name: str) -> None:
+        if (what, name) in self._open:
+            self.broken("not_open", f"{what} {shown(name)} is started while it is open")
+        self._open[what, name] = None
+
+    def _goes_on(self, what: str, name: str) -> None:
+        if (what, name) not in self._open:
+            self.broken("not_open", f"{what} {shown(name)} is not open")
+
+    def _ends(self, what: str, name: str) -> None:
+        self._goes_on(what, name)
+        self._open.pop((what, name), None)
+
+    def _argument(self, call_id: str, delta: object) -> None:
+        call = self._inputs.get(call_id)
+        if call is not None and is_text(delta):
+            call.append(delta)
+
+    def _call_ended(self, call_id: str) -> None:
+        call = self._inputs.get(call_id)
+        text = call.unparsable() if call is not None else None
+        self._broken_inputs.pop(call_id, None)
+        if text is not None:
+            self._broken_inputs[call_id] = text
+
+    def _answer(self, call_id: str) -> None:
+        self._answered.add(call_id)

@@ -1,0 +1,142 @@
+"""The words and tables of AG-UI, on which both directions must agree. Source: ui-protocols.md §2.2, §2.4, §2.6."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast, get_args
+
+from streamkit.conversation.tool_definitions import ToolRules
+from streamkit.dialects.members.values import count_of
+from streamkit.dialects.vocabulary.sealed_reasoning import MADE
+from streamkit.dialects.vocabulary.usage_counts import has_more
+from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
+from streamkit.report import StreamReport
+from streamkit.tool_calls.failed_turns import FAILING
+
+VENDOR: Final = "ag-ui"
+
+#: What the id of a tool message begins with that says no tool's words, but that its call was not run.
+NOT_RUN_ID: Final = f"{MADE}_not_run_"
+#: What such a message says of a call of a run that failed, and of one whose arguments are no JSON object.
+RUN_FAILED: Final = "Error: not run, since the answer of the model broke off"
+NO_OBJECT: Final = "Error: not run, since the arguments are no JSON object"
+
+#: Events about the state of an application, each of which stands by itself: written again as it came.
+ALONE: Final = frozenset(
+    {"STATE_SNAPSHOT", "STATE_DELTA", "MESSAGES_SNAPSHOT", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "RAW", "CUSTOM"}
+)
+#: The members of each event that must be text, and those of any that must be where they are there.
+NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "RUN_STARTED": ("threadId", "runId"),
+    "RUN_FINISHED": ("threadId", "runId"),
+    "RUN_ERROR": ("message",),
+    **dict.fromkeys(("STEP_STARTED", "STEP_FINISHED"), ("stepName",)),
+    **dict.fromkeys(("TEXT_MESSAGE_START", "TEXT_MESSAGE_END"), ("messageId",)),
+    "TEXT_MESSAGE_CONTENT": ("messageId", "delta"),
+    "TEXT_MESSAGE_CHUNK": (),
+    "TOOL_CALL_START": ("toolCallId", "toolCallName"),
+    "TOOL_CALL_ARGS": ("toolCallId", "delta"),
+    "TOOL_CALL_END": ("toolCallId",),
+    "TOOL_CALL_CHUNK": (),
+    "TOOL_CALL_RESULT": ("messageId", "toolCallId", "content"),
+    **dict.fromkeys(
+        ("REASONING_START", "REASONING_END", "REASONING_MESSAGE_START", "REASONING_MESSAGE_END"), ("messageId",)
+    ),
+    "REASONING_MESSAGE_CONTENT": ("messageId", "delta"),
+    "REASONING_MESSAGE_CHUNK": (),
+    "REASONING_ENCRYPTED_VALUE": ("subtype", "entityId", "encryptedValue"),
+    **dict.fromkeys(("STATE_SNAPSHOT", "STATE_DELTA", "MESSAGES_SNAPSHOT", "RAW"), ()),
+    **dict.fromkeys(("ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA"), ("messageId", "activityType")),
+    "CUSTOM": ("name",),
+    "SUBAGENT_STARTED": ("subagentRunId", "name"),
+    **dict.fromkeys(("SUBAGENT_FINISHED", "SUBAGENT_ERROR"), ("subagentRunId",)),
+    **dict.fromkeys(("THINKING_START", "THINKING_END"), ()),
+    **dict.fromkeys(("THINKING_TEXT_MESSAGE_START", "THINKING_TEXT_MESSAGE_END"), ()),
+    "THINKING_TEXT_MESSAGE_CONTENT": ("delta",),
+}
+OPTIONAL: Final = ("code", "name", "parentRunId", "subagentRunId")
+#: Asides of this dialect: a member of RUN_FINISHED, and a call that the agent ran itself, with its result.
+RUN_FINISHED: Final = "RUN_FINISHED."
+ANSWERED_CALL: Final = "TOOL_CALL"
+#: The members of ``metadata`` of RUN_FINISHED in which an answer says why it ended. No field of the protocol does.
+FINISH_REASON: Final = "finishReason"
+STOP_SEQUENCE: Final = "stopSequence"
+#: The words of ``finishReason``: ours, but for those of a turn that failed.
+STOP_REASONS: Final[Mapping[str, StopReason]] = {
+    reason: reason for reason in cast("tuple[StopReason, ...]", get_args(StopReason)) if reason not in FAILING
+}
+#: A ``code`` of RUN_ERROR with which CopilotKit shows no error.
+HIDDEN_CODE: Final = "abort"
+#: The others: the neutral kinds of errors by their own names.
+ERROR_CODES: Final[Mapping[str, ErrorType]] = {
+    kind: kind for kind in cast("tuple[ErrorType, ...]", get_args(ErrorType))
+}
+#: Counts of an entry of ``usage``, by ours. The input includes the cache and the output the reasoning, as ours do.
+COUNTS: Final[Mapping[str, str]] = {
+    "input_total": "inputTokens",
+    "output_total": "outputTokens",
+    "total": "totalTokens",
+    "output_reasoning": "reasoningTokens",
+    "input_cached": "cachedInputTokens",
+    "input_cache_write": "cacheWriteInputTokens",
+}
+#: Members of a request that name the exchange, or that are read as a part of the conversation: written again as they came.
+CONTEXT: Final = "context"
+EXCHANGE: Final = ("threadId", "runId", "parentRunId", "protocolVersion", CONTEXT)
+#: No limits on tools are documented.
+TOOLS: Final = ToolRules(names=re.compile(r"(?s).+"))
+
+
+def finish_reason(reason: StopReason) -> tuple[str, bool]:
+    """The ``finishReason`` to write, and whether it says less than ``reason`` did."""
+    return (reason, False) if reason in STOP_REASONS else ("other", True)
+
+
+def decode_usage(entries: Sequence[Mapping[str, Any]]) -> UsageReported:
+    """The token counts of all entries together: a run lists one for each model that it asked."""
+    usage = UsageReported(raw={"usage": list(entries)}, vendor=VENDOR)
+    for ours, theirs in COUNTS.items():
+        counts = [count for entry in entries if (count := count_of(entry, theirs)) is not None]
+        setattr(usage, ours, sum(counts) if counts else None)
+    return usage
+
+
+def encode_usage(usage: UsageReported, model: str | None, report: StreamReport) -> list[dict[str, Any]]:
+    """The entries of ``usage``, without what is unknown: readers refuse a run with a count that is no whole number."""
+    if usage.vendor == VENDOR and usage.raw is not None:
+        return [sound_entry(entry) for entry in usage.raw["usage"]]
+    if has_more(usage, VENDOR):
+        report.lose("usage_detail")
+    entry: dict[str, Any] = {} if not model else {"model": model}
+    entry |= {theirs: count for ours, theirs in COUNTS.items() if (count := getattr(usage, ours)) is not None}
+    return [entry]
+
+
+def sound_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry of ``usage`` without the counts that readers refuse."""
+    names = set(COUNTS.values())
+    counts = {name: count_of(entry, name) for name in names & entry.keys()}
+    return {name: counts.get(name, value) for name, value in entry.items() if counts.get(name, 0) is not None}
+
+
+def error_code(failed: ProviderFailed, report: StreamReport) -> str:
+    """The ``code`` of an error: AG-UI's own as it came, unless clients would hide it; of others the neutral kind."""
+    if failed.vendor == VENDOR:
+        return failed.code if failed.code and failed.code != HIDDEN_CODE else failed.type
+    if failed.native_type or failed.code or failed.http_status:
+        report.lose("error_detail")
+    return failed.type
+
+
+def wrong_members(kind: str, document: Mapping[str, Any]) -> list[str]:
+    """The members of an event of ``kind`` for which readers refuse it."""
+    wrong = [name for name in NEEDED[kind] if not isinstance(document.get(name), str)]
+    wrong += [name for name in OPTIONAL if name in document and not isinstance(document[name], str)]
+    if "timestamp" in document and type(document["timestamp"]) is not int:
+        wrong.append("timestamp")
+    if "metadata" in document and not isinstance(document["metadata"], dict):
+        wrong.append("metadata")
+    if kind == "REASONING_MESSAGE_START" and document.get("role") != "reasoning":
+        wrong.append("role")
+    return list(dict.fromkeys(wrong))
