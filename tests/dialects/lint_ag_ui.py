@@ -67,6 +67,7 @@ AG_UI: list[tuple[str, bytes, str]] = [
     ("a message that is open at the end", stream(begin("m")), "left_open"),
     ("a step that is open at the end", stream(event("STEP_STARTED", stepName="s")), "left_open"),
     ("text in chunks", stream(event("TEXT_MESSAGE_CHUNK", "m", delta="a"), event("TOOL_CALL_CHUNK", "a", toolCallName="f", delta="{}")), "chunks* chunks*"),
+    ("thinking of version 0", stream(event("THINKING_TEXT_MESSAGE_START"), event("THINKING_TEXT_MESSAGE_CONTENT", delta="a")), "version_0* version_0*"),
     ("arguments that are no object", stream(*tool("a", "f", "[1]")), "arguments"),
     ("a call without a result", sse(START, *tool("a", "f", "{}"), failed()), "unanswered"),
     ("an error that nobody sees", sse(START, failed(code="abort")), "hidden_error"),

@@ -52,6 +52,10 @@ PASSED_OVER: Final[Mapping[tuple[str, str, str], str]] = {
     ("openai-chat", "message", "choices.[].delta.function_call"): "a call that stands in `tool_calls` as well: `said_twice`",
     ("openai-chat", "message", "choices.[].delta.tool_calls.[]"): "an entry with neither a name nor arguments: `call_ghost`, `said_twice`",
     ("openai-chat", "message", "choices.[].delta.tool_calls.[].function.arguments"): "the same arguments again: `arguments_repeated`",
+    ("ag-ui", "RUN_STARTED", ""): "a second start of the same run: `response_restarted`",
+    ("ag-ui", "RUN_STARTED", "input"): "the request again",
+    ("ag-ui", "RUN_STARTED", "input.state"): "the request again",
+    ("ag-ui", "RUN_STARTED", "input.forwardedProps"): "the request again",
     ("gemini", "message", "candidates.[].content.parts.[].functionCall"): "the end of a call that never began: `call_ghost`",
 }  # fmt: skip
 #: Said before by an event of its own: what is in them is not compared again.

@@ -14,6 +14,10 @@ USAGE = [
 ]
 
 
+#: What RUN_STARTED may repeat: the request.
+INPUT = {**IDS, "state": {}, "messages": [], "tools": [], "context": [], "forwardedProps": {}}
+
+
 def event(type: str, id: str | None = None, **members: Any) -> dict[str, Any]:
     name = "toolCallId" if type.startswith("TOOL_") else "messageId"
     return {"type": type, **({} if id is None else {name: id}), **members}
@@ -93,10 +97,10 @@ SUBAGENT = (
 HEALTHY = [
     run("text", *text("m-1", "Hel", "lo"), text="Hello", losses={"ag-ui": {}, "anthropic": {}}),
     vector("an empty run", START, finish()),
-    vector("members of the start", {**START, "parentRunId": "r-6", "input": {"messages": []}, "timestamp": 1}, *text("m-1", "Hi"), finish(), text="Hi", losses={"ag-ui": {}, "ollama": {"response_fields": 1}}),
+    vector("members of the start", {**START, "parentRunId": "r-6", "input": INPUT, "timestamp": 1}, *text("m-1", "Hi"), finish(), text="Hi", losses={"ag-ui": {}, "ollama": {"response_fields": 1}}),
     run("thinking, then two texts", *thinking("m-1", "h", "m"), *text("m-2", "one"), *text("m-3", "two"), text="onetwo", reasoning="hm", losses={"openai-chat": {"block_boundary": 1}, "ag-ui": {}}),
     run("a message that goes on", *text("m-1", "one"), *thinking("m-2", "hm"), *text("m-1", "two"), text="onetwo", reasoning="hm", losses={"ag-ui": {}}),
-    run("messages side by side", begin("m-1"), begin("m-2"), delta("m-2", "b"), delta("m-1", "a"), end("m-1"), end("m-2"), text="ba"),
+    run("messages side by side", begin("m-1"), begin("m-2"), delta("m-1", "a"), delta("m-2", "b"), end("m-1"), end("m-2"), text="ab"),
     run("calls", *text("m-1", "Hi"), *tool("a", "f", '{"x":', "1.0}", parentMessageId="m-1"), *tool("b", "g", "{}"), text="Hi", calls=(Call("f", '{"x":1.0}', id="a"), Call("g", "{}", id="b")), stop="tool_calls", losses={"ag-ui": {}}),
     run("calls side by side", call("a", "f"), call("b", "g"), piece("b", '{"y":'), piece("a", '{"x":1}'), piece("b", "2}"), over("b"), over("a"), calls=(Call("f", '{"x":1}'), Call("g", '{"y":2}')), stop="tool_calls"),
     run("a call with a reason", *tool("a", "f", "{}"), reason="tool_calls", calls=(Call("f", "{}"),), stop="tool_calls"),

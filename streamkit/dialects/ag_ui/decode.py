@@ -8,7 +8,8 @@ behind it, waits for its result or for the end of the run.
 RUN_FINISHED is the completion point, unless it says that the run was cancelled. Calls that RUN_ERROR leaves without a result
 are run by clients, whatever there is of them, so that is a repair.
 
-When an event was made (``timestamp``) and what a framework made it of (``rawEvent``) are passed over.
+When an event was made (``timestamp``), what a framework made it of (``rawEvent``) and the request that RUN_STARTED may repeat
+(``input``) are passed over.
 
 Source: ui-protocols.md §2.2, §2.3, §2.5, §2.6.
 """
@@ -93,7 +94,7 @@ BESIDE: Final = ALONE | {"STEP_STARTED", "STEP_FINISHED", "SUBAGENT_STARTED", "S
 EVENTS: Final = MEMBERS.keys() | BESIDE
 PASSED_OVER: Final = frozenset({"type", "timestamp", "rawEvent"})
 #: Members of RUN_STARTED and of RUN_FINISHED that are read, and of a result that says that nobody ran a call.
-STARTED_FIELDS: Final = PASSED_OVER | {"runId"}
+STARTED_FIELDS: Final = PASSED_OVER | {"runId", "input"}
 FINISHED_FIELDS: Final = PASSED_OVER | {"threadId", "runId", "usage", "metadata", "outcome"}
 RESULT: Final = Members(*PASSED_OVER, "messageId", "toolCallId", "content", "role")
 #: Where deltas differ (``fast_path/like_frames.py``). Those of arguments wait, and say nothing at once.
@@ -217,7 +218,7 @@ class AgUiDecoder(FrameDecoder):
         if document.get("error") or self.frame.event == "error" or is_bare_error(document):
             self.recognised = True
             self.report.repair("error_shape")
-            self._fail(document.get("error") or document)
+            self._fail(document)
             return
         self.foreign_frame()
         if self._started:

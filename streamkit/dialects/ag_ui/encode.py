@@ -340,5 +340,8 @@ class AgUiEncoder(OneChoiceEncoder):
             self._not_run(call_id, RUN_FAILED)
         for _ in (*self._last, *self._metadata):
             self.lose("metadata")
+        self._run_error(event)
+
+    def _run_error(self, event: ProviderFailed) -> None:
         code = error_code(event, self.report)
         self._event("RUN_ERROR", {"message": event.message, "code": code, **self._usage_member()})

@@ -35,6 +35,7 @@ RULES: dict[str, str] = {
     "not_open": "A message or call is started before it goes on or ends, and is not started while it is open (§2.3).",
     "left_open": "When RUN_FINISHED comes, no message, call, reasoning, step or subagent is open (§2.3).",
     "chunks": "No message or call comes in `_CHUNK` events: clients end a call that was cut (§2.4).",
+    "version_0": "No `THINKING_` event comes: 0.0.59 shows nothing of it (§2.2).",
     "arguments": "The arguments of a call that ended are one JSON object, or a result says that it was not run (§2.5).",
     "unanswered": "When RUN_ERROR comes, each call has a result: clients run the others, whatever there is of them (§2.5).",
     "hidden_error": "The `code` of RUN_ERROR is not `abort`: CopilotKit shows no such error (§2.5).",
@@ -45,7 +46,7 @@ HINTS: Hints = {
     **COMMON_HINTS,
     "unterminated": (like("last_event_unterminated"), Hint(TORN, 106)),
     "blank": (like("foreign_terminator"), Hint(READS, 94)),
-    **dict.fromkeys(("event_type", "run_started", "chunks", "hidden_error", "outcome", "arguments"), ()),
+    **dict.fromkeys(("event_type", "run_started", "chunks", "hidden_error", "outcome", "arguments", "version_0"), ()),
     "member": (like("field_invalid"), like("index_missing")),
     "after_finished": (like("after_end"),),
     "after_error": (like("after_end"), like("after_error")),
@@ -110,6 +111,8 @@ class AgUiLinter(GrammarChecker):
         self._order(kind)
         if kind.endswith("_CHUNK"):
             self.broken("chunks", f"{kind} came", "note")
+        elif kind.startswith("THINKING_"):
+            self.broken("version_0", f"{kind} came", "note")
         for table, check in (OPENS, self._opens), (GOES_ON, self._goes_on), (ENDS, self._ends):
             if kind in table:
                 what, name = table[kind]

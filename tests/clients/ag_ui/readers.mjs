@@ -1,0 +1,87 @@
+// What AG-UI's own readers make of streams: HttpAgent of two versions, and CopilotKit, which runs tools.
+//   node readers.mjs streams < lines    each line {"name", "pieces": [base64, …], "tools": [name, …]}
+//   node readers.mjs requests < lines   each line a body: whether both versions' schemas of a request take it
+import { createInterface } from 'node:readline';
+
+const write = console.log.bind(console);
+for (const level of ['log', 'info', 'debug', 'warn', 'error']) console[level] = () => {};
+
+const VERSIONS = {
+  '1.0.0': await import('@ag-ui/client'),
+  '0.0.59': await import('client-of-version-0'),
+};
+// what the client's second request is answered with, if it makes one
+const LAST = ['RUN_STARTED', 'RUN_FINISHED'].map((type) => `data: ${JSON.stringify({ type, threadId: 't', runId: 'r2' })}\n\n`).join('');
+
+function answering(pieces) {
+  let posts = 0;
+  const fetch = async () => {
+    const chunks = posts++ ? [Buffer.from(LAST)] : pieces;
+    const body = new ReadableStream({
+      start(controller) {
+        for (const chunk of chunks) controller.enqueue(new Uint8Array(chunk));
+        controller.close();
+      },
+    });
+    return new Response(body, { status: 200, headers: { 'content-type': 'text/event-stream' } });
+  };
+  return { fetch, posts: () => posts };
+}
+
+function agentOf(version, pieces) {
+  const server = answering(pieces);
+  const agent = new VERSIONS[version].HttpAgent({ agentId: 'a', url: 'http://gateway.test/', fetch: server.fetch, threadId: 't' });
+  const seen = { finished: false, runError: null, failed: null };
+  agent.subscribe({
+    onRunFinishedEvent: () => { seen.finished = true; },
+    onRunErrorEvent: ({ event }) => { seen.runError = event.message; },
+    onRunFailed: ({ error }) => { seen.failed = String(error.message); },
+  });
+  return { agent, seen, server };
+}
+
+async function read(version, pieces) {
+  const { agent, seen } = agentOf(version, pieces);
+  try {
+    await agent.runAgent({ runId: 'r' });
+  } catch (error) {
+    seen.failed ??= String(error.message);
+  }
+  const texts = (role) => agent.messages.filter((message) => message.role === role).map((message) => message.content ?? '').join('');
+  const calls = agent.messages.flatMap((message) => message.toolCalls ?? []);
+  return { ...seen, text: texts('assistant'), reasoning: texts('reasoning'), calls: calls.map((call) => call.function) };
+}
+
+async function run(pieces, names) {
+  const { CopilotKitCore } = await import('@copilotkit/core');
+  const { agent, seen, server } = agentOf('0.0.59', pieces);
+  const ran = [], errors = [];
+  const tools = names.map((name) => ({ name, handler: async (given) => { ran.push({ name, given }); return 'ok'; } }));
+  const core = new CopilotKitCore({ agents__unsafe_dev_only: { a: agent }, tools });
+  core.subscribe({ onError: ({ error }) => { errors.push(String(error.message)); } });
+  try {
+    await core.runAgent({ agent });
+  } catch (error) {
+    errors.push(String(error.message));
+  }
+  await new Promise((later) => setTimeout(later, 2));
+  return { ...seen, ran, errors, posts: server.posts() };
+}
+
+async function streamed({ name, pieces, tools }) {
+  const chunks = pieces.map((piece) => Buffer.from(piece, 'base64'));
+  const found = { name, copilotkit: await run(chunks, tools) };
+  for (const version of Object.keys(VERSIONS)) found[version] = await read(version, chunks);
+  return found;
+}
+
+async function asked(body) {
+  const { RunAgentInputSchema } = await import('@ag-ui/core/schemas');
+  const old = await import('core-of-version-0');
+  const faults = [RunAgentInputSchema, old.RunAgentInputSchema].map((schema) => schema.safeParse(body));
+  return faults.map((found) => (found.success ? null : JSON.stringify(found.error.issues)));
+}
+
+const judge = process.argv[2] === 'requests' ? asked : streamed;
+for await (const line of createInterface({ input: process.stdin })) write(JSON.stringify(await judge(JSON.parse(line))));
+process.exit(0);
