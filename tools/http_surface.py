@@ -7,7 +7,6 @@ python tools/http_surface.py --check    # fail if it lags behind the code
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -44,6 +43,7 @@ ANSWERS = {
     "anthropic": "a message; its events if `stream` is true",
     "ollama": "lines of JSON; one object if `stream` is false",
     "gemini": "one response",
+    "ag-ui": "the events of a run, always",
 }
 STREAMED = "events with `?alt=sse`, else one JSON array that is streamed"
 COUNTS = {
@@ -188,7 +188,8 @@ def _asked() -> Iterator[tuple[str, ...]]:
             answers = COUNTS[dialect] if operation == "count" else ANSWERS[dialect]
             if path.endswith(":streamGenerateContent"):
                 answers = STREAMED
-            yield f"`{re.sub(r'[{].*[}]', 'models/{model}', path)}`", f"`{dialect}`", answers
+            shown = path.replace("{model:.+}", "{model}").replace("{name:(?:models|tunedModels)/.+}", "models/{model}")
+            yield f"`{shown}`", f"`{dialect}`", answers
 
 
 def _looked_up() -> Iterator[tuple[str, ...]]:

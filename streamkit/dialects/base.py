@@ -71,8 +71,8 @@ class Bodies:
     encode_request: Callable[[Request, Target, StreamReport], dict[str, Any]]
     #: The wire events of a whole response or error body: those of a stream with the same facts, its terminator included. A
     #: provider can't be told, so it is as tolerant as the decoder of streams. Raises what broke the reading (StreamError).
-    #: None for a dialect whose answers are always streams, as is the next.
-    decode_response: Callable[[bytes, Limits, StreamReport], list[WireEvent]] | None = None
+    decode_response: Callable[[bytes, Limits, StreamReport], list[WireEvent]]
+    #: None for a dialect whose answers are always streams, and whose bodies are errors.
     encode_response: Callable[[Response, Encoding, StreamReport], dict[str, Any]] | None = None
 
     @classmethod
@@ -221,7 +221,7 @@ class Dialect:
     @property
     def answers_whole(self) -> bool:
         """Whether an answer may be a whole body; if not, it is always a stream."""
-        return self.bodies is not None and self.bodies.decode_response is not None
+        return self.bodies is not None and self.bodies.encode_response is not None
 
 
 class FramingParser(Machine[bytes, list[Frame]], Protocol):

@@ -121,9 +121,7 @@ def decode_response(
     NotThisDialect for a body of another kind, other errors of ``StreamError`` for one that can't be read, and UsageError.
     """
     named, provider = source_named(dialect)
-    read, limits = _bodies_of(named).decode_response, options.limits
-    if read is None:
-        raise _only_streams(named)
+    bodies, limits = _bodies_of(named), options.limits
     report = report_for(provider, report)
     report.bytes_in += len(body)
     report.frames += 1
@@ -134,7 +132,7 @@ def decode_response(
     reading = Chain(*(stage.make(report) for stage in in_text_stages(options, provider)), accumulator, checker)
     collector = Collector(named.name, report, limits)
     try:
-        for events in reading.feed(read(body, limits, report)), reading.finish():
+        for events in reading.feed(bodies.decode_response(body, limits, report)), reading.finish():
             if reading.fault is not None:
                 raise reading.fault
             collector.feed(events)
@@ -162,15 +160,11 @@ def encode_response(
     named, client = client_named(dialect)
     write = _bodies_of(named).encode_response
     if write is None:
-        raise _only_streams(named)
+        raise UsageError(f"{named.name} has no whole responses: its answers are always streams")
     encoding = Encoding(limits=limits, profile=profile or client, make_id=make_id, clock=clock)
     report = report if report is not None else response.report
     response = carried(response, named.name, limits, report)
     return orjson.dumps(write(response, encoding, report))
-
-
-def _only_streams(dialect: Dialect) -> UsageError:
-    return UsageError(f"{dialect.name} has no whole responses: its answers are always streams")
 
 
 def _bodies_of(dialect: Dialect) -> Bodies:

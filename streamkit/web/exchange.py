@@ -26,7 +26,7 @@ from streamkit.conversation.restore import restore_response
 from streamkit.dialects import client_named, encode, source_named
 from streamkit.dialects.profiles import Profile
 from streamkit.dialects.streams.event_encoder import failure_from
-from streamkit.errors import NotThisDialect, StreamError, TooManyValues
+from streamkit.errors import StreamError, TooManyValues
 from streamkit.events import Event, ProviderFailed
 from streamkit.limits import ANSWER_VALUES
 from streamkit.pipeline import Pipe, pipe
@@ -148,8 +148,6 @@ class Exchange:
 
     async def _read(self, body: bytes) -> Response:
         """The answer in a whole body of the upstream's. Raises StreamError."""
-        if not self.upstream.wire.answers_whole:
-            raise NotThisDialect(self.upstream.dialect, "a whole body, and its answers are always streams")
         values = await count_values(body, ANSWER_VALUES)
         if values > ANSWER_VALUES:
             raise TooManyValues(ANSWER_VALUES)

@@ -263,7 +263,6 @@ def read_body(dialect: str, body: bytes) -> tuple[list[Any], StreamReport]:
     report = StreamReport()
     bodies = DIALECTS[dialect].bodies
     assert bodies is not None
-    assert bodies.decode_response is not None
     accumulator = ToolCallAccumulator(report=report, make_id=maker())
     events = accumulator.feed(bodies.decode_response(body, DEFAULT_LIMITS, report)) + accumulator.finish()
     return JSONChecker(report=report).feed(events), report

@@ -19,6 +19,7 @@ ASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "anthropic": ("/v1/messages", {**CHAT, "max_tokens": 9}),
     "ollama": ("/api/chat", CHAT),
     "gemini": ("/v1/models/m:generateContent", CONTENTS),
+    "ag-ui": ("/v1/ag-ui/m", {"messages": CHAT["messages"]}),
 }
 
 
@@ -40,5 +41,5 @@ def asking_app(asked: list[Ask], *, body_s: float = 10.0, **options: Any) -> web
 
 def message_of(body: dict[str, Any]) -> str:
     """The message of an error body, in whichever dialect."""
-    error = body["error"]
+    error = body.get("error", body)
     return error if isinstance(error, str) else error["message"]

@@ -80,7 +80,7 @@ def said(dialect: str) -> Response:
 @cache
 def speech(dialect: str, *, whole: bool = False) -> tuple[bytes, ...]:
     """``said`` in the bytes of a dialect: as a stream, a chunk for each word and event; or as one body in three pieces."""
-    if whole:
+    if whole and DIALECTS[dialect].answers_whole:
         body = encode_response(said(dialect), dialect)
         third = len(body) // 3
         return body[:third], body[third : 2 * third], body[2 * third :]
@@ -112,7 +112,7 @@ def _pieces(event: Event) -> Sequence[Event]:
 
 
 def _stream(dialect: str, *, whole: bool, headers: Headers | None = None) -> Send:
-    media_type = "application/json" if whole else DIALECTS[dialect].media_type
+    media_type = "application/json" if whole and DIALECTS[dialect].answers_whole else DIALECTS[dialect].media_type
     return Send(head(200, {"Content-Type": media_type, "Transfer-Encoding": "chunked", **(headers or {})}))
 
 
@@ -154,7 +154,7 @@ def asks_for_stream(request: Received, dialect: str) -> bool:
     """By the path where a dialect says it there, else by ``stream`` in the body; Ollama streams unless told not to."""
     if dialect in {"gemini", "bedrock"}:
         return "stream" in request.path
-    return bool(request.json().get("stream", dialect == "ollama"))
+    return bool(request.json().get("stream", dialect == "ollama")) or not DIALECTS[dialect].answers_whole
 
 
 # -- faults ------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from streamkit.translation.bodies import encode_response
 from streamkit.web.forms import Came, form_of
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, _Body
 from tests.web.faults import said, speech
+from tests.whole_answers import ANSWERING_WHOLE
 
 
 class Bytes(_Body):
@@ -54,7 +55,7 @@ async def test_a_stream_is_one_however_it_is_cut_and_all_of_it_is_still_there(di
         assert await looked(dialect, *chunks) == ("stream", b"", stream)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", ANSWERING_WHOLE)
 async def test_a_body_is_one_however_it_is_cut(dialect):
     body = encode_response(said(dialect), dialect)
     for chunks in cuts(body):

@@ -42,6 +42,24 @@ async def refused(asked: Asked, path: str, body: Any, **options: Any) -> tuple[i
     return response.status, message_of(told)
 
 
+#: Dialects that have neither the model nor whether to stream in a member of their own.
+IN_PATH = {"gemini", "ag-ui"}
+
+
+@pytest.mark.parametrize("path", ["/v1/ag-ui/a/b", "/v1/ag-ui", "/v1/ag-ui/a%2Fb"])
+async def test_a_run_is_asked_of_the_model_in_its_path_or_of_the_one_that_it_forwards(asked, path):
+    got = await ask(asked, path, {"messages": [], "forwardedProps": {"model": "p", "more": 1}})
+    assert (got.model, got.stream) == ("p" if path.endswith("ag-ui") else "a/b", True)
+    assert got.request.extras == {"forwardedProps": {"more": 1}}
+
+
+@pytest.mark.parametrize("members", [{}, {"forwardedProps": {"model": ""}}, {"forwardedProps": "p"}])
+async def test_a_run_without_a_model_is_told_where_to_name_one(asked, members):
+    status, told = await refused(asked, "/v1/ag-ui", {"messages": [], **members})
+    assert status == 400
+    assert "name one in the path, /v1/ag-ui/MODEL, or in forwardedProps" in told
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_a_request_of_each_dialect_is_read_with_its_model(asked, dialect):
     path, body = ASKS[dialect]
@@ -51,7 +69,7 @@ async def test_a_request_of_each_dialect_is_read_with_its_model(asked, dialect):
     assert [part for turn in got.request.turns for part in turn.parts] == [Text("hi")]
 
 
-@pytest.mark.parametrize("dialect", [dialect for dialect in DIALECTS if dialect != "gemini"])
+@pytest.mark.parametrize("dialect", [dialect for dialect in DIALECTS if dialect not in IN_PATH])
 @pytest.mark.parametrize("said", [None, True, False])
 async def test_only_ollama_streams_unless_it_is_told_not_to(asked, dialect, said):
     path, body = ASKS[dialect]
@@ -159,7 +177,7 @@ async def test_a_body_that_cant_be_read_is_the_clients_fault(asked, dialect, bod
     assert told.startswith(message)
 
 
-@pytest.mark.parametrize("dialect", [dialect for dialect in DIALECTS if dialect != "gemini"])
+@pytest.mark.parametrize("dialect", [dialect for dialect in DIALECTS if dialect not in IN_PATH])
 @pytest.mark.parametrize("model", [None, "", 7])
 async def test_a_request_without_a_model_is_refused(asked, dialect, model):
     path, body = ASKS[dialect]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from streamkit.dialects.ag_ui.decode import AgUiDecoder, recognises
 from streamkit.dialects.ag_ui.encode import AgUiEncoder, settings_of
 from streamkit.dialects.ag_ui.errors import ERRORS
+from streamkit.dialects.ag_ui.http import HTTP_HALF
 from streamkit.dialects.ag_ui.lint import AgUiLinter
 from streamkit.dialects.ag_ui.request_in import AgUiRequestReader
 from streamkit.dialects.ag_ui.request_out import AgUiRequestWriter
@@ -20,8 +21,10 @@ DIALECT = Dialect(
     linter=AgUiLinter,
     keep_alive={"comment": KEEP_ALIVE},
     recognises=recognises,
-    bodies=Bodies(AgUiRequestReader.decode_request, AgUiRequestWriter.encode_request),  # a whole answer has no form
+    # a whole body is an error: an answer has no other form than a stream
+    bodies=Bodies(AgUiRequestReader.decode_request, AgUiRequestWriter.encode_request, AgUiDecoder.decode_response),
     errors=ERRORS,
+    http=HTTP_HALF,
     settings=settings_of,
     tools=TOOLS,
 )

@@ -11,7 +11,7 @@ are run by clients, whatever there is of them, so that is a repair.
 When an event was made (``timestamp``), what a framework made it of (``rawEvent``) and the request that RUN_STARTED may repeat
 (``input``) are passed over.
 
-Source: ui-protocols.md §2.2, §2.3, §2.5, §2.6.
+Source: ui-protocols.md §2.2, §2.3, §2.5, §2.6, §7.
 """
 
 from __future__ import annotations

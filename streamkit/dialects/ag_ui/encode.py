@@ -7,7 +7,7 @@ object then gets a result that says so, and when the stream fails, each call tha
 A message that was left for another goes on under its id, which clients append to. Reasoning is a message of its own, and the
 next call behind it belongs to another message of the assistant, so that all stand in the order of the answer.
 
-Source: ui-protocols.md §2.1 to §2.5.
+Source: ui-protocols.md §2.1 to §2.5, §7.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 // What AG-UI's own readers make of streams: HttpAgent of two versions, and CopilotKit, which runs tools.
 //   node readers.mjs streams < lines    each line {"name", "pieces": [base64, …], "tools": [name, …]}
 //   node readers.mjs requests < lines   each line a body: whether both versions' schemas of a request take it
+//   node readers.mjs loops < lines      each line {"url", "key", "version", "text", "tool": {"name", "result"}}
 import { createInterface } from 'node:readline';
 
 const write = console.log.bind(console);
@@ -82,6 +83,21 @@ async function asked(body) {
   return faults.map((found) => (found.success ? null : JSON.stringify(found.error.issues)));
 }
 
-const judge = process.argv[2] === 'requests' ? asked : streamed;
+// a whole loop with a tool, through a server
+async function looped({ url, key, version, text, tool }) {
+  const { CopilotKitCore } = await import('@copilotkit/core');
+  const headers = { authorization: `Bearer ${key}` };
+  const messages = [{ id: 'u1', role: 'user', content: text }];
+  const agent = new VERSIONS[version].HttpAgent({ agentId: 'a', url, headers, threadId: 'thread-7', initialMessages: messages });
+  const runs = [], ran = [], errors = [];
+  agent.subscribe({ onRunStartedEvent: ({ event, input }) => { runs.push([event.threadId, event.runId === input.runId]); } });
+  const handler = async (given) => { ran.push(given); return tool.result; };
+  const core = new CopilotKitCore({ agents__unsafe_dev_only: { a: agent }, tools: [{ name: tool.name, description: 'd', handler }] });
+  core.subscribe({ onError: ({ error }) => { errors.push(String(error.message)); } });
+  await core.runAgent({ agent });
+  return { runs, ran, errors, messages: agent.messages };
+}
+
+const judge = { requests: asked, streams: streamed, loops: looped }[process.argv[2]];
 for await (const line of createInterface({ input: process.stdin })) write(JSON.stringify(await judge(JSON.parse(line))));
 process.exit(0);

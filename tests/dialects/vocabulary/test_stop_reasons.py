@@ -126,7 +126,6 @@ def test_and_in_a_whole_answer(dialect, word, reason):
     report = StreamReport()
     bodies = DIALECTS[dialect].bodies
     assert bodies is not None
-    assert bodies.decode_response is not None
     events = bodies.decode_response(orjson.dumps(body(dialect, word)), DEFAULT_LIMITS, report)
     own = OWN[dialect].get(word)
     assert [event.reason for event in events if type(event) is StopReasonSeen] == [own or reason]
@@ -164,7 +163,6 @@ def test_the_status_of_a_response_may_have_another_dialects_word(status, reason,
     report = StreamReport()
     bodies = DIALECTS["openai-responses"].bodies
     assert bodies is not None
-    assert bodies.decode_response is not None
     events = bodies.decode_response(orjson.dumps(event["response"]), DEFAULT_LIMITS, report)
     assert [event.reason for event in events if type(event) is StopReasonSeen] == [reason or "error"]
     assert report.repairs == {"stop_reason_foreign": 1}

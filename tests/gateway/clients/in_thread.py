@@ -1,6 +1,6 @@
 """A gateway and its upstream on loopback ports, in a thread of their own, since the official clients here are synchronous.
 
-The one upstream speaks all eight dialects and plays, for each model's name, what was registered under it. So one gateway serves
+The one upstream speaks every dialect and plays, for each model's name, what was registered under it. So one gateway serves
 any number of recordings, and any number of tests, by names that nobody else has. What the gateway counted of each request is
 kept, and so is what it asked of the upstream.
 """
@@ -151,7 +151,10 @@ def listed(upstream: str) -> str:
 
 def model_in(request: Received) -> str:
     found = IN_PATH.search(unquote(request.path))
-    return found[1] if found else orjson.loads(request.body)["model"]
+    if found:
+        return found[1]
+    body = orjson.loads(request.body)
+    return str(body.get("model") or body["forwardedProps"]["model"])
 
 
 @contextmanager

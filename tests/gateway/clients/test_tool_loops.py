@@ -41,7 +41,7 @@ def script(upstream: str, *, stream: bool, parts: list[Any], stop: Any) -> Scrip
     usage = UsageReported(input_total=9, output_total=14)
     vendor = VENDORS.get(upstream, upstream)
     said = Response(upstream, id="r", model="m", created=1, vendor=vendor, choices=[choice], usage=usage, clean=True)
-    if not stream:
+    if not stream and DIALECTS[upstream].answers_whole:
         return answer_of(upstream, encode_response(said, upstream))
     encoder = DIALECTS[upstream].encoder(Encoding(), StreamReport())
     pieces = [*(encoder.feed([event]) for event in replay(said)), encoder.finish()]

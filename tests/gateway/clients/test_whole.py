@@ -17,12 +17,13 @@ from tests.clients.readers import Reader
 from tests.clients.recipes import counting_ids, whole
 from tests.corpora import require_corpora
 from tests.facts.test_stream_facts import pairs
-from tests.gateway.clients.in_thread import UPSTREAMS, GatewayThread
+from tests.gateway.clients.in_thread import GatewayThread
 from tests.gateway.clients.judging import Clients, Judge
 from tests.gateway.clients.read_whole import WHOLE_READERS
 from tests.gateway.clients.recorded import Stream, recordings, sampled, vectors
 from tests.web.faults import speech
 from tests.web.faults import whole as answer_of
+from tests.whole_answers import ANSWERING_WHOLE
 
 SAMPLE: Final = 2
 
@@ -30,7 +31,7 @@ EVERY_DIRECTION = pytest.mark.parametrize(
     ("source", "reader"),
     [
         pytest.param(source, reader, id=f"{source}-to-{reader.name.replace(' ', '-')}")
-        for source, reader in product(UPSTREAMS, WHOLE_READERS)
+        for source, reader in product(ANSWERING_WHOLE, WHOLE_READERS)
     ],
 )
 
