@@ -26,8 +26,7 @@ from streamkit.text.quoting import quoted
 
 #: The built-in dialects. Those of other installed distributions join them by entry point: see ``registry.py``.
 DIALECTS = Registry(
-    each.DIALECT
-    for each in (openai_chat, openai_responses, anthropic, ollama, cohere, mistral, bedrock, gemini, ag_ui)
+    each.DIALECT for each in (openai_chat, openai_responses, anthropic, ollama, cohere, mistral, bedrock, gemini, ag_ui)
 )
 
 

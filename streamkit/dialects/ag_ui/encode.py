@@ -263,7 +263,7 @@ class AgUiEncoder(OneChoiceEncoder):
         """Keep how it ended: nothing ends a call but the clean end of the run."""
         call = self._calls.get(event.call)
         if call is None:
-            self.withhold("call_withheld", event.id, event.name or None, event.arguments)
+            self.withhold(event)
             return
         call.end = event
         if call.is_custom and event.ended:
