@@ -41,6 +41,7 @@ from streamkit.tool_calls.object_scanner import ObjectScanner
 from streamkit.tool_calls.partial_json import MISSING
 from streamkit.tool_calls.schema import BadToolSchema, ToolSchemas
 from tests.laws.running import facts_of, machines, maker, read, translate
+from tests.whole_answers import ANSWERING_WHOLE
 
 NAMES = list(DIALECTS)
 WITH_BODIES = [name for name in NAMES if DIALECTS[name].bodies is not None]
@@ -268,7 +269,7 @@ def requests(data: bytes) -> None:
 
 def responses(data: bytes) -> None:
     """A whole response of each dialect, into each."""
-    given = Input.of(data, WITH_BODIES, WITH_BODIES)
+    given = Input.of(data, ANSWERING_WHOLE, ANSWERING_WHOLE)
     response = decode_response(
         given.body, given.source, ReadOptions(tools=TOOLS_LIST if given.number & 1 else None, make_id=maker())
     )
