@@ -54,6 +54,7 @@ ToolKind: TypeAlias = Literal["function", "custom"]
 AsideKind: TypeAlias = Literal[
     "logprobs", "citation", "server_tool", "client_tool", "audio", "metadata", "unknown_event"
 ]
+MediaKind: TypeAlias = Literal["image", "audio", "video", "file"]
 VerdictKind: TypeAlias = Literal[
     "complete", "empty", "truncated", "malformed", "not_an_object", "schema_invalid", "unchecked"
 ]
@@ -290,6 +291,26 @@ class Aside:
 
 
 @define
+class MediaGenerated:
+    """An image, a film or a file that the model made, whole: as base64 text, at a URL, or by the provider's own id.
+
+    ``native`` is all of it as it came, which the same vendor's dialect writes instead of the other fields: who changes one of
+    those leaves it out. Audio that a model speaks is an ``Aside`` of its own kind.
+    """
+
+    kind: MediaKind
+    media_type: str | None = None  #: ``image/png``; None where nobody said
+    data: str | None = None  #: base64, without ``data:``
+    url: str | None = None
+    file_id: str | None = None
+    name: str | None = None
+    choice: int = 0
+    block: int = 0
+    extras: Mapping[str, Any] | None = None  #: what came beside it, in the vendor's own fields
+    native: Aside | None = None
+
+
+@define
 class StopReasonSeen:
     """A frame gave a stop reason; it is advisory until the stream ends."""
 
@@ -375,6 +396,7 @@ Carried: TypeAlias = (
     | ReasoningOpaque
     | UsageReported
     | Aside
+    | MediaGenerated
     | ProviderFailed
 )
 """Events that mean the same before and after accumulation."""

@@ -119,6 +119,7 @@ STREAM_LOSSES: Final[Mapping[str, str]] = {
     "server_tool": "blocks of tools that the provider ran itself",
     "client_tool": "the form of what the client runs or approves itself (a shell, a computer): it is written as a call",
     "audio": "audio output",
+    "media_output": "an image, a film or a file that the model made (the dialect has no place for it)",
     "metadata": "a field that the dialect has no place for (content filter results, timings, …)",
     "response_fields": "constant fields of the response (system fingerprint, service tier, provider, …)",
     "unknown_event": "an event or field that streamkit does not know",

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final, Literal, TypeAlias
 
+from streamkit.conversation.generated_media import part_of
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.events import (
     Aside,
     ChoiceStarted,
     Event,
+    MediaGenerated,
     Opaque,
     ProviderFailed,
     ReasoningDelta,
@@ -95,6 +97,16 @@ class Collector:
         self._aside_room -= size
         self._choice(aside.choice).parts.append(aside)
 
+    def _media(self, event: MediaGenerated) -> None:
+        """Keep what the model made, if there is room for it; else it is lost."""
+        said = event.native.raw if event.native is not None else event.data or event.url or ""
+        size = ASIDE_CHARS + len(said if isinstance(said, str) else repr(said))
+        if size > self._aside_room:
+            self._report.lose("media_output", what=event.media_type or event.kind)
+            return
+        self._aside_room -= size
+        self._choice(event.choice).parts.append(part_of(event))
+
     def _other(self, event: Event) -> None:
         match event:
             case ToolCallStarted():
@@ -121,6 +133,8 @@ class Collector:
                 self._response.usage = event
             case Aside():
                 self._aside(event)
+            case MediaGenerated():
+                self._media(event)
             case ProviderFailed():
                 self._response.error = event
             case ResponseFinished():

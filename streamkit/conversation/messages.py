@@ -14,7 +14,17 @@ from typing import Any, Literal, TypeAlias
 
 from attrs import define, field
 
-from streamkit.events import Aside, Opaque, ProviderFailed, QualifiedName, StopReason, ToolKind, UsageReported, Verdict
+from streamkit.events import (
+    Aside,
+    MediaKind,
+    Opaque,
+    ProviderFailed,
+    QualifiedName,
+    StopReason,
+    ToolKind,
+    UsageReported,
+    Verdict,
+)
 from streamkit.report import StreamReport
 
 Extras: TypeAlias = Mapping[str, Any]
@@ -73,7 +83,7 @@ class RedactedReasoning:
 class Media:
     """An image, a sound, a film or a file: as base64 text, at a URL, or by the provider's own id."""
 
-    kind: Literal["image", "audio", "video", "file"]
+    kind: MediaKind
     media_type: str | None = None  #: ``image/png``; None where nobody said
     data: str | None = None  #: base64, without ``data:``
     url: str | None = None
@@ -84,6 +94,9 @@ class Media:
     place: str = field(default="", eq=False, kw_only=True)
     cache: CacheMark | None = None
     extras: Extras | None = None
+    block: int = field(default=0, eq=False, kw_only=True)  #: the label of its event, where it came of a stream
+    #: All of it as it came, where a model made it: what its vendor's dialect writes again.
+    native: Aside | None = field(default=None, eq=False, kw_only=True)
 
 
 @define

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streamkit.conversation.messages import Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
+from streamkit.conversation.generated_media import event_of
+from streamkit.conversation.messages import Media, Part, Reasoning, RedactedReasoning, Refusal, Response, Text, ToolCall
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -87,5 +88,7 @@ def _events_of(part: Part, choice: int) -> Iterator[Event]:
                 yield ToolCallArguments(part.index, part.arguments, choice)
         case Aside():
             yield part
+        case Media():
+            yield event_of(part, choice)
         case _:
             raise TypeError(f"a response has no {type(part).__name__}")

@@ -32,6 +32,7 @@ from typing import Any, Final, cast
 from streamkit.errors import ArgumentsTooLong, UsageError
 from streamkit.events import (
     Aside,
+    MediaGenerated,
     ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
@@ -69,7 +70,7 @@ PIECE: Final = 2048
 NAMES: Final = frozenset({"name"})
 ARGUMENTS: Final = frozenset({"arguments", "parameters"})
 NATURAL: Final = frozenset({"stop", "stop_sequence", "tool_calls"})
-_CONTENT: Final = frozenset({ReasoningDelta, ReasoningSignature, ReasoningOpaque, RefusalDelta})
+_CONTENT: Final = frozenset({ReasoningDelta, ReasoningSignature, ReasoningOpaque, RefusalDelta, MediaGenerated})
 _decode: Final = json.JSONDecoder(strict=False).raw_decode
 
 

@@ -27,6 +27,7 @@ from attrs import define, field
 
 from streamkit.events import (
     Aside,
+    MediaGenerated,
     ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
@@ -60,7 +61,7 @@ QUEUED: Final = 1024
 KIND: Final = "thinking_in_text"
 ThinkMode: TypeAlias = Literal["tags", "opened"]
 _REASONED: Final = frozenset({ReasoningDelta, ReasoningSignature, ReasoningOpaque})
-_OTHER: Final = frozenset({RefusalDelta, ToolCallDelta})
+_OTHER: Final = frozenset({RefusalDelta, MediaGenerated, ToolCallDelta})
 
 
 def unfinished(text: str, tags: tuple[str, ...]) -> int:

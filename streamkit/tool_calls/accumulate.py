@@ -36,6 +36,7 @@ from streamkit.events import (
     ChoiceStarted,
     Event,
     LastFrameBroken,
+    MediaGenerated,
     ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
@@ -622,7 +623,9 @@ AFTER_ERROR = frozenset({ResponseStarted, UsageReported})
 #: Reasons that say something else of a choice without calls.
 CORRECTED = FAILING | {"tool_calls"}
 #: What is handed on, and says nothing of calls or of the end.
-PASSED = frozenset({TextDelta, ReasoningDelta, ReasoningSignature, ReasoningOpaque, UsageReported, Aside})
+PASSED = frozenset(
+    {TextDelta, ReasoningDelta, ReasoningSignature, ReasoningOpaque, UsageReported, Aside, MediaGenerated}
+)
 BEFORE_ERROR = frozenset({ToolCallDelta, ToolCallWhole, ToolCallsWhole})
 
 
@@ -641,7 +644,16 @@ def _may_be(whole: ToolCallDelta, call: Call) -> bool:
 
 
 SPOKEN = frozenset(
-    {DeltaRun, TextDelta, RefusalDelta, ReasoningDelta, ReasoningSignature, ReasoningOpaque, ToolCallStarted}
+    {
+        DeltaRun,
+        TextDelta,
+        RefusalDelta,
+        ReasoningDelta,
+        ReasoningSignature,
+        ReasoningOpaque,
+        MediaGenerated,
+        ToolCallStarted,
+    }
 )
 #: Kinds of asides that a model says or has done, unlike what servers say of the request.
 SPOKEN_ASIDES = frozenset({"server_tool", "citation", "audio"})

@@ -21,6 +21,7 @@ from streamkit.conversation.messages import (
     Response,
     Text,
     ToolCall,
+    ToolResult,
 )
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
@@ -471,8 +472,14 @@ def test_a_compaction_that_came_in_pieces_is_one_block():
 
 
 def test_a_part_that_no_response_has_is_the_programs_mistake():
-    with pytest.raises(TypeError, match="a response has no Media"):
-        write(response(Media("image", url="u")))
+    with pytest.raises(TypeError, match="a response has no ToolResult"):
+        write(response(ToolResult("c")))
+
+
+def test_an_image_that_a_model_made_has_no_place():
+    written, report = write(response(Text("a"), Media("image", data="AA==")))
+    assert [block["type"] for block in written["content"]] == ["text"]
+    assert report.losses == {"media_output": 1}
 
 
 def test_a_response_that_was_cut_is_an_error_and_never_an_answer():

@@ -22,6 +22,7 @@ from streamkit.conversation.messages import (
     Response,
     Text,
     ToolCall,
+    ToolResult,
 )
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.bedrock.wire import EXCEPTIONS, STOP_REASONS
@@ -81,6 +82,9 @@ def thought(text: str = "h", **more: Any) -> dict[str, Any]:
 
 def redacted(data: str) -> dict[str, Any]:
     return {"reasoningContent": {"redactedContent": data}}
+
+
+PNG = {"format": "png"}
 
 
 def frames(number: int, kind: str, start: Any, delta: Any = None) -> list[Aside]:
@@ -179,8 +183,13 @@ MESSAGES: dict[str, tuple[dict[str, Any], list[Any]]] = {
         ],
     ),
     "an image": (
-        message({"image": {"format": "png", "source": {"bytes": "eA=="}}}),
-        [*frames(0, "unknown_event", {"image": {"format": "png"}}, {"image": {"source": {"bytes": "eA=="}}}), *beside()],
+        message({"image": {**PNG, "source": {"bytes": "eA=="}}}),
+        [
+            Aside("bedrock", "unknown_event", "contentBlockStart", {"contentBlockIndex": 0, "start": {"image": PNG}}),
+            Media("image", "image/png", "eA=="),
+            Aside("bedrock", "unknown_event", "contentBlockStop", {"contentBlockIndex": 0}),
+            *beside(),
+        ],
     ),
     "blocks that no stream has": (
         message({"audio": {"format": "wav", "source": {"bytes": "eA=="}}}, {"reasoningContent": {}}, text()),
@@ -463,8 +472,8 @@ def test_a_result_of_the_provider_that_came_in_pieces_is_one_block():
 
 
 def test_a_part_that_no_response_has_is_the_programs_mistake():
-    with pytest.raises(TypeError, match="a response has no Media"):
-        write(response(Media("image", url="u")))
+    with pytest.raises(TypeError, match="a response has no ToolResult"):
+        write(response(ToolResult("c")))
 
 
 def test_a_response_that_was_cut_is_an_error_and_never_an_answer():

@@ -20,6 +20,7 @@ from streamkit.conversation.messages import (
     Response,
     Text,
     ToolCall,
+    ToolResult,
 )
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.vocabulary.sealed_reasoning import seal
@@ -103,7 +104,10 @@ PARTS: dict[str, tuple[list[dict[str, Any]], list[Any]]] = {
             Text("2"),
         ],
     ),
-    "an image": ([{"text": "see"}, IMAGE], [Text("see"), Aside("google", "metadata", "part", IMAGE)]),
+    "an image": (
+        [{"text": "see"}, IMAGE],
+        [Text("see"), Media("image", "image/png", "AAAA", extras={"thoughtSignature": "QUJD"})],
+    ),
     "an unknown part": ([{"text": "", "hologram": {"x": 1}}], [Aside("google", "metadata", "part.hologram", {"x": 1})]),
     "what another vendor signed": (
         [
@@ -432,8 +436,14 @@ def test_asides_without_a_part_or_of_an_unknown_kind():
 
 
 def test_a_result_is_no_part_of_a_response():
-    with pytest.raises(TypeError, match="a response has no Media"):
-        write(response(Media("image")))
+    with pytest.raises(TypeError, match="a response has no ToolResult"):
+        write(response(ToolResult("c")))
+
+
+def test_an_image_at_a_url_is_a_file_and_one_of_another_providers_store_is_lost():
+    body, report = write(response(Media("image", url="https://x/y"), Media("image", file_id="f"), Media("image")))
+    assert body["candidates"] == whole({"fileData": {"fileUri": "https://x/y"}})["candidates"]
+    assert report.losses == {"media_output": 2}
 
 
 # -- streams and bodies say the same -----------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ HEALTHY = [
         begin(1, toolResult={"toolUseId": "s", "status": "success"}), delta(1, toolResult=[{"text": "x"}]), stop(1),
         begin(2, image={"format": "png"}), delta(2, image={"source": {"bytes": "eA=="}}), stop(2),
         delta(3, text="Hi"), delta(3, citation={"title": "t"}), stop(3), ("novelty", {"x": 1}), text="Hi",
-        losses={"openai-chat": {"server_tool": 6, "citation": 1, "unknown_event": 4, "metadata": 1}, "bedrock": {}},
+        losses={"openai-chat": {"server_tool": 6, "citation": 1, "unknown_event": 3, "metadata": 1, "media_output": 0}, "anthropic": {"media_output": 1}, "bedrock": {}},
     ),
     turn("a keep-alive", *HI, ("keepAlive", {}), text="Hi"),
     turn("a start that says nothing", begin(0), *block(0, "Hi"), text="Hi"),

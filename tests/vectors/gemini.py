@@ -122,7 +122,12 @@ HEALTHY = [
     vector(
         "what Google's own tools did", chunk({"executableCode": {"language": "PYTHON", "code": "1"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK"}}), chunk({"inlineData": {"mimeType": "audio/L16", "data": "AA=="}}),
         chunk({"inlineData": {"mimeType": "image/png", "data": "AA=="}}, text("Hi", videoMetadata={"fps": 1}), {"novel": 1}), {**STOP, "novel": 2}, text="Hi",
-        losses={"openai-chat": {"server_tool": 2, "audio": 1, "metadata": 4}},
+        losses={"openai-chat": {"server_tool": 2, "audio": 1, "metadata": 3, "media_output": 0}, "anthropic": {"media_output": 1}},
+    ),
+    vector(
+        "an image that the model made, and one that it tried", chunk(text("Hi")), chunk({"inlineData": {"mimeType": "image/png", "data": "iVBO"}, "thought": True}),
+        chunk({"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}, "thoughtSignature": "QUJD"}, {"fileData": {"mimeType": "image/png", "fileUri": "https://x/y.png"}}), STOP, text="Hi",
+        losses={"gemini": {}, "openai-chat": {"metadata": 2, "media_output": 0}, "ollama": {"metadata": 2, "media_output": 1}, "anthropic": {"metadata": 1, "media_output": 2}},
     ),
     vector(
         "candidates", {"candidates": [{"content": {"parts": [text("a")]}, "index": 0}, {"content": {"parts": [text("b")]}, "index": 1}]}, chunk(finish="STOP"), chunk(finish="MAX_TOKENS", index=1),

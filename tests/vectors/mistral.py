@@ -78,8 +78,8 @@ HEALTHY = [
     whole("a call with a field of its own", calls(call("aaaaaaaa1", "f", '{"x":1}', flavour="x")), reason="tool_calls", calls=(A,), stop="tool_calls", losses={"mistral": {}, "openai-chat": {"metadata": 1}}),
     whole("arguments that are no object", calls(call("aaaaaaaa1", "f", "[1]"), call("bbbbbbbb2", "g", '{"y" 2}')), reason="tool_calls", calls=(Call("f", "[1]", "not_an_object"), Call("g", '{"y" 2}', "malformed")), stop="tool_calls", losses={"mistral": {}, "ollama": {"arguments_wrapped": 2}}),
     whole(
-        "other parts", said([text("Hi"), {"type": "reference", "reference_ids": [1]}, {"type": "image_url", "image_url": "u"}, {"type": "thinking", "thinking": [{"type": "tool_reference", "tool": "t", "title": "x"}], "mood": 1}]), text="Hi",
-        losses={"mistral": {}, **{d: {"citation": 2, "unknown_event": 1, "metadata": 1} for d in OTHERS}},
+        "other parts", said([text("Hi"), {"type": "reference", "reference_ids": [1]}, {"type": "image_url", "image_url": "https://x/y.png"}, {"type": "thinking", "thinking": [{"type": "tool_reference", "tool": "t", "title": "x"}], "mood": 1}]), text="Hi",
+        losses={"mistral": {}, "openai-chat": {"citation": 2, "media_output": 0, "metadata": 1}, "anthropic": {"citation": 2, "media_output": 1, "metadata": 1}, "ollama": {"citation": 2, "media_output": 1, "metadata": 1}},
     ),
     vector("two choices", ROLE, chunk({"role": "assistant", "content": "Ho"}, index=1), said("Hi"), chunk({}, "length", 1), finish(), DONE, text="Hi", losses={"mistral": {}, "anthropic": {"extra_choice": 1}}),
     whole("the model's length", said("Hi"), reason="model_length", text="Hi", stop="context_full", losses={"mistral": {}, "openai-chat": {"stop_reason": 1}}),

@@ -57,6 +57,7 @@ VECTORS = [
     vector("an error", line("Hi"), {"error": "out of memory"}, text="Hi", stop=None, provider_error="out of memory"),
     vector("an error that is an object", line("Hi"), {"error": {"message": "out"}}, text="Hi", stop=None, provider_error="out", repairs={"error_shape": 1}),
     vector("more after the end", line("Hi"), end(), line("!"), text="Hi", repairs={"after_end": 1}),
+    vector("images that the model made", line("Hi"), line(images=["iVBORw0KGgo="]), end(), text="Hi", losses={"ollama": {}, "anthropic": {"media_output": 1}, "openai-chat": {"media_output": 0}}),
     vector("done without a reason", line("Hi"), end(None), text="Hi", stop=None),
     vector("cut in a line", lines(line("Hi"), line("there"))[:-20], text="Hi", stop=None),
     vector("cut behind a call", line(tool_calls=[call("f", {"x": 1})]), calls=(Call("f", '{"x":1}'),), stop=None),

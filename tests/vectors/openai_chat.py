@@ -51,12 +51,20 @@ def called(name: str, *payloads: Any, **expected: Any) -> Vector:
     return vector(name, ROLE, *payloads, CALLED, DONE, **{"stop": "tool_calls", **expected})
 
 
+#: An image that a model made.
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+
 HEALTHY = [
     vector("text", ROLE, said("Hel"), said("lo \u2028 \N{GRINNING FACE}"), STOP, USAGE, DONE, text="Hello \u2028 \N{GRINNING FACE}"),
     vector("text with CRLF", sse(ROLE, said("Hi"), STOP, DONE).replace(b"\n", b"\r\n"), text="Hi"),
     vector("text with CR", sse(ROLE, said("Hi"), STOP, DONE).replace(b"\n", b"\r"), text="Hi"),
     vector("byte order mark and comments", b"\xef\xbb\xbf: hello\n\n" + sse(ROLE, said("Hi")) + b": ping\n" + sse(STOP, DONE), text="Hi"),
     vector("data over two lines", sse(ROLE) + sse(said("Hi")).replace(b',"created"', b',\ndata: "created"') + sse(STOP, DONE), text="Hi"),
+    vector(
+        "images that the model made", ROLE, said("Hi"), chunk({"images": [PICTURE]}), chunk({"images": [{**PICTURE, "index": 1}]}), STOP, DONE, text="Hi",
+        losses={"anthropic": {"media_output": 2}, "cohere": {"media_output": 2}, **{d: {"media_output": 0, "metadata": 0} for d in ("gemini", "openai-responses", "ollama", "mistral", "bedrock")}},
+    ),
+    vector("a list of images with one that is none", ROLE, said("Hi"), chunk({"images": [PICTURE, {"type": "film"}]}), STOP, DONE, text="Hi", losses={"anthropic": {"metadata": 1}}),
     vector("no [DONE]", ROLE, said("Hi"), STOP, text="Hi", losses={"anthropic": {"usage_unknown": 1}}),
     called(
         "two calls in turn",

@@ -119,6 +119,11 @@ HI = message(0, "Hel", "lo")
 X = '{"x":1.0}'
 ANNOTATION = {"type": "url_citation", "url": "u", "start_index": 0, "end_index": 2, "title": "t"}
 LOGPROBS = [{"token": "Hi", "logprob": -0.5, "bytes": [72, 105], "top_logprobs": []}]
+PICTURE = (
+    added(1, "image_generation_call"), event("image_generation_call.generating", 1, "i1"),
+    event("image_generation_call.partial_image", 1, "i1", partial_image_index=0, partial_image_b64="iVBO"),
+    done(1, "image_generation_call", result="iVBORw0KGgo=", output_format="png", revised_prompt="a cat"),
+)  # fmt: skip
 OTHERS = ("openai-chat", "anthropic", "ollama")
 RUN = {"call_id": "c1", "action": {"type": "exec", "command": ["ls"], "env": {}}}
 SHELL = (added(1, "local_shell_call", **RUN), done(1, "local_shell_call", **RUN))
@@ -172,6 +177,7 @@ HEALTHY = [
     turn("a refusal", *REFUSED, refusal="I won't", stop="refusal", losses={"anthropic": {"refusal_as_text": 1}, "ollama": {"refusal_as_text": 1}}),
     turn("log probabilities and an annotation", *ANNOTATED, text="Hi", losses={d: {"logprobs": 1, "citation": 1} for d in OTHERS}),
     turn("a tool of the server's", *SEARCHED, text="Hi", losses={d: {"server_tool": 4} for d in OTHERS}),
+    turn("an image that the model made", *message(0, "Hi"), *PICTURE, text="Hi", losses={"openai-responses": {}, "anthropic": {"server_tool": 3, "media_output": 1}, "openai-chat": {"server_tool": 3, "metadata": 1}, "gemini": {"server_tool": 3, "metadata": 1, "media_output": 0}}),
     turn("a shell that the client runs", *message(0, "Hi"), *SHELL, text="Hi", stop="tool_calls", losses={d: {"client_tool": 1} for d in OTHERS}),
     turn("a custom tool", *CUSTOM, calls=(Call("sh", 'ls "a"', id="c1"),), stop="tool_calls", losses={d: {"custom_tool_wrapped": 1} for d in OTHERS}),
     turn("fields of a call that are the vendor's", *call(0, "c1", "f", X, namespace="n"), calls=(Call("f", X, id="c1"),), stop="tool_calls", losses={d: {"metadata": 1} for d in OTHERS}),

@@ -23,6 +23,7 @@ from attrs import define
 
 from streamkit.dialects.anthropic.decode import MEMBERS as NATIVE_MEMBERS
 from streamkit.dialects.anthropic.decode import AnthropicDecoder
+from streamkit.dialects.bedrock.images import IMAGE, read_image
 from streamkit.dialects.bedrock.wire import (
     CHUNK,
     ERROR,
@@ -42,7 +43,7 @@ from streamkit.dialects.bedrock.wire import (
     decode_usage,
 )
 from streamkit.dialects.members.known import KEPT, Members, kept
-from streamkit.dialects.members.values import has_value, is_base64, others_of, text_of
+from streamkit.dialects.members.values import details_of, has_value, is_base64, others_of, text_of
 from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
 from streamkit.errors import BrokenFrame, SecondResponse
 from streamkit.events import (
@@ -95,6 +96,7 @@ class Block(DecodedBlock):
     """What is remembered of a block; its kind is empty as long as only a start without content came."""
 
     server: bool = False  #: a tool's of the provider, where only this vendor understands it
+    form: str | None = None  #: of an image: ``png``
 
 
 def recognises(event: str, document: Any) -> bool:
@@ -299,6 +301,7 @@ class BedrockDecoder(BlockDecoder[Block]):
     def _open_raw(self, index: int, union: dict[str, Any]) -> Block:
         block = self.open_block(index, RAW)
         block.server = not SERVER.isdisjoint(union)
+        block.form = text_of(details_of(union, IMAGE).get("format"))
         return block
 
     def _call(self, use: dict[str, Any], block: Block) -> None:
@@ -321,7 +324,8 @@ class BedrockDecoder(BlockDecoder[Block]):
     def _aside(self, document: dict[str, Any], block: Block) -> None:
         """A frame of a block that only this vendor understands; the frames together are the block."""
         kind: AsideKind = "server_tool" if block.server else "unknown_event"
-        self.out.append(Aside(VENDOR, kind, self.frame.event, document, block=block.number))
+        aside = Aside(VENDOR, kind, self.frame.event, document, block=block.number)
+        self.out.append(read_image(document, block.form, aside) or aside)
 
     # -- InvokeModelWithResponseStream -----------------------------------------------------------------------------
 

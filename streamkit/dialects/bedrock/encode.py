@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 import orjson
 
+from streamkit.dialects.bedrock.images import write_image
 from streamkit.dialects.bedrock.wire import (
     CHUNK,
     EVENTS,
@@ -41,7 +42,7 @@ from streamkit.dialects.members.values import is_base64
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
 from streamkit.dialects.streams.block_queue import Block, BlockQueue
-from streamkit.events import Aside, ProviderFailed, ResponseStarted, ToolCallStarted
+from streamkit.events import Aside, MediaGenerated, ProviderFailed, ResponseStarted, ToolCallStarted
 from streamkit.framing.eventstream import serialize_headers, serialize_message
 from streamkit.limits import Limits
 from streamkit.report import StreamReport
@@ -135,6 +136,9 @@ class BedrockEncoder(BlockEncoder):
 
     def call_start(self, event: ToolCallStarted) -> bytes:
         return dumps({"toolUse": {"toolUseId": event.id, "name": event.name, **self.own_extras(event.extras)}})
+
+    def media_form(self, media: MediaGenerated) -> list[Aside]:
+        return write_image(media)
 
     def aside(self, event: Aside) -> None:
         if event.vendor != VENDOR:

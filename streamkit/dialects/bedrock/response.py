@@ -24,6 +24,7 @@ from streamkit.dialects.anthropic.response import AnthropicBodyDecoder
 from streamkit.dialects.bedrock.asides import STREAMED, BedrockBlocks, asides_of, messages_of, text_block
 from streamkit.dialects.bedrock.decode import OF_EVENTS, BedrockDecoder
 from streamkit.dialects.bedrock.errors import TYPE, decode_exception, encode_exception, message_of
+from streamkit.dialects.bedrock.images import write_image
 from streamkit.dialects.bedrock.wire import (
     BODY_FIELDS,
     EXTRA_FIELDS,
@@ -41,7 +42,7 @@ from streamkit.dialects.bodies.request_writer import add_missing, without_none
 from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import is_base64
 from streamkit.dialects.streams.event_encoder import only_choice
-from streamkit.events import Aside, ProviderFailed
+from streamkit.events import Aside, MediaGenerated, ProviderFailed
 from streamkit.framing.frame import Frame
 from streamkit.tool_calls.value_text import lenient_text
 
@@ -157,6 +158,9 @@ class BedrockResponseWriter(BlockResponseWriter):
         if fields := with_stop_sequence(self._fields, choice.stop_sequence):
             body["additionalModelResponseFields"] = fields
         return add_missing(body, self.members)
+
+    def media_form(self, media: MediaGenerated) -> list[Aside]:
+        return write_image(media)
 
     # -- content ---------------------------------------------------------------------------------------------------
 

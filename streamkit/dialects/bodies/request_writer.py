@@ -45,7 +45,7 @@ from streamkit.dialects.profiles import Target
 from streamkit.dialects.streams.event_encoder import wrapped_arguments, wrapped_input
 from streamkit.dialects.vocabulary.reasoning_effort import effort_of
 from streamkit.errors import BadRequest
-from streamkit.events import Aside, Opaque
+from streamkit.events import Aside, MediaGenerated, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import PORTABLE_IDS, hashed, portable_id, portable_name
 from streamkit.tool_calls.check import check_arguments
@@ -124,8 +124,7 @@ class RequestWriter:
         self.functions = {tool.name for tool in request.tools if tool.kind != "server"}
         self.custom = {tool.name for tool in request.tools if tool.kind == "custom"}
         self.search: Tool | None = None  #: another dialect's search of the web that is defined here
-        if not self.own:
-            self.request = self._carried(request)
+        self.request = self._with_own_media(request) if self.own else self._carried(request)
 
     @classmethod
     def encode_request(cls, request: Request, target: Target, report: StreamReport) -> dict[str, Any]:
@@ -135,6 +134,20 @@ class RequestWriter:
     def request_body(self) -> dict[str, Any]:
         """The whole body as JSON values. Raises BadRequest."""
         raise NotImplementedError
+
+    def _with_own_media(self, request: Request) -> Request:
+        """A request of this dialect with media that its models made as they came."""
+        turns = [
+            evolve(turn, parts=[self._as_it_came(part) for part in turn.parts])
+            if turn.role == "assistant" and any(isinstance(part, Media) for part in turn.parts)
+            else turn
+            for turn in request.turns
+        ]
+        return evolve(request, turns=turns)
+
+    def _as_it_came(self, part: Part) -> Part:
+        native = part.native if isinstance(part, Media) else None
+        return part if native is None or native.vendor != self.vendor else native
 
     def _carried(self, request: Request) -> Request:
         """A request of another dialect without what is written nowhere. Raises BadRequest for what it can't do without."""
@@ -528,19 +541,19 @@ def as_error(parts: Sequence[Part]) -> list[Part]:
     return [Text(ERROR), *parts]
 
 
-def data_uri(media: Media) -> str:
+def data_uri(media: Media | MediaGenerated) -> str:
     """Media as a ``data:`` URI. ``media.data`` must be there."""
     return f"data:{media_type_of(media)};base64,{media.data}"
 
 
-def media_type_of(media: Media) -> str:
+def media_type_of(media: Media | MediaGenerated) -> str:
     """The media type, by the first bytes where nobody said it."""
     if media.media_type is not None:
         return media.media_type
     return _type_by_beginning(media) or "application/octet-stream"
 
 
-def _type_by_beginning(media: Media) -> str | None:
+def _type_by_beginning(media: Media | MediaGenerated) -> str | None:
     """The media type that the first bytes say; None where they say none that is known."""
     known, data = _SOUNDS if media.kind == "audio" else _BEGINNINGS, media.data or ""
     return next((kind for start, kind in known.items() if data.startswith(start)), None)

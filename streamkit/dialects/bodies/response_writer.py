@@ -8,8 +8,10 @@ Source: dialects.md §7.3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
+
+from attrs import evolve
 
 from streamkit.conversation.messages import (
     Choice,
@@ -24,7 +26,8 @@ from streamkit.conversation.messages import (
 from streamkit.dialects.members.growing import Growing
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import failure_of
-from streamkit.events import ProviderFailed
+from streamkit.dialects.streams.media import with_own_media
+from streamkit.events import Aside, MediaGenerated, ProviderFailed
 from streamkit.report import StreamReport
 
 #: Where kinds of parts stand in most messages: reasoning, then text, then calls.
@@ -52,7 +55,11 @@ class ResponseWriter:
         """A whole body as JSON values: an answer, or the error that the response ended with."""
         writer = cls(response, encoding, report)
         failure = failure_of(response, report)
-        return writer.answer() if failure is None else writer.error(failure)
+        if failure is not None:
+            return writer.error(failure)
+        choices = [with_own_media(choice, cls.vendor, writer.media_form, report) for choice in response.choices]
+        writer.response = evolve(response, choices=choices)
+        return writer.answer()
 
     def answer(self) -> dict[str, Any]:
         """The body of an answer."""
@@ -61,6 +68,10 @@ class ResponseWriter:
     def error(self, failure: ProviderFailed) -> dict[str, Any]:
         """The body of the error that took the place of an answer."""
         raise NotImplementedError
+
+    def media_form(self, _media: MediaGenerated) -> Sequence[Aside]:
+        """The dialect's own asides that say another vendor's media; none where it has no place for them."""
+        return ()
 
     def own_extras(self, extras: Mapping[str, Any] | None, loss: str = "metadata") -> Mapping[str, Any]:
         """Members that only the vendor of the response knows: all for a client of that vendor, else none and a loss."""

@@ -22,6 +22,7 @@ from typing import Any, TypeAlias
 
 from attrs import define
 
+from streamkit.dialects.gemini.media import MEDIA, read_media
 from streamkit.dialects.gemini.partial_args import PartialArgs
 from streamkit.dialects.gemini.wire import (
     ERROR_TYPES,
@@ -81,7 +82,7 @@ CALL = Members(*CALL_FIELDS)
 PARTIAL = Members("jsonPath", "stringValue", "numberValue", "boolValue", "nullValue", "willContinue")
 #: Parts that are carried as they are.
 ASIDE_PARTS: dict[str, AsideKind] = {
-    **dict.fromkeys(("inlineData", "fileData"), "metadata"),
+    **dict.fromkeys(MEDIA, "metadata"),
     **dict.fromkeys(("executableCode", "codeExecutionResult", "toolCall", "toolResponse"), "server_tool"),
     "functionResponse": "server_tool",
 }
@@ -293,7 +294,18 @@ class GeminiDecoder(FrameDecoder):
         if name == "inlineData" and isinstance(data, dict) and str(data.get("mimeType")).startswith("audio/"):
             kind = "audio"
         of.kind = None
-        self.out.append(Aside(VENDOR, kind, "part", part, of.choice, max(of.block, 0)))
+        aside = Aside(VENDOR, kind, "part", part, of.choice, max(of.block, 0))
+        media = None
+        if (
+            kind == "metadata" and isinstance(data, dict) and not part.get("thought")
+        ):  # a draft is no part of the answer
+            media = read_media(name, data, aside)
+        if media is None:
+            self.out.append(aside)
+            return
+        self._begin(of, None)
+        media.block = aside.block = of.block
+        self.out.append(media)
 
     # -- text and thoughts -----------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ import orjson
 from attrs import define, field
 
 from streamkit.dialects.bodies.request_writer import without_none
+from streamkit.dialects.gemini.media import write_media
 from streamkit.dialects.gemini.wire import VENDOR, encode_error, encode_usage, finish_reason, signature_blob
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.call_order import CallOrder
@@ -25,6 +26,7 @@ from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import (
     Aside,
     Event,
+    MediaGenerated,
     ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
@@ -179,6 +181,9 @@ class GeminiEncoder(EventEncoder):
         call = dumps(event.name), arguments, dumps(event.id), extras, signature
         self._part(event.choice, b'"functionCall":{"name":%b,"args":%b,"id":%b%b}%b' % call)
         choice.called, choice.kind = True, None
+
+    def media_form(self, media: MediaGenerated) -> list[Aside]:
+        return write_media(media)
 
     # -- beside the text -------------------------------------------------------------------------------------------
 

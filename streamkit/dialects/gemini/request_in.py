@@ -52,6 +52,7 @@ from streamkit.dialects.gemini.wire import (
     LEVELS,
     MODES,
     OPTIONS,
+    OWN_URIS,
     PLAIN,
     VALIDATED,
     VENDOR,
@@ -72,8 +73,6 @@ KINDS: Final = frozenset({"text", "functionCall", *ASIDE_PARTS})
 ROLES: Final[Mapping[str, Literal["user", "assistant"]]] = {"user": "user", "model": "assistant", "function": "user"}
 #: Members of a response that hold a tool's output where they are its only one.
 OUTPUTS: Final = frozenset({"output", "result", "error"})
-#: How URIs begin that only Google can look up: those of its Files API, of its storage.
-OWN_URIS: Final = ("https://generativelanguage.googleapis.com/", "gs://")
 #: Films that it looks up by their address, which then need no type.
 FILMS: Final = ("https://www.youtube.com/", "https://youtube.com/", "https://youtu.be/")
 #: ``mode``, and ours.

@@ -19,10 +19,11 @@ from streamkit.conversation.messages import Choice, Part, Reasoning, RedactedRea
 from streamkit.dialects.bodies.request_writer import add_missing, without_none
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.gemini.decode import GeminiDecoder
+from streamkit.dialects.gemini.media import write_media
 from streamkit.dialects.gemini.wire import VENDOR, encode_error, encode_usage, finish_reason, is_base64, signature_blob
 from streamkit.dialects.streams.event_encoder import encode_time, object_arguments, stop_word
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
-from streamkit.events import Aside, Opaque, ProviderFailed, WireEvent
+from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed, WireEvent
 from streamkit.framing.frame import Frame
 from streamkit.framing.json_array import JSONArrayParser
 from streamkit.limits import Limits
@@ -74,6 +75,9 @@ class GeminiResponseWriter(ResponseWriter):
             responseId=response.id,
         )
         return add_missing(add_missing(body, self.members), self.own_extras(response.extras, "response_fields"))
+
+    def media_form(self, media: MediaGenerated) -> list[Aside]:
+        return write_media(media)
 
     def candidate(self, choice: Choice) -> dict[str, Any]:
         """One candidate; empty for one whose prompt was blocked, which ``promptFeedback`` says."""

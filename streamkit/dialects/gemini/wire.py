@@ -175,6 +175,10 @@ def signature_blob(kind: Kind, vendor: str, blob: str) -> str:
     return blob if vendor == VENDOR and is_base64(blob) else seal(kind, vendor, blob)
 
 
+#: How URIs begin that only Google can look up: those of its Files API, of its storage.
+OWN_URIS: Final = ("https://generativelanguage.googleapis.com/", "gs://")
+
+
 def standard_base64(text: str) -> str:
     """Base64 of the alphabet that others read: Google's client writes the one for URLs, and the wire takes both."""
     text = text.replace("-", "+").replace("_", "/")

@@ -21,6 +21,7 @@ from attrs import define, field
 from streamkit.dialects.members.values import text_of
 from streamkit.dialects.mistral.wire import ASIDES, CONTENT, ERROR_TYPES, THINKING, THINKING_MEMBER, VENDOR
 from streamkit.dialects.openai_chat.decode import CHUNK_FIELDS, TEXT_PART, ChatDecoder
+from streamkit.dialects.openai_chat.images import read_image
 from streamkit.dialects.openai_chat.response import ChatBodyDecoder
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
@@ -87,8 +88,9 @@ class MistralDecoder(ChatDecoder):
     def other_part(self, part: dict[str, Any], kind: Any, choice: int) -> None:
         if kind is None:
             self.keep_invalid(part)
-        else:
-            self._part(f"{CONTENT}{kind}", str(kind), part, choice)
+            return
+        aside = Aside(VENDOR, ASIDES.get(str(kind), "unknown_event"), f"{CONTENT}{kind}", part, choice)
+        self.out.append(read_image(part, aside) or aside)
 
     def thinking(self, part: dict[str, Any], choice: int) -> None:
         """A thinking, whose texts are reasoning."""
@@ -104,13 +106,11 @@ class MistralDecoder(ChatDecoder):
                 if inner:
                     self.keep_invalid(inner)
             else:
-                self._part(f"{THINKING}{kind}", str(kind), inner, choice)
+                aside = ASIDES.get(str(kind), "unknown_event")
+                self.out.append(Aside(VENDOR, aside, f"{THINKING}{kind}", inner, choice))
         if signature := self.string(part.get("signature")):
             self._signature(signature, choice, block)
         self.keep_others(part, THINKING_FIELDS, THINKING_MEMBER, choice, block)
-
-    def _part(self, name: str, kind: str, part: dict[str, Any], choice: int) -> None:
-        self.out.append(Aside(VENDOR, ASIDES.get(kind, "unknown_event"), name, part, choice))
 
     def _signature(self, blob: str, choice: int, block: int) -> None:
         sealed = unseal(blob) or Sealed("reasoning", VENDOR, blob)

@@ -10,7 +10,7 @@ Source: dialects.md §0.4, §6.3.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import orjson
@@ -28,6 +28,7 @@ from streamkit.dialects.mistral.wire import (
     finish_reason,
 )
 from streamkit.dialects.openai_chat.encode import ChatEncoder
+from streamkit.dialects.openai_chat.images import IMAGE, url_of
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.call_order import CallOrder
 from streamkit.dialects.streams.event_encoder import EventEncoder, function_call, stop_word
@@ -35,6 +36,7 @@ from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.errors import HeldTooLong
 from streamkit.events import (
     Aside,
+    MediaGenerated,
     ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
@@ -163,6 +165,9 @@ class MistralEncoder(ChatEncoder):
         self._written[start.choice] += 1
         self._delta(start.choice, b'{"tool_calls":[%b]}' % dumps(entry))
 
+    def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
+        return image_chunk(media)
+
     # -- asides ----------------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
@@ -217,6 +222,13 @@ def whole_call(call: ToolCallFinished | ToolCall, limits: Limits, report: Stream
     if call_id != call.id:
         report.lose("call_id")
     return function_call(call, call_id, call.name)
+
+
+def image_chunk(media: MediaGenerated) -> Sequence[Aside]:
+    """The part of the content that is another vendor's image; none for what is no image that a client can look up."""
+    url = url_of(media)
+    chunk = {"type": IMAGE, IMAGE: url}
+    return [] if url is None else [Aside(VENDOR, "unknown_event", f"{CONTENT}{IMAGE}", chunk, media.choice)]
 
 
 def is_content(aside: Aside) -> bool:

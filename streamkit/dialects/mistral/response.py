@@ -9,15 +9,16 @@ Source: dialects.md §0.4, §6.3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Refusal, Text, ToolCall
 from streamkit.dialects.bodies.request_writer import PLAIN_TEXT, add_missing
-from streamkit.dialects.mistral.encode import Chunks, is_content, whole_call
+from streamkit.dialects.mistral.encode import Chunks, image_chunk, is_content, whole_call
 from streamkit.dialects.mistral.wire import VENDOR, encode_error, encode_usage, finish_reason
 from streamkit.dialects.openai_chat.response import ChatResponseWriter
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal, signature_text
-from streamkit.events import Aside, Opaque, ProviderFailed
+from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed
 
 
 class MistralResponseWriter(ChatResponseWriter):
@@ -98,6 +99,9 @@ class MistralResponseWriter(ChatResponseWriter):
         """One call; None for one that was cut, or has no name."""
         written = whole_call(call, self.encoding.limits, self.report)
         return None if written is None else add_missing(written, self.own_extras(call.extras))
+
+    def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
+        return image_chunk(media)
 
     def aside(self, aside: Aside, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> None:
         """Write what only this dialect knows where it belongs, unless it is in the content."""

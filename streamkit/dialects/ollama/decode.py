@@ -20,6 +20,7 @@ from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_f
 from streamkit.errors import TooManyToolCalls
 from streamkit.events import (
     Aside,
+    MediaGenerated,
     ReasoningDelta,
     ResponseStarted,
     StopReasonSeen,
@@ -41,6 +42,7 @@ LINE_FIELDS = frozenset(
     }
 )
 MESSAGE_FIELDS = frozenset({"role", "content", "thinking", "tool_calls"})
+IMAGES = "images"
 CALL_FIELDS = frozenset({"id", "type", "function"})
 FUNCTION_FIELDS = frozenset({"index", "name", "arguments"})
 #: Members of a line with an error that tell a client nothing more.
@@ -112,7 +114,7 @@ class OllamaDecoder(FrameDecoder):
         if message is not None:
             self._message(message, ("message",), ends=ends)
             if not message.keys() <= MESSAGE_FIELDS:
-                self.keep_others(message, MESSAGE_FIELDS, "message.")
+                self._members(message)
             self._beside(line, message, ends=ends)
         else:  # /api/generate has the same members one level up
             self._message({**line, "content": line.get("response")}, (), ends=ends)
@@ -134,6 +136,14 @@ class OllamaDecoder(FrameDecoder):
             self.report.repair("object_missing")
             return {"content": message}
         return self.fields(message)
+
+    def _members(self, message: dict[str, Any]) -> None:
+        """Read what else a message has: images that the model made. What is no list of texts is kept as it came."""
+        images, read = message.get(IMAGES), MESSAGE_FIELDS
+        if isinstance(images, list) and all(isinstance(image, str) and image for image in images):
+            self.out += [MediaGenerated("image", data=image) for image in images]
+            read = MESSAGE_FIELDS | {IMAGES}
+        self.keep_others(message, read, "message.")
 
     def _beside(self, line: dict[str, Any], message: dict[str, Any], *, ends: bool) -> None:
         """Read members of ``/api/generate`` that stand beside a message, where the message does not say the same."""

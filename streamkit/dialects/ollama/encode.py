@@ -5,13 +5,16 @@ Source: dialects.md §4.4, §0 (the strict reader), §0.4.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import orjson
 
-from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_error, encode_usage, takes_ids
+from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_error, encode_usage, takes_ids, write_image
 from streamkit.dialects.streams.event_encoder import encode_time, stop_word
 from streamkit.dialects.streams.whole_call_encoder import WholeCallEncoder
 from streamkit.events import (
     Aside,
+    MediaGenerated,
     ProviderFailed,
     ReasoningDelta,
     ResponseFinished,
@@ -57,6 +60,9 @@ class OllamaEncoder(WholeCallEncoder):
             b'"content":"","tool_calls":[{%b"function":{"name":%b,"arguments":%b}}]'
             % (call_id, dumps(call.name), arguments)
         )
+
+    def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
+        return write_image(media)
 
     def aside(self, event: Aside) -> None:
         if event.vendor == VENDOR and event.kind == "logprobs":

@@ -9,6 +9,7 @@ Source: dialects.md §4.1, §4.4; seeds.md S4.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -16,9 +17,17 @@ import orjson
 from streamkit.conversation.messages import Choice, Reasoning, Refusal, Text, ToolCall
 from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.bodies.response_writer import ResponseWriter
-from streamkit.dialects.ollama.wire import VENDOR, done_reason, encode_error, encode_usage, takes_ids
+from streamkit.dialects.ollama.wire import (
+    MESSAGE_IMAGES,
+    VENDOR,
+    done_reason,
+    encode_error,
+    encode_usage,
+    takes_ids,
+    write_image,
+)
 from streamkit.dialects.streams.event_encoder import encode_time, object_arguments, only_choice, stop_word
-from streamkit.events import Aside, ProviderFailed
+from streamkit.events import Aside, MediaGenerated, ProviderFailed
 
 
 class OllamaResponseWriter(ResponseWriter):
@@ -73,6 +82,9 @@ class OllamaResponseWriter(ResponseWriter):
             self.report.lose("call_id")
         return written
 
+    def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
+        return write_image(media)
+
     def _aside(self, aside: Aside, body: dict[str, Any], message: dict[str, Any]) -> None:
         """What only this dialect knows, in its place; log probabilities that came in pieces are one list."""
         name, value = aside.type, aside.raw
@@ -80,7 +92,9 @@ class OllamaResponseWriter(ResponseWriter):
             self.growing.extend(body, name, value)
         elif aside.vendor == VENDOR and aside.kind == "metadata":
             place = message if name.startswith("message.") else body
-            if place.setdefault(name.removeprefix("message."), value) != value:
+            if name == MESSAGE_IMAGES and isinstance(value, list):
+                self.growing.extend(message, "images", value)
+            elif place.setdefault(name.removeprefix("message."), value) != value:
                 self.report.lose("metadata", what=name)
         else:
             self.report.lose(aside.kind, what=name)

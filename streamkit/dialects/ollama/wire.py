@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -13,7 +13,7 @@ from streamkit.dialects.members.values import count_of
 from streamkit.dialects.profiles import Profile
 from streamkit.dialects.vocabulary.error_bodies import has_detail
 from streamkit.dialects.vocabulary.usage_counts import loses_counts, total_of
-from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
+from streamkit.events import Aside, ErrorType, MediaGenerated, ProviderFailed, StopReason, UsageReported
 from streamkit.report import StreamReport
 
 VENDOR = "ollama"
@@ -31,6 +31,8 @@ OPTIONS: Mapping[str, str] = {
     **{name: name for name in ("temperature", "top_p", "top_k", "stop", "seed")},
     **{name: name for name in ("presence_penalty", "frequency_penalty")},
 }
+#: The type of the asides that are images which the model made.
+MESSAGE_IMAGES: Final = "message.images"
 #: What the member ``images`` takes: sounds too, for models that hear.
 IMAGES = frozenset({"image", "audio"})
 #: The server reads a tool's schema into types of its own, which know a few keywords (``api/types.go``,
@@ -51,6 +53,13 @@ def decode_usage(line: Mapping[str, Any]) -> UsageReported | None:
         return None
     prompt, output = count_of(raw, "prompt_eval_count"), count_of(raw, "eval_count")
     return UsageReported(prompt, output_total=output, total=total_of(prompt, output), raw=raw, vendor=VENDOR)
+
+
+def write_image(media: MediaGenerated) -> list[Aside]:
+    """An image that another vendor's model made; none for other media, and for one whose content is somewhere else."""
+    if media.kind != "image" or media.data is None:
+        return []
+    return [Aside(VENDOR, "metadata", MESSAGE_IMAGES, [media.data], media.choice)]
 
 
 def done_reason(reason: StopReason, native: str | None) -> tuple[str, bool]:

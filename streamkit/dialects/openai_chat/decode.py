@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import details_of, has_value, others_of, text_of
+from streamkit.dialects.openai_chat.images import IMAGES, read_images
 from streamkit.dialects.openai_chat.whole_messages import TEXTS, UNSIGNED, ChoiceSoFar
 from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage, signature_in
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
@@ -53,7 +54,7 @@ PLAIN_REASONING = ("reasoning", "reasoning_content", "thinking")
 REASONING_FIELDS = frozenset({"reasoning_details", *PLAIN_REASONING})
 DELTA_FIELDS = REASONING_FIELDS | {"role", "content", "refusal", "tool_calls", "function_call", "audio", "annotations"}
 #: Members of a delta that more is asked about than whether they have a value.
-READ_OTHERWISE = DELTA_FIELDS | {"extra_content"}
+READ_OTHERWISE = DELTA_FIELDS | {"extra_content", IMAGES}
 CALL_FIELDS = frozenset({"index", "id", "type", "function", "custom"})
 #: What is read of a function, of parts of a content, and of an entry of ``reasoning_details``, whose id is nobody's.
 NONE = Members()
@@ -408,7 +409,9 @@ class ChatDecoder(FrameDecoder):
             self.out.append(Aside(self.vendor, "citation", "annotation", annotation, choice))
         if not delta.keys() <= DELTA_FIELDS:
             for name, value in others_of(delta, DELTA_FIELDS).items():
-                if name != "extra_content" or not (self._content_signature(value, choice) or value in THOUGHTS):
+                if name == IMAGES and (images := read_images(value, self.vendor, choice)):
+                    self.out += images
+                elif name != "extra_content" or not (self._content_signature(value, choice) or value in THOUGHTS):
                     self.out.append(Aside(self.vendor, "metadata", f"delta.{name}", value, choice))
 
     def _reasoning(self, delta: dict[str, Any], choice: int) -> None:
@@ -520,6 +523,9 @@ class ChatDecoder(FrameDecoder):
 
     def other_part(self, part: dict[str, Any], kind: Any, choice: int) -> None:
         """A part of another type than text and thinking."""
+        if images := read_images([part], self.vendor, choice):
+            self.out += images
+            return
         self.out.append(Aside(self.vendor, "unknown_event", f"content.{kind}", part, choice))
 
     def thinking(self, part: dict[str, Any], choice: int) -> None:

@@ -9,12 +9,13 @@ Source: dialects.md §1.8, §0.4.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
 import orjson
 from attrs import define, field
 
+from streamkit.dialects.openai_chat.images import write_images
 from streamkit.dialects.openai_chat.providers import client_of
 from streamkit.dialects.openai_chat.wire import (
     VENDOR,
@@ -30,6 +31,7 @@ from streamkit.dialects.vocabulary.openai import identity
 from streamkit.events import (
     Aside,
     ChoiceStarted,
+    MediaGenerated,
     Opaque,
     ProviderFailed,
     ReasoningDelta,
@@ -235,6 +237,9 @@ class ChatEncoder(EventEncoder):
             self._arguments(event.choice, index, wrapped_input(event.arguments))
         elif event.ended and not event.arguments.strip():  # clients parse the text: "" is no JSON (quirks.md 42)
             self._arguments(event.choice, index, "{}")
+
+    def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
+        return write_images(media, self.vendor)
 
     # -- beside the text -------------------------------------------------------------------------------------------
 

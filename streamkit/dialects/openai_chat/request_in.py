@@ -14,6 +14,7 @@ from typing import Any, ClassVar, cast
 
 from attrs import evolve
 
+from streamkit.conversation.generated_media import part_of
 from streamkit.conversation.messages import (
     Media,
     Options,
@@ -43,6 +44,7 @@ from streamkit.dialects.bodies.turn_reader import TurnReader
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import text_of
 from streamkit.dialects.openai_chat.decode import PLAIN_REASONING
+from streamkit.dialects.openai_chat.images import IMAGES, read_images
 from streamkit.dialects.openai_chat.wire import OPTIONS, VENDOR, format_of, signature_in
 from streamkit.dialects.vocabulary.openai import (
     OUTPUT_KINDS,
@@ -264,6 +266,10 @@ class ChatRequestReader(TurnReader):
         beside = [Aside(self.vendor, "citation", "annotation", raw) for raw in message.listed("annotations")]
         if (audio := message.take("audio")) is not None:
             beside.append(Aside(self.vendor, "audio", "audio", audio))
+        images = [part_of(image) for image in read_images(message.peek(IMAGES), self.vendor, 0)]
+        if images:
+            message.take(IMAGES)
+            content += images
         turn.parts = [*_signing(reasoning, calls), *content, *calls, *beside]
         signature = signature_in(message.peek("extra_content"))
         last = next((part for part in reversed(content) if isinstance(part, Text)), None)

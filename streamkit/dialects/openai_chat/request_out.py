@@ -40,6 +40,7 @@ from streamkit.dialects.bodies.claude_requests import CACHE_CONTROLS
 from streamkit.dialects.bodies.message_writer import BLANK_LINE, MessageWriter
 from streamkit.dialects.bodies.openai_requests import OpenAIRequestWriter
 from streamkit.dialects.bodies.request_writer import add_missing, as_error, data_uri, plain_or_list, without_none
+from streamkit.dialects.openai_chat.images import DELTA_IMAGES, IMAGES
 from streamkit.dialects.openai_chat.providers import PLAIN, UNNAMED, ChatProvider
 from streamkit.dialects.openai_chat.wire import (
     AUDIO_FORMATS,
@@ -390,6 +391,8 @@ class ChatRequestWriter(MessageWriter, OpenAIRequestWriter):
             beside.setdefault("annotations", []).append(part.raw)
         elif part.kind == "audio" and isinstance(part.raw, dict) and "id" in part.raw:
             beside["audio"] = {"id": part.raw["id"]}  # what was heard is not sent back (dialects.md §1.3)
+        elif part.type == DELTA_IMAGES and isinstance(part.raw, list):
+            beside.setdefault(IMAGES, []).extend(part.raw)
         elif part.type.startswith("delta."):
             beside[part.type.removeprefix("delta.")] = part.raw
         else:

@@ -12,6 +12,7 @@ Source: dialects.md §1.2, §1.4, §1.6, §1.8; seeds.md S1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from streamkit.conversation.messages import Choice, Reasoning, RedactedReasoning, Text, ToolCall
@@ -19,6 +20,7 @@ from streamkit.dialects.bodies.request_writer import add_missing
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.values import number_in
 from streamkit.dialects.openai_chat.decode import ChatDecoder, recognises
+from streamkit.dialects.openai_chat.images import DELTA_IMAGES, IMAGES, write_images
 from streamkit.dialects.openai_chat.providers import client_of
 from streamkit.dialects.openai_chat.wire import (
     VENDOR,
@@ -31,7 +33,7 @@ from streamkit.dialects.openai_chat.wire import (
 )
 from streamkit.dialects.streams.event_encoder import stop_word
 from streamkit.dialects.vocabulary.openai import identity
-from streamkit.events import Aside, ProviderFailed, TerminatorSeen
+from streamkit.events import Aside, MediaGenerated, ProviderFailed, TerminatorSeen
 
 #: Members of audio whose pieces are joined as text.
 AUDIO_TEXTS = frozenset({"data", "transcript"})
@@ -170,6 +172,9 @@ class ChatResponseWriter(ResponseWriter):
             written["extra_content"] = extra_content(call.signature)
         return add_missing(written, self.own_extras(call.extras))
 
+    def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
+        return write_images(media, self.vendor)
+
     def aside(self, aside: Aside, body: dict[str, Any], choice: dict[str, Any], message: dict[str, Any]) -> None:
         """What only this dialect knows, in its place; what came in pieces becomes one."""
         name, value = aside.type, aside.raw
@@ -181,6 +186,8 @@ class ChatResponseWriter(ResponseWriter):
             self._join(message, "audio", value)
         elif aside.kind == "citation":
             self._join(message, "annotations", [value])
+        elif name == DELTA_IMAGES:
+            self._join(message, IMAGES, value)
         elif name.startswith("delta."):
             self._put(message, name.removeprefix("delta."), value)
         elif name.startswith("choices."):

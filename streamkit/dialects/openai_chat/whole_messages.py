@@ -19,6 +19,7 @@ from attrs import define, evolve, field
 from streamkit.dialects.streams.running_text import RunningText, Texts
 from streamkit.events import (
     Aside,
+    MediaGenerated,
     ReasoningDelta,
     ReasoningOpaque,
     ReasoningSignature,
@@ -34,8 +35,8 @@ TextEvent: TypeAlias = TextDelta | RefusalDelta | ReasoningDelta
 TEXTS: Final = (ReasoningDelta, TextDelta, RefusalDelta)
 #: What a message begins with by chance is shorter.
 REPEATED_CHARS: Final = 16
-#: Kinds of asides that stand beside a text; a whole message has all that came before.
-LISTED: Final = frozenset({"citation", "audio"})
+#: Kinds of what stands beside a text; a whole message has all that came before.
+LISTED: Final = frozenset({"citation", "audio", "media"})
 
 #: Block and vendor of no signature at all.
 UNSIGNED: Final = (-1, "")
@@ -54,7 +55,7 @@ class ChoiceSoFar:
     _by_delta: bool = False
     _with_calls: bool = False
     _differs: set[str] = field(factory=set)  # kinds of texts whose whole contradicted them
-    _listed: dict[str, int] = field(factory=dict)  # how many asides of a kind came
+    _listed: dict[str, int] = field(factory=dict)  # how many of a kind came
     spoke: bool = False  #: a delta or a message with anything in it
     in_thought: bool = False  #: its content is marked as a thought
     signed: tuple[int, str] = UNSIGNED  #: its last signed block and that one's vendor: a signature closes its block
@@ -78,8 +79,8 @@ class ChoiceSoFar:
                 self._texts.of((type(event), self._choice)).append(event.text)
             elif isinstance(event, ToolCallDelta):
                 self._with_calls = True
-            elif isinstance(event, Aside) and event.kind in LISTED:
-                self._listed[event.kind] = self._listed.get(event.kind, 0) + 1
+            elif (beside := _kind_of(event)) in LISTED:
+                self._listed[beside] = self._listed.get(beside, 0) + 1
 
     def news(
         self, found: list[WireEvent], from_delta: list[WireEvent], report: StreamReport, *, ends: bool, was_signed: bool
@@ -128,14 +129,21 @@ class ChoiceSoFar:
             out += calls
         listed = dict.fromkeys(LISTED, 0)
         for event in found:
-            if isinstance(event, Aside):
-                listed[event.kind] = listed.get(event.kind, 0) + 1
-                if event.kind in LISTED and listed[event.kind] <= self._listed.get(event.kind, 0):
+            if beside := _kind_of(event):
+                listed[beside] = listed.get(beside, 0) + 1
+                if beside in LISTED and listed[beside] <= self._listed.get(beside, 0):
                     continue
                 out.append(event)
             elif isinstance(event, ReasoningSignature | ReasoningOpaque) and not was_signed:
                 out.append(event)
         return out
+
+
+def _kind_of(event: WireEvent) -> str:
+    """The kind of what stands beside a text; blank for an event that is no such."""
+    if isinstance(event, MediaGenerated):
+        return "media"
+    return event.kind if isinstance(event, Aside) else ""
 
 
 def _texts(events: list[WireEvent]) -> dict[type[TextEvent], str]:

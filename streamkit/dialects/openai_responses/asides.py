@@ -26,6 +26,8 @@ from streamkit.text.identifiers import hashed
 
 ITEM: Final = "web_search_call"
 PREFIX: Final = f"ws_{MADE}"
+IMAGE_PREFIX: Final = f"ig_{MADE}"
+MADE_IDS: Final = (PREFIX, IMAGE_PREFIX)
 ADDED, DONE = "response.output_item.added", "response.output_item.done"
 
 
@@ -94,8 +96,8 @@ def write_search(searched: WebSearched, number: int, choice: int) -> list[Aside]
 
 
 def is_made(item: Mapping[str, Any]) -> bool:
-    """Whether an item of the history is a search that another provider ran."""
-    return item.get("type") == ITEM and str(item.get("id")).startswith(PREFIX)
+    """Whether an item of the history is a search that another provider ran, or an image of another's model."""
+    return str(item.get("id")).startswith(MADE_IDS)
 
 
 SEARCHES: Final = SearchForm(vendor=VENDOR, reader=SearchReader, write=write_search)

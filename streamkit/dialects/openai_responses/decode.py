@@ -16,6 +16,7 @@ from attrs import evolve
 
 from streamkit.dialects.members.known import UNREAD
 from streamkit.dialects.members.values import has_value, text_of
+from streamkit.dialects.openai_responses.images import as_it_came
 from streamkit.dialects.openai_responses.items import ItemReader
 from streamkit.dialects.openai_responses.members import COMMON, EVENTS, FEW, SaidBefore
 from streamkit.dialects.openai_responses.texts import HOLES, SPEECHES, placeless
@@ -128,7 +129,9 @@ class ResponsesDecoder(ItemReader):
         if document.keys() <= members.names and not members.inner:
             return
         unread = [*members.unread(document)]  # nearly always nothing
-        if unread and not any(type(event) is Aside and event.type == kind for event in self.out[before:]):
+        if unread and not any(
+            type(event) is Aside and event.type == kind for event in map(as_it_came, self.out[before:])
+        ):
             self.keep_unread(document, members, where=f"{kind}.")
 
     def _other(self, document: dict[str, Any]) -> None:

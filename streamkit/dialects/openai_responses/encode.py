@@ -20,6 +20,7 @@ from attrs import evolve
 
 from streamkit.conversation.messages import Request
 from streamkit.dialects.members.values import json_value
+from streamkit.dialects.openai_responses.images import write_image
 from streamkit.dialects.openai_responses.output import called
 from streamkit.dialects.openai_responses.request_out import RequestBodyWriter
 from streamkit.dialects.openai_responses.wire import (
@@ -39,6 +40,7 @@ from streamkit.dialects.vocabulary.sealed_reasoning import seal
 from streamkit.errors import BadRequest
 from streamkit.events import (
     Aside,
+    MediaGenerated,
     ProviderFailed,
     ReasoningDelta,
     RefusalDelta,
@@ -207,6 +209,9 @@ class ResponsesEncoder(BlockEncoder):
             if not event.ended or (verdict is not None and verdict.kind == "truncated"):
                 self._items.incomplete.add(block.key)
         super().call_finished(event)
+
+    def media_form(self, media: MediaGenerated) -> list[Aside]:
+        return write_image(media)
 
     # -- beside the text -------------------------------------------------------------------------------------------
 

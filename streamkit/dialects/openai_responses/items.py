@@ -15,6 +15,8 @@ from typing import Any
 from attrs import frozen
 
 from streamkit.dialects.members.values import has_value
+from streamkit.dialects.openai_responses.asides import DONE
+from streamkit.dialects.openai_responses.images import read_image
 from streamkit.dialects.openai_responses.texts import (
     DELTA_FIELDS,
     OPEN_LOOKED_AT,
@@ -251,7 +253,9 @@ class ItemReader(TextReader):
             self.waiting.add(name)
         elif isinstance(name, str) and item.kind in SERVER_ANSWERS:
             self.waiting.discard(name)
-        self.out.append(Aside(VENDOR, kind, str(document.get("type")), placeless(document), block=block))
+        aside = Aside(VENDOR, kind, str(document.get("type")), placeless(document), block=block)
+        image = read_image(aside.raw.get("item"), aside) if aside.type == DONE else None
+        self.out.append(image or aside)
 
     def carry_event(self, document: dict[str, Any], kind: AsideKind) -> None:
         """An event inside such an item."""

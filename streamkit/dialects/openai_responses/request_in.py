@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
+from streamkit.conversation.generated_media import part_of
 from streamkit.conversation.messages import (
     Compaction,
     Extras,
@@ -44,6 +45,7 @@ from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import objects_in
 from streamkit.dialects.openai_responses.asides import is_made
 from streamkit.dialects.openai_responses.client_items import ANSWERS, answered, call_id_of, call_of, result_of
+from streamkit.dialects.openai_responses.images import read_image
 from streamkit.dialects.openai_responses.items import aside_kind
 from streamkit.dialects.openai_responses.tools import LOADING, ToolNames, ToolReader
 from streamkit.dialects.openai_responses.wire import (
@@ -305,7 +307,9 @@ class ResponsesRequestReader(RequestReader):
     def _aside(self, kind: str, raw: dict[str, Any]) -> None:
         users = kind in PROGRAMS
         vendor = MADE if is_made(raw) else VENDOR
-        what = Aside(vendor, aside_kind(kind), f"{ITEM}{kind}", raw)
+        aside = Aside(vendor, aside_kind(kind), f"{ITEM}{kind}", raw)
+        image = read_image(raw, aside)
+        what = aside if image is None else part_of(image)
         if users and self.turns and self.turns[-1].role == "user":
             self.turns[-1].parts.append(what)
         else:

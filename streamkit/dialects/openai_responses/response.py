@@ -19,6 +19,7 @@ from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.members.known import UNREAD
 from streamkit.dialects.openai_responses.decode import ResponsesDecoder, known_status
 from streamkit.dialects.openai_responses.encode import DEFAULTS
+from streamkit.dialects.openai_responses.images import write_image
 from streamkit.dialects.openai_responses.members import RESPONSE
 from streamkit.dialects.openai_responses.output import Item, OutputList, call_item, reasoning_item, thoughts
 from streamkit.dialects.openai_responses.wire import (
@@ -35,7 +36,7 @@ from streamkit.dialects.streams.event_encoder import only_choice
 from streamkit.dialects.vocabulary.openai import identity
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.errors import TooManyBlocks
-from streamkit.events import Aside, Opaque, ProviderFailed
+from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed
 
 #: What a stream says only at its end.
 LAST: Final = frozenset({"completed_at"})
@@ -193,6 +194,9 @@ class ResponsesBodyWriter(ResponseWriter):
         }
         self._calls += 1
         output.add(add_missing(item, self.own_extras(call.extras)))
+
+    def media_form(self, media: MediaGenerated) -> list[Aside]:
+        return write_image(media)
 
     def _aside(self, part: Aside, output: OutputList) -> None:
         owner, _, name = part.type.partition(".")

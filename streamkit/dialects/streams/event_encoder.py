@@ -12,11 +12,13 @@ from streamkit.conversation.messages import Choice, Response, ToolCall
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.carrier import FIRST, Carrier
 from streamkit.dialects.streams.compactions import FORMS
+from streamkit.dialects.streams.media import own_media
 from streamkit.errors import StreamError, StreamkitError
 from streamkit.events import (
     Aside,
     ChoiceStarted,
     Event,
+    MediaGenerated,
     ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
@@ -56,6 +58,7 @@ METHODS: Mapping[type, str] = {
     ToolCallFinished: "call_finished",
     UsageReported: "usage_reported",
     Aside: "beside",
+    MediaGenerated: "media",
     ProviderFailed: "failed",
     ResponseFinished: "concluded",
     StreamEnded: "stream_ended",
@@ -71,7 +74,7 @@ class EventEncoder:
     _handlers: ClassVar[Mapping[type, Callable[[Any, Any], None]]]
     #: Whose asides are written as they came; those of others may be carried into the dialect's own forms.
     native: ClassVar[str] = ""
-    #: Whose extras are written as they came.
+    #: Whose extras and media are written as they came.
     vendor: ClassVar[str] = ""
 
     # Of the class until they change: an encoder is made in two thirds of the time.
@@ -137,6 +140,10 @@ class EventEncoder:
         """Write the end of a call, or the whole call."""
         raise NotImplementedError
 
+    def media_form(self, _media: MediaGenerated, /) -> Sequence[Aside]:
+        """The dialect's own asides that say another vendor's media; none where it has no place for them."""
+        return ()
+
     def aside(self, event: Aside, /) -> None:
         """Write what only one vendor knows, or count it as lost."""
         raise NotImplementedError
@@ -165,6 +172,11 @@ class EventEncoder:
         if self._carrier is None:
             self._carrier = Carrier(self.native, self.encoding.limits, self.report)
         self._hand_on(self._carrier.take(event))
+
+    def media(self, event: MediaGenerated) -> None:
+        """Write what the model made, in the dialect's own form."""
+        for aside in own_media(event, self.vendor, self.media_form, self.report):
+            self.aside(aside)
 
     def _hand_on(self, events: Sequence[Event]) -> None:
         for found in events:
@@ -408,6 +420,7 @@ BEGINNING = frozenset(
         ReasoningDelta,
         ReasoningSignature,
         ReasoningOpaque,
+        MediaGenerated,
         ToolCallStarted,
         ToolCallArguments,
         ToolCallDoomed,

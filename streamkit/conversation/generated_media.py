@@ -1,0 +1,29 @@
+"""Media that a model made, as a part of what it said and as an event."""
+
+from __future__ import annotations
+
+from streamkit.conversation.messages import Media
+from streamkit.events import MediaGenerated
+
+
+def part_of(event: MediaGenerated) -> Media:
+    """An event as a part of its choice."""
+    media = Media(event.kind, event.media_type, event.data, event.url, event.file_id, event.name)
+    media.extras, media.block, media.native = event.extras, event.block, event.native
+    return media
+
+
+def event_of(media: Media, choice: int) -> MediaGenerated:
+    """A part of a choice as the event that it came of."""
+    return MediaGenerated(
+        media.kind,
+        media.media_type,
+        media.data,
+        media.url,
+        media.file_id,
+        media.name,
+        choice,
+        media.block,
+        media.extras,
+        media.native,
+    )
