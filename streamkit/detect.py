@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable
+from typing import Any
 
 import orjson
 
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.base import Dialect, FramingParser
+from streamkit.dialects.vocabulary.error_bodies import is_bare_error
 from streamkit.errors import NotThisDialect
 from streamkit.framing.frame import BEGINNING_BYTES, Frame, describe_beginning
 from streamkit.framing.sse import has_comments_only
@@ -25,6 +27,7 @@ class Detector:
     def __init__(self) -> None:
         self.seen: list[bytes] = []  #: what was fed
         self._size = 0
+        self._passed: set[str] = set()  # the dialects whose reader passed over a foreign payload
         self._readers = [(dialect, dialect.parser(DEFAULT_LIMITS, StreamReport())) for dialect in DIALECTS.values()]
 
     def feed(self, chunk: bytes) -> str | None:
@@ -54,7 +57,7 @@ class Detector:
             for frame in frames_of(parser):
                 if framing in found and frame.offset >= found[framing][1]:
                     break
-                if self._recognised(dialect, frame):
+                if self._recognised(dialect, frame, self._passed):
                     found[framing] = dialect, frame.offset
                     break
         dialects = [dialect for dialect, _ in found.values()]
@@ -64,22 +67,33 @@ class Detector:
         """With which byte the first frame ends that a dialect recognises, as if the bytes had come one by one."""
         parser = dialect.parser(DEFAULT_LIMITS, StreamReport())
         seen = b"".join(self.seen)
+        passed: set[str] = set()
         for at in range(len(seen)):
-            if any(self._recognised(dialect, frame) for frame in parser.feed(seen[at : at + 1])):
+            if any(self._recognised(dialect, frame, passed) for frame in parser.feed(seen[at : at + 1])):
                 return at
         return len(seen)
 
-    def _recognised(self, dialect: Dialect, frame: Frame) -> bool:
+    def _recognised(self, dialect: Dialect, frame: Frame, passed: set[str]) -> bool:
+        """Whether a frame is the dialect's. Others end with its end mark, too: behind a foreign payload that says nothing."""
         if frame.data.strip() == b"[DONE]":
-            return dialect.done_mark  # of several the first in the table, as ever
+            return dialect.done_mark and dialect.name not in passed  # of several the first in the table, as ever
         try:
             # an error of a binary stream stands in its headers, and has no payload
-            return dialect.recognises(frame.event, orjson.loads(frame.data or b"{}"))
+            document = orjson.loads(frame.data or b"{}")
         except orjson.JSONDecodeError:
             return False
+        is_known = dialect.recognises(frame.event, document)
+        if not is_known and document and isinstance(document, dict) and not _may_be_error(document):
+            passed.add(dialect.name)
+        return is_known
 
     def _unknown(self) -> NotThisDialect:
         return NotThisDialect("a stream of a known dialect", describe_beginning(b"".join(self.seen)[:256]))
+
+
+def _may_be_error(document: dict[str, Any]) -> bool:
+    """Whether a payload may be an error in one of the forms that servers of several dialects write."""
+    return bool(document.get("error")) or is_bare_error(document)
 
 
 async def detect(source: AsyncIterable[bytes]) -> tuple[str, RereadSource]:

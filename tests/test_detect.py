@@ -35,6 +35,19 @@ async def test_a_foreign_terminator_in_the_same_read_decides_nothing():
     assert await found(sse(b"[DONE]")) == "openai-chat"
 
 
+async def test_an_end_mark_behind_a_foreign_stream_is_nobodys():
+    ui = sse({"type": "start"}, {"type": "text-delta", "id": "t", "delta": "Hi"}, {"type": "finish"}, b"[DONE]")
+    for cuts in ((), range(1, len(ui))):
+        with pytest.raises(NotThisDialect):
+            await found(*cut_at(ui, list(cuts)))
+
+
+async def test_an_end_mark_tells_where_nothing_foreign_came():
+    bare = {"object": "error", "message": "no such model", "type": "NotFoundError", "code": 404}
+    for before in (b": ping\n\n", sse({}), sse(b"null"), sse(bare)):
+        assert await found(before + sse(b"[DONE]")) == "openai-chat"
+
+
 async def test_an_error_alone_is_recognised_though_it_has_no_payload():
     assert await found(error("InternalFailure", "gone")) == "bedrock"
     with pytest.raises(NotThisDialect):

@@ -21,7 +21,15 @@ from streamkit.conversation.collector import Collector
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.vocabulary.usage_counts import NO_TOKENS
-from streamkit.events import Aside, ProviderFailed, ResponseStarted, StreamEnded, ToolCallStarted, UsageReported
+from streamkit.events import (
+    Aside,
+    MediaGenerated,
+    ProviderFailed,
+    ResponseStarted,
+    StreamEnded,
+    ToolCallStarted,
+    UsageReported,
+)
 from streamkit.framing.frame import Frame
 from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport
@@ -196,6 +204,8 @@ def is_lost_anyway(events: list[Any], report: StreamReport) -> bool:
         return True
     if isinstance(holder, ToolCallStarted):
         return bool(report.losses["metadata"] or report.withheld or report.error)
+    if isinstance(holder, MediaGenerated):  # lost, or so is what stands beside it
+        return report.losses["media_output"] > 0 or report.losses["metadata"] > 0
     if not isinstance(holder, Aside):
         return False
     replaced = any(isinstance(event, Aside) and event.type == holder.type for event in events[place + 1 :])
