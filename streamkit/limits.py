@@ -47,7 +47,8 @@ class Limits:
     schema_bytes: int = field(default=MIB, validator=ge(1))
     #: What an encoder may hold back while its dialect has another block open, or keep to repeat it at the end, in characters.
     held_chars: int = field(default=16 * MIB, validator=ge(1))
-    #: What a whole answer keeps of what only its dialect knows, as text: images among it, and log probabilities of each token.
+    #: What a whole answer keeps of what only its dialect knows, as text: log probabilities of each token among it; and of
+    #: media that a model made, both as they came and as base64.
     aside_chars: int = field(default=64 * MIB, validator=ge(1))
 
 

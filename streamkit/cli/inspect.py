@@ -13,7 +13,7 @@ from streamkit.cli.options import AUTO, add_in_text, add_policy, policy_of, sour
 from streamkit.cli.picture import Palette, Picture
 from streamkit.cli.streams import STDIN, name_of, read, say, write, write_json
 from streamkit.conversation.collector import Collector
-from streamkit.conversation.messages import Choice, Response, ToolCall
+from streamkit.conversation.messages import Choice, Media, Response, ToolCall
 from streamkit.detect import detect
 from streamkit.errors import NotThisDialect, SourceFailed, StreamError, UsageError
 from streamkit.events import ProviderFailed
@@ -33,9 +33,9 @@ usage, and what had to be repaired. The dialect is found out unless it is named.
 
 --json prints one object a file on one line:
   {"file", "dialect", "choices": [{"index", "text", "reasoning", "refusal", "tool_calls": [{"index", "id", "name",
-   "arguments", "verdict"}], "stop_reason", "native_stop_reason"}], "usage", "clean", "error", "repairs": {kind: count},
-   "losses": {kind: count}}
-where "arguments" is the text as received.
+   "arguments", "verdict"}], "stop_reason", "native_stop_reason", "media": [{"kind", "media_type", "url", "file_id", "name",
+   "data_chars"}]}], "usage", "clean", "error", "repairs": {kind: count}, "losses": {kind: count}}
+where "arguments" is the text as received, and "data_chars" the length of an image's or a file's base64.
 
 example:
   curl -N … | streamkit inspect
@@ -155,7 +155,13 @@ def _error(error: ProviderFailed | Exception | None) -> dict[str, str] | None:
 
 
 def _choice(choice: Choice) -> dict[str, Any]:
-    return {**_members(choice, CHOICE), "tool_calls": [_call(call) for call in choice.tool_calls]}
+    calls, media = [_call(call) for call in choice.tool_calls], [_media(media) for media in choice.media]
+    return {**_members(choice, CHOICE), "tool_calls": calls, "media": media}
+
+
+def _media(media: Media) -> dict[str, Any]:
+    members = _members(media, ("kind", "media_type", "url", "file_id", "name"))
+    return {**members, "data_chars": None if media.data is None else len(media.data)}
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from attrs import define, field, frozen
 
 from streamkit.cli.streams import shorten, visible
-from streamkit.conversation.messages import Choice, Response, ToolCall
+from streamkit.conversation.messages import Choice, Media, Response, ToolCall
 from streamkit.events import Event, ReasoningDelta, RefusalDelta, TextDelta, ToolCallArguments, ToolCallStarted
 from streamkit.report import LOSSES, REPAIRS, Status, describe
 
@@ -134,10 +134,17 @@ class Picture:
                 shown = shorten(text, width - 32)
                 lines.append(f"  {self.palette.paint(name, COLOURS[name])} ({len(text):,} characters)  {shown}")
         lines += [line for call in choice.tool_calls for line in self._call(call, width)]
+        lines += [self._media(media, width) for media in choice.media]
         if choice.stop_reason:
             native = f" ({visible(choice.native_stop_reason)})" if choice.native_stop_reason else ""
             lines.append(f"  stop reason {choice.stop_reason}{native}")
         return ["", *lines]
+
+    def _media(self, media: Media, width: int) -> str:
+        """A file that the model made: what it is, and how long it is or where."""
+        where = f"({len(media.data):,} characters of base64)" if media.data is not None else media.url or media.file_id
+        label = self.palette.paint(media.kind, COLOURS["text"])
+        return f"  {label} {visible(media.media_type or '(no type)')}  {shorten(where or '', width - 32)}"
 
     def _call(self, call: ToolCall, width: int) -> list[str]:
         verdict = call.verdict

@@ -99,8 +99,8 @@ class Collector:
 
     def _media(self, event: MediaGenerated) -> None:
         """Keep what the model made, if there is room for it; else it is lost."""
-        said = event.native.raw if event.native is not None else event.data or event.url or ""
-        size = ASIDE_CHARS + len(said if isinstance(said, str) else repr(said))
+        as_it_came = "" if event.native is None else repr(event.native.raw)
+        size = ASIDE_CHARS + len(event.data or event.url or "") + len(as_it_came)
         if size > self._aside_room:
             self._report.lose("media_output", what=event.media_type or event.kind)
             return

@@ -358,6 +358,10 @@ class Choice:
         return sorted((part for part in self.parts if isinstance(part, ToolCall)), key=lambda call: call.index)
 
     @property
+    def media(self) -> list[Media]:
+        return [part for part in self.parts if isinstance(part, Media)]
+
+    @property
     def asides(self) -> list[Aside]:
         return [part for part in self.parts if isinstance(part, Aside)]
 

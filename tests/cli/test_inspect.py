@@ -6,6 +6,7 @@ import os
 import pytest
 
 from tests.cli.command import DEMO, run
+from tests.vectors.vector import sse
 
 DATA = DEMO.read_bytes()
 
@@ -21,7 +22,7 @@ def test_json_has_exactly_the_promised_shape():
     assert list(found) == ["file", "dialect", "choices", "usage", "clean", "error", "repairs", "losses"]
     (choice,) = found["choices"]
     assert list(choice) == [
-        "index", "text", "reasoning", "refusal", "tool_calls", "stop_reason", "native_stop_reason",
+        "index", "text", "reasoning", "refusal", "tool_calls", "stop_reason", "native_stop_reason", "media",
     ]  # fmt: skip
     assert found["file"] == str(DEMO)
     assert found["dialect"] == "openai-chat"
@@ -67,6 +68,16 @@ def test_a_cut_call_is_truncated_and_its_text_is_shown():
     assert call["verdict"] == "truncated"
     assert call["arguments"] == '{"city": "Reykjavík", "days": 3, "units": '
     assert found["choices"][0]["stop_reason"] is None
+
+
+def test_an_image_that_the_model_made_is_shown():
+    part = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+    data = sse({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]})
+    assert b"image image/png  (12 characters of base64)" in run("inspect", stdin=data).stdout
+    ((media,),) = [choice["media"] for choice in objects(run("inspect", "--json", stdin=data))[0]["choices"]]
+    assert media == {
+        "kind": "image", "media_type": "image/png", "url": None, "file_id": None, "name": None, "data_chars": 12
+    }  # fmt: skip
 
 
 def test_a_missing_file_does_not_hide_the_others():

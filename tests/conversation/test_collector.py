@@ -6,7 +6,7 @@ import pytest
 
 from streamkit.conversation.collector import ASIDE_CHARS, Collector
 from streamkit.conversation.messages import Reasoning
-from streamkit.events import Aside, ReasoningDelta, ReasoningSignature
+from streamkit.events import Aside, MediaGenerated, ReasoningDelta, ReasoningSignature
 from streamkit.limits import LOST_NAMES, WITHHELD_TEXTS, Limits
 from streamkit.report import StreamReport
 from tests.laws.running import read
@@ -52,6 +52,14 @@ def test_asides_beyond_the_limit_are_counted_losses(raw):
     collector.feed([Aside("anthropic", "citation", "citation", raw) for _ in range(5)])
     assert len(collector.finish().choices[0].asides) == 3
     assert report.losses == {"citation": 2}
+
+
+def test_media_beyond_the_limit_are_counted_losses():
+    report = StreamReport()
+    collector = Collector("gemini", report, Limits(aside_chars=3 * (ASIDE_CHARS + 10)))
+    collector.feed([MediaGenerated("image", "image/png", "x" * 10) for _ in range(5)])
+    assert len(collector.finish().choices[0].media) == 3
+    assert report.losses == {"media_output": 2}
 
 
 def test_a_report_keeps_a_bounded_number_of_texts_and_names():

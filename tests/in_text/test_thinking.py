@@ -20,6 +20,7 @@ from streamkit import (
 from streamkit.errors import UsageError
 from streamkit.events import (
     Aside,
+    MediaGenerated,
     ReasoningDelta,
     RefusalDelta,
     StopReasonSeen,
@@ -326,3 +327,10 @@ def test_l3_a_cut_stream_invents_neither_thoughts_nor_text_nor_an_end(form):
 def test_opened_is_said_of_no_stream_by_itself():
     assert OPENED.reads_text
     assert not TOLERANT.reads_text
+
+
+def test_an_image_comes_behind_the_text_in_front_of_it():
+    image = MediaGenerated("image", data="AA==")
+    report, events = StreamReport(), [TextDelta("<thi"), image, TextDelta("nk>")]
+    assert ThinkSplitter(report=report).feed([*events]) == events
+    assert not report.repairs
