@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define, field
 
@@ -105,6 +105,8 @@ THINKING: Final = "THINKING"
 PASSING_CHUNKS: Final = frozenset(
     {"RAW", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "REASONING_ENCRYPTED_VALUE", "SUBAGENT_STARTED", "RUN_ERROR"}
 )
+#: Whether a message is text, not reasoning, and its id.
+Key: TypeAlias = tuple[bool, str]
 
 
 def recognises(_event: str, document: Any) -> bool:
@@ -151,7 +153,7 @@ class AgUiDecoder(FrameDecoder):
         super().__init__(limits, report)
         self._started = self._over = False
         self._run: str | None = None
-        self._messages: dict[str, Message] = {}
+        self._messages: dict[Key, Message] = {}
         self._blocks = 0
         self._calls: dict[str, Call] = {}
         #: Calls and what stands behind the first of them that waits, and how many bytes of frames that is.
@@ -265,33 +267,37 @@ class AgUiDecoder(FrameDecoder):
         self._latest[kind] = found
         return found
 
+    def _key(self, document: dict[str, Any]) -> Key:
+        """Some agents give the reasoning and the text of an answer one id: the event's type says which is meant."""
+        return document["type"].startswith("TEXT_"), self._id(document, "messageId")
+
     def _message_start(self, document: dict[str, Any]) -> None:
-        message_id = self._id(document, "messageId")
-        message = self._messages.get(message_id)
+        key = self._key(document)
+        message = self._messages.get(key)
         if message is None:
-            message = self._begin(message_id, document)
+            message = self._begin(key, document)
         elif message.is_open:
             self.report.repair("block_reopened")
         message.is_open = True
         if not message.is_said:
             self._kept(document)
 
-    def _begin(self, message_id: str, document: dict[str, Any]) -> Message:
+    def _begin(self, key: Key, document: dict[str, Any]) -> Message:
         self._ensure_started()
         if self._blocks >= self.limits.content_blocks:
             raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
-        is_text = document["type"].startswith("TEXT_")
-        message = self._messages[message_id] = Message(not is_text, self._blocks)
+        is_text, _ = key
+        message = self._messages[key] = Message(not is_text, self._blocks)
         message.is_said = not is_text or self.string(document.get("role")) in {"", "assistant"}
         self._blocks += 1
         return message
 
     def _message_content(self, document: dict[str, Any]) -> None:
-        message_id = self._id(document, "messageId")
-        message = self._messages.get(message_id)
+        key = self._key(document)
+        message = self._messages.get(key)
         if message is None or not message.is_open:
             self.report.repair("block_unopened")
-            message = message or self._begin(message_id, document)
+            message = message or self._begin(key, document)
             message.is_open = True
         self._say(message, document)
 
@@ -303,7 +309,7 @@ class AgUiDecoder(FrameDecoder):
             self.out.append(make(text, 0, message.block))
 
     def _message_end(self, document: dict[str, Any]) -> None:
-        message = self._messages.get(self._id(document, "messageId"))
+        message = self._messages.get(self._key(document))
         if message is None or not message.is_open:
             self.report.repair("block_unopened")
             return
@@ -313,8 +319,8 @@ class AgUiDecoder(FrameDecoder):
 
     def _message_chunk(self, document: dict[str, Any]) -> None:
         """A piece of a message that has neither start nor end; the first names it."""
-        message_id = self._chunk_id(document, "messageId")
-        message = self._chunked = self._messages.get(message_id) or self._begin(message_id, document)
+        key = document["type"].startswith("TEXT_"), self._chunk_id(document, "messageId")
+        message = self._chunked = self._messages.get(key) or self._begin(key, document)
         message.is_open = True
         self._say(message, document)
 
@@ -331,9 +337,9 @@ class AgUiDecoder(FrameDecoder):
         if chunked is None:
             return
         word = kind.partition("_")[0]
-        known: Mapping[str, Message | Call] = self._calls if word == "TOOL" else self._messages
         named = text_of(document.get(name)) or self._latest.get(word, "")
-        if not kind.endswith("_CHUNK") or known.get(named) is not chunked:
+        meant = self._calls.get(named) if word == "TOOL" else self._messages.get((word == "TEXT", named))
+        if not kind.endswith("_CHUNK") or meant is not chunked:
             chunked.is_open = False
             self._chunked = None
 
@@ -344,7 +350,7 @@ class AgUiDecoder(FrameDecoder):
         is_call = document.get("subtype") == "tool-call"
         if is_call and entity in self._calls:
             self._calls[entity].encrypted = value
-        elif not is_call and (message := self._messages.get(entity)) is not None:
+        elif not is_call and (message := self._messages.get((False, entity)) or self._messages.get((True, entity))):
             self._sign(message, value)
         else:  # of the history, or of nothing
             self._kept(document)

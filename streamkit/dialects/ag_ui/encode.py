@@ -83,6 +83,7 @@ CLOSINGS: Final[dict[MessageKind, bytes]] = {
 FEW: Final = 64
 #: The beginning of the type of an aside that is a member of ``metadata`` there.
 METADATA: Final = f"{RUN_FINISHED}metadata."
+OUTCOME: Final = f"{RUN_FINISHED}outcome"
 #: Members of a request that its answer says again.
 ECHOED: Final = ("threadId", "runId", "parentRunId")
 
@@ -90,6 +91,11 @@ ECHOED: Final = ("threadId", "runId", "parentRunId")
 def settings_of(request: Request) -> dict[str, Any]:
     """What the answer to a request of this dialect says again of it, as ``Profile.settings``."""
     return {name: value for name in ECHOED if isinstance(value := request.exchange.get(name), str)}
+
+
+def _is_refused(name: str, raw: Any) -> bool:
+    """Whether readers refuse a run for this member of its end."""
+    return name == OUTCOME and (not isinstance(raw, dict) or raw.get("type") not in {"success", "interrupt"})
 
 
 @define
@@ -148,6 +154,10 @@ class AgUiEncoder(OneChoiceEncoder):
         """The run is named as the request named it."""
         asked, extras = self.encoding.profile.settings, dict(self.response_extras(event))
         thread, make_id = extras.pop("threadId", None), self.encoding.make_id
+        for name in wrong_members("RUN_STARTED", {"threadId": thread or "", "runId": "", **extras}):
+            self.lose("response_fields")
+            thread = None if name == "threadId" else thread
+            extras.pop(name, None)
         ids = {
             "threadId": asked.get("threadId") or thread or make_id("thread_"),
             "runId": asked.get("runId") or event.id or make_id("run_"),
@@ -289,7 +299,9 @@ class AgUiEncoder(OneChoiceEncoder):
         name, raw = event.type, event.raw
         if event.vendor != VENDOR:
             self.lose(event.kind)
-        elif name.startswith(RUN_FINISHED) and len(self._last) + len(self._metadata) < FEW:
+        elif (
+            name.startswith(RUN_FINISHED) and len(self._last) + len(self._metadata) < FEW and not _is_refused(name, raw)
+        ):
             place = self._metadata if name.startswith(METADATA) else self._last
             place[name.removeprefix(METADATA).removeprefix(RUN_FINISHED)] = raw
         elif name == ANSWERED_CALL and isinstance(raw, dict):
