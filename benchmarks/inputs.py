@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
+from itertools import count
 
 import orjson
 from attrs import frozen
@@ -118,12 +119,16 @@ def _json(text: str) -> str:
     return orjson.dumps(text).decode()
 
 
+def counted_ids() -> Callable[[str], str]:
+    """Makes ids that are the same in each run, and no two alike."""
+    numbers = count(1)
+    return lambda prefix: f"{prefix}bench{next(numbers)}"
+
+
 def encoded(name: str, said: Content, dialect: str) -> Input:
     """A stream of any dialect, one frame a delta where the dialect has deltas, by our encoder."""
     report = StreamReport()
-    encoder = DIALECTS[dialect].encoder(
-        Encoding(make_id=lambda prefix: f"{prefix}bench", clock=lambda: CREATED), report
-    )
+    encoder = DIALECTS[dialect].encoder(Encoding(make_id=counted_ids(), clock=lambda: CREATED), report)
     body = b"".join([*(encoder.feed([event]) for event in events(said)), encoder.finish()])
     return Input(name, dialect, body, payloads_of(dialect, body), said)
 

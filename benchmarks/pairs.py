@@ -36,7 +36,7 @@ def decoded(dialect: str, reads: list[bytes]) -> list[Any]:
 
 
 def encoded(dialect: str, batches: list[list[Any]]) -> list[bytes]:
-    encoder = DIALECTS[dialect].encoder(Encoding(make_id=lambda prefix: prefix, clock=lambda: CREATED), StreamReport())
+    encoder = DIALECTS[dialect].encoder(Encoding(make_id=inputs.counted_ids(), clock=lambda: CREATED), StreamReport())
     return drive_machine(encoder, batches)
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from benchmarks.inputs import CREATED, Input
+from benchmarks.inputs import CREATED, Input, counted_ids
 from streamkit.dialects import decode, encode
 from streamkit.pipeline import Pipe, StageFunction, pipe
 from streamkit.read_options import ReadOptions
@@ -43,7 +43,7 @@ def recipe(reads: AsyncIterator[bytes], from_dialect: str, to_dialect: str, mode
         reads,
         from_dialect,
         to_dialect,
-        ReadOptions(make_id=lambda prefix: f"{prefix}bench"),
+        ReadOptions(make_id=counted_ids()),
         reencode=True,
         join=mode == "joined",
         clock=lambda: CREATED,
@@ -84,7 +84,7 @@ def plain(reads: Sequence[bytes], from_dialect: str, to_dialect: str) -> list[by
         decode(from_dialect),
         accumulate_tool_calls(),
         check_json(),
-        encode(to_dialect, make_id=lambda prefix: f"{prefix}bench", clock=lambda: CREATED),
+        encode(to_dialect, make_id=counted_ids(), clock=lambda: CREATED),
     )
     return staged(reads, *stages)
 

@@ -46,6 +46,7 @@ def test_every_dialect_says_errors_over_http():
         "mistral",
         "bedrock",
         "gemini",
+        "ag-ui",
     }
 
 

@@ -230,6 +230,7 @@ UNSEEN = {
     "citation",
     "compaction",
     "logprobs",
+    "media_output",
     "metadata",
     "reasoning_opaque",
     "reasoning_signature",
