@@ -83,7 +83,7 @@ class Detector:
         except orjson.JSONDecodeError:
             return False
         is_known = dialect.recognises(frame.event, document)
-        if not is_known and document and isinstance(document, dict) and not _may_be_error(document):
+        if not is_known and document and not _may_be_error(document):
             passed.add(dialect.name)
         return is_known
 
@@ -91,9 +91,11 @@ class Detector:
         return NotThisDialect("a stream of a known dialect", describe_beginning(b"".join(self.seen)[:256]))
 
 
-def _may_be_error(document: dict[str, Any]) -> bool:
-    """Whether a payload may be an error in one of the forms that servers of several dialects write."""
-    return bool(document.get("error")) or is_bare_error(document)
+def _may_be_error(document: Any) -> bool:
+    """Whether a payload may be an error in one of the forms of several dialects, or a list of payloads of one."""
+    if isinstance(document, dict):
+        return bool(document.get("error")) or is_bare_error(document)
+    return isinstance(document, list)
 
 
 async def detect(source: AsyncIterable[bytes]) -> tuple[str, RereadSource]:

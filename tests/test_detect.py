@@ -42,6 +42,12 @@ async def test_an_end_mark_behind_a_foreign_stream_is_nobodys():
             await found(*cut_at(ui, list(cuts)))
 
 
+@pytest.mark.parametrize("payload", [b'"hello"', b"7", b"true"])
+async def test_an_end_mark_behind_texts_that_are_no_objects_is_nobodys(payload):
+    with pytest.raises(NotThisDialect):
+        await found(sse(payload, payload, b"[DONE]"))
+
+
 async def test_an_end_mark_tells_where_nothing_foreign_came():
     bare = {"object": "error", "message": "no such model", "type": "NotFoundError", "code": 404}
     for before in (b": ping\n\n", sse({}), sse(b"null"), sse(bare)):
