@@ -83,7 +83,7 @@ class Detector:
         except orjson.JSONDecodeError:
             return False
         is_known = dialect.recognises(frame.event, document)
-        if not is_known and document and not _may_be_error(document):
+        if not is_known and document and not _tells_nothing(document):
             passed.add(dialect.name)
         return is_known
 
@@ -91,8 +91,8 @@ class Detector:
         return NotThisDialect("a stream of a known dialect", describe_beginning(b"".join(self.seen)[:256]))
 
 
-def _may_be_error(document: Any) -> bool:
-    """Whether a payload may be an error in one of the forms of several dialects, or a list of payloads of one."""
+def _tells_nothing(document: Any) -> bool:
+    """Whether a payload that a dialect does not know may be its own: an error in a form of several, or a list of payloads."""
     if isinstance(document, dict):
         return bool(document.get("error")) or is_bare_error(document)
     return isinstance(document, list)

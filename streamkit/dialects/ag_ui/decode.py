@@ -378,9 +378,8 @@ class AgUiDecoder(FrameDecoder):
 
     def _begin_call(self, call_id: str, document: dict[str, Any]) -> Call:
         self._ensure_started()
-        if (
-            len(self._calls) >= self.limits.content_blocks
-        ):  # beyond the limit of calls, however many of them are answered
+        # beyond the limit of calls, however many of them are answered
+        if len(self._calls) >= self.limits.content_blocks:
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
         name, parent = self.string(document.get("toolCallName")), text_of(document.get("parentMessageId"))
         call = self._calls[call_id] = Call(call_id, name, parent)
