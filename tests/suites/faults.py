@@ -1,4 +1,4 @@
-"""aimock (formerly llmock) as an upstream of every dialect, with its faults, behind a gateway process.
+"""aimock (formerly llmock) as an upstream of every dialect that it cuts, with its faults, behind a gateway process.
 
 Each of 40 pairs of dialects is asked ten times: seven streams and three whole answers, each with another fault. What came is
 judged without our decoders, by ``tests/laws/oracle.py``: a **silent cut** is an answer that says success and has not all of
@@ -20,14 +20,17 @@ from typing import Any, Final
 from aiohttp import ClientError, ClientSession, ClientTimeout
 from attrs import define, field, frozen
 
+from streamkit.dialects import DIALECTS
 from tests import npm
 from tests.gateway import processes
-from tests.gateway.clients.in_thread import CLIENTS, UPSTREAMS
+from tests.gateway.clients.in_thread import CLIENTS
 from tests.gateway.running import BASES, asking
 from tests.laws.oracle import facts
 from tests.web.serving import eventually
 
 FOLDER: Final = Path(__file__).parent
+#: The dialects of providers. aimock also plays AG-UI, but from fixtures of their own, which know no cuts.
+UPSTREAMS: Final = tuple(name for name in DIALECTS.built_in if name != "ag-ui")
 INSTALL_S: Final = 90
 #: A call takes milliseconds, and many times that where others want the same cores.
 CALL_S: Final = 60.0
