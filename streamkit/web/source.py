@@ -198,8 +198,9 @@ class TimedSource:
 
     def expect_end(self, *, soon: bool) -> None:
         """What was read may be all: then what comes within a second is read, and that is the end. Or it was not all."""
-        self._until = self._loop.time() + DRAIN_S if soon else None
-        self._disarm()
+        if soon or self._until is not None:
+            self._until = self._loop.time() + DRAIN_S if soon else None
+            self._disarm()
 
     def unread(self, data: bytes) -> None:
         """Put back what was read of a response's body: it comes again, before anything else. None may be read meanwhile."""

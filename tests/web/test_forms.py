@@ -112,6 +112,14 @@ async def test_a_long_body_is_parsed_a_few_times_only(monkeypatch):
     assert sum(parsed) < 4 * 70_008
 
 
+async def test_a_long_body_sets_few_timers(monkeypatch):
+    loop, timers = asyncio.get_running_loop(), []
+    monkeypatch.setattr(loop, "call_at", lambda *given: timers.append(given) or type(loop).call_at(loop, *given))
+    text = b'{"a":"' + b"a" * 5000 + b'"}'
+    assert await looked("openai-chat", *(text[at : at + 1] for at in range(len(text)))) == ("body", text, b"")
+    assert len(timers) <= 4
+
+
 async def test_a_body_that_breaks_raises_what_broke_it():
     source = TimedSource(Bytes(b'{"id":"x","choices":[', error=SourceFailed("the connection broke")), DEFAULT_TIMEOUTS)
     with pytest.raises(SourceFailed, match="the connection broke"):
