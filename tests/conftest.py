@@ -35,6 +35,23 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("sampled" if "not exhaustive" in config.option.markexpr else "exhaustive")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Make no case that ``-m "not exhaustive"`` would leave out again: that is half of all, and each worker makes them all."""
+    if "not exhaustive" not in metafunc.config.option.markexpr:
+        return
+    markers = metafunc.definition.own_markers
+    for place, marker in enumerate(markers):
+        if marker.name == "parametrize":
+            names, values = marker.args
+            drawn = [value for value in values if not is_exhaustive(value)]
+            markers[place] = pytest.mark.parametrize(names, drawn, **marker.kwargs).mark
+
+
+def is_exhaustive(value: object) -> bool:
+    return any(mark.name == "exhaustive" for mark in getattr(value, "marks", ()))
+
+
 def pytest_collection() -> None:
     """Nothing that is collected dies before the end: the garbage collector need not look at it again and again."""
     gc.disable()

@@ -53,10 +53,9 @@ def test_it_has_every_file_of_the_repository(unpacked):
 @pytest.mark.parametrize(
     "how",
     [
-        ["tests/test_pipeline.py", "tests/web/test_hosts.py"],
-        pytest.param(["--collect-only", "tests"], marks=pytest.mark.exhaustive),
+        pytest.param(["tests/test_pipeline.py", "tests/web/test_hosts.py"], id="a part of them"),
+        pytest.param(["--collect-only", "tests"], id="all of them are found", marks=pytest.mark.exhaustive),
     ],
-    ids=["a part of them", "all of them are found"],
 )
 def test_its_tests_run_where_it_was_unpacked(unpacked, how):
     folder, _ = unpacked
