@@ -297,11 +297,7 @@ class AgUiEncoder(OneChoiceEncoder):
 
     def aside(self, event: Aside) -> None:
         name, raw = event.type, event.raw
-        if event.vendor != VENDOR:
-            self.lose(event.kind)
-        elif (
-            name.startswith(RUN_FINISHED) and len(self._last) + len(self._metadata) < FEW and not _is_refused(name, raw)
-        ):
+        if name.startswith(RUN_FINISHED) and len(self._last) + len(self._metadata) < FEW and not _is_refused(name, raw):
             place = self._metadata if name.startswith(METADATA) else self._last
             place[name.removeprefix(METADATA).removeprefix(RUN_FINISHED)] = raw
         elif name == ANSWERED_CALL and isinstance(raw, dict):

@@ -184,9 +184,7 @@ class AnthropicEncoder(BlockEncoder):
         return dumps({**loads(start), **self.own_extras(event.extras)}) if event.extras else start
 
     def aside(self, event: Aside) -> None:
-        if event.vendor != VENDOR:
-            self.report.lose(event.kind)
-        elif event.type == "citations_delta":
+        if event.type == "citations_delta":
             self._citation(event)
         elif event.type.startswith((MESSAGE_DELTA, BESIDE_DELTA)):
             where, _, name = event.type.partition(".")

@@ -141,9 +141,7 @@ class BedrockEncoder(BlockEncoder):
         return write_image(media)
 
     def aside(self, event: Aside) -> None:
-        if event.vendor != VENDOR:
-            self.lose(event.kind)
-        elif event.type == "citation":
+        if event.type == "citation":
             self._blocks.text(("text", event.block), b'{"citation":%b}' % dumps(event.raw))
         elif event.type in HEADERS:
             self._raw_block(event)

@@ -168,9 +168,7 @@ class CohereEncoder(BlockEncoder):
 
     def aside(self, event: Aside) -> None:
         name, raw = event.type, event.raw
-        if event.vendor != VENDOR:
-            self.lose(event.kind)
-        elif event.kind == "citation":
+        if event.kind == "citation":
             self._citation(event)
         elif event.kind == "logprobs":
             last = self._blocks.last

@@ -189,7 +189,7 @@ class GeminiEncoder(EventEncoder):
 
     def aside(self, event: Aside) -> None:
         name, value = event.type, event.raw
-        if event.vendor != VENDOR or event.kind == "unknown_event":
+        if event.kind == "unknown_event":
             self.lose(event.kind)
         elif name == "part":
             self._part(event.choice, dumps(value)[1:-1])

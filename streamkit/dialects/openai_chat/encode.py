@@ -244,9 +244,6 @@ class ChatEncoder(EventEncoder):
     # -- beside the text -------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
-        if event.vendor != self.vendor:
-            self.lose(event.kind)
-            return
         name, value = event.type, event.raw
         if event.kind == "logprobs" or name.startswith("choices."):
             member = dumps({name.removeprefix("choices."): value})[1:-1]

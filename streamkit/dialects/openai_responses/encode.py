@@ -216,9 +216,7 @@ class ResponsesEncoder(BlockEncoder):
     # -- beside the text -------------------------------------------------------------------------------------------
 
     def aside(self, event: Aside) -> None:
-        if event.vendor != VENDOR:
-            self.lose(event.kind)
-        elif event.kind in {"citation", "logprobs"}:
+        if event.kind in {"citation", "logprobs"}:
             self._blocks.text(("text", event.block), dumps(event.raw))
         elif event.kind == "metadata":
             self._metadata(event)

@@ -145,7 +145,7 @@ class EventEncoder:
         return ()
 
     def aside(self, event: Aside, /) -> None:
-        """Write what only one vendor knows, or count it as lost."""
+        """Write what only the encoder's ``vendor`` knows, or count it as lost; without one, that of any vendor."""
         raise NotImplementedError
 
     def finished(self, event: ResponseFinished, /) -> None:
@@ -165,9 +165,8 @@ class EventEncoder:
 
     def beside(self, event: Aside) -> None:
         """An aside, or what it is in the dialect's own forms."""
-        vendor = event.vendor
-        if vendor == self.native or vendor not in FORMS or (self._carrier is None and event.type not in FIRST):
-            self.aside(event)
+        if not self._is_carried(event):
+            self._own_aside(event)
             return
         if self._carrier is None:
             self._carrier = Carrier(self.native, self.encoding.limits, self.report)
@@ -178,10 +177,28 @@ class EventEncoder:
         for aside in own_media(event, self.vendor, self.media_form, self.report):
             self.aside(aside)
 
+    def _is_carried(self, event: Aside) -> bool:
+        """Whether an aside may become what it is in the dialect's own forms."""
+        vendor = event.vendor
+        return vendor != self.native and vendor in FORMS and (self._carrier is not None or event.type in FIRST)
+
+    def _own_aside(self, event: Aside) -> None:
+        if self.vendor and event.vendor != self.vendor:
+            self.lose(event.kind)
+        else:
+            self.aside(event)
+
+    def losses_of(self, events: Sequence[Any]) -> list[str] | None:
+        """The losses that ``events`` are counted as, if nothing else becomes of them: all are asides of another vendor."""
+        is_lost = bool(self.vendor) and all(
+            type(event) is Aside and event.vendor != self.vendor and not self._is_carried(event) for event in events
+        )
+        return [event.kind for event in events] if is_lost or not events else None
+
     def _hand_on(self, events: Sequence[Event]) -> None:
         for found in events:
             if isinstance(found, Aside):
-                self.aside(found)
+                self._own_aside(found)
             else:
                 self._handlers[type(found)](self, found)
 
@@ -232,7 +249,9 @@ class EventEncoder:
                     return output if output.isascii() else self.joined([output])
             self._last_delta, self._last_kind = event, kind if kind in STEADY else None
         else:
-            self._last_kind = None
+            first: Any = events[0] if events else None
+            goes_on = type(first) in STEADY and type(events[1]) is Aside and self.losses_of(events[1:]) is not None
+            self._last_delta, self._last_kind = (first, type(first)) if goes_on else (None, None)
         self._writes_again = None
         self._feed(events)
         return self._take_parts() if self._parts else b""
