@@ -147,6 +147,10 @@ class ToolCallAccumulator:
         self._passes = report.spoken and not self._failed
         return join_deltas(out) if self.join and len(out) > 1 else out
 
+    def grown(self, delta: ToolCallDelta) -> ToolCallArguments | None:
+        """What a fragment becomes about which nothing is to be decided; None, and nothing is done, if there may be."""
+        return self._settled.grown(delta)
+
     def _fails(self, error: StreamError) -> None:
         self.report.fails(error)
         self.fault = error

@@ -50,8 +50,8 @@ class LikeFrameDecoder:
     _recent: list[str] | None = None
     _frame = Frame(b"")  # the last one that said a delta as it was decoded, and what it said
     _decoded: list[WireEvent] | None = None
-    #: The template of the next frame, if it reads one delta of text, and the name of its event.
-    of_text: tuple[Template, str] | None = None
+    #: The template of the next frame, if a function may read it (``one_step.py``), and the name of its event.
+    alone: tuple[Template, str] | None = None
     _deltas = 0  # so many frames in a row said deltas and were decoded
     _failed = 0  # attempts to find a template
     _wait = 0  # so many frames are read before the next attempt
@@ -117,7 +117,7 @@ class LikeFrameDecoder:
         repaired = repairs.total() if repairs else 0
         decoded = decoder.feed([frame])
         self.fault = decoder.fault
-        self._template = self.of_text = None
+        self._template = self.alone = None
         if self._wait:
             self._wait -= 1
         elif not decoded or type(decoded[0]) not in DELTAS:
@@ -152,8 +152,8 @@ class LikeFrameDecoder:
             return
         if found is not None:
             self._template, self._failed = found, 0
-            if found.text_within is not None and not found.events and frame.headers is NO_HEADERS:
-                self.of_text = found, frame.event
+            if frame.headers is NO_HEADERS:
+                self.alone = found, frame.event
             self._templates = [found, *(kept for kept in self._templates if kept is not found)][:KEPT]
             self._text = self._decoder.text_of_run(decoded[0])
             self._recent = None if self._text is None else self._text.recent
@@ -169,7 +169,7 @@ class LikeFrameDecoder:
         other: Any = before[0]
         if type(delta) is not type(other) or (type(delta) is ToolCallDelta and delta.id != other.id):
             return None  # a call begins: not an attempt
-        if decoder.unlike is not None and decoder.unlike.search(payloads[1]):
+        if decoder.may_repeat(payloads[1]):
             return None
         if len(decoded) == len(before) == 1:
             found = template_around(self._holes, payloads, (other, delta), decoder.limits.index)

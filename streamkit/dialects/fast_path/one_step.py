@@ -3,9 +3,10 @@
 A stream of text is, at one event a read, the same way through the same machines again and again: the framing takes off what
 stands around the payload, a template reads the text of it (``template.py``), accumulating and checking hand it on, the encoder
 writes what it wrote around the last one. As long as nothing else comes, a function does all of that at once; whatever does not
-fit goes through the machines, which then say whether there is a function for the next read.
+fit goes through the machines, which then say whether there is a function for the next read. What stands behind each text and is
+always the same may be there if it only counts as a loss. Fragments of calls of which everything is settled go so, too.
 
-Gain: two thirds of the time of such a read.
+Gain: two thirds of the time of a text, a quarter to a half of that of a fragment.
 
 Source: design.md §9.
 """
@@ -21,6 +22,7 @@ from streamkit.dialects.fast_path.like_frames import LikeFrameDecoder
 from streamkit.dialects.fast_path.template import Template
 from streamkit.dialects.streams.event_encoder import EventEncoder
 from streamkit.errors import StreamError
+from streamkit.events import ToolCallDelta
 from streamkit.framing.sse import SSEParser
 from streamkit.pipeline import Machine
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
@@ -44,37 +46,71 @@ def one_step(machines: Sequence[Machine[Any, Any]], encoder: Any) -> Callable[[]
     """What gives the function for the next read, if there is one, once a read went through these; None where there is none."""
     if tuple(map(type, machines)) != _MACHINES or not isinstance(encoder, EventEncoder):
         return None
-    parser, decoder, accumulator = machines[:3]
-    joins = cast("ToolCallAccumulator", accumulator).join
-    return _Steps(cast("SSEParser", parser), cast("LikeFrameDecoder", decoder), encoder, joins=joins).next
+    parser, decoder, accumulator = cast("tuple[SSEParser, LikeFrameDecoder, ToolCallAccumulator]", tuple(machines[:3]))
+    return _Steps(parser, decoder, accumulator, encoder).next
 
 
 class _Steps:
     """The machines that have to be asked."""
 
-    def __init__(self, parser: SSEParser, decoder: LikeFrameDecoder, encoder: EventEncoder, *, joins: bool) -> None:
+    def __init__(
+        self, parser: SSEParser, decoder: LikeFrameDecoder, accumulator: ToolCallAccumulator, encoder: EventEncoder
+    ) -> None:
         self._parser = parser
-        self._joins = joins  # the texts of a read leave as one
         self._decoder = decoder
+        self._accumulator = accumulator
         self._encoder = encoder
 
     def next(self) -> Step | None:
-        found = self._decoder.of_text
+        found = self._decoder.alone
         if found is None:
             return None
         template, event = found
-        framing, write = self._parser.framing_of(event), self._encoder.writes_again(template.like)
-        if framing is None or write is None:
+        framing = self._parser.framing_of(event)
+        if framing is None:
             return None
-        return self._step(framing, template, write)
+        if type(template.like) is ToolCallDelta:
+            return None if template.events else self._fragment(framing, template)
+        write, losses = self._encoder.writes_again(template.like), self._encoder.losses_of(template.events)
+        if template.text_within is None or write is None or losses is None:
+            return None
+        return self._step(framing, template, write, losses)
 
-    def _step(self, framing: tuple[bytes, bytes], template: Template, write: Write) -> Step:
-        joined, skip, note = self._encoder.joined, self._parser.skip, self._decoder.noting
+    def _fragment(self, framing: tuple[bytes, bytes], template: Template) -> Step:
+        """The function of a read with a fragment of a call about which nothing is to be decided."""
+        head, tail = framing
+        begin, end, most = len(head), -len(tail), self._parser.most_bytes
+        read_payload, grown_by, feed, skip = (
+            template.read,
+            self._accumulator.grown,
+            self._encoder.feed,
+            self._parser.skip,
+        )
+
+        def step(read: bytes) -> bytes | None:
+            size = len(read)
+            if size > most or not read.startswith(head) or not read.endswith(tail):
+                return None
+            try:
+                decoded = read_payload(read[begin:end])
+            except ValueError:  # no JSON: the decoder says so
+                return None
+            grown = None if decoded is None else grown_by(decoded[0])
+            if grown is None:
+                return None
+            skip(size)
+            return feed([grown])
+
+        return step
+
+    def _step(self, framing: tuple[bytes, bytes], template: Template, write: Write, losses: list[str]) -> Step:
+        """The function of a read with a delta like the template's, behind which is nothing but what counts as ``losses``."""
+        joined, skip, note, lose = self._encoder.joined, self._parser.skip, self._decoder.noting, self._encoder.lose
         most = self._parser.most_bytes
         head, tail = framing[0] + template.head, template.tail + framing[1]
         around = len(head) + len(tail)
         text_in = None if template.kinds == ["text"] else template.text_within
-        several = self._several(tail + head, text_in, write)
+        several = _never if losses else self._several(tail + head, text_in, write)
 
         def step(read: bytes) -> bytes | None:
             size, whole = len(read), read.removeprefix(head).removesuffix(tail)
@@ -96,6 +132,9 @@ class _Steps:
             skip(size)
             if note is not None:
                 note(text)
+            if losses:
+                for kind in losses:
+                    lose(kind)
             return output if output.isascii() else joined([output])
 
         return step
@@ -103,7 +142,7 @@ class _Steps:
     def _several(self, between: bytes, text_in: TextIn | None, write: Write) -> Callable[[int, bytes], bytes | None]:
         """The same of a few events, by the size of the read and what stands behind the first head and before the last tail."""
         joined, skip, note = self._encoder.joined, self._parser.skip, self._decoder.noting
-        joins = self._joins
+        joins = self._accumulator.join  # the texts of a read leave as one
 
         def several(size: int, within: bytes) -> bytes | None:
             parts = within.split(between) if joins else []
@@ -123,6 +162,10 @@ class _Steps:
             return output if output.isascii() else joined([output])
 
         return several
+
+
+def _never(_size: int, _within: bytes) -> None:
+    """Several events that are written one after the other: the machines do it."""
 
 
 def _text_of(within: bytes, text_in: TextIn | None) -> str | None:

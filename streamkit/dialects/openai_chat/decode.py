@@ -70,8 +70,9 @@ HOLES = re.compile(
     rb'|"tool_calls"\s*:\s*\[\s*\{\s*"index"\s*:\s*(?P<index>\d+)'
     rb'|"usage"\s*:\s*(?P<usage>\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\})'  # in each chunk, as xAI has it
 )
-#: Where a message stands, whose text may be all that was said, once more.
-WHOLE_MESSAGE = re.compile(rb'"message"\s*:\s*\{')
+#: Where a message stands, whose text may be all that was said, once more; and where the delta behind it stands.
+MESSAGE = re.compile(rb'"message"\s*:\s*(?=\{)')
+DELTA_BEHIND = b',"delta":'
 #: An item of a list, and the step that leads to it.
 Entry: TypeAlias = tuple[tuple[int | str, ...], Any]
 #: ``extra_content`` that says of a content that it is a thought, and nothing more.
@@ -112,7 +113,6 @@ class ChatDecoder(FrameDecoder):
     #: Whether each entry of ``tool_calls`` is a call, and none a fragment of one.
     whole_calls: ClassVar[bool] = False
     opaque_holes = HOLES
-    unlike = WHOLE_MESSAGE
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -136,6 +136,15 @@ class ChatDecoder(FrameDecoder):
             self.behind_end(super().take_other, frame, counted=frame is self._unheld)
         else:
             super().take_other(frame)
+
+    @staticmethod
+    def may_repeat(payload: bytes) -> bool:
+        """Whether there is a message that is not, to the letter, what the delta behind it says, as Writer repeats each."""
+        found = MESSAGE.search(payload)
+        if found is None:
+            return False
+        message, _, delta = payload[found.end() :].partition(DELTA_BEHIND)
+        return not delta.startswith(message) or MESSAGE.search(delta) is not None
 
     def usage(self, raw: dict[str, Any]) -> WireEvent:
         """Token counts of a ``usage`` object."""

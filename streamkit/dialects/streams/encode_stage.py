@@ -12,8 +12,10 @@ from streamkit.errors import StreamError
 from streamkit.pipeline import Chain, Flow, Machine, Stage, allow_runs
 from streamkit.report import StreamReport
 
-#: Gives what takes the next read to what is written of it, where the machines are not needed (``fast_path/one_step.py``).
-NextStep: TypeAlias = Callable[[], Callable[[Any], bytes | None] | None]
+#: From a read to what is written of it; None where it has to go through the machines.
+Step: TypeAlias = Callable[[Any], bytes | None]
+#: Gives such a function for the next read, if there is one (``fast_path/one_step.py``).
+NextStep: TypeAlias = Callable[[], Step | None]
 A_contra = TypeVar("A_contra", contravariant=True)
 
 
@@ -62,23 +64,20 @@ async def _drive(
 ) -> AsyncGenerator[bytes, None]:
     """Run the machines ``before`` the encoder, of which there may be none, and the encoder over ``source``."""
     encoding = False  # also behind an exception of the encoder's
-    step = None
+    step: Step | None = None
     try:
         async for item in source:
-            if step is not None and (output := step(item)):
-                yield output
-                continue
-            if batch := before.feed(item):
+            done = None if step is None else step(item)
+            if (output := done) is None:
+                batch = before.feed(item)
                 encoding = True
-                output = encoder.feed(batch)
+                output = encoder.feed(batch) if batch else b""
                 encoding = False
-                if output:
-                    yield output
-                if encoder.fault is not None:
-                    raise encoder.fault
-            if before.fault is not None:
-                raise before.fault
-            if next_step is not None:
+            if output:
+                yield output
+            if (fault := encoder.fault or before.fault) is not None:
+                raise fault
+            if done is None and next_step is not None:
                 step = next_step()
         batch = before.finish()
         encoding = True

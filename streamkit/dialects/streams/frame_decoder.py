@@ -67,8 +67,6 @@ class FrameDecoder:
     opaque_holes: ClassVar[re.Pattern[bytes] | None] = None
     #: What a frame is called, where one that can't be read says of a stream without any other that it is another dialect's.
     frame_name: ClassVar[str] = ""
-    #: What shows that a payload may say again all that was said: its text is compared, and is not opaque.
-    unlike: ClassVar[re.Pattern[bytes] | None] = None
 
     # What few streams change stands here, but for what is asked for at each frame: that is found four times as fast.
     fault: Exception | None = None
@@ -242,6 +240,11 @@ class FrameDecoder:
         """The ``opaque_holes`` of this class itself."""
         found: re.Pattern[bytes] | None = vars(cls).get("opaque_holes")
         return found
+
+    @staticmethod
+    def may_repeat(payload: bytes) -> bool:  # noqa: ARG004 - for those that override it
+        """Whether a payload may say again all that was said: then its text is compared, and is not opaque."""
+        return False
 
     def usage(self, raw: dict[str, Any]) -> WireEvent | None:  # noqa: ARG002 - for those that override it
         """What token counts in a hole say behind the delta of their frame; None where ``opaque_holes`` has none."""

@@ -52,19 +52,19 @@ def written(reads, source, target, limits=DEFAULT_LIMITS, **more):
 def steps(monkeypatch):
     """How many reads took one step, and how many such a function gave back; ``steps["off"] = 1`` turns them off."""
     found = Counter()
-    make = one_step._Steps._step
+    make = one_step._Steps.next
 
-    def counted(self, *args):
-        step = make(self, *args)
+    def counted(self):
+        step = None if found["off"] else make(self)
 
         def counts(read):
             output = step(read)
             found["taken" if output is not None else "back"] += 1
             return output
 
-        return None if found["off"] else counts
+        return None if step is None else counts
 
-    monkeypatch.setattr(one_step._Steps, "_step", counted)
+    monkeypatch.setattr(one_step._Steps, "next", counted)
     return found
 
 
@@ -87,7 +87,6 @@ def by_turns(events):
 def test_every_stream_is_written_as_through_the_machines(stream, steps):
     events = events_of(stream)
     for reads in (events, [*by_turns(events)]):
-        # X.join(events[at : at + 2]) for at in range(0, len(events), 2)], [*by_turns(events)]):
         for target in TARGETS:
             steps["off"] = 0
             found = written(reads, stream.dialect, target)
@@ -102,6 +101,93 @@ def test_text_takes_one_step_until_anything_else_comes(target, steps):
     assert steps["taken"] == len(TEXTS) - 3  # the first says the role, two more are the template
     steps["off"] = 1
     assert found == written(reads, "openai-chat", target)
+
+
+DELTA = b'"delta":{"content":%b}'
+
+
+@pytest.mark.parametrize(
+    ("name", "chunk"),
+    [
+        ("a constant member that nobody reads", CHUNK.replace(b'"finish_reason"', b'"content_filter_results":{"hate":{}},"finish_reason"')),
+        ("the delta repeated as a message", CHUNK.replace(DELTA, b'"message":{"content":%b},"delta":{"content":%b}')),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("target", TARGETS)
+def test_text_takes_one_step_beside_what_says_nothing_to_the_client(name, chunk, target, steps):
+    reads = [chunk.replace(b"%b", text) for text in TEXTS] + [LAST, b"data: [DONE]\n\n"]
+    found = written(reads, "openai-chat", target)
+    if (name, target) == ("a constant member that nobody reads", "openai-chat"):
+        assert not steps["taken"]  # it is written
+    else:
+        assert steps["taken"] >= len(TEXTS) - 5
+    if target == "anthropic":
+        assert found[1]["losses"]["metadata"] == (len(TEXTS) if "nobody" in name else 0)
+    steps["off"] = 1
+    assert found == written(reads, "openai-chat", target)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        b'"message":{"content":"a0a1a2a3a4a5a6a7"},"delta":{"content":%b}', b'"message":{"content":%b},"delta":{"content":"z"}',
+        b'"message":{"content":%b}', b'"message":{"content":%b,"delta":{"content":%b}}', b'"delta":{"content":%b},"message":{"content":%b}',
+    ],
+)  # fmt: skip
+def test_a_message_that_is_no_copy_of_its_delta_goes_through_the_machines(other, steps):
+    reads = [CHUNK.replace(DELTA, other).replace(b"%b", text) for text in TEXTS] + [LAST, b"data: [DONE]\n\n"]
+    found = written(reads, "openai-chat", "anthropic")
+    assert not steps["taken"]
+    steps["off"] = 1
+    assert found == written(reads, "openai-chat", "anthropic")
+
+
+def fragments(*, several=False):
+    """The reads of one call, or of two that take turns."""
+
+    def chunk(calls):
+        return CHUNK.replace(b'"content":%b', b'"tool_calls":[%b]' % calls)
+
+    for index in range(1 + several):
+        yield chunk(
+            b'{"index":%d,"id":"c%d","type":"function","function":{"name":"f","arguments":""}}' % (index, index)
+        )
+    for number, text in enumerate([b'{\\"a\\":[0', *[b",%d" % number for number in range(20)], b"]}"]):
+        for index in range(1 + several):
+            if number or not several or index == 0:
+                yield chunk(b'{"index":%d,"function":{"arguments":"%b"}}' % (index, text))
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("target", TARGETS)
+def test_fragments_of_calls_take_one_step(target, several, steps):
+    reads = [*fragments(several=several), LAST.replace(b"stop", b"tool_calls"), b"data: [DONE]\n\n"]
+    found = written(reads, "openai-chat", target)
+    assert steps["taken"] > len(reads) / 2
+    steps["off"] = 1
+    assert found == written(reads, "openai-chat", target)
+
+
+@pytest.mark.parametrize(
+    "limit", [{"arguments_chars": 30}, {"stream_arguments_chars": 40}, {"event_bytes": 190}, {"held_chars": 30}]
+)
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_fragment_over_a_limit_is_refused_as_through_the_machines(limit, target, steps):
+    reads = [*fragments(several=True), LAST]
+    found = written(reads, "openai-chat", target, Limits(**limit))
+    steps["off"] = 1
+    assert found == written(reads, "openai-chat", target, Limits(**limit))
+
+
+@pytest.mark.parametrize("odd", [b'"a', b'"\xff"', b"{}", b'""', b"null", b'"\\ud800"', b'"x\ny"'])
+def test_an_odd_fragment_goes_through_the_machines(odd, steps):
+    reads = [*fragments()]
+    reads[12] = reads[12].replace(b'"arguments":"', b'"arguments":%b,"x":"' % odd)
+    reads[15] = b"".join(reads[15:17])
+    found = written(reads, "openai-chat", "anthropic")
+    assert steps["taken"]
+    steps["off"] = 1
+    assert found == written(reads, "openai-chat", "anthropic")
 
 
 @pytest.mark.parametrize(
