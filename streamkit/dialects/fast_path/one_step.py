@@ -3,8 +3,8 @@
 A stream of text is, at one event a read, the same way through the same machines again and again: the framing takes off what
 stands around the payload, a template reads the text of it (``template.py``), accumulating and checking hand it on, the encoder
 writes what it wrote around the last one. As long as nothing else comes, a function does all of that at once; whatever does not
-fit goes through the machines, which then say whether there is a function for the next read. What stands behind each text and is
-always the same may be there if it only counts as a loss. Fragments of calls of which everything is settled go so, too.
+fit goes through the machines, which then say whether there is a function for the next read. Behind the text may stand what is
+always the same and only counts as a loss. Fragments of calls of which everything is settled go so, too.
 
 Gain: two thirds of the time of a text, a quarter to a half of that of a fragment.
 

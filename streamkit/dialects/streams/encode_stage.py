@@ -73,12 +73,14 @@ async def _drive(
                 encoding = True
                 output = encoder.feed(batch) if batch else b""
                 encoding = False
+                del batch
             if output:
                 yield output
             if (fault := encoder.fault or before.fault) is not None:
                 raise fault
             if done is None and next_step is not None:
                 step = next_step()
+            done = output = None  # a pipe that waits holds nothing of its last read: half a kilobyte
         batch = before.finish()
         encoding = True
         output = encoder.feed(batch) if batch else b""
