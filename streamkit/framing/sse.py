@@ -96,11 +96,7 @@ class SSEParser:
     #: The last event ID as of the last blank line.
     last_event_id = ""
     _beginning: Beginning | None = None  # made where the first read is not one whole event
-    _bare: ObjectScanner | None = None  # of the bare object that the buffers hold, if they hold one
-    #: Repairs since the last frame, and where the first was: they count with the next one, so that none counts whose
-    #: frame stands behind a fault.
-    _repairs: Counter[str] | None = None
-    _repaired_at = 0
+    _repaired_at = 0  # where the first of ``_repairs`` was
 
     def __init__(
         self,
@@ -140,6 +136,9 @@ class SSEParser:
         self._more = bytearray()  # the data lines after the first, each behind its LF
         self._event = ""
         self._id = ""
+        self._bare: ObjectScanner | None = None  # of the bare object that the buffers hold, if they hold one
+        #: Repairs since the last frame: they count with the next one, so that none counts whose frame stands behind a fault.
+        self._repairs: Counter[str] | None = None
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The events that ``chunk`` completed, possibly none. After a fault nothing more is read."""

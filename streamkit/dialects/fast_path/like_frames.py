@@ -152,7 +152,7 @@ class LikeFrameDecoder:
             return
         if found is not None:
             self._template, self._failed = found, 0
-            if frame.headers is NO_HEADERS:
+            if frame.headers is NO_HEADERS and found.is_simple:
                 self.alone = found, frame.event
             self._templates = [found, *(kept for kept in self._templates if kept is not found)][:KEPT]
             self._text = self._decoder.text_of_run(decoded[0])

@@ -70,9 +70,9 @@ class _Steps:
         if framing is None:
             return None
         if type(template.like) is ToolCallDelta:
-            return None if template.events else self._fragment(framing, template)
+            return self._fragment(framing, template)
         write, losses = self._encoder.writes_again(template.like), self._encoder.losses_of(template.events)
-        if template.text_within is None or write is None or losses is None:
+        if write is None or losses is None:
             return None
         return self._step(framing, template, write, losses)
 
@@ -132,12 +132,16 @@ class _Steps:
             skip(size)
             if note is not None:
                 note(text)
-            if losses:
-                for kind in losses:
-                    lose(kind)
             return output if output.isascii() else joined([output])
 
-        return step
+        def counting(read: bytes) -> bytes | None:
+            output = step(read)
+            if output is not None:
+                for kind in losses:
+                    lose(kind)
+            return output
+
+        return counting if losses else step
 
     def _several(self, between: bytes, text_in: TextIn | None, write: Write) -> Callable[[int, bytes], bytes | None]:
         """The same of a few events, by the size of the read and what stands behind the first head and before the last tail."""

@@ -24,7 +24,7 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 import orjson
 
-from streamkit.events import ReasoningDelta, RefusalDelta, TextDelta, ToolCallDelta, UsageReported
+from streamkit.events import Aside, ReasoningDelta, RefusalDelta, TextDelta, ToolCallDelta, UsageReported
 from streamkit.tool_calls.delta_run import Delta, DeltaRun, delta_like
 
 #: What stands in a hole: text of the delta, and the same again; the index of a call; padding that means nothing: a string, a
@@ -53,7 +53,7 @@ class Template:
 
     __slots__ = (
         "_around", "_is_text", "_marked", "_marks", "_mids", "_most", "_other",
-        "_usage", "events", "head", "kinds", "like", "read", "reads_many", "tail", "text_within",
+        "_usage", "events", "head", "is_simple", "kinds", "like", "read", "reads_many", "tail", "text_within",
     )  # fmt: skip
 
     def __init__(
@@ -83,6 +83,12 @@ class Template:
             self.read = self._read_fragment
         else:
             self.read = self._read_holes
+        #: Whether a payload says one delta, and behind its text nothing but asides that are always the same.
+        self.is_simple = (
+            not self.events
+            if type(self.like) is ToolCallDelta
+            else self.text_within is not None and all(type(event) is Aside for event in self.events)
+        )
         self._other: Kind = next((kind for kind in kinds if kind != "text"), "text")
         self._is_text = type(self.like) is TextDelta
         #: Whether ``read_many`` can read anything.

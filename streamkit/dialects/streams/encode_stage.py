@@ -67,27 +67,26 @@ async def _drive(
     step: Step | None = None
     try:
         async for item in source:
-            done = None if step is None else step(item)
-            if (output := done) is None:
-                batch = before.feed(item)
+            if step is not None and (output := step(item)) is not None:
+                if output:
+                    yield output
+                if encoder.fault is None:
+                    continue
+                raise encoder.fault
+            if batch := before.feed(item):
                 encoding = True
-                output = encoder.feed(batch) if batch else b""
+                output = encoder.feed(batch)
                 encoding = False
-                del batch
-            if output:
-                yield output
+                if output:
+                    yield output
             if (fault := encoder.fault or before.fault) is not None:
                 raise fault
-            if done is None and next_step is not None:
+            if next_step is not None:
                 step = next_step()
-            done = output = None  # a pipe that waits holds nothing of its last read: half a kilobyte
+            batch = output = None  # a pipe that waits holds nothing of its last read: a kilobyte
         batch = before.finish()
         encoding = True
-        output = encoder.feed(batch) if batch else b""
-        fault = encoder.fault or before.fault
-        if fault is None:
-            output += encoder.finish()
-            fault = encoder.fault
+        output, fault = _last(before, encoder, batch)
         encoding = False
         if output:
             yield output
@@ -108,6 +107,16 @@ async def _drive(
         if output:
             yield output
         raise
+
+
+def _last(before: Chain, encoder: ErrorWriter[Any], batch: list[Any]) -> tuple[bytes, Exception | None]:
+    """What is written of the last ``batch`` and of the end, and what failed meanwhile."""
+    output = encoder.feed(batch) if batch else b""
+    fault = encoder.fault or before.fault
+    if fault is None:
+        output += encoder.finish()
+        fault = encoder.fault
+    return output, fault
 
 
 def _failed(before: Chain, encoder: ErrorWriter[Any], error: Exception, *, encoding: bool) -> bytes:

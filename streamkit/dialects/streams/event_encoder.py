@@ -249,9 +249,9 @@ class EventEncoder:
                     return output if output.isascii() else self.joined([output])
             self._last_delta, self._last_kind = event, kind if kind in STEADY else None
         else:
-            first: Any = events[0] if events else None
-            goes_on = type(first) in STEADY and type(events[1]) is Aside and self.losses_of(events[1:]) is not None
-            self._last_delta, self._last_kind = (first, type(first)) if goes_on else (None, None)
+            self._last_kind = None
+            if events and type(events[-1]) is Aside and type(events[0]) in STEADY and self.losses_of(events[1:]):
+                self._last_delta, self._last_kind = events[0], type(events[0])
         self._writes_again = None
         self._feed(events)
         return self._take_parts() if self._parts else b""
