@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 MUTATION := $(VENV)-mutation
 SITE := $(VENV)-site
 DEMO := streamkit/cli/demo/two_calls.sse
-WORKERS ?= 4
+WORKERS ?= 3
 PORT ?= 8080
 MINUTES ?= 10
 .PHONY: run demo check test test-all test-versions test-agents fuzz mutants coverage lint docs docs-site house conformance bench bench-gateway bench-attacks bench-peers bench-check soak clean

@@ -6,8 +6,10 @@ import gc
 import os
 import random
 import sys
+from collections.abc import Generator
 
 import pytest
+from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 from streamkit.dialects import DIALECTS
@@ -33,6 +35,8 @@ DIALECTS.find = tuple
 def pytest_configure(config: pytest.Config) -> None:
     """`make test` leaves the exhaustive forms out; with them, hypothesis looks for longer and anew."""
     settings.load_profile("sampled" if "not exhaustive" in config.option.markexpr else "exhaustive")
+    if hasattr(config, "workerinput"):  # of pytest-xdist
+        config.pluginmanager.register(Quiet())
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -63,13 +67,32 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-def pytest_runtest_logfinish(location: tuple[str, int | None, str]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """The same for what tests import and keep, where the next file begins: else a ``gc.collect()`` takes a second at the end."""
     global _file  # noqa: PLW0603 - one line of state
-    if location[0] != _file:
-        _file = location[0]
+    if item.location[0] != _file:
+        _file = item.location[0]
         gc.collect()
         gc.freeze()
+    return (yield)
+
+
+class Quiet:
+    """Runs tests in a worker, which writes each report for the process that counts them: without those that say nothing.
+
+    A setup and a teardown that went well are two of three reports of a test; what was printed there is in the report of the call.
+    """
+
+    @staticmethod
+    def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool:
+        hook = item.ihook
+        hook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+        for report in runtestprotocol(item, log=False, nextitem=nextitem):
+            if report.when == "call" or not report.passed:
+                hook.pytest_runtest_logreport(report=report)
+        hook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+        return True
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
