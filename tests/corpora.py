@@ -56,12 +56,23 @@ def _reader() -> Any:
 
 
 @cache
+def streams() -> tuple[Any, ...]:
+    """Every recorded stream, read once: most of the time goes into the cassettes, whatever dialect is wanted."""
+    return tuple(streams_of(_reader()))
+
+
+@cache
 def recordings(dialect: str) -> list[Any]:
     """The recorded streams of a dialect, each with ``name``, ``chunks`` and ``body``; skips the test where there are none."""
-    return [stream for stream in streams_of(_reader()) if stream.dialect == dialect]
+    return [stream for stream in streams() if stream.dialect == dialect]
+
+
+@cache
+def _requests() -> tuple[Any, ...]:
+    return tuple(_reader().requests())
 
 
 @cache
 def requests(dialect: str) -> list[Any]:
     """The recorded requests of a dialect, each with ``name``, ``url`` and ``body``, a dict that is not to be changed."""
-    return list(_reader().requests(dialect=dialect))
+    return [request for request in _requests() if request.dialect == dialect]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
-import sys
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from functools import cache
@@ -19,7 +17,7 @@ from streamkit.limits import DEFAULT_LIMITS
 from streamkit.read_options import ReadOptions
 from streamkit.recipes import collect, transcode
 from streamkit.report import StreamReport
-from tests.corpora import require_corpora, streams_of
+from tests import corpora
 
 DIRECTIONS = list(product(DIALECTS, DIALECTS))
 
@@ -40,14 +38,7 @@ class Output:
 @cache
 def recordings(dialect: str) -> tuple[Recording, ...]:
     """Every recorded stream of a dialect; skips the test that asks without them."""
-    folder = require_corpora()
-    spec = importlib.util.spec_from_file_location("corpora_read", folder / "read.py")
-    assert spec is not None
-    assert spec.loader is not None
-    read = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = read  # dataclasses look their module up there
-    spec.loader.exec_module(read)
-    return tuple(Recording(one.name, dialect, one.body) for one in streams_of(read) if one.dialect == dialect)
+    return tuple(Recording(one.name, dialect, one.body) for one in corpora.recordings(dialect))
 
 
 def counting_ids() -> Callable[[str], str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -36,7 +34,7 @@ from streamkit.report import StreamReport
 from streamkit.testing import joined
 from streamkit.tool_calls.accumulate import ToolCallAccumulator, accumulate_tool_calls
 from streamkit.tool_calls.check import JSONChecker, check_json
-from tests.corpora import CORPORA, streams_of
+from tests.corpora import CORPORA, streams
 from tests.sampling import few
 from tests.vectors import VECTORS
 
@@ -252,15 +250,7 @@ def recorded() -> tuple[Stream, ...]:
     """The recorded streams of every dialect there is, each body once."""
     if CORPORA is None:
         return ()
-    spec = importlib.util.spec_from_file_location("corpora_reader", CORPORA / "read.py")
-    assert spec is not None
-    assert spec.loader is not None
-    reader = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = reader
-    spec.loader.exec_module(reader)
-    found = {
-        (s.dialect, s.body): Stream(s.name, s.dialect, s.body) for s in streams_of(reader) if s.dialect in DIALECTS
-    }
+    found = {(s.dialect, s.body): Stream(s.name, s.dialect, s.body) for s in streams() if s.dialect in DIALECTS}
     return tuple(found.values())
 
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
@@ -50,15 +50,9 @@ def script(stream: Stream) -> Script:
 
 
 @cache
-def _recorded() -> Sequence[Any]:
-    """All of them, read once: most of the time goes into the cassettes, whatever dialect is wanted."""
-    return [] if corpora.CORPORA is None else list(corpora.streams_of(corpora._reader()))
-
-
-@cache
 def recordings(dialect: str) -> tuple[Stream, ...]:
     """Those of a dialect; none where there are no corpora."""
-    found = [each for each in _recorded() if each.dialect == dialect and each.body]
+    found = [] if corpora.CORPORA is None else [each for each in corpora.recordings(dialect) if each.body]
     return tuple(Stream(each.name, dialect, reads_of(each.name, each.chunks)) for each in found)
 
 
