@@ -14,6 +14,7 @@ import re._constants as c
 import re._parser as parser
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from typing import Any, TypeAlias
 
 Node: TypeAlias = tuple[Any, Any]
@@ -59,11 +60,18 @@ def in_category(name: str, char: str) -> bool:
     return found != ("_NOT_" in name)
 
 
+@cache
+def parsed(pattern: re.Pattern[Any]) -> tuple[Sequence[Node], dict[tuple[int, str, int], bool]]:
+    """The tree of a pattern, and a place for what is known of its nodes: by id, character and flags, whether it fits."""
+    return tree_of(pattern), {}
+
+
 class Matcher:
     """Counts in ``steps`` while it matches one pattern against one text."""
 
     def __init__(self, pattern: re.Pattern[Any], text: str, most: int) -> None:
-        self.tree, self.flags, self.text, self.most = tree_of(pattern), pattern.flags, text, most
+        self.tree, self.known = parsed(pattern)
+        self.flags, self.text, self.most = pattern.flags, text, most
         self.steps = 0
         self.groups: dict[int, tuple[int, int]] = {}
 
@@ -85,7 +93,12 @@ class Matcher:
 
     def _one(self, node: Node, at: int, flags: int) -> bool:
         self._step()
-        return at < len(self.text) and fits(node, self.text[at], flags)
+        if at >= len(self.text):
+            return False
+        key = id(node), self.text[at], flags
+        if key not in self.known:
+            self.known[key] = fits(node, self.text[at], flags)
+        return self.known[key]
 
     def _sequence(self, nodes: Sequence[Node], number: int, at: int, flags: int, then: Then) -> int | None:
         while number < len(nodes) and nodes[number][0] in ONE:

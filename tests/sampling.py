@@ -6,10 +6,11 @@ A draw is seeded by a name, the same in every run; laws with names of their own 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import pytest
+from attrs import frozen
 
 from streamkit.dialects import DIALECTS
 
@@ -89,6 +90,30 @@ def by_turns(cases: Iterable[Any], others: Iterable[Any], each: int, seed: str) 
         for number, case in enumerate(cases)
         for turn, other in enumerate(others)
     ]
+
+
+@frozen
+class Part:
+    """One part of several of the inputs of a test that asks of many in one case."""
+
+    number: int
+    of: int
+
+    def __str__(self) -> str:
+        return f"part-{self.number + 1}-of-{self.of}"
+
+
+def parts(count: int) -> list[Any]:
+    """Parameters for so many parts of a test's inputs; all but the first are exhaustive."""
+    return [
+        pytest.param(Part(number, count), id=str(Part(number, count)), marks=marks(not number))
+        for number in range(count)
+    ]
+
+
+def part_of(cases: Sequence[Case], part: Part, *, turn: int = 0) -> Sequence[Case]:
+    """Every so manieth case; the parts are all of them. Tests with other turns begin at another one, so that the first parts differ."""
+    return cases[(part.number + turn) % part.of :: part.of]
 
 
 def marks(is_drawn: bool) -> list[Any]:

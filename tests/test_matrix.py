@@ -30,6 +30,11 @@ THE_MODELS_OWN = {"arguments_json", "input_unparsable"}
 
 
 @cache
+def said_in(stream: Any) -> Outcome:
+    return read(stream.dialect, [stream.body])
+
+
+@cache
 def streams(source: str) -> list[Any]:
     return [stream for stream in (*OURS, *recorded()) if stream.dialect == source]
 
@@ -59,7 +64,7 @@ def test_what_is_written_is_the_dialect_and_what_is_lost_is_in_the_table(source,
             lost[kind].append(stream.name)
         if report.clean:
             complaints += [f"{stream.name}: {found}" for found in broken(target, output)]
-            complaints += [f"{stream.name}: {what}" for what in missing(read(source, [stream.body]), target, output)]
+            complaints += [f"{stream.name}: {what}" for what in missing(said_in(stream), target, output)]
     assert not complaints, "\n".join(complaints[:20])
     beyond = {kind: names[0] for kind, names in lost.items() if kind not in allowed(source, target)}
     assert not beyond, f"{source} into {target} loses what its cell does not allow"

@@ -52,7 +52,7 @@ def of(turns: list[Turn], dialect: str = "") -> Request:
     return Request(dialect, "m", [Turn("user", [Text("hi")]), *turns])
 
 
-@pytest.mark.parametrize(("dialect", "shape"), by_turns(DIALECTS, SHAPES, 2, "requests grow"))
+@pytest.mark.parametrize(("dialect", "shape"), by_turns(DIALECTS, SHAPES, 1, "requests grow"))
 def test_writing_and_reading_take_work_in_proportion_to_the_size(shape, dialect):
     make = SHAPES[shape]
 

@@ -27,6 +27,7 @@ from streamkit.testing import source_of
 from streamkit.text.quoting import QUOTED_WORDS, quoted, quoted_all, shortened
 from streamkit.text.redact import CUT
 from streamkit.translation.bodies import decode_request, decode_response, encode_request
+from tests.sampling import part_of, parts
 from tests.web import faults
 from tests.whole_answers import ANSWERING_WHOLE
 
@@ -202,14 +203,17 @@ def check_report(report: StreamReport) -> None:
     assert max(map(len, report.provider_error or ("",))) <= TOLD_CHARS
 
 
+@pytest.mark.parametrize("part", parts(3))
 @pytest.mark.parametrize("dialect", BODIES)
-def test_no_refusal_repeats_a_long_word_of_a_request(dialect):
+def test_no_refusal_repeats_a_long_word_of_a_request(dialect, part):
+    """Each of them written in a third of the dialects, by turns."""
     refused = 0
-    for document in (document for request in requests_of(dialect) for document in spoilt(request)):
+    documents = (document for request in requests_of(dialect) for document in spoilt(request))
+    for number, document in enumerate(documents):
         report = StreamReport()
         try:
             request = decode_request(orjson.dumps(document), dialect, report=report)
-            for target in BODIES:
+            for target in part_of(BODIES, part, turn=number):
                 encode_request(request, target, max_tokens=100, report=report)
         except StreamkitError as error:
             refused += 1
