@@ -94,19 +94,22 @@ def check_output(form: Form, target: str, reads: list[bytes]) -> bytes:
     return output
 
 
-def check(form: Form) -> None:
-    for reads in reads_of(form):
+def check(form: Form, *, every: bool = False) -> None:
+    """Whole in each dialect of the case; cut in each of them at ``every`` cut, or in one by turns."""
+    targets = list(form.to)
+    for number, reads in enumerate(reads_of(form)):
         check_events(form, reads)
-        for target in form.to:
+        for target in targets if every or not number else [targets[(number + len(form.body)) % len(targets)]]:
             check_output(form, target, reads)
     for target, expected in form.to.items():
         if expected.body is not None:
             assert check_output(form, target, [form.body]) == expected.body
 
 
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize("form", parameters(is_open=False))
-def test_the_stream_of_a_case_means_what_it_says_and_is_written_right(form):
-    check(form)
+def test_the_stream_of_a_case_means_what_it_says_and_is_written_right(form, every):
+    check(form, every=every)
 
 
 @pytest.mark.parametrize("form", parameters(is_open=True))

@@ -17,6 +17,7 @@ from streamkit.dialects import DIALECTS
 from tests.clients.recipes import converted, recordings, whole
 from tests.clients.replay import PATHS, ReplayServer
 from tests.clients.vectors import BEGUN, FAILURES, LOSSY, WHOLE
+from tests.sampling import Part, part_of, parts
 
 #: Events with text: the type of the item that must be active.
 DELTAS = {
@@ -94,9 +95,10 @@ def read(replay: ReplayServer, body: bytes) -> Turn:
     return turn
 
 
+@pytest.mark.parametrize("part", parts(3))
 @pytest.mark.parametrize("source", DIALECTS)
-def test_a_turn_of_every_recording_is_read(source: str, replay: ReplayServer):
-    for recording in recordings(source):
+def test_a_turn_of_every_recording_is_read(source: str, part: Part, replay: ReplayServer):
+    for recording in part_of(recordings(source), part):
         response = whole(recording.body, source)
         output = converted(recording.body, source, "openai-responses").body
         if not response.clean or response.choices[0].stop_reason in {

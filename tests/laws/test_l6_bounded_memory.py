@@ -184,12 +184,9 @@ async def peak(source, a: str, b: str, limits: Limits) -> tuple[int, int, Stream
         tracemalloc.stop()
 
 
+LIMIT = 64 * 1024
 SMALL = Limits(
-    line_bytes=256 * 1024,
-    event_bytes=256 * 1024,
-    arguments_chars=256 * 1024,
-    stream_arguments_chars=256 * 1024,
-    held_chars=256 * 1024,
+    line_bytes=LIMIT, event_bytes=LIMIT, arguments_chars=LIMIT, stream_arguments_chars=LIMIT, held_chars=LIMIT
 )
 ENDLESS = {
     "line": ("openai-chat", sse(ROLE), b"x", "LineTooLong"),
@@ -238,9 +235,9 @@ ENDLESS = {
 @pytest.mark.parametrize("what", ENDLESS)
 async def test_what_never_ends_takes_no_more_than_its_limit(what):
     dialect, head, unit, error = ENDLESS[what]
-    most, _, report = await peak(endless(head, unit, 20 * MIB), dialect, "anthropic", SMALL)
+    most, _, report = await peak(endless(head, unit, 80 * LIMIT), dialect, "anthropic", SMALL)
     assert type(report.error).__name__ == error
-    assert most < 8 * MIB
+    assert most < 32 * LIMIT
 
 
 #: What has begun and not ended.

@@ -16,6 +16,7 @@ from streamkit.tool_calls.json_scanner import JSONScanner
 from streamkit.tool_calls.object_scanner import ObjectScanner
 from tests.corpora import recordings
 from tests.laws.running import read
+from tests.sampling import part_of, parts
 
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False), st.text(max_size=6)),
@@ -79,9 +80,10 @@ def test_nesting_is_capped_at_the_same_level(make, depth):
         check(way, depth)
 
 
+@pytest.mark.parametrize("part", parts(3))
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_of_every_recorded_call_they_say_the_same(dialect):
-    for stream in recordings(dialect):
+def test_of_every_recorded_call_they_say_the_same(dialect, part):
+    for stream in part_of(recordings(dialect), part):
         for call in read(dialect, [stream.body]).calls:
             for size in (1, 14, 100_000):
                 check([call.arguments[at : at + size] for at in range(0, min(len(call.arguments), 5_000), size)])

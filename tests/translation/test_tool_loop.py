@@ -169,7 +169,7 @@ def test_a_request_with_results_is_well_paired_and_so_is_the_next(verdicts, answ
     assert len(request.turns) == 5
 
 
-@pytest.mark.parametrize("stream", every_stream("tool loop"))
+@pytest.mark.parametrize("stream", every_stream("tool loop", ours=24))
 def test_every_stream_with_calls_goes_on_with_results(stream):
     answer = collected(stream)
     request = Request(stream.dialect, turns=[ASKED])

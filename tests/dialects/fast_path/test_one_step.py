@@ -83,7 +83,7 @@ def by_turns(events):
         at += count
 
 
-@pytest.mark.parametrize("stream", every_stream("one step"))
+@pytest.mark.parametrize("stream", every_stream("one step", ours=24))
 def test_every_stream_is_written_as_through_the_machines(stream, steps):
     events = events_of(stream)
     for reads in (events, [*by_turns(events)]):
