@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 from benchmarks import __main__ as program
 from benchmarks import charts, figures, page
 from tests.benchmarks import sample
+from tests.sampling import by_turns
 
 
-@pytest.mark.parametrize("scale", [0.3, 12.0])
-@pytest.mark.parametrize("name", charts.CHARTS)
+@pytest.mark.parametrize(("name", "scale"), by_turns(charts.CHARTS, [0.3, 12.0], 1, "charts"))
 def test_no_text_lies_on_another(name, scale):
     figures.check(charts.CHARTS[name][1](sample.results(scale)))
 

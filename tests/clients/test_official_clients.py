@@ -98,6 +98,16 @@ class Judge:
         assert not self.complaints, f"{what}, {self._reader.name}:\n" + "\n".join(self.complaints[:30])
 
 
+def ways_to_write() -> list[Any]:
+    """Each direction with each reader; within a dialect as it came, too: between two every stream is written anew."""
+    return [
+        pytest.param(*case.values, reencode, id=f"{case.id}-{'anew' if reencode else 'as it came'}")
+        for case in reader_cases(DIRECTIONS)
+        for reencode in (True, False)
+        if reencode or case.values[0] == case.values[1].dialect
+    ]
+
+
 def reader_cases(directions: list[tuple[str, str]]) -> list[Any]:
     return [
         pytest.param(source, reader, id=f"{source}-to-{target}-{reader.name.replace(' ', '-')}")
@@ -259,8 +269,7 @@ def test_what_a_counted_loss_leaves(loss: str, reader: Reader, replay: ReplaySer
 # -- errors --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("reencode", [True, False])
-@pytest.mark.parametrize(("source", "reader"), reader_cases(DIRECTIONS))
+@pytest.mark.parametrize(("source", "reader", "reencode"), ways_to_write())
 def test_a_failure_of_the_provider_raises_with_its_message(
     source: str, reader: Reader, reencode: bool, replay: ReplayServer, client: Clients
 ):
@@ -270,8 +279,7 @@ def test_a_failure_of_the_provider_raises_with_its_message(
     judge.verdict("a failure")
 
 
-@pytest.mark.parametrize("reencode", [True, False])
-@pytest.mark.parametrize(("source", "reader"), reader_cases(DIRECTIONS))
+@pytest.mark.parametrize(("source", "reader", "reencode"), ways_to_write())
 def test_a_cut_stream_raises_as_truncated(
     source: str, reader: Reader, reencode: bool, replay: ReplayServer, client: Clients
 ):

@@ -27,7 +27,7 @@ from tests.whole_answers import ANSWERING_WHOLE
 
 Frames = list[tuple[str, Any]]
 #: Of the odd documents that `make test` draws; the documents themselves are all read.
-SHARE = 0.2
+SHARE = 0.1
 
 
 def lint(dialect: str, body: bytes) -> Status:

@@ -74,15 +74,16 @@ def write_files(page: Path, folder: Path) -> None:
             (folder / block.file).write_text(block.text, "utf-8")
 
 
-def run(page: Path, folder: Path) -> dict[str, Any]:
-    """Run a page in ``folder``, the current one; returns what its blocks defined."""
+def run(page: Path, folder: Path, *, console: bool = True) -> dict[str, Any]:
+    """Run a page in ``folder``, the current one, with or without its commands; returns what its blocks defined."""
     (folder / "recording.sse").write_bytes(DEMO.read_bytes())
     for project in EXAMPLES:
         shutil.copytree(project, folder / project.name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     namespace: dict[str, Any] = {"__name__": "example"}
     for block in blocks(page):
         if block.language == "console":
-            run_console(block, folder)
+            if console:
+                run_console(block, folder)
         elif block.source:
             check_parts(block, (ROOT / block.source).read_text("utf-8"))
         elif block.language == "toml":

@@ -80,7 +80,7 @@ def violations(dialect: str, body: bytes) -> list[object]:
 
 @pytest.fixture
 def readme(folder):
-    return run(README, folder)
+    return run(README, folder, console=False)
 
 
 async def test_the_application_of_the_readme_answers(readme, aiohttp_server, aiohttp_client):
@@ -93,7 +93,7 @@ async def test_the_application_of_the_readme_answers(readme, aiohttp_server, aio
 
 
 async def test_the_handler_of_the_how_to_answers(folder, aiohttp_server, aiohttp_client):
-    how_to = run(ROOT / "docs" / "how-to" / "serve-with-aiohttp.md", folder)
+    how_to = run(ROOT / "docs" / "how-to" / "serve-with-aiohttp.md", folder, console=False)
     upstream = await aiohttp_server(application(replay))
     how_to["UPSTREAM"] = upstream.make_url("/")
     await answers_as_anthropic(await aiohttp_client(application(how_to["messages"])), "/")

@@ -36,6 +36,7 @@ from streamkit.web.upstream import Secret, Upstream
 from tests.framing.standard import events_of as browser_events
 from tests.gateway.running import asking, config_of, gateway, upstream_at
 from tests.gateway.smuggling import CORPUS, FIRST, bodies
+from tests.sampling import by_turns
 from tests.web import faults
 from tests.web.evil import EvilUpstream, Fin, Script, Send
 from tests.web.faults import END_OF_CHUNKS, TEXT, as_asked, chunk, good, head, redirect, speech, whole
@@ -232,8 +233,7 @@ DEEP = {
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
-@pytest.mark.parametrize("client", ["openai-chat", "anthropic", "ollama"])
-@pytest.mark.parametrize("what", DEEP)
+@pytest.mark.parametrize(("what", "client"), by_turns(DEEP, ["openai-chat", "anthropic", "ollama"], 1, "traps"))
 async def test_t4_json_that_is_a_trap_is_an_error_of_the_upstream(what, client, stream):
     script = (
         good("openai-chat", [*SPOKEN, b"data: " + DEEP[what] + b"\n\n"]) if stream else whole("openai-chat", DEEP[what])
