@@ -1,4 +1,4 @@
-"""What each pair of dialects may lose: the one table of the 9 x 9 matrix.
+"""What each pair of dialects may lose: the one table of the 10 x 10 matrix.
 
 A row is what comes in, a column what goes out. Text and complete calls are in no cell: they are never lost. What is lost
 of a stream beyond its cell fails ``test_matrix.py``, and so does a kind in a cell that no stream loses. The page
@@ -20,6 +20,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "bedrock": "audio call_withheld citation custom_tool_wrapped cut_call error_detail extra_choice late_arguments logprobs metadata refusal_as_text response_fields stop_reason unknown_event usage_detail",
         "gemini": "arguments_wrapped audio block_order call_withheld citation custom_tool_wrapped error_detail logprobs metadata refusal_as_text response_fields stop_reason stop_sequence unknown_event usage_detail",
         "ag-ui": "audio call_withheld citation custom_tool_wrapped error_detail extra_choice logprobs media_output metadata refusal_as_text response_fields unknown_event usage_detail",
+        "ai-sdk": "audio block_boundary call_withheld citation error_detail extra_choice logprobs metadata refusal_as_text response_fields stop_reason stop_sequence unknown_event usage_detail",
     },
     "openai-responses": {
         "openai-chat": "block_boundary block_order citation client_tool custom_tool_wrapped logprobs metadata reasoning_signature response_fields server_tool stop_reason unknown_event usage_detail",
@@ -31,6 +32,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "bedrock": "citation client_tool custom_tool_wrapped error_detail logprobs metadata refusal_as_text response_fields server_tool stop_reason unknown_event usage_detail",
         "gemini": "block_boundary block_order call_withheld citation client_tool custom_tool_wrapped error_detail logprobs metadata refusal_as_text response_fields server_tool stop_reason unknown_event usage_detail",
         "ag-ui": "citation client_tool custom_tool_wrapped error_detail logprobs media_output metadata refusal_as_text response_fields server_tool unknown_event usage_detail",
+        "ai-sdk": "citation client_tool error_detail logprobs metadata refusal_as_text response_fields server_tool stop_reason unknown_event usage_detail",
     },
     "anthropic": {
         "openai-chat": "block_boundary block_order citation compaction metadata server_tool stop_reason stop_sequence unknown_event usage_detail",
@@ -42,6 +44,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "bedrock": "citation compaction error_detail metadata server_tool stop_reason unknown_event usage_detail",
         "gemini": "block_boundary call_withheld citation compaction error_detail metadata server_tool stop_reason stop_sequence unknown_event usage_detail",
         "ag-ui": "citation compaction error_detail metadata server_tool unknown_event usage_detail",
+        "ai-sdk": "citation compaction error_detail metadata server_tool stop_reason stop_sequence unknown_event usage_detail",
     },
     "ollama": {
         "openai-chat": "logprobs metadata",
@@ -53,6 +56,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "bedrock": "error_detail logprobs metadata usage_unknown",
         "gemini": "logprobs metadata",
         "ag-ui": "error_detail logprobs media_output metadata",
+        "ai-sdk": "logprobs metadata",
     },
     "cohere": {
         "openai-chat": "block_boundary block_order call_withheld citation logprobs metadata response_fields stop_reason unknown_event",
@@ -64,6 +68,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "bedrock": "call_withheld citation cut_call error_detail logprobs metadata response_fields stop_reason unknown_event",
         "gemini": "block_boundary call_withheld citation error_detail logprobs metadata response_fields stop_reason unknown_event",
         "ag-ui": "call_withheld citation error_detail logprobs metadata response_fields unknown_event",
+        "ai-sdk": "block_order call_withheld citation error_detail logprobs metadata response_fields stop_reason unknown_event",
     },
     "mistral": {
         "openai-chat": "block_order citation metadata stop_reason unknown_event",
@@ -75,6 +80,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "bedrock": "citation error_detail extra_choice media_output metadata unknown_event",
         "gemini": "arguments_wrapped call_withheld citation error_detail metadata stop_reason unknown_event",
         "ag-ui": "citation error_detail extra_choice media_output metadata unknown_event",
+        "ai-sdk": "citation error_detail extra_choice metadata stop_reason unknown_event",
     },
     "bedrock": {
         "openai-chat": "block_boundary block_order call_withheld citation metadata server_tool stop_reason stop_sequence unknown_event",
@@ -86,6 +92,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "bedrock": "call_withheld error_detail metadata stop_reason unknown_event",
         "gemini": "block_boundary call_withheld citation error_detail metadata server_tool stop_reason stop_sequence unknown_event usage_detail",
         "ag-ui": "call_withheld citation error_detail media_output metadata server_tool unknown_event",
+        "ai-sdk": "call_withheld citation error_detail metadata server_tool stop_reason stop_sequence unknown_event usage_detail",
     },
     "gemini": {
         "openai-chat": "audio block_boundary block_order call_withheld citation metadata server_tool stop_reason unknown_event usage_detail",
@@ -97,6 +104,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "bedrock": "audio call_withheld citation error_detail extra_choice media_output metadata server_tool stop_reason unknown_event usage_detail usage_unknown",
         "gemini": "call_withheld unknown_event",
         "ag-ui": "audio call_withheld citation error_detail extra_choice media_output metadata server_tool unknown_event usage_detail",
+        "ai-sdk": "audio call_withheld citation error_detail extra_choice metadata server_tool stop_reason unknown_event usage_detail",
     },
     "ag-ui": {
         "openai-chat": "block_boundary block_order metadata response_fields server_tool stop_reason stop_sequence unknown_event usage_detail",
@@ -108,5 +116,18 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "bedrock": "cut_call error_detail metadata response_fields server_tool stop_reason unknown_event usage_detail usage_unknown",
         "gemini": "arguments_wrapped block_boundary call_withheld metadata response_fields server_tool stop_reason stop_sequence unknown_event usage_detail",
         "ag-ui": "error_detail metadata server_tool unknown_event",
+        "ai-sdk": "block_boundary metadata response_fields server_tool stop_reason stop_sequence unknown_event usage_detail",
+    },
+    "ai-sdk": {
+        "openai-chat": "block_boundary citation custom_tool_wrapped metadata server_tool",
+        "openai-responses": "citation metadata server_tool usage_unknown",
+        "anthropic": "citation custom_tool_wrapped error_detail media_output metadata server_tool stop_reason usage_unknown",
+        "ollama": "arguments_wrapped block_boundary call_id call_withheld citation custom_tool_wrapped metadata reasoning_opaque reasoning_signature server_tool stop_reason",
+        "cohere": "citation custom_tool_wrapped media_output metadata reasoning_opaque reasoning_signature server_tool stop_reason",
+        "mistral": "block_boundary call_id call_withheld citation custom_tool_wrapped metadata server_tool stop_reason",
+        "bedrock": "citation custom_tool_wrapped error_detail metadata server_tool",
+        "gemini": "arguments_wrapped block_boundary call_withheld citation custom_tool_wrapped metadata server_tool",
+        "ag-ui": "citation custom_tool_wrapped error_detail media_output metadata server_tool",
+        "ai-sdk": "metadata",
     },
 }  # fmt: skip

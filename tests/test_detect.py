@@ -36,7 +36,7 @@ async def test_a_foreign_terminator_in_the_same_read_decides_nothing():
 
 
 async def test_an_end_mark_behind_a_foreign_stream_is_nobodys():
-    ui = sse({"type": "start"}, {"type": "text-delta", "id": "t", "delta": "Hi"}, {"type": "finish"}, b"[DONE]")
+    ui = sse({"op": "start"}, {"op": "delta", "id": "t", "delta": "Hi"}, {"op": "finish"}, b"[DONE]")
     for cuts in ((), range(1, len(ui))):
         with pytest.raises(NotThisDialect):
             await found(*cut_at(ui, list(cuts)))

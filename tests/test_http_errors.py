@@ -47,6 +47,7 @@ def test_every_dialect_says_errors_over_http():
         "bedrock",
         "gemini",
         "ag-ui",
+        "ai-sdk",
     }
 
 
@@ -444,6 +445,7 @@ INEXACT: dict[str, dict[ErrorType, ErrorType]] = {
     "cohere": {"truncated": "server"},
     "mistral": {},
     "ag-ui": {},
+    "ai-sdk": {"truncated": "server"},
     "gemini": {"billing": "rate_limit", "too_large": "invalid_request", "truncated": "unavailable"},
     "bedrock": {"billing": "invalid_request", "too_large": "invalid_request", "truncated": "server"},
 }

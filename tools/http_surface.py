@@ -44,6 +44,7 @@ ANSWERS = {
     "ollama": "lines of JSON; one object if `stream` is false",
     "gemini": "one response",
     "ag-ui": "the events of a run, always",
+    "ai-sdk": "the chunks of a UI message stream, always",
 }
 STREAMED = "events with `?alt=sse`, else one JSON array that is streamed"
 COUNTS = {

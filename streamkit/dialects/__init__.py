@@ -9,7 +9,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from streamkit.dialects import ag_ui, anthropic, bedrock, cohere, gemini, mistral, ollama, openai_chat, openai_responses
+from streamkit.dialects import (
+    ag_ui,
+    ai_sdk,
+    anthropic,
+    bedrock,
+    cohere,
+    gemini,
+    mistral,
+    ollama,
+    openai_chat,
+    openai_responses,
+)
 from streamkit.dialects.base import Dialect
 from streamkit.dialects.fast_path.like_frames import decode_stage
 from streamkit.dialects.fast_path.one_step import one_step
@@ -26,7 +37,8 @@ from streamkit.text.quoting import quoted
 
 #: The built-in dialects. Those of other installed distributions join them by entry point: see ``registry.py``.
 DIALECTS = Registry(
-    each.DIALECT for each in (openai_chat, openai_responses, anthropic, ollama, cohere, mistral, bedrock, gemini, ag_ui)
+    each.DIALECT
+    for each in (openai_chat, openai_responses, anthropic, ollama, cohere, mistral, bedrock, gemini, ag_ui, ai_sdk)
 )
 
 

@@ -9,7 +9,7 @@ from attrs import field, frozen
 
 from tests.clients.readers import Call, Choice
 from tests.framing.binary import events, exception
-from tests.vectors import ag_ui
+from tests.vectors import ag_ui, ai_sdk
 from tests.vectors.vector import sse
 
 HEAD = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
@@ -160,6 +160,13 @@ OF_TEXT = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
 #: The beginning of a stream in each dialect: text, then a call that is not finished.
 BEGUN = {
     "ag-ui": sse(ag_ui.START, *ag_ui.text("m-1", "Wait"), ag_ui.call("call_a", "add"), ag_ui.piece("call_a", '{"x":')),
+    "ai-sdk": sse(
+        ai_sdk.START,
+        ai_sdk.STEP,
+        *ai_sdk.text("Wait"),
+        ai_sdk.call_start("call_a", "add"),
+        ai_sdk.piece("call_a", '{"x":'),
+    ),
     "openai-chat": chat({"role": "assistant", "content": "Wait"}, call(0, id="call_a", name="add", arguments='{"x":')),
     "anthropic": messages(
         {
@@ -255,6 +262,7 @@ BEGUN = {
 #: What the provider says when it fails then.
 FAILURES = {
     "ag-ui": sse(ag_ui.failed("all busy")),
+    "ai-sdk": sse({"type": "error", "errorText": "all busy"}),
     "openai-chat": b'data: {"error":{"message":"all busy","type":"server_error","param":null,"code":null}}\n\n',
     "anthropic": messages({"type": "error", "error": {"type": "overloaded_error", "message": "all busy"}}),
     "ollama": lines({"error": "all busy"}),

@@ -82,6 +82,7 @@ NAMES = {  # dialects.md §1.3, §3.2, §5.3, §6.1, §7.3: the longest, one too
     "ollama": ("x" * 999, None, "größe nr. 2", None),
     "cohere": ("x" * 999, None, "größe nr. 2", None),
     "ag-ui": ("x" * 999, None, "größe nr. 2", None),
+    "ai-sdk": ("x" * 999, None, "größe nr. 2", None),
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.dialects import lint_ag_ui, lint_bedrock, lint_cohere, lint_gemini, lint_mistral, lint_responses
+from tests.dialects import lint_ag_ui, lint_ai_sdk, lint_bedrock, lint_cohere, lint_gemini, lint_mistral, lint_responses
 
 Vector = tuple[str, bytes, str]
 
@@ -332,4 +332,5 @@ VECTORS = {
     "mistral": lint_mistral.MISTRAL,
     "bedrock": lint_bedrock.BEDROCK,
     "ag-ui": lint_ag_ui.AG_UI,
+    "ai-sdk": lint_ai_sdk.AI_SDK,
 }

@@ -9,6 +9,7 @@ import pytest
 
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.ag_ui.lint import RULES as AG_UI_RULES
+from streamkit.dialects.ai_sdk.lint import RULES as AI_SDK_RULES
 from streamkit.dialects.anthropic.lint import RULES as ANTHROPIC_RULES
 from streamkit.dialects.anthropic.lint import AnthropicLinter
 from streamkit.dialects.base import Linter
@@ -40,6 +41,7 @@ RULES = {
     "mistral": MISTRAL_RULES,
     "bedrock": BEDROCK_RULES,
     "ag-ui": AG_UI_RULES,
+    "ai-sdk": AI_SDK_RULES,
 }
 
 
@@ -194,6 +196,7 @@ RECORDED_ERRORS: dict[str, dict[str, dict[str, int]]] = {
     },
     "cohere": {},
     "ag-ui": {},
+    "ai-sdk": {},
     "gemini": {},
     "mistral": {},
     "bedrock": {  # made of a recording by hand: boto3 refuses a start without its member

@@ -433,6 +433,29 @@ def agui_success(payload: Any) -> bool:
     return told not in {"cancelled", "error"}
 
 
+@define
+class AISDK:
+    complete: bool = False
+    text: str = ""
+    ended_calls: int = 0
+    failed: bool = False
+
+    def take(self, payload: Any) -> bool:
+        if payload == "[DONE]":
+            return True
+        kind = payload.get("type")
+        if kind in {"error", "abort"}:
+            self.failed = True
+        elif kind == "text-delta" and not self.failed:
+            self.text += payload["delta"]
+        elif kind in {"tool-input-available", "tool-input-error"} and not payload.get("providerExecuted"):
+            self.ended_calls += 1
+        self.complete = not self.failed and (
+            self.complete or (kind == "finish" and payload.get("finishReason") not in {"error", "interrupted"})
+        )
+        return kind in {"finish", "finish-step"}
+
+
 SUCCESS: dict[str, Callable[[Any], bool]] = {
     "openai-responses": lambda payload: (
         payload != "[DONE]" and payload.get("type") in {"response.completed", "response.incomplete", "response.done"}
@@ -447,6 +470,7 @@ SUCCESS: dict[str, Callable[[Any], bool]] = {
     "gemini": lambda payload: payload != "[DONE]" and gemini_success(payload),
     "cohere": lambda payload: payload != "[DONE]" and payload.get("type") == "message-end" and cohere_success(payload),
     "ag-ui": lambda payload: payload != "[DONE]" and payload.get("type") == "RUN_FINISHED" and agui_success(payload),
+    "ai-sdk": lambda payload: payload != "[DONE]" and payload.get("type") == "finish",
 }
 
 
@@ -517,6 +541,7 @@ ORACLES |= {
     "cohere": (Cohere, sse_payloads),
     "gemini": (Gemini, gemini_payloads),
     "ag-ui": (AgUi, sse_payloads),
+    "ai-sdk": (AISDK, sse_payloads),
 }
 assert ORACLES.keys() == SUCCESS.keys() == DIALECTS.keys(), "a new dialect needs its own oracle here"
 

@@ -35,6 +35,7 @@ ERRORS = {
     "bedrock": exception("internalServerException", {"message": "gone"}),
     "cohere": b'event: message-end\ndata: {"type":"message-end","delta":{"finish_reason":"ERROR","error":"gone"}}\n\n',
     "ag-ui": b'data: {"type":"RUN_ERROR","message":"gone"}\n\n',
+    "ai-sdk": b'data: {"type":"error","errorText":"gone"}\n\n',
     "openai-responses": b'event: error\ndata: {"type":"error","message":"gone","code":"server_error","sequence_number":1}\n\n',
 }
 FOREIGN_ERRORS = {name: b'data: {"detail":"gone"}\n\n' for name in DIALECTS if name not in {"ollama", "bedrock"}}

@@ -61,6 +61,7 @@ PASSED_OVER: Final[Mapping[tuple[str, str, str], str]] = {
     ("openai-chat", "message", "choices.[].delta.function_call"): "a call that stands in `tool_calls` as well: `said_twice`",
     ("openai-chat", "message", "choices.[].delta.tool_calls.[]"): "an entry with neither a name nor arguments: `call_ghost`, `said_twice`",
     ("openai-chat", "message", "choices.[].delta.tool_calls.[].function.arguments"): "the same arguments again: `arguments_repeated`",
+    ("ai-sdk", "tool-input-available", "input"): "the deltas of the call said it before",
     ("ag-ui", "RUN_STARTED", ""): "a second start of the same run: `response_restarted`",
     ("ag-ui", "RUN_STARTED", "input"): "the request again",
     ("ag-ui", "RUN_STARTED", "input.state"): "the request again",

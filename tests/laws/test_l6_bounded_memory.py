@@ -20,7 +20,18 @@ from streamkit.translation.pass_through import PassThrough
 from tests.framing.binary import event, events, message, prelude, string
 from tests.laws.running import read, translate
 from tests.sampling import by_turns
-from tests.vectors import ag_ui, anthropic, bedrock, cohere, gemini, mistral, ollama, openai_chat, openai_responses
+from tests.vectors import (
+    ag_ui,
+    ai_sdk,
+    anthropic,
+    bedrock,
+    cohere,
+    gemini,
+    mistral,
+    ollama,
+    openai_chat,
+    openai_responses,
+)
 from tests.vectors.openai_chat import CALLED, DONE, ROLE, STOP, call, calls, chunk, said
 from tests.vectors.vector import lines, named, sse
 
@@ -228,6 +239,9 @@ ENDLESS = {
     "text behind a call of AG-UI": (
         "ag-ui", sse(ag_ui.START, ag_ui.call("t", "f"), ag_ui.begin("m")), sse(ag_ui.delta("m", "y" * 14)), "HeldTooLong",
     ),
+    "arguments of the AI SDK": (
+        "ai-sdk", sse(ai_sdk.START, ai_sdk.call_start("t")), sse(ai_sdk.piece("t", "y" * 14)), "ArgumentsTooLong",
+    ),
     "held text": ("openai-chat", sse(ROLE, calls(call(0, "a", "f", '{"x":'))), sse(said("y" * 14)), "HeldTooLong"),
 }  # fmt: skip
 
@@ -320,6 +334,11 @@ async def test_a_long_text_passes_in_flat_memory(dialect, target, total):
             sse(ag_ui.START, ag_ui.begin("m")),
             sse(ag_ui.delta("m", "fourteen chars")),
             sse(ag_ui.end("m"), ag_ui.finish()),
+        ),
+        "ai-sdk": (
+            sse(ai_sdk.START, ai_sdk.STEP, ai_sdk.text("")[0]),
+            sse(ai_sdk.text("fourteen chars")[1]),
+            sse(ai_sdk.text("")[-1], ai_sdk.STEP_END, ai_sdk.finish(), ai_sdk.DONE),
         ),
         "openai-responses": (
             named(openai_responses.START, *openai_responses.message(0)[:2]),

@@ -237,7 +237,8 @@ def test_elsewhere_it_is_a_counted_loss(dialect, to):
 
 
 @pytest.mark.parametrize(
-    "to", [name for name in DIALECTS.built_in if name not in {"openai-responses", "ollama", "cohere", "ag-ui"}]
+    "to",
+    [name for name in DIALECTS.built_in if name not in {"openai-responses", "ollama", "cohere", "ag-ui", "ai-sdk"}],
 )
 def test_a_function_with_the_name_of_a_search_is_the_one_that_is_chosen(to):
     function = {"type": "function", "name": "web_search", "parameters": FUNCTION}

@@ -29,8 +29,8 @@ from tests.laws.oracle import facts
 from tests.web.serving import eventually
 
 FOLDER: Final = Path(__file__).parent
-#: The dialects of providers. aimock also plays AG-UI, but from fixtures of their own, which know no cuts.
-UPSTREAMS: Final = tuple(name for name in DIALECTS.built_in if name != "ag-ui")
+#: The dialects of providers. aimock also plays AG-UI, but from fixtures of their own, which know no cuts, and no AI SDK.
+UPSTREAMS: Final = tuple(name for name in DIALECTS.built_in if name not in {"ag-ui", "ai-sdk"})
 INSTALL_S: Final = 90
 #: A call takes milliseconds, and many times that where others want the same cores.
 CALL_S: Final = 60.0

@@ -167,7 +167,7 @@ BESIDE: dict[str, dict[str, Any]] = {
 
 
 #: What no request of a dialect can say.
-UNSAID = {("ollama", "tool_choice"), ("ag-ui", "tool_choice")}
+UNSAID = {("ollama", "tool_choice"), ("ag-ui", "tool_choice"), ("ai-sdk", "tool_choice")}
 
 
 def requests_of(dialect: str) -> Iterator[Any]:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tests.vectors import ag_ui, anthropic, bedrock, cohere, gemini, mistral, ollama, openai_chat, openai_responses
+from tests.vectors import (
+    ag_ui,
+    ai_sdk,
+    anthropic,
+    bedrock,
+    cohere,
+    gemini,
+    mistral,
+    ollama,
+    openai_chat,
+    openai_responses,
+)
 
 VECTORS = [
     *openai_chat.VECTORS,
@@ -14,6 +25,7 @@ VECTORS = [
     *bedrock.VECTORS,
     *gemini.VECTORS,
     *ag_ui.VECTORS,
+    *ai_sdk.VECTORS,
 ]
 #: Dialects whose first chunks are another's as well, and what a stream of them is taken for.
 LOOKS_LIKE = {"mistral": "openai-chat"}

@@ -20,6 +20,7 @@ ASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "ollama": ("/api/chat", CHAT),
     "gemini": ("/v1/models/m:generateContent", CONTENTS),
     "ag-ui": ("/v1/ag-ui/m", {"messages": CHAT["messages"]}),
+    "ai-sdk": ("/v1/ai-sdk/m", {"messages": [{"id": "u", "role": "user", "parts": [{"type": "text", "text": "hi"}]}]}),
 }
 
 
@@ -42,4 +43,4 @@ def asking_app(asked: list[Ask], *, body_s: float = 10.0, **options: Any) -> web
 def message_of(body: dict[str, Any]) -> str:
     """The message of an error body, in whichever dialect."""
     error = body.get("error", body)
-    return error if isinstance(error, str) else error["message"]
+    return error if isinstance(error, str) else error.get("message", error.get("errorText"))

@@ -43,7 +43,7 @@ async def refused(asked: Asked, path: str, body: Any, **options: Any) -> tuple[i
 
 
 #: Dialects that have neither the model nor whether to stream in a member of their own.
-IN_PATH = {"gemini", "ag-ui"}
+IN_PATH = {"gemini", "ag-ui", "ai-sdk"}
 
 
 @pytest.mark.parametrize("path", ["/v1/ag-ui/a/b", "/v1/ag-ui", "/v1/ag-ui/a%2Fb"])

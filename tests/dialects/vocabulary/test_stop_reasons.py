@@ -10,6 +10,7 @@ import pytest
 
 from streamkit.dialects import DIALECTS
 from streamkit.dialects.ag_ui import wire as agui
+from streamkit.dialects.ai_sdk import wire as aisdk
 from streamkit.dialects.anthropic import wire as anthropic
 from streamkit.dialects.bedrock import wire as bedrock
 from streamkit.dialects.cohere import wire as cohere
@@ -23,6 +24,7 @@ from streamkit.limits import DEFAULT_LIMITS
 from streamkit.report import StreamReport
 from tests.laws.running import read
 from tests.vectors import ag_ui as au
+from tests.vectors import ai_sdk as ui
 from tests.vectors import anthropic as am
 from tests.vectors import bedrock as br
 from tests.vectors import cohere as co
@@ -36,6 +38,7 @@ from tests.whole_answers import ANSWERING_WHOLE
 
 OWN: Mapping[str, Mapping[str, StopReason]] = {
     "ag-ui": agui.STOP_REASONS,
+    "ai-sdk": aisdk.STOP_REASONS,
     "anthropic": anthropic.STOP_REASONS,
     "bedrock": bedrock.STOP_REASONS,
     "cohere": cohere.STOP_REASONS,
@@ -56,6 +59,8 @@ def stream(dialect: str, word: str) -> bytes:
     match dialect:
         case "ag-ui":
             return sse(au.START, *au.text("m", "Hi"), au.finish(word))
+        case "ai-sdk":
+            return ui.answer(ui.text("Hi"), end=ui.finish(word))
         case "anthropic":
             return named(am.START, *am.block(0, "Hi"), am.finish(word), am.STOP)
         case "bedrock":

@@ -144,6 +144,47 @@ def see_ag_ui(body: bytes) -> Seen:
     return seen
 
 
+def see_ai_sdk(body: bytes) -> Seen:
+    """Parts in the order of their starts; what makes a call available stands at the clean end, and nowhere else."""
+    seen, open_parts, ended = Seen(), set(), set()
+    said: dict[str, Said] = {}
+    frames = body.decode().split("\n\n")
+    assert frames.pop() == ""
+    done = frames[-1] == "data: [DONE]"
+    for frame in frames[: -1 if done else None]:
+        chunk = json.loads(frame.removeprefix("data: "))
+        kind = chunk["type"]
+        name = chunk.get("id", chunk.get("toolCallId", ""))
+        assert (seen.stop, seen.error) == (None, None)
+        match kind:
+            case "text-start" | "reasoning-start":
+                assert name not in said
+                said[name] = Text("") if kind == "text-start" else Thinking("")
+                open_parts.add(name)
+            case "text-delta" | "reasoning-delta":
+                assert name in open_parts
+                said[name] = more(said[name], chunk["delta"])
+            case "text-end" | "reasoning-end":
+                open_parts.remove(name)
+            case "tool-input-start":
+                said[name] = Use(name, chunk["toolName"], "")
+            case "tool-input-delta":
+                assert chunk["inputTextDelta"]
+                said[name] = more(said[name], chunk["inputTextDelta"])
+            case "tool-input-available" | "tool-input-error":
+                ended.add(name)
+            case "error":
+                assert not ended
+                seen.error = chunk["errorText"]
+            case "finish":
+                assert not open_parts
+                seen.stop = chunk["finishReason"]
+                seen.usage = chunk.get("messageMetadata", {}).get("usage")
+    assert done == (seen.stop is not None) == (seen.error is None)
+    seen.said = [*said.values()]
+    return seen
+
+
 def more(said: Said, delta: str) -> Said:
     if isinstance(said, Use):
         return Use(said.id, said.name, said.arguments + delta)

@@ -79,7 +79,7 @@ def test_a_request_goes_where_the_dialects_own_clients_send_it(where: Upstream, 
 
 
 def test_every_built_in_dialect_has_an_address():
-    for dialect in DIALECTS.built_in.keys() - {"ag-ui"}:  # an agent is asked at its own URL
+    for dialect in DIALECTS.built_in.keys() - {"ag-ui", "ai-sdk"}:  # asked at their own URLs
         assert address(upstream(dialect), "m", stream=True) != "https://h"
 
 

@@ -1,0 +1,31 @@
+"""The AI SDK's UI message stream, which ``useChat`` reads: streams, and the requests for them. Source: ui-protocols.md §1."""
+
+from __future__ import annotations
+
+from streamkit.dialects.ai_sdk.decode import AISDKDecoder, recognises
+from streamkit.dialects.ai_sdk.encode import AISDKEncoder
+from streamkit.dialects.ai_sdk.errors import ERRORS
+from streamkit.dialects.ai_sdk.http import HTTP_HALF
+from streamkit.dialects.ai_sdk.lint import AISDKLinter
+from streamkit.dialects.ai_sdk.request_in import AISDKRequestReader
+from streamkit.dialects.ai_sdk.request_out import AISDKRequestWriter
+from streamkit.dialects.ai_sdk.wire import CLIENTS, TOOLS, VENDOR
+from streamkit.dialects.base import Bodies, Dialect
+from streamkit.framing.sse import KEEP_ALIVE
+
+DIALECT = Dialect(
+    name=VENDOR,
+    title="AI SDK UI message stream (`useChat`)",
+    decoder=AISDKDecoder,
+    encoder=AISDKEncoder,
+    linter=AISDKLinter,
+    keep_alive={"comment": KEEP_ALIVE},
+    done_mark=True,
+    recognises=recognises,
+    # a whole body is an error: an answer has no other form than a stream
+    bodies=Bodies(AISDKRequestReader.decode_request, AISDKRequestWriter.encode_request, AISDKDecoder.decode_response),
+    errors=ERRORS,
+    http=HTTP_HALF,
+    tools=TOOLS,
+    clients=CLIENTS,
+)

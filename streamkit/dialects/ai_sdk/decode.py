@@ -1,0 +1,340 @@
+"""Chunks of a UI message stream to wire events.
+
+Parts of text and reasoning have ids of their own, and calls theirs. A call's arguments are the fragments that streamed; where
+none did, they are the text of its ``input`` as it stands in the chunk. Only ``finish`` without an error completes an answer:
+``[DONE]`` means nothing, and a stream that stops was cut.
+
+Source: ui-protocols.md §1.1, §1.2, §1.8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+from attrs import define
+
+from streamkit.dialects.ai_sdk.media import read_file
+from streamkit.dialects.ai_sdk.provider_metadata import Read, read_metadata
+from streamkit.dialects.ai_sdk.wire import ASIDES, FILE, NEWEST, STOP_REASONS, VENDOR, decode_usage
+from streamkit.dialects.members.known import KEPT, Members
+from streamkit.dialects.members.values import text_of
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.vocabulary.error_bodies import provider_failed
+from streamkit.errors import HeldTooLong, TooManyBlocks, TooManyToolCalls
+from streamkit.events import (
+    Aside,
+    AsideKind,
+    ProviderFailed,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    ResponseStarted,
+    StopReasonSeen,
+    TerminatorSeen,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallEnded,
+    ToolKind,
+)
+from streamkit.limits import Limits
+from streamkit.report import StreamReport
+from streamkit.tool_calls.value_text import lenient_text
+
+#: The method that reads each chunk, and what is read of it. Chunks of this dialect's alone are kept as they are.
+READERS: Mapping[str, str] = {
+    "start": "_message_start",
+    "start-step": "_nothing",
+    "text-start": "_part_start",
+    "text-delta": "_part_delta",
+    "text-end": "_part_end",
+    "reasoning-start": "_part_start",
+    "reasoning-delta": "_part_delta",
+    "reasoning-end": "_part_end",
+    "tool-input-start": "_call_start",
+    "tool-input-delta": "_call_delta",
+    "tool-input-available": "_call_end",
+    "tool-input-error": "_call_end",
+    "error": "_error",
+    "abort": "_abort",
+    "finish-step": "_nothing",
+    "finish": "_finish",
+}
+PART = Members("type", "id", "providerMetadata")
+CALL = Members("type", "toolCallId", "toolName", "inputEncoding", "input", "providerMetadata", "providerExecuted")
+MEMBERS: Mapping[str, Members] = {
+    "start": Members("type", "messageId", "messageMetadata"),
+    "start-step": Members("type"),
+    **dict.fromkeys(("text-start", "text-end", "reasoning-start", "reasoning-end"), PART),
+    **dict.fromkeys(("text-delta", "reasoning-delta"), PART.also("delta")),
+    "tool-input-start": CALL,
+    "tool-input-delta": Members("type", "toolCallId", "inputTextDelta"),
+    "tool-input-available": CALL,
+    "tool-input-error": CALL.also("errorText"),
+    "error": Members("type", "errorText"),
+    "abort": Members("type", "reason"),
+    "finish-step": Members("type"),
+    "finish": Members("type", "finishReason", "messageMetadata"),
+    **dict.fromkeys((*ASIDES, *NEWEST), KEPT),
+}
+#: Chunks that no other dialect has.
+OWN = READERS.keys() - {"start", "error", "abort", "finish"}
+HOLES = re.compile(rb'"(?:delta|inputTextDelta)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
+
+
+@define
+class Part:
+    """A part of text or reasoning that is open."""
+
+    kind: str
+    block: int
+    is_empty: bool = True
+    #: The last ``providerMetadata`` of its chunks, of which readers keep no other, and the bytes of that frame.
+    metadata: Mapping[str, Any] | None = None
+    held_bytes: int = 0
+
+
+@define
+class Call:
+    """What is remembered of a call."""
+
+    index: int
+    kind: ToolKind = "function"
+    executed: bool = False  #: the provider runs it
+    streamed: bool = False  #: fragments of its arguments came
+    ended: bool = False
+
+
+def recognises(_event: str, document: Any) -> bool:
+    """Whether a payload can be a chunk: ``start`` is one of nobody else's where nothing but its own members stand in it."""
+    if not isinstance(document, dict):
+        return False
+    kind = document.get("type")
+    if kind == "start":
+        return document.keys() <= {"type", "messageId", "messageMetadata"}
+    if kind == "error":
+        return isinstance(document.get("errorText"), str)
+    return isinstance(kind, str) and kind in OWN and "event_id" not in document
+
+
+class AISDKDecoder(FrameDecoder):
+    """Reads the chunks of a UI message stream."""
+
+    dialect = "ai-sdk"
+    vendor = VENDOR
+    opaque_holes: ClassVar = HOLES
+
+    _id: str | None = None
+    _finished = False
+    _labels = 0  # blocks so far
+    _count = 0  # calls so far
+
+    def __init__(self, limits: Limits, report: StreamReport) -> None:
+        super().__init__(limits, report)
+        self._parts: dict[tuple[str, str], Part] = {}  # open ones, by kind and id
+        self._held_bytes = 0  # of frames whose metadata wait for the end of their part
+        self._calls: dict[str, Call] = {}
+
+    def done(self) -> None:
+        """The mark says nothing: a reader skips it."""
+
+    def decode(self, document: dict[str, Any]) -> None:
+        kind = self.string(document.get("type"))
+        if kind in READERS:
+            self.recognised = True
+            if self._finished:
+                self.behind_end(self._read, document)
+            else:
+                self._read(document)
+        elif kind in MEMBERS or kind.startswith("data-"):
+            self.recognised = True
+            if self._finished:
+                self.report.repair("after_end")
+                return
+            self.ensure_started()
+            if kind == FILE and (media := read_file(document)) is not None:
+                self.out.append(media)
+            else:
+                self._aside(kind, document)
+        elif not kind and document.get("error"):
+            self.recognised = True
+            self.report.repair("error_shape")
+            self.out.append(provider_failed(document, VENDOR, {}))
+        else:
+            self.unknown_frame(kind or "chunk", document)
+
+    def _aside(self, kind: str, document: dict[str, Any], means: AsideKind | None = None) -> None:
+        found: Any = means or ASIDES.get(kind, "unknown_event" if kind in NEWEST else "metadata")
+        self.out.append(Aside(VENDOR, found, kind, document))
+
+    def _read(self, document: dict[str, Any]) -> None:
+        kind = document["type"]
+        if kind not in {"start", "error"}:
+            self.ensure_started()
+        self.read_and_keep(getattr(self, READERS[kind]), document, MEMBERS[kind], f"{kind}.")
+
+    def _nothing(self, document: dict[str, Any]) -> None:
+        """A step begins or ends: parts and calls say all that is in it."""
+
+    def _message_start(self, document: dict[str, Any]) -> None:
+        name = text_of(document.get("messageId"))
+        if self._started:
+            self.restarted(self._id, name)
+            return
+        self._id = name
+        metadata = self.fields(document.get("messageMetadata"))
+        self.start(ResponseStarted(name, vendor=VENDOR, extras={"messageMetadata": metadata} if metadata else None))
+
+    # -- text and reasoning ----------------------------------------------------------------------------------------
+
+    def _opened(self, document: dict[str, Any], *, starts: bool = False) -> Part:
+        """The part that a chunk is about. Raises TooManyBlocks."""
+        kind = document["type"].partition("-")[0]
+        key = kind, self.string(document.get("id"))
+        part = self._parts.get(key)
+        if starts and part is not None:
+            self.report.repair("block_reopened")
+            self._end_part(part)
+            part = None
+        if part is None:
+            if not starts:
+                self.report.repair("block_unopened")
+            if self._labels >= self.limits.content_blocks:
+                raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
+            part = self._parts[key] = Part(kind, self._labels)
+            self._labels += 1
+        return part
+
+    def _part_start(self, document: dict[str, Any]) -> None:
+        self._keep_metadata(self._opened(document, starts=True), document)
+
+    def _part_delta(self, document: dict[str, Any]) -> None:
+        part = self._opened(document)
+        if text := self.string(document.get("delta")):
+            part.is_empty = False
+            self.out.append(
+                TextDelta(text, 0, part.block) if part.kind == "text" else ReasoningDelta(text, 0, part.block)
+            )
+        self._keep_metadata(part, document)
+
+    def _part_end(self, document: dict[str, Any]) -> None:
+        part = self._opened(document)
+        self._keep_metadata(part, document)
+        self._end_part(part)
+        del self._parts[part.kind, self.string(document.get("id"))]
+
+    def _keep_metadata(self, part: Part, document: dict[str, Any]) -> None:
+        """Keep what replaces the metadata of a part so far. Raises HeldTooLong."""
+        if document.get("providerMetadata") is None:
+            return
+        self._held_bytes += len(self.frame.data) - part.held_bytes
+        part.metadata, part.held_bytes = self.fields(document["providerMetadata"]), len(self.frame.data)
+        if self._held_bytes > self.limits.held_chars:
+            raise HeldTooLong(self.limits.held_chars, offset=self.frame.offset)
+
+    def _end_part(self, part: Part) -> None:
+        """Tell what only a vendor can read of a part, now that nothing can replace it."""
+        self._held_bytes -= part.held_bytes
+        if part.metadata is None:
+            return
+        read = read_metadata(part.metadata, is_empty=part.is_empty and part.kind == "reasoning")
+        on: Literal["text", "reasoning"] = "text" if part.kind == "text" else "reasoning"
+        self.out += [ReasoningSignature(each.blob, each.vendor, 0, part.block, on) for each in read.signatures]
+        self.out += [ReasoningOpaque(each.blob, each.vendor, 0, part.block) for each in read.redacted]
+        self._tell_others(read, part.kind)
+
+    def _end_parts(self) -> None:
+        for part in self._parts.values():
+            self._end_part(part)
+        self._parts.clear()
+
+    def _tell_others(self, read: Read, of: str) -> None:
+        if read.others:
+            self.out.append(Aside(VENDOR, "metadata", f"{of}.providerMetadata", read.others))
+
+    def close(self) -> None:
+        self._end_parts()
+
+    # -- tool calls ------------------------------------------------------------------------------------------------
+
+    def _call(self, document: dict[str, Any]) -> Call:
+        """The call that a chunk names; a new one where none had its id, or the one that did has ended.
+
+        Raises TooManyToolCalls.
+        """
+        name = self.string(document.get("toolCallId"))
+        call = self._calls.get(name)
+        if call is None or (call.ended and document["type"] == "tool-input-start"):
+            if self._count >= self.limits.content_blocks:
+                raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
+            kind: ToolKind = "custom" if document.get("inputEncoding") == "text" else "function"
+            call = self._calls[name] = Call(self._count, kind, self.truth(document.get("providerExecuted")))
+            self._count += 1
+            if not call.executed:
+                self._announce(call, document)
+        return call
+
+    def _announce(self, call: Call, document: dict[str, Any]) -> None:
+        call_id, name = self.string(document.get("toolCallId")), self.string(document.get("toolName"))
+        self.out.append(ToolCallDelta(call.index, call_id or None, name or None, kind=call.kind))
+
+    def _call_start(self, document: dict[str, Any]) -> None:
+        call = self._call(document)
+        if call.executed:
+            self._aside(document["type"], document, "server_tool")
+        else:
+            self._sign(call, document)
+
+    def _call_delta(self, document: dict[str, Any]) -> None:
+        call = self._call(document)
+        if call.executed:
+            self._aside(document["type"], document, "server_tool")
+        elif text := self.string(document.get("inputTextDelta")):
+            call.streamed = True
+            self.out.append(ToolCallDelta(call.index, None, None, text))
+
+    def _sign(self, call: Call, document: dict[str, Any]) -> None:
+        """What only a vendor can read of a call, which readers take from its first chunk and from its last."""
+        if document.get("providerMetadata") is None:
+            return
+        read = read_metadata(self.fields(document["providerMetadata"]), is_empty=False)
+        self.out += [ToolCallDelta(call.index, signature=each) for each in (*read.signatures, *read.redacted)]
+        self._tell_others(read, "tool")
+
+    def _call_end(self, document: dict[str, Any]) -> None:
+        call = self._call(document)
+        if call.executed:
+            self._aside(document["type"], document, "server_tool")
+            return
+        self._sign(call, document)
+        value = document.get("input")
+        if not call.streamed and "input" in document:
+            is_text = isinstance(value, str) and (call.kind == "custom" or document["type"] == "tool-input-error")
+            text = str(value) if is_text else lenient_text(self.frame.data, "input")
+            self.out.append(ToolCallDelta(call.index, None, None, text, snapshot=True))
+        call.ended = True
+        self.out.append(ToolCallEnded(call.index))
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def _finish(self, document: dict[str, Any]) -> None:
+        self._finished = True
+        self._end_parts()
+        metadata = self.fields(document.get("messageMetadata"))
+        if usage := self.fields(metadata.get("usage")):
+            self.tell_counts(decode_usage(usage))
+        self.keep_others(metadata, {"usage"}, "finish.messageMetadata.")
+        native = self.string(document.get("finishReason"))
+        reason = self.stop_reason(native, STOP_REASONS) if native else "stop"
+        self.out += (StopReasonSeen(reason, native or "finish", covers_calls=not native), TerminatorSeen())
+
+    def _error(self, document: dict[str, Any]) -> None:
+        self._end_parts()
+        self.out.append(ProviderFailed("server", self.string(document.get("errorText")), raw=document, vendor=VENDOR))
+
+    def _abort(self, document: dict[str, Any]) -> None:
+        """The server gave up; its own client takes the answer so far for a success."""
+        self._end_parts()
+        reason = self.string(document.get("reason")) or "the answer was aborted"
+        self.out.append(ProviderFailed("truncated", reason, raw=document, vendor=VENDOR))

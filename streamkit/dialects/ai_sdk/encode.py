@@ -1,0 +1,298 @@
+"""Events to chunks of a UI message stream, in the form that clients of versions 5.0.217, 6 and 7 read.
+
+A client runs a call as soon as its input is *available*, whatever follows, and asks again once all calls have a result. So
+calls are announced and their arguments stream as they come, but what makes them available waits for the clean end. A call
+that was cut is never ended: it stays ``input-streaming``, which nobody runs. A failure is one ``error``, and the last chunk:
+a stream that only stops, and every ``finish``, is shown as a success. A step is always begun, and never empty, or a client
+that had sent a tool's result asks without end.
+
+Source: ui-protocols.md §1.2 to §1.6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal
+
+import orjson
+from attrs import define, field
+
+from streamkit.dialects.ai_sdk.media import write_file
+from streamkit.dialects.ai_sdk.provider_metadata import write_metadata
+from streamkit.dialects.ai_sdk.wire import ASIDES, VENDOR, encode_usage, finish_reason, is_refused, is_strict
+from streamkit.dialects.profiles import Encoding
+from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, stop_word
+from streamkit.dialects.vocabulary.error_bodies import has_detail
+from streamkit.dialects.vocabulary.sealed_reasoning import Kind
+from streamkit.errors import HeldTooLong
+from streamkit.events import (
+    Aside,
+    MediaGenerated,
+    Opaque,
+    ProviderFailed,
+    ReasoningDelta,
+    ReasoningOpaque,
+    ReasoningSignature,
+    RefusalDelta,
+    ResponseFinished,
+    ResponseStarted,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallFinished,
+    ToolCallStarted,
+)
+from streamkit.report import StreamReport
+from streamkit.tool_calls.check import check_arguments
+
+dumps = orjson.dumps
+START_STEP: Final = b'data: {"type":"start-step"}\n\n'
+#: A step without any part draws nothing, and its client asks again without end.
+EMPTY_TEXT: Final = b'data: {"type":"text-start","id":"t0"}\n\ndata: {"type":"text-end","id":"t0"}\n\n'
+FINISH_STEP: Final = b'data: {"type":"finish-step"}\n\n'
+DONE: Final = b"data: [DONE]\n\n"
+
+
+@define
+class Part:
+    """The part of text or reasoning that is open."""
+
+    kind: Literal["text", "reasoning"]
+    block: int
+    id: bytes
+    signer: str = ""
+    signature: list[str] = field(factory=list)  #: its pieces
+
+
+@define
+class Call:
+    """A call that was announced, and how it ended, once it did."""
+
+    start: ToolCallStarted
+    finished: ToolCallFinished | None = None
+
+
+class AISDKEncoder(OneChoiceEncoder):
+    """Writes one choice of a response as a UI message stream."""
+
+    native = VENDOR
+    vendor = VENDOR
+
+    _begun = False
+    _drawn = False  # something of the step was written
+    _part: Part | None = None
+    _parts_begun = 0
+    _refused = False
+    _unplaced = False  # a call ended without arguments: readers that wait for them learn of it at the end
+    _held_chars = 0
+    _stop: ResponseFinished | None = None
+
+    def __init__(self, encoding: Encoding, report: StreamReport) -> None:
+        super().__init__(encoding, report)
+        self._strict = is_strict(encoding.profile)
+        self._calls: dict[int, Call] = {}
+        self._said: set[tuple[str, int]] = set()  # kinds and blocks of the parts that were begun
+
+    # -- the message -----------------------------------------------------------------------------------------------
+
+    def _chunk(self, kind: str, **members: Any) -> None:
+        """Write a chunk of a step that has begun."""
+        if not self._begun:
+            self.response_started(ResponseStarted())
+        self._drawn = True
+        self.write(b"data: %b\n\n" % dumps({"type": kind, **members}))
+
+    def response_started(self, event: ResponseStarted) -> None:
+        """Begin the message, without an id of the provider's: on a continuation another id would duplicate it."""
+        self._begun = True
+        self._vendor = event.vendor
+        start: dict[str, Any] = {"type": "start"}
+        if event.vendor == VENDOR and event.id:
+            start["messageId"] = event.id
+        extras = dict(self.response_extras(event))
+        if is_refused(dumps(extras)):
+            self.lose("response_fields")
+        else:
+            start |= extras
+        self.write(b"data: %b\n\n" % dumps(start) + START_STEP)
+
+    # -- text and reasoning ----------------------------------------------------------------------------------------
+
+    def _open(self, kind: Literal["text", "reasoning"], block: int) -> Part:
+        """The part for a delta: the open one, or a new one with an id that no other part of the message has."""
+        part = self._part
+        if part is not None and part.kind == kind and part.block == block:
+            return part
+        self._close_part()
+        if self._unplaced:
+            self._unplaced = False
+            self.lose("block_order")
+        if (kind, block) in self._said:  # readers have no delta for a part that has ended
+            self.lose("block_boundary")
+        self._said.add((kind, block))
+        part = self._part = Part(kind, block, b"%b%d" % (kind[:1].encode(), self._parts_begun))
+        self._parts_begun += 1
+        self._chunk(f"{kind}-start", id=part.id.decode())
+        return part
+
+    def _close_part(self) -> None:
+        part, self._part = self._part, None
+        if part is not None:
+            opaque = Opaque(part.signer, "".join(part.signature)) if part.signature else None
+            self._chunk(f"{part.kind}-end", id=part.id.decode(), **_metadata(part.kind, opaque))
+
+    def _delta(self, part: Part, text: str) -> bytes:
+        return b'data: {"type":"%b-delta","id":"%b","delta":%b}\n\n' % (part.kind.encode(), part.id, dumps(text))
+
+    def text(self, event: TextDelta) -> None:
+        self.write(self._delta(self._open("text", event.block), event.text))
+
+    def refusal(self, event: RefusalDelta) -> None:
+        if not self._refused:
+            self._refused = True
+            self.lose("refusal_as_text")
+        self.write(self._delta(self._open("text", event.block), event.text))
+
+    def reasoning(self, event: ReasoningDelta) -> None:
+        self.write(self._delta(self._open("reasoning", event.block), event.text))
+
+    def again(self, last: TextDelta | ReasoningDelta) -> Callable[[str], bytes] | None:
+        kind = "text" if isinstance(last, TextDelta) else "reasoning"
+        part = self._part
+        if part is None or part.kind != kind or part.block != last.block or last.choice != self._choice:
+            return None
+        return lambda text: self._delta(part, text)
+
+    def signature(self, event: ReasoningSignature) -> None:
+        """Keep it for the end of its part, of which a reader keeps the last metadata; one without a part is one of its own."""
+        kind: Literal["text", "reasoning"] = "text" if event.on == "text" else "reasoning"
+        part = self._part
+        if (part is None or part.kind != kind or part.block != event.block) and (kind, event.block) not in self._said:
+            part = self._open(kind, event.block)
+        if (
+            part is None
+            or part.kind != kind
+            or part.block != event.block
+            or (part.signature and part.signer != event.vendor)
+        ):
+            self.lose("reasoning_signature")
+            return
+        self._hold(len(event.blob))
+        part.signer = event.vendor
+        part.signature.append(event.blob)
+
+    def opaque(self, event: ReasoningOpaque) -> None:
+        """A reasoning part without text has it."""
+        self._close_part()
+        name = f"r{self._parts_begun}"
+        self._parts_begun += 1
+        self._chunk("reasoning-start", id=name, **_metadata("opaque", Opaque(event.vendor, event.blob)))
+        self._chunk("reasoning-end", id=name)
+
+    # -- tool calls ------------------------------------------------------------------------------------------------
+
+    def call_started(self, event: ToolCallStarted) -> None:
+        if not event.name:
+            return  # withheld when it ends
+        self._close_part()
+        self._calls[event.call] = Call(event)
+        self.own_extras(event.extras)
+        encoding = {"inputEncoding": "text"} if event.kind == "custom" and not self._strict else {}
+        self._chunk("tool-input-start", toolCallId=event.id, toolName=event.name, **encoding)
+
+    def call_arguments(self, event: ToolCallArguments) -> None:
+        call = self._calls.get(event.call)
+        if call is not None and event.fragment:
+            self._chunk("tool-input-delta", toolCallId=call.start.id, inputTextDelta=event.fragment)
+
+    def call_finished(self, event: ToolCallFinished) -> None:
+        call = self._calls.get(event.call)
+        if call is None:
+            self.withhold(event)
+            return
+        self._hold(len(event.arguments))
+        call.finished = event
+        self._unplaced = self._unplaced or event.arguments.strip() in {"", "{}"}
+
+    def _hold(self, chars: int) -> None:
+        self._held_chars += chars
+        if self._held_chars > self.encoding.limits.held_chars:
+            raise HeldTooLong(self.encoding.limits.held_chars)
+
+    def _end_call(self, start: ToolCallStarted, call: ToolCallFinished) -> None:
+        """Make a call available once the answer is whole; one that can't be run is told to the model as an error."""
+        verdict = call.verdict or check_arguments(call.arguments, depth=self.encoding.limits.json_depth)
+        if not call.ended or verdict.kind == "truncated":
+            return  # it stays as it is: nobody runs it
+        text = call.arguments.strip()
+        signed = _metadata("call", start.signature)
+        if call.kind == "custom":
+            self._end_input("tool-input-available", call, input=call.arguments, **signed)
+        elif not text:
+            self._end_input("tool-input-available", call, input={}, **signed)
+        elif verdict.kind in {"malformed", "not_an_object"} or is_refused(text.encode()):
+            reason = verdict.reason or "the arguments can't be read"
+            self._end_input("tool-input-error", call, input=call.arguments, errorText=reason, **signed)
+        else:
+            plain = text.replace("\r", " ").replace("\n", " ")  # between tokens only
+            self._end_input("tool-input-available", call, input=orjson.Fragment(plain.encode()), **signed)
+
+    def _end_input(self, kind: str, call: ToolCallFinished, **members: Any) -> None:
+        self._chunk(kind, toolCallId=call.id, toolName=call.name, **members)
+
+    # -- asides ----------------------------------------------------------------------------------------------------
+
+    def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
+        return write_file(media)
+
+    def aside(self, event: Aside) -> None:
+        raw = event.raw
+        is_chunk = event.vendor == VENDOR and isinstance(raw, dict) and raw.get("type") == event.type
+        if is_chunk and (event.type in ASIDES or event.type.startswith(("data-", "tool-input-"))):
+            written = dumps(raw)
+            if not is_refused(written):
+                if not self._begun:
+                    self.response_started(ResponseStarted())
+                self._drawn = True
+                self.write(b"data: %b\n\n" % written)
+                return
+        self.lose(event.kind)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def finished(self, event: ResponseFinished) -> None:
+        self._stop = event
+
+    def terminate(self) -> None:
+        if not self._begun:
+            self.response_started(ResponseStarted())
+        self._close_part()
+        if not self._drawn:
+            self.write(EMPTY_TEXT)
+        for call in self._calls.values():
+            if call.finished is not None:
+                self._end_call(call.start, call.finished)
+        stop = self._stop or ResponseFinished("stop")
+        word = stop_word(finish_reason(stop.reason), stop.stop_sequence, self.report)
+        finish: dict[str, Any] = {"type": "finish"}
+        if self._strict:
+            self.lose("stop_reason")
+        else:
+            finish["finishReason"] = word
+        if self._usage is not None and (usage := encode_usage(self._usage, self.report)):
+            if is_refused(dumps(usage)):
+                self.lose("usage_detail")
+            else:
+                finish["messageMetadata"] = {"usage": usage}
+        self.write(FINISH_STEP + b"data: %b\n\n" % dumps(finish) + DONE)
+
+    def error(self, event: ProviderFailed) -> None:
+        """Write the last chunk of an answer that failed. Nothing that is open ends: it would look whole."""
+        if has_detail(event, VENDOR):
+            self.lose("error_detail")
+        self.write(b"data: %b\n\n" % dumps({"type": "error", "errorText": event.message}))
+
+
+def _metadata(kind: Kind, opaque: Opaque | None) -> dict[str, Any]:
+    """The member for what only a vendor reads; none where there is nothing."""
+    metadata = write_metadata(kind, opaque)
+    return {"providerMetadata": metadata} if metadata else {}

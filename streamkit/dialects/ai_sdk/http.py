@@ -1,0 +1,39 @@
+"""The AI SDK over HTTP: one path, to which a chat's messages are posted. A route of another server is asked at its own URL.
+
+The model stands in the path or in the body's member ``model``, where the path's is the one that is asked: the SDK itself sends
+none, and an application may add one (``body``).
+
+Source: ui-protocols.md §1.8; ai 7.0.173, ``HttpChatTransport``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from streamkit.conversation.messages import Request
+from streamkit.dialects.http import HTTP, Address, Endpoint, RequestLine, Surface
+from streamkit.errors import BadRequest
+
+#: Where messages are posted, and the same with a model.
+PATH: Final = "/v1/ai-sdk"
+
+
+def _address(line: RequestLine, request: Request) -> Address:
+    """The model of the path, or of the request; the answer is always a stream."""
+    model = line.match_info.get("model") or request.model
+    if not model:
+        instead = f"name one in the path, {PATH}/MODEL, or in the body"
+        raise BadRequest("model", f"the name of a model is needed, and there is none; {instead}")
+    return Address(model, stream=True)
+
+
+HTTP_HALF = HTTP(
+    endpoint=Endpoint(url=lambda base, _model, _stream: base),
+    surface=Surface(
+        generate=(PATH, f"{PATH}/{{model:.+}}"),
+        path=re.compile(r"(?:^/?|/v1)/ai-sdk(?:/.*+)?\Z", re.DOTALL),
+        in_words=f"{PATH}/MODEL",
+        address=_address,
+    ),
+)

@@ -1,0 +1,180 @@
+"""The grammar of a UI message stream, as the SDK's own readers need it, and what their clients would do by mistake.
+
+Source: ui-protocols.md §1.1, §1.2, §1.6, §1.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from streamkit.dialects.ai_sdk.wire import FINISH_REASONS, NEWEST, is_refused
+from streamkit.dialects.linting.explain import COMMON_HINTS, MESSAGE_HINTS, Hints, like
+from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, Severity, is_text, shown
+from streamkit.framing.frame import Frame
+
+RULES: dict[str, str] = {
+    **COMMON_RULES,
+    "unterminated": "A blank line ends each event, the last too: the client drops one that lacks it (§1.1).",
+    "empty_data": "An event without data ends the stream with an error; what keeps it alive is a comment (§1.1).",
+    "chunk_type": "Readers know the `type` of each chunk: another one ends the stream with an error (§1.2).",
+    "member": "Members have the type that readers demand, and none is null (§1.2, §1.7).",
+    "part": "A part's deltas and end name a part of their kind that is open (§1.7).",
+    "part_again": "The id of a part is not used again while it is open: the first one would never end (§1.7).",
+    "part_open": "Parts end before `finish`; an open one is shown as one that still streams (§1.7).",
+    "call": "A delta of a call, and its output, name a call that was started (§1.7).",
+    "call_twice": "A call becomes available once: each time it is run (§1.7).",
+    "finish_reason": "`finishReason` is one of the words that readers know (§1.2).",
+    "proto_key": "No key is `__proto__`, or `constructor` over `prototype`: readers refuse the chunk (§1.3).",
+    "step": "A step is begun before its parts, or a client that sent a result may ask without end (§1.6).",
+    "empty_step": "A step has a part, or a client that sent a result asks without end (§1.6).",
+    "run_and_failed": "No call becomes available in a stream that fails: it is run, and the error goes unseen (§1.6).",
+    "failed_success": "A failure is told by an `error`: `abort` and `finishReason` `error` look like a success (§1.6).",
+    "after_end": "Nothing but `[DONE]` follows `finish` or `error` (§1.6).",
+}
+HINTS: Hints = {
+    **{rule: hints for rule, hints in MESSAGE_HINTS.items() if rule in RULES or rule in COMMON_HINTS},
+    **dict.fromkeys(RULES.keys() - MESSAGE_HINTS.keys(), ()),
+    "member": (like("field_invalid"),),
+    "part": (like("block_unopened"),),
+    "part_again": (like("block_reopened"),),
+    "call": (like("id_missing"),),
+    "call_twice": (like("id_duplicate"),),
+    "after_end": (like("after_end"), like("after_error")),
+}
+#: The members that each chunk must have, all of them strings.
+TEXTS: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("start", "start-step", "finish-step", "finish", "abort", "message-metadata"), ()),
+    **dict.fromkeys(("text-start", "text-end", "reasoning-start", "reasoning-end"), ("id",)),
+    **dict.fromkeys(("text-delta", "reasoning-delta"), ("id", "delta")),
+    "tool-input-start": ("toolCallId", "toolName"),
+    "tool-input-delta": ("toolCallId", "inputTextDelta"),
+    "tool-input-available": ("toolCallId", "toolName"),
+    "tool-input-error": ("toolCallId", "toolName", "errorText"),
+    "tool-output-available": ("toolCallId",),
+    "tool-output-error": ("toolCallId", "errorText"),
+    "tool-output-denied": ("toolCallId",),
+    "tool-approval-request": ("approvalId", "toolCallId"),
+    "source-url": ("sourceId", "url"),
+    "source-document": ("sourceId", "mediaType", "title"),
+    "file": ("url", "mediaType"),
+    "error": ("errorText",),
+}
+#: Members that may be left out, and must then be strings.
+OPTIONAL: tuple[str, ...] = ("messageId", "title", "filename", "reason")
+OUTSIDE = frozenset({"start", "start-step", "finish-step", "finish", "abort", "error", "message-metadata"})
+
+
+class AISDKLinter(GrammarChecker):
+    """Judges the chunks of one stream."""
+
+    rules: ClassVar = RULES
+    hints: ClassVar = HINTS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._open: set[tuple[str, str]] = set()
+        self._calls: set[str] = set()
+        self._available: set[str] = set()
+        self._in_step = False
+        self._drawn = False  # something of the step came
+        self._ended = False
+        self._runs = False  # the client runs a call of its own
+
+    def take(self, frame: Frame) -> None:
+        done = frame.data == b"[DONE]"
+        if not frame.terminated and not done:
+            self.broken("unterminated", "no blank line after the last event")
+        if not frame.data.strip():
+            self.broken("empty_data", "an event without data")
+        elif not done:
+            if is_refused(frame.data):
+                self.broken("proto_key", f"a key that is refused: {shown(frame.text)}")
+            super().take(frame)
+
+    def check(self, document: dict[str, Any]) -> None:
+        kind = document.get("type")
+        if not isinstance(kind, str) or not (kind in TEXTS or kind.startswith("data-")):
+            severity: Severity = "note" if isinstance(kind, str) and kind in NEWEST else "error"
+            self.broken("chunk_type", f"type is {shown(kind)}", severity)
+            return
+        if self._ended:
+            self.broken("after_end", f"{kind} after the end")
+        self._members(kind, document)
+        if kind not in OUTSIDE:
+            if not self._in_step:
+                self.broken("step", f"{kind} before start-step", "note")
+                self._in_step = True
+            self._drawn = True
+        if kind.startswith(("text-", "reasoning-")):
+            self._part(kind, document.get("id"))
+        elif kind.startswith("tool-"):
+            self._call(kind, document)
+        elif kind == "start-step":
+            self._in_step, self._drawn = True, False
+        elif kind in {"finish-step", "finish"}:
+            self._step_ends()
+        if kind in {"finish", "error", "abort"}:
+            self._end(kind, document)
+
+    def close(self) -> None:
+        if not self._ended:
+            self.broken("truncated", "the stream ends before finish")
+
+    def _members(self, kind: str, document: dict[str, Any]) -> None:
+        wrong = [name for name in TEXTS.get(kind, ()) if not is_text(document.get(name))]
+        wrong += [name for name in OPTIONAL if name in document and not is_text(document[name])]
+        metadata = document.get("providerMetadata", {})
+        if not isinstance(metadata, dict) or not all(isinstance(each, dict) for each in metadata.values()):
+            wrong.append("providerMetadata")
+        if (kind in {"tool-input-available", "tool-input-error"} and "input" not in document) or (
+            kind.startswith("data-") and "data" not in document
+        ):
+            wrong.append("input" if kind.startswith("tool-") else "data")
+        for name in dict.fromkeys(wrong):
+            self.broken("member", f"{name} of {kind} is {shown(document.get(name))}")
+
+    def _part(self, kind: str, name: object) -> None:
+        if not is_text(name):
+            return
+        key = kind.partition("-")[0], name
+        if kind.endswith("-start"):
+            if key in self._open:
+                self.broken("part_again", f"{key[0]} {shown(name)} is open")
+            self._open.add(key)
+        elif key not in self._open:
+            self.broken("part", f"{kind} of {shown(name)}, which is not open")
+        elif kind.endswith("-end"):
+            self._open.remove(key)
+
+    def _call(self, kind: str, document: dict[str, Any]) -> None:
+        call = document.get("toolCallId")
+        if not is_text(call):
+            return
+        if kind in {"tool-input-start", "tool-input-available", "tool-input-error"}:
+            self._calls.add(call)
+        elif call not in self._calls:
+            self.broken("call", f"{kind} of {shown(call)}, which was not started")
+        if kind == "tool-input-available":
+            if call in self._available:
+                self.broken("call_twice", f"{shown(call)} again")
+            self._available.add(call)
+            self._runs = self._runs or not document.get("providerExecuted")
+
+    def _step_ends(self) -> None:
+        if self._in_step and not self._drawn:
+            self.broken("empty_step", "nothing stands in the step")
+        self._drawn = True
+
+    def _end(self, kind: str, document: dict[str, Any]) -> None:
+        self._ended = True
+        reason = document.get("finishReason", "other")
+        if kind == "finish":
+            if not is_text(reason) or reason not in FINISH_REASONS:
+                self.broken("finish_reason", f"finishReason is {shown(reason)}")
+            for part, name in sorted(self._open):
+                self.broken("part_open", f"{part} {shown(name)} has no end", "note")
+        if kind == "abort" or (kind == "finish" and reason == "error"):
+            self.broken("failed_success", f"{kind} tells a failure", "note")
+        if kind == "error" and self._runs:
+            self.broken("run_and_failed", "an error behind calls that are available")

@@ -1,0 +1,248 @@
+"""The AI SDK's request, a list of ``UIMessage``, to the neutral conversation.
+
+A message of the assistant's may hold several steps, each of which is a turn, and the results of its calls the user's turn
+behind it. Model, system message and tools are the application's own: they stand in further members where assistant-ui or a
+program writes them. A call whose input was still streaming was cut, and is dropped and counted: no path of the SDK runs or
+converts it.
+
+What a user interface alone shows (sources, data, metadata) is kept for this dialect, and a counted loss elsewhere. Whether a
+text was still streaming (``state``) is passed over.
+
+Source: ui-protocols.md §1.4, §1.8; ai 7.0.173, ``convertToModelMessages``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import evolve
+
+from streamkit.conversation.messages import (
+    Media,
+    Options,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Request,
+    Text,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from streamkit.dialects.ai_sdk.media import kind_of
+from streamkit.dialects.ai_sdk.provider_metadata import Read, read_metadata
+from streamkit.dialects.ai_sdk.wire import (
+    DENIED,
+    DYNAMIC_TOOL,
+    EXCHANGE,
+    FILE,
+    NOT_ALLOWED,
+    OPTIONS,
+    RESPONDED,
+    STEERING,
+    STEP_START,
+    SYSTEM,
+    TOOL,
+    VENDOR,
+)
+from streamkit.dialects.bodies.blocks_as_text import CONTENT
+from streamkit.dialects.bodies.request_reader import RequestReader, read_options, unknown_part
+from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
+from streamkit.events import Aside
+from streamkit.text.quoting import quoted
+
+
+class AISDKRequestReader(RequestReader):
+    """Reads one request."""
+
+    dialect = VENDOR
+
+    def begun(self, fields: Fields) -> Request:
+        return Request(self.dialect, fields.string("model"), stream=True)
+
+    def request(self, fields: Fields) -> Request:
+        exchange = {name: fields.peek(name) for name in EXCHANGE if fields.peek(name) is not None}
+        request = super().request(fields)
+        request.extras = {name: value for name, value in request.extras.items() if name not in EXCHANGE}
+        request.exchange = exchange
+        return request
+
+    def options(self, fields: Fields) -> Options:
+        settings = fields.fields("callSettings") if isinstance(fields.peek("callSettings"), dict) else None
+        return Options() if settings is None else read_options(settings, OPTIONS)
+
+    def tools(self, fields: Fields) -> list[Tool]:
+        """The tools by name, as assistant-ui has them; a list of anything else is the application's own."""
+        tools = fields.fields("tools") if isinstance(fields.peek("tools"), dict) else None
+        return [] if tools is None else [self._tool(name, tools.needed_fields(name)) for name in tools.names]
+
+    def _tool(self, name: str, tool: Fields) -> Tool:
+        return Tool(name, tool.string("description"), tool.mapping("parameters"), extras=tool.rest() or None)
+
+    # -- messages --------------------------------------------------------------------------------------------------
+
+    def read_turns(self, fields: Fields) -> None:
+        if system := fields.string(SYSTEM):
+            self.turns.append(Turn("system", [Text(system)], native_role=SYSTEM))
+        for message in fields.needed_each("messages"):
+            role, name = message.needed("role"), message.string("id") or ""
+            begin = len(self.turns)
+            if role == "assistant":
+                self._assistant(message, name)
+            elif role in {"system", "user"}:
+                parts = [self._part(part, part.needed("type")) for part in message.needed_each("parts")]
+                self.turns.append(Turn("system" if role == "system" else "user", [*parts], native_ids=(name,)))
+            else:
+                raise message.wrong(f"there is no role {quoted(role)}", "role")
+            self.turns[begin].extras = message.rest() or None
+
+    def _assistant(self, message: Fields, name: str) -> None:
+        """The steps of a message: what the model said, and the results of its calls."""
+        begin = len(self.turns)
+        said: list[Part] = []
+        results: list[Part] = []
+        for part in message.needed_each("parts"):
+            kind = part.needed("type")
+            if kind in {STEP_START, STEERING}:
+                self._end_step(said, results, name)
+                said, results = [], []
+            if kind == STEERING:
+                parts = [self._part(each, each.needed("type")) for each in part.needed_each("parts")]
+                ids = (name, part.string("id") or "")
+                self.turns.append(Turn("user", [*parts], native_role=STEERING, native_ids=ids))
+            elif kind == DYNAMIC_TOOL or kind.startswith(TOOL):
+                self._call(part, kind, said, results)
+            elif kind == "reasoning":
+                said += self._reasoning(part)
+            elif kind != STEP_START:
+                said.append(self._part(part, kind))
+        self._end_step(said, results, name)
+        if len(self.turns) == begin:
+            self.turns.append(Turn("assistant", native_ids=(name,)))
+
+    def _end_step(self, said: list[Part], results: list[Part], name: str) -> None:
+        if said:
+            self.turns.append(Turn("assistant", said, native_ids=(name,)))
+        if results:
+            self.turns.append(Turn("user", results, native_ids=(name,)))
+
+    def _part(self, part: Fields, kind: str) -> Text | Media | Aside:
+        if kind == "text":
+            text, read = part.needed("text"), self._metadata(part, "providerMetadata", is_empty=False)
+            part.take("state")
+            signature = read.signatures[0] if read.signatures else None
+            return Text(text, signature, extras=part.rest() or None)
+        if kind == FILE:
+            return self._file(part)
+        return unknown_part(VENDOR, kind, part)
+
+    def _file(self, part: Fields) -> Media:
+        """A file at a URL, which may hold it, or by its id at a provider."""
+        media_type, url, reference = part.string("mediaType"), part.string("url"), part.peek("providerReference")
+        media = Media(kind_of(media_type), media_type, name=part.string("filename"), place=part.place)
+        if (
+            isinstance(reference, dict)
+            and len(reference) == 1
+            and isinstance(each := next(iter(reference.values())), str)
+        ):
+            media.file_id = each
+        elif url is None:
+            raise part.wrong("text is needed, and there is none", "url")
+        elif is_data_uri(url):
+            said, media.data = media_of(url, part.at("url"))
+            media.media_type = media_type if media_type and "/" in media_type else said
+        else:
+            media.url = url
+        media.extras = part.rest() or None
+        return media
+
+    def _reasoning(self, part: Fields) -> list[Part]:
+        """Thinking, and what only a vendor can read of it."""
+        text = part.string("text") or ""
+        read = self._metadata(part, "providerMetadata", is_empty=not text)
+        part.take("state")
+        extras = part.rest() or None
+        parts: list[Part] = [RedactedReasoning(opaque) for opaque in read.redacted]
+        if text or read.signatures or not parts:
+            parts.insert(0, Reasoning(text, signature=read.signatures[0] if read.signatures else None))
+        first = parts[0]
+        if isinstance(first, Reasoning | RedactedReasoning):
+            first.extras = extras
+        return parts
+
+    def _metadata(self, part: Fields, name: str, *, is_empty: bool) -> Read:
+        """What only a vendor can read; all else stays where it is."""
+        metadata = part.mapping(name)
+        read = read_metadata(metadata or {}, is_empty=is_empty)
+        for _ in read.signatures[1:]:  # a part has one place
+            self.report.lose("reasoning_signature")
+        if read.others:
+            part.replace(name, read.others)
+        return read
+
+    # -- calls and results -----------------------------------------------------------------------------------------
+
+    def _call(self, part: Fields, kind: str, said: list[Part], results: list[Part]) -> None:
+        """A call, and the result that its part has."""
+        if part.peek("providerExecuted") is True:
+            said.append(Aside(VENDOR, "server_tool", f"{CONTENT}{kind}", {"type": kind, **part.rest()}))
+            return
+        state = part.needed("state")
+        name = part.needed("toolName") if kind == DYNAMIC_TOOL else kind.removeprefix(TOOL)
+        if state == "input-streaming":
+            self.report.lose("call_withheld", what=name)
+            part.rest()
+            return
+        call = ToolCall(sum(isinstance(each, ToolCall) for each in said), part.needed("toolCallId"), name, "")
+        call.place = part.place
+        result = self._result(part, call, state)
+        self._input(part, call, state)
+        signatures = self._metadata(part, "callProviderMetadata", is_empty=False).signatures
+        call.signature = signatures[0] if signatures else None
+        call.extras = ({"type": kind} if kind == DYNAMIC_TOOL else {}) | part.rest() or None
+        said.append(call)
+        if result is not None:
+            results.append(result)
+
+    def _input(self, part: Fields, call: ToolCall, state: str) -> None:
+        """The arguments: the text of the input as it stands, or a text that is the input."""
+        name = "rawInput" if state == "output-error" and "input" not in part and "rawInput" in part else "input"
+        value = part.peek(name)
+        if isinstance(value, str):
+            call.arguments = str(part.take(name))
+            call.kind = "function" if state == "output-error" else "custom"
+        elif value is not None:
+            call.arguments = part.text_of(name)
+
+    def _result(self, part: Fields, call: ToolCall, state: str) -> ToolResult | None:
+        """What the tool said, or why it did not; None for a call that waits."""
+        approval = part.peek("approval")
+        refused = isinstance(approval, dict) and approval.get("approved") is False
+        result = ToolResult(call.id, name=call.name, place=part.place)
+        match state:
+            case "output-available":
+                if part.peek("preliminary") is True:
+                    return None
+                return self._output(part, result)
+            case "output-error":
+                text = part.string("errorText") or ""
+            case _ if state == DENIED or (state == RESPONDED and refused):
+                reason = approval.get("reason") if isinstance(approval, dict) else None
+                text, result.native = reason if isinstance(reason, str) and reason else NOT_ALLOWED, state
+            case "input-available" | "approval-requested":
+                return None
+            case _ if state == RESPONDED:
+                return None
+            case _:
+                raise part.wrong(f"there is no state {quoted(state)}", "state")
+        result.parts, result.is_error = [Text(text)], True
+        return result
+
+    def _output(self, part: Fields, result: ToolResult) -> ToolResult:
+        value: Any = part.peek("output")
+        if value is None:
+            return result
+        if isinstance(value, str):
+            return evolve(result, parts=[Text(str(part.take("output")))] if value else [])
+        return evolve(result, parts=[Text(part.text_of("output"))], native="output")

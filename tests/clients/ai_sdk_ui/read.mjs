@@ -1,0 +1,45 @@
+// The Chat that useChat drives, over many UI message streams: `node read.mjs 7|6`, one base64 stream a line on standard input.
+// Its one tool answers each call that it is asked to run, and the chat asks again once every call has a result.
+// Each line of the output says of one stream what a user and a server would see of it.
+import process from 'node:process';
+import { createInterface } from 'node:readline';
+
+const suffix = process.argv[2] === '6' ? '-6' : '';
+const sdk = await import(`ai${suffix}`);
+const { Chat } = await import(`@ai-sdk/react${suffix}`);
+for (const level of ['log', 'warn', 'error']) console[level] = () => {};
+
+const chunks = [{ type: 'start' }, { type: 'start-step' }, { type: 'text-start', id: 'z' }, { type: 'text-delta', id: 'z', delta: 'ok' }, { type: 'text-end', id: 'z' }, { type: 'finish-step' }, { type: 'finish' }];
+const nextAnswer = chunks.map(chunk => `data: ${JSON.stringify(chunk)}\n\n`).join('');
+
+async function watch(bytes) {
+  const ran = [];
+  let requests = 0, failure = null, seen = null;
+  const fetch = async () => {
+    requests += 1;
+    if (requests > 9) throw new Error('asks without end');
+    return new Response(requests === 1 ? bytes : nextAnswer, { status: 200, headers: { 'content-type': 'text/event-stream' } });
+  };
+  const chat = new Chat({
+    id: 'chat',
+    transport: new sdk.DefaultChatTransport({ api: 'http://server/api/chat', fetch }),
+    sendAutomaticallyWhen: sdk.lastAssistantMessageIsCompleteWithToolCalls,
+    onError: error => { failure ??= error.message; },
+    onFinish: () => { seen ??= structuredClone(chat.messages.at(-1)); },
+    onToolCall: ({ toolCall }) => {
+      ran.push({ id: toolCall.toolCallId, input: toolCall.input });
+      setTimeout(() => chat.addToolOutput({ tool: toolCall.toolName, toolCallId: toolCall.toolCallId, output: 'done' }), 0);
+    },
+  });
+  await chat.sendMessage({ text: 'go' });
+  if (ran.length) await new Promise(resolve => setTimeout(resolve, 10));
+  const parts = seen?.role === 'assistant' ? seen.parts : [];
+  const texts = kind => parts.filter(part => part.type === kind).map(part => part.text).join('');
+  const valid = parts.length ? (await sdk.safeValidateUIMessages({ messages: [seen] })).success : true;
+  return { status: chat.status, failure, ran, requests, valid, text: texts('text'), reasoning: texts('reasoning'),
+    calls: parts.filter(part => part.toolCallId).map(part => part.state) };
+}
+
+for await (const line of createInterface({ input: process.stdin }))
+  process.stdout.write(`${JSON.stringify(await watch(Buffer.from(line, 'base64')))}\n`);
+process.exit(0);
