@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import orjson
 import pytest
 from attrs import frozen
 
@@ -22,8 +23,10 @@ from streamkit.dialects.ai_sdk.encode import AISDKEncoder
 from streamkit.dialects.ai_sdk.lint import AISDKLinter
 from streamkit.events import Aside, ReasoningDelta
 from streamkit.framing.sse import SSEParser
+from streamkit.translation.bodies import decode_request, encode_request
 from tests import npm
 from tests.clients.test_ag_ui_readers import arguments_of, in_javascript, refusal_of
+from tests.corpora import requests
 from tests.laws.running import OURS, read, recorded, translate
 from tests.sampling import drawn
 
@@ -36,13 +39,17 @@ RUN: Final = frozenset({"complete", "empty"})
 
 def judged(version: int, streams: Sequence[bytes]) -> list[dict[str, Any]]:
     """What a user and a server see of each stream."""
+    return asked(version, [base64.b64encode(stream) for stream in streams])
+
+
+def asked(version: int, lines: Sequence[bytes], *what: str) -> list[Any]:
+    """What the judge says of each line."""
     modules = npm.installed(FOLDER, "the judge of UI message streams", within_s=INSTALL_S, building=("node",))
-    command = [str(modules / ".bin" / "node"), str(FOLDER / "read.mjs"), str(version)]
-    lines = b"".join(base64.b64encode(stream) + b"\n" for stream in streams)
-    done = subprocess.run(command, input=lines, capture_output=True, timeout=RUN_S, check=False)
+    command = [str(modules / ".bin" / "node"), str(FOLDER / "read.mjs"), str(version), *what]
+    done = subprocess.run(command, input=b"\n".join(lines), capture_output=True, timeout=RUN_S, check=False)
     assert done.returncode == 0, done.stderr.decode()
     found = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(found) == len(streams)
+    assert len(found) == len(lines)
     return found
 
 
@@ -151,3 +158,18 @@ def test_the_judge_sees_a_failure_that_is_not_told(monkeypatch):
 
 def _handled(method: Any) -> dict[type, Any]:
     return {kind: method for kind, handler in AISDKEncoder._handlers.items() if handler.__name__ == "call_finished"}
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("source", ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini"])
+def test_the_messages_of_every_request_are_valid_in_both_versions(source):
+    bodies = []
+    for recording in requests(source):
+        request = decode_request(orjson.dumps(recording.body), source)
+        bodies.append(encode_request(request, "ai-sdk", repair=True, emulate=True, linked_media="drop"))
+    assert bodies
+    for version in 7, 6:
+        assert [fault for fault in asked(version, bodies, "messages") if fault is not None] == []

@@ -57,6 +57,7 @@ class AISDKRequestReader(RequestReader):
     """Reads one request."""
 
     dialect = VENDOR
+    _calls = 0  # of the step at hand
 
     def begun(self, fields: Fields) -> Request:
         return Request(self.dialect, fields.string("model"), stream=True)
@@ -122,6 +123,7 @@ class AISDKRequestReader(RequestReader):
             self.turns.append(Turn("assistant", native_ids=(name,)))
 
     def _end_step(self, said: list[Part], results: list[Part], name: str) -> None:
+        self._calls = 0
         if said:
             self.turns.append(Turn("assistant", said, native_ids=(name,)))
         if results:
@@ -194,7 +196,7 @@ class AISDKRequestReader(RequestReader):
             self.report.lose("call_withheld", what=name)
             part.rest()
             return
-        call = ToolCall(sum(isinstance(each, ToolCall) for each in said), part.needed("toolCallId"), name, "")
+        call = ToolCall(self._calls, part.needed("toolCallId"), name, "")
         call.place = part.place
         result = self._result(part, call, state)
         self._input(part, call, state)
@@ -202,6 +204,7 @@ class AISDKRequestReader(RequestReader):
         call.signature = signatures[0] if signatures else None
         call.extras = ({"type": kind} if kind == DYNAMIC_TOOL else {}) | part.rest() or None
         said.append(call)
+        self._calls += 1
         if result is not None:
             results.append(result)
 

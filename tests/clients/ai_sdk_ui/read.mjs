@@ -1,4 +1,5 @@
-// The Chat that useChat drives, over many UI message streams: `node read.mjs 7|6`, one base64 stream a line on standard input.
+// The Chat that useChat drives, over many UI message streams: `node read.mjs 7|6`, one base64 stream a line on standard input;
+// with `messages` behind the version each line is a request's body, and what is wrong with its messages is told, or null.
 // Its one tool answers each call that it is asked to run, and the chat asks again once every call has a result.
 // Each line of the output says of one stream what a user and a server would see of it.
 import process from 'node:process';
@@ -40,6 +41,12 @@ async function watch(bytes) {
     calls: parts.filter(part => part.toolCallId).map(part => part.state) };
 }
 
-for await (const line of createInterface({ input: process.stdin }))
-  process.stdout.write(`${JSON.stringify(await watch(Buffer.from(line, 'base64')))}\n`);
+async function validate({ messages }) {
+  const found = await sdk.safeValidateUIMessages({ messages });
+  if (!found.success) return found.error.message;
+  return sdk.convertToModelMessages(messages).then(() => null, error => error.message);
+}
+
+const judge = process.argv[3] === 'messages' ? line => validate(JSON.parse(line)) : line => watch(Buffer.from(line, 'base64'));
+for await (const line of createInterface({ input: process.stdin })) process.stdout.write(`${JSON.stringify(await judge(line))}\n`);
 process.exit(0);
