@@ -234,6 +234,16 @@ class SocketForm:
     conversation: Callable[[int], Conversation]
 
 
+@frozen(kw_only=True)
+class ChatForm:
+    """How a user interface in a browser asks an application, at whatever path that has: it sends the messages alone."""
+
+    #: What stands behind the path where it asks to go on with an answer, as a pattern of aiohttp's router.
+    resume: str
+    #: The headers of an answer.
+    headers: Mapping[str, str] = field(factory=dict)
+
+
 def model_in_body(_line: RequestLine, request: Request) -> Address:
     """What the body says, as in most dialects. Raises BadRequest where it names no model."""
     if not request.model:
@@ -258,6 +268,8 @@ class Surface:
     in_words: str = ""
     #: Paths at which clients ask for what a server keeps, which nobody does here. As ``path``. None: there are none.
     kept: re.Pattern[str] | None = None
+    #: None: these clients ask for a model, and not an application that chose one.
+    chat: ChatForm | None = None
     #: None: these clients never ask for a WebSocket.
     socket: SocketForm | None = None
     #: Which model is asked, and how. Raises BadRequest.

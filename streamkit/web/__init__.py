@@ -4,6 +4,7 @@ See docs/how-to/serve-with-aiohttp.md.
 """
 
 from streamkit.dialects.http import ModelCard
+from streamkit.web.chat_ui import chat_ui
 from streamkit.web.inventory import add_inventory
 from streamkit.web.relay import relay
 from streamkit.web.reply import Delivery
@@ -19,6 +20,7 @@ __all__ = [
     "Timeouts",
     "Upstream",
     "add_inventory",
+    "chat_ui",
     "end_streams_on_shutdown",
     "iter_upstream",
     "relay",

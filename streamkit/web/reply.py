@@ -28,7 +28,7 @@ from streamkit.dialects import client_named, keep_alive
 from streamkit.dialects.profiles import Encoding, KeepAliveForm
 from streamkit.dialects.streams.event_encoder import failure_from
 from streamkit.events import ProviderFailed, StreamEnded
-from streamkit.http_errors import encode_error
+from streamkit.http_errors import ErrorAnswer, encode_error
 from streamkit.limits import MIB
 from streamkit.pipeline import Pipe
 from streamkit.policy import TOLERANT, Policy
@@ -119,7 +119,8 @@ class Reply:
 
     ``stream``: it is one, else one JSON body. ``as_array``: the stream is a JSON array. ``outlet`` is where it goes if it is
     not the answer of ``request`` itself; it has no keep-alives then.
-    ``headers`` go with it, whatever it is. ``begins`` is called once no other upstream will be asked.
+    ``headers`` go with it, whatever it is. ``begins`` is called once no other upstream will be asked. ``error_answer`` says a
+    failure over HTTP to a client of that dialect.
     """
 
     def __init__(
@@ -133,8 +134,10 @@ class Reply:
         headers: Mapping[str, str] | None = None,
         begins: Callable[[], None] = lambda: None,
         outlet: Outlet | None = None,
+        error_answer: Callable[[ProviderFailed, str], ErrorAnswer] = encode_error,
     ) -> None:
         self.client = client
+        self._error_answer = error_answer
         self.headers: dict[str, str] = dict(headers or {})  #: go with the answer, whoever gives it
         self.upstream_headers: Mapping[str, str] = {}  #: and these, of the upstream that gives it
         self.begun = False  #: something other than keep-alives was written, or an error: no other upstream after this
@@ -351,7 +354,7 @@ class Reply:
         """Tell the client that there is no answer: by an HTTP status, or by the dialect's error frame behind keep-alives."""
         self.failure, self.ending = failed, "error"
         self._begin()
-        answer = encode_error(failed, self.client)
+        answer = self._error_answer(failed, self.client)
         async with self._preparing:
             if self._response is None:
                 response = web.Response(
@@ -412,6 +415,7 @@ def reply_to(
     headers: Mapping[str, str] | None = None,
     *,
     outlet: Outlet | None = None,
+    error_answer: Callable[[ProviderFailed, str], ErrorAnswer] = encode_error,
 ) -> Reply:
     """The answer to what a client asks, which is held no longer than another upstream may be asked."""
     return Reply(
@@ -423,6 +427,7 @@ def reply_to(
         headers=headers,
         begins=ask.let_go,
         outlet=outlet,
+        error_answer=error_answer,
     )
 
 

@@ -18,9 +18,9 @@ from streamkit.events import ProviderFailed
 from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.client_dialect import expected, in_dialect, no_socket, wants_socket
 from streamkit.web.exchange import Exchange
-from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, reply_to
+from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply, reply_to
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
-from streamkit.web.surfaces import read_ask, surface_of, surfaces
+from streamkit.web.surfaces import Ask, read_ask, surface_of, surfaces
 from streamkit.web.token_counts import Count, first_count
 from streamkit.web.token_estimate import CountTokens
 from streamkit.web.upstream import Upstream, client_session
@@ -42,17 +42,7 @@ class _Route:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         ask = await read_ask(request, self.client)
         with ask.hold:
-            reply = reply_to(request, ask, self.delivery)
-            exchange = Exchange(ask, self.upstream, request.config_dict[SESSION], reply, self.model)
-
-            async def work() -> None:
-                answer = await (exchange.stream() if ask.stream else exchange.fetch())
-                if isinstance(answer, ProviderFailed):
-                    await reply.fail(answer)
-                elif answer is not None:
-                    await exchange.deliver(answer)
-
-            return await reply.run(work())
+            return await answered(request, ask, reply_to(request, ask, self.delivery), self.upstream, self.model)
 
     async def refuse_socket(self, request: web.Request) -> web.Response:
         """``GET`` is for WebSockets, which nobody serves here; of anything else aiohttp says what it always does."""
@@ -65,6 +55,22 @@ class _Route:
         with ask.hold:
             counting = Count(ask, self.upstream, request.config_dict[SESSION], request.headers, self.model)
             return await first_count(ask, [counting], self.count_tokens)
+
+
+async def answered(
+    request: web.Request, ask: Ask, reply: Reply, upstream: Upstream, model: str | None
+) -> web.StreamResponse:
+    """The answer of ``upstream`` to what is asked, which calls the model so there (None: as the client calls it)."""
+    exchange = Exchange(ask, upstream, request.config_dict[SESSION], reply, model)
+
+    async def work() -> None:
+        answer = await (exchange.stream() if ask.stream else exchange.fetch())
+        if isinstance(answer, ProviderFailed):
+            await reply.fail(answer)
+        elif answer is not None:
+            await exchange.deliver(answer)
+
+    return await reply.run(work())
 
 
 def setup(
@@ -101,6 +107,11 @@ def setup(
                 )
         for path in surface.count:
             app.router.add_post(prefix + path, in_dialect(route.count), expect_handler=expected)
+    add_answering(app, grace_s=grace_s)
+
+
+def add_answering(app: web.Application, *, grace_s: float) -> None:
+    """Give an application what ``answered`` needs, where it does not have it: connections, a budget, an end of its streams."""
     if BUDGET not in app:
         app[BUDGET] = Budget()
     if SESSION not in app and _connected not in app.cleanup_ctx:

@@ -15,7 +15,7 @@ Source: clients.md §10.1, §10.5; dialects.md §1.3, §2.3, §3.2, §4.1, §5.1
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from attrs import field, frozen
 
 from streamkit.conversation.messages import Request, Tool, Turn
 from streamkit.dialects import DIALECTS
-from streamkit.dialects.http import Address, Operation, Surface
+from streamkit.dialects.http import Address, Operation, RequestLine, Surface
 from streamkit.errors import BadRequest, UsageError
 from streamkit.events import ProviderFailed
 from streamkit.framing.value_count import VALUE_BYTES
@@ -116,9 +116,14 @@ def misspelt(path: str) -> tuple[str, ...]:
 
 
 async def read_ask(
-    request: web.Request, dialect: str, operation: Operation = "generate", *, body_s: float = BODY_S
+    request: web.Request,
+    dialect: str,
+    operation: Operation = "generate",
+    *,
+    body_s: float = BODY_S,
+    address: Callable[[RequestLine, Request], Address] | None = None,
 ) -> Ask:
-    """Read what a client of ``dialect`` asks.
+    """Read what a client of ``dialect`` asks: of the model that its request names, unless ``address`` says which.
 
     The body's size is bounded by the application's ``client_max_size``, and the time it takes by ``body_s`` seconds. Raises
     Refused, and UsageError for a dialect whose clients are not served.
@@ -126,7 +131,7 @@ async def read_ask(
     hold = hold_in(request)
     try:
         raw, values = await _counted_body(request, dialect, hold, body_s)
-        return await _ask_in(request, dialect, raw, values, operation=operation, hold=hold)
+        return await _ask_in(request, dialect, raw, values, operation=operation, hold=hold, address=address)
     except BaseException:
         hold.shrink(0)
         raise
@@ -141,7 +146,14 @@ async def ask_in(request: web.Request, dialect: str, raw: bytes, hold: Hold) -> 
 
 
 async def _ask_in(
-    request: web.Request, dialect: str, raw: bytes, values: int, *, hold: Hold, operation: Operation = "generate"
+    request: web.Request,
+    dialect: str,
+    raw: bytes,
+    values: int,
+    *,
+    hold: Hold,
+    operation: Operation = "generate",
+    address: Callable[[RequestLine, Request], Address] | None = None,
 ) -> Ask:
     surface, report = surface_of(dialect), StreamReport()
     heavy = is_heavy(len(raw), values)
@@ -153,19 +165,19 @@ async def _ask_in(
         except BadRequest as error:
             raise (BadRequest(f"{member}.{error.path}", error.reason) if member else error) from error
         surface.check(asked)
-        return asked, surface.address(request, asked)
+        return asked, (address or surface.address)(request, asked)
 
     try:
-        asked, address = await beside(read) if heavy else read()
+        asked, found = await beside(read) if heavy else read()
     except BadRequest as error:
         raise Refused(bad_request(error)) from error
-    asked.model, asked.stream = address.model, address.stream
+    asked.model, asked.stream = found.model, found.stream
     return Ask(
         dialect=dialect,
         operation=operation,
-        model=address.model,
-        stream=address.stream,
-        as_array=address.as_array,
+        model=found.model,
+        stream=found.stream,
+        as_array=found.as_array,
         request=asked,
         report=report,
         heavy=heavy,

@@ -12,7 +12,7 @@ import re
 from typing import Final
 
 from streamkit.conversation.messages import Request
-from streamkit.dialects.http import HTTP, Address, Endpoint, RequestLine, Surface
+from streamkit.dialects.http import HTTP, Address, ChatForm, Endpoint, RequestLine, Surface
 from streamkit.errors import BadRequest
 
 #: Where messages are posted, and the same with a model.
@@ -35,5 +35,7 @@ HTTP_HALF = HTTP(
         path=re.compile(r"(?:^/?|/v1)/ai-sdk(?:/.*+)?\Z", re.DOTALL),
         in_words=f"{PATH}/MODEL",
         address=_address,
+        # what the SDK's own server says of a stream; its client looks at none of it, other programs do
+        chat=ChatForm(resume="/{id}/stream", headers={"x-vercel-ai-ui-message-stream": "v1"}),
     ),
 )

@@ -1,5 +1,6 @@
 // The Chat that useChat drives, over many UI message streams: `node read.mjs 7|6`, one base64 stream a line on standard input;
-// with `messages` behind the version each line is a request's body, and what is wrong with its messages is told, or null.
+// with `messages` behind the version each line is a request's body, and what is wrong with its messages is told, or null;
+// with `loops` each line is {"url", "headers", "text", "result"}: a question to a server, whose calls have that result.
 // Its one tool answers each call that it is asked to run, and the chat asks again once every call has a result.
 // Each line of the output says of one stream what a user and a server would see of it.
 import process from 'node:process';
@@ -47,6 +48,36 @@ async function validate({ messages }) {
   return sdk.convertToModelMessages(messages).then(() => null, error => error.message);
 }
 
-const judge = process.argv[3] === 'messages' ? line => validate(JSON.parse(line)) : line => watch(Buffer.from(line, 'base64'));
+async function loop({ url, headers, text, result }) {
+  const ran = [];
+  let open = 0, requests = 0, failure = null;
+  const fetch = async (...asked) => {
+    requests += 1;
+    open += 1;
+    try { return await globalThis.fetch(...asked); } finally { open -= 1; }
+  };
+  const chat = new Chat({
+    id: 'chat 7',
+    transport: new sdk.DefaultChatTransport({ api: url, headers, fetch }),
+    sendAutomaticallyWhen: sdk.lastAssistantMessageIsCompleteWithToolCalls,
+    onError: error => { failure ??= error.message; },
+    onToolCall: ({ toolCall }) => {
+      ran.push(toolCall.input);
+      setTimeout(() => chat.addToolOutput({ tool: toolCall.toolName, toolCallId: toolCall.toolCallId, output: result }), 0);
+    },
+  });
+  await chat.sendMessage({ text });
+  for (let quiet = 0; quiet < 5; quiet = open || ['submitted', 'streaming'].includes(chat.status) ? 0 : quiet + 1)
+    await new Promise(resolve => setTimeout(resolve, 20));
+  const seen = { status: chat.status, failure, ran, requests, messages: structuredClone(chat.messages) };
+  await chat.resumeStream();
+  return { ...seen, resumed: chat.status };
+}
+
+const judges = {
+  messages: line => validate(JSON.parse(line)),
+  loops: line => loop(JSON.parse(line)),
+};
+const judge = judges[process.argv[3]] ?? (line => watch(Buffer.from(line, 'base64')));
 for await (const line of createInterface({ input: process.stdin })) process.stdout.write(`${JSON.stringify(await judge(line))}\n`);
 process.exit(0);
