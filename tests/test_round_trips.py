@@ -15,7 +15,6 @@ from attrs import define, evolve, field
 
 from streamkit.dialects import DIALECTS
 from streamkit.events import (
-    Aside,
     ReasoningDelta,
     ReasoningOpaque,
     ReasoningSignature,
@@ -148,15 +147,11 @@ def ids_apart(seen: Whole) -> Whole:
     return seen
 
 
-def without_signatures_of_calls(seen: Whole) -> Whole:
+def unsigned_calls(seen: Whole) -> Whole:
     for said in seen.choices.values():
         for call in said.calls:
             call["signature"] = None
-    return seen
-
-
-def unsigned_calls(seen: Whole) -> Whole:
-    return without("signature")(without_signatures_of_calls(seen))
+    return without("signature")(seen)
 
 
 def calls_apart(seen: Whole) -> Whole:
@@ -198,11 +193,6 @@ ALLOWED: Mapping[str, Callable[[Whole], Whole]] = {
 }
 
 
-def is_late_signature(event: Any) -> bool:
-    """Whether it says that a call was signed once it had been announced: as the AI SDK signs calls, at their end."""
-    return isinstance(event, Aside) and event.type == "late:signature"
-
-
 def check(stream: Stream, through: str) -> None:
     first = read(stream.dialect, [stream.body])
     if not first.clean:
@@ -213,8 +203,6 @@ def check(stream: Stream, through: str) -> None:
     assert again.clean
     losses = lost.losses + lost_again.losses
     want, seen = whole(first), whole(again)
-    if any(map(is_late_signature, (*first.events, *read(through, [there]).events, *again.events))):  # a counted aside
-        want, seen = without_signatures_of_calls(want), without_signatures_of_calls(seen)
     for kind, change in ALLOWED.items():
         if losses[kind]:
             want, seen = change(want), change(seen)

@@ -439,6 +439,7 @@ class AISDK:
     text: str = ""
     ended_calls: int = 0
     failed: bool = False
+    waiting: set[str] = field(factory=set)
 
     def take(self, payload: Any) -> bool:
         if payload == "[DONE]":
@@ -449,7 +450,10 @@ class AISDK:
         elif kind == "text-delta" and not self.failed:
             self.text += payload["delta"]
         elif kind in {"tool-input-available", "tool-input-error"} and not payload.get("providerExecuted"):
-            self.ended_calls += 1
+            self.waiting.add(payload["toolCallId"])
+        elif kind in {"tool-output-available", "tool-output-error", "tool-output-denied"}:
+            self.waiting.discard(payload["toolCallId"])  # the server ran it
+        self.ended_calls = len(self.waiting)
         self.complete = not self.failed and (
             self.complete or (kind == "finish" and payload.get("finishReason") not in {"error", "interrupted"})
         )

@@ -38,6 +38,10 @@ def available(call: str, value: Any, tool: str = "f", **fields: Any) -> dict[str
     return {"type": "tool-input-available", "toolCallId": call, "toolName": tool, "input": value, **fields}
 
 
+def output(call: str, value: Any, **fields: Any) -> dict[str, Any]:
+    return {"type": "tool-output-available", "toolCallId": call, "output": value, **fields}
+
+
 def finish(reason: str | None = "stop", **fields: Any) -> dict[str, Any]:
     return {"type": "finish", **({} if reason is None else {"finishReason": reason}), **fields}
 
@@ -119,6 +123,17 @@ VECTORS = [
         "a call that the provider ran", answer(call_start("s", "search", providerExecuted=True), available("s", {"q": "x"}, "search", providerExecuted=True), {"type": "tool-output-available", "toolCallId": "s", "output": [1], "providerExecuted": True}, text("Hi")),
         text="Hi", losses={"openai-chat": {"server_tool": 3}, "ai-sdk": {}},
     ),
+    vector(
+        "a call that the server ran, and text behind it", answer(call_start("a", "look", dynamic=True), piece("a", '{"x":1}'), available("a", {"x": 1}, "look", dynamic=True), output("a", [1]), STEP_END, STEP, text("Hi")),
+        text="Hi", losses={"openai-chat": {"server_tool": 1}, "ai-sdk": {}},
+    ),
+    vector(
+        "a call that the server ran without a delta, and one of the client's", answer(available("a", {"x": 1}), available("b", {"y": 2}), output("a", "ok"), end=finish("tool-calls")),
+        calls=(Call("f", '{"y":2}', id="b"),), stop="tool_calls", losses={"openai-chat": {"server_tool": 1}},
+    ),
+    vector("text behind a call that waits", answer(call_start("a"), available("a", {}), text("Hi"), end=finish("tool-calls")), text="Hi", calls=(Call("f", "{}", id="a"),), stop="tool_calls"),
+    vector("a call that says its input again", answer(available("a", {"x": 1}), available("a", {"x": 1}), available("a", {"x": 2}), end=finish("tool-calls")), calls=(Call("f", '{"x":1}', id="a"),), stop="tool_calls", repairs={"arguments_repeated": 1, "arguments_late": 1}, withheld=('{"x":2}',)),
+    vector("a call that is shown otherwise", answer(available("a", {"x": 1}, dynamic=True, title="F"), end=finish("tool-calls")), calls=(Call("f", '{"x":1}', id="a"),), stop="tool_calls", losses={"openai-chat": {"metadata": 1}, "ai-sdk": {}}),
     vector(
         "sources, files and data", answer(text("Hi"), {"type": "source-url", "sourceId": "1", "url": "https://a.example"}, {"type": "file", "url": "data:image/png;base64,AA==", "mediaType": "image/png"}, {"type": "data-weather", "data": {"t": 9}}),
         text="Hi", losses={"openai-chat": {"citation": 1, "metadata": 1}, "anthropic": {"media_output": 1}, "ai-sdk": {}},

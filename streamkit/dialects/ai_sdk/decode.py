@@ -4,28 +4,33 @@ Parts of text and reasoning have ids of their own, and calls theirs. A call's ar
 none did, they are the text of its ``input`` as it stands in the chunk. Only ``finish`` without an error completes an answer:
 ``[DONE]`` means nothing, and a stream that stops was cut.
 
-Source: ui-protocols.md §1.1, §1.2, §1.8.
+A call that gets an output within the stream was run by the server, and is none for the client: so a call, and all that stands
+behind it, waits for its output or for the end.
+
+Source: ui-protocols.md §1.1, §1.2, §1.8, §8.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
-from attrs import define
+from attrs import define, field
 
 from streamkit.dialects.ai_sdk.media import read_file
 from streamkit.dialects.ai_sdk.provider_metadata import Read, read_metadata
-from streamkit.dialects.ai_sdk.wire import ASIDES, FILE, NEWEST, STOP_REASONS, VENDOR, decode_usage
+from streamkit.dialects.ai_sdk.wire import ANSWERED_CALL, ASIDES, FILE, NEWEST, STOP_REASONS, VENDOR, decode_usage
 from streamkit.dialects.members.known import KEPT, Members
-from streamkit.dialects.members.values import text_of
+from streamkit.dialects.members.values import has_value, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
-from streamkit.errors import HeldTooLong, TooManyBlocks, TooManyToolCalls
+from streamkit.errors import ArgumentsTooLong, HeldTooLong, StreamArgumentsTooLong, TooManyBlocks, TooManyToolCalls
 from streamkit.events import (
     Aside,
     AsideKind,
+    Opaque,
     ProviderFailed,
     ReasoningDelta,
     ReasoningOpaque,
@@ -37,9 +42,11 @@ from streamkit.events import (
     ToolCallDelta,
     ToolCallEnded,
     ToolKind,
+    WireEvent,
 )
 from streamkit.limits import Limits
-from streamkit.report import StreamReport
+from streamkit.report import StreamReport, Withheld
+from streamkit.tool_calls.text_buffer import TextBuffer
 from streamkit.tool_calls.value_text import lenient_text
 
 #: The method that reads each chunk, and what is read of it. Chunks of this dialect's alone are kept as they are.
@@ -62,7 +69,13 @@ READERS: Mapping[str, str] = {
     "finish": "_finish",
 }
 PART = Members("type", "id", "providerMetadata")
-CALL = Members("type", "toolCallId", "toolName", "inputEncoding", "input", "providerMetadata", "providerExecuted")
+#: What a call says of itself beside its name and its input: how it is shown.
+SHOWN = ("dynamic", "title", "toolMetadata")
+CALL = Members(
+    "type", "toolCallId", "toolName", "inputEncoding", "input", "providerMetadata", "providerExecuted", *SHOWN
+)
+#: Chunks with what a tool said.
+OUTPUTS = frozenset({"tool-output-available", "tool-output-error", "tool-output-denied"})
 MEMBERS: Mapping[str, Members] = {
     "start": Members("type", "messageId", "messageMetadata"),
     "start-step": Members("type"),
@@ -80,7 +93,8 @@ MEMBERS: Mapping[str, Members] = {
 }
 #: Chunks that no other dialect has.
 OWN = READERS.keys() - {"start", "error", "abort", "finish"}
-HOLES = re.compile(rb'"(?:delta|inputTextDelta)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
+#: Where deltas differ. Those of arguments wait, and say nothing at once.
+HOLES = re.compile(rb'"delta"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
 
 
 @define
@@ -97,13 +111,18 @@ class Part:
 
 @define
 class Call:
-    """What is remembered of a call."""
+    """A call that waits for its output or for the end of the stream."""
 
-    index: int
+    id: str
+    name: str
     kind: ToolKind = "function"
-    executed: bool = False  #: the provider runs it
-    streamed: bool = False  #: fragments of its arguments came
+    executed: bool = False  #: the provider runs it: each of its chunks is kept as it is
+    shown: Mapping[str, Any] = field(factory=dict)
+    arguments: TextBuffer = field(factory=TextBuffer)
     ended: bool = False
+    signature: Opaque | None = None
+    #: The call with its output, where the server ran it itself.
+    answered: Aside | None = None
 
 
 def recognises(_event: str, document: Any) -> bool:
@@ -129,17 +148,29 @@ class AISDKDecoder(FrameDecoder):
     _finished = False
     _labels = 0  # blocks so far
     _count = 0  # calls so far
+    _handed_on = 0  # of them, to the client
+    _argument_chars = 0  # of all calls
+    _first_behind = 0  # of the events of a chunk, the first behind the call that it begins
+    _waiting_bytes = 0  # of chunks
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._parts: dict[tuple[str, str], Part] = {}  # open ones, by kind and id
         self._held_bytes = 0  # of frames whose metadata wait for the end of their part
         self._calls: dict[str, Call] = {}
+        self._waiting: deque[Call | WireEvent] = deque()  # calls, and what stands behind the first of them
 
     def done(self) -> None:
         """The mark says nothing: a reader skips it."""
 
     def decode(self, document: dict[str, Any]) -> None:
+        before = len(self.out) if self._waiting else None
+        self._take_in(document)
+        if self._waiting:
+            self._wait(self._first_behind if before is None else before)
+            self._first_behind = 0
+
+    def _take_in(self, document: dict[str, Any]) -> None:
         kind = self.string(document.get("type"))
         if kind in READERS:
             self.recognised = True
@@ -155,7 +186,7 @@ class AISDKDecoder(FrameDecoder):
             self.ensure_started()
             if kind == FILE and (media := read_file(document)) is not None:
                 self.out.append(media)
-            else:
+            elif kind not in OUTPUTS or not self._is_answer(document):
                 self._aside(kind, document)
         elif not kind and document.get("error"):
             self.recognised = True
@@ -253,9 +284,6 @@ class AISDKDecoder(FrameDecoder):
         if read.others:
             self.out.append(Aside(VENDOR, "metadata", f"{of}.providerMetadata", read.others))
 
-    def close(self) -> None:
-        self._end_parts()
-
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def _call(self, document: dict[str, Any]) -> Call:
@@ -268,16 +296,17 @@ class AISDKDecoder(FrameDecoder):
         if call is None or (call.ended and document["type"] == "tool-input-start"):
             if self._count >= self.limits.content_blocks:
                 raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
-            kind: ToolKind = "custom" if document.get("inputEncoding") == "text" else "function"
-            call = self._calls[name] = Call(self._count, kind, self.truth(document.get("providerExecuted")))
             self._count += 1
+            call = self._calls[name] = Call(name, self.string(document.get("toolName")))
+            call.kind = "custom" if document.get("inputEncoding") == "text" else "function"
+            call.executed = self.truth(document.get("providerExecuted"))
+            call.shown = {name: value for name in SHOWN if has_value(value := document.get(name))}
             if not call.executed:
-                self._announce(call, document)
+                if not self._waiting:
+                    self._first_behind = len(self.out)
+                self._waiting.append(call)
+                self._waiting_bytes += len(self.frame.data)
         return call
-
-    def _announce(self, call: Call, document: dict[str, Any]) -> None:
-        call_id, name = self.string(document.get("toolCallId")), self.string(document.get("toolName"))
-        self.out.append(ToolCallDelta(call.index, call_id or None, name or None, kind=call.kind))
 
     def _call_start(self, document: dict[str, Any]) -> None:
         call = self._call(document)
@@ -290,16 +319,30 @@ class AISDKDecoder(FrameDecoder):
         call = self._call(document)
         if call.executed:
             self._aside(document["type"], document, "server_tool")
-        elif text := self.string(document.get("inputTextDelta")):
-            call.streamed = True
-            self.out.append(ToolCallDelta(call.index, None, None, text))
+        else:
+            self._append(call, self.string(document.get("inputTextDelta")))
+
+    def _append(self, call: Call, fragment: str) -> None:
+        """Raises ArgumentsTooLong and StreamArgumentsTooLong."""
+        limits = self.limits
+        if call.arguments.chars + len(fragment) > limits.arguments_chars:
+            raise ArgumentsTooLong(limits.arguments_chars, offset=self.frame.offset)
+        self._argument_chars += len(fragment)
+        if self._argument_chars > limits.stream_arguments_chars:
+            raise StreamArgumentsTooLong(limits.stream_arguments_chars, offset=self.frame.offset)
+        if not call.ended:
+            call.arguments.append(fragment)
+        elif fragment:
+            self.report.repair("arguments_late")
+            self.report.keep(Withheld("arguments_late", call.id, call.name, fragment))
 
     def _sign(self, call: Call, document: dict[str, Any]) -> None:
-        """What only a vendor can read of a call, which readers take from its first chunk and from its last."""
+        """What only a vendor can read of a call, of which readers keep what its last chunk has."""
         if document.get("providerMetadata") is None:
             return
         read = read_metadata(self.fields(document["providerMetadata"]), is_empty=False)
-        self.out += [ToolCallDelta(call.index, signature=each) for each in (*read.signatures, *read.redacted)]
+        for signature in (*read.signatures, *read.redacted):
+            call.signature = signature
         self._tell_others(read, "tool")
 
     def _call_end(self, document: dict[str, Any]) -> None:
@@ -308,19 +351,76 @@ class AISDKDecoder(FrameDecoder):
             self._aside(document["type"], document, "server_tool")
             return
         self._sign(call, document)
-        value = document.get("input")
-        if not call.streamed and "input" in document:
+        if "input" in document and (call.ended or not call.arguments.chars):
+            value = document["input"]
             is_text = isinstance(value, str) and (call.kind == "custom" or document["type"] == "tool-input-error")
             text = str(value) if is_text else lenient_text(self.frame.data, "input")
-            self.out.append(ToolCallDelta(call.index, None, None, text, snapshot=True))
+            if not call.ended:
+                self._append(call, text)
+            elif text == call.arguments.whole():
+                self.report.repair("arguments_repeated")
+            else:
+                self._append(call, text)
         call.ended = True
-        self.out.append(ToolCallEnded(call.index))
+
+    def _is_answer(self, document: dict[str, Any]) -> bool:
+        """Whether an output is the first of a call that waits for it: the server ran the call itself."""
+        call = self._calls.get(self.string(document.get("toolCallId")))
+        if call is None or call.executed or call.answered is not None:
+            return False
+        call.ended = True
+        raw = {"toolCallId": call.id, "toolName": call.name, **call.shown, "arguments": call.arguments.whole()}
+        call.answered = Aside(VENDOR, "server_tool", ANSWERED_CALL, {**raw, "output": document})
+        return True
+
+    def _wait(self, before: int) -> None:
+        """Let what the chunk at hand says wait behind the calls in front of it, and hand on what waits no more."""
+        if len(self.out) > before:
+            self._waiting += self.out[before:]
+            del self.out[before:]
+            self._waiting_bytes += len(self.frame.data)
+        while self._waiting:
+            first = self._waiting[0]
+            event = first.answered if isinstance(first, Call) else first
+            if event is None:
+                break
+            self._waiting.popleft()
+            self.out.append(event)
+        if not self._waiting:
+            self._waiting_bytes = 0
+        elif self._waiting_bytes > self.limits.held_chars:
+            raise HeldTooLong(self.limits.held_chars, offset=self.frame.offset)
+
+    def _release(self) -> None:
+        """Hand on all that waits, the calls as the client's: nothing more comes. What was open ends."""
+        while self._waiting:
+            first = self._waiting.popleft()
+            if not isinstance(first, Call):
+                self.out.append(first)
+            elif first.answered is not None:
+                self.out.append(first.answered)
+            else:
+                self._hand_on(first)
+        self._end_parts()
+
+    def _hand_on(self, call: Call) -> None:
+        delta = ToolCallDelta(
+            self._handed_on, call.id or None, call.name or None, call.arguments.whole(), kind=call.kind
+        )
+        delta.extras, delta.signature = call.shown or None, call.signature
+        self.out.append(delta)
+        if call.ended:
+            self.out.append(ToolCallEnded(self._handed_on))
+        self._handed_on += 1
+
+    def close(self) -> None:
+        self._release()
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def _finish(self, document: dict[str, Any]) -> None:
         self._finished = True
-        self._end_parts()
+        self._release()
         metadata = self.fields(document.get("messageMetadata"))
         if usage := self.fields(metadata.get("usage")):
             self.tell_counts(decode_usage(usage))
@@ -330,11 +430,11 @@ class AISDKDecoder(FrameDecoder):
         self.out += (StopReasonSeen(reason, native or "finish", covers_calls=not native), TerminatorSeen())
 
     def _error(self, document: dict[str, Any]) -> None:
-        self._end_parts()
+        self._release()
         self.out.append(ProviderFailed("server", self.string(document.get("errorText")), raw=document, vendor=VENDOR))
 
     def _abort(self, document: dict[str, Any]) -> None:
         """The server gave up; its own client takes the answer so far for a success."""
-        self._end_parts()
+        self._release()
         reason = self.string(document.get("reason")) or "the answer was aborted"
         self.out.append(ProviderFailed("truncated", reason, raw=document, vendor=VENDOR))

@@ -11,7 +11,7 @@ Source: ui-protocols.md §1.2 to §1.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import orjson
@@ -19,7 +19,15 @@ from attrs import define, field
 
 from streamkit.dialects.ai_sdk.media import write_file
 from streamkit.dialects.ai_sdk.provider_metadata import write_metadata
-from streamkit.dialects.ai_sdk.wire import ASIDES, VENDOR, encode_usage, finish_reason, is_refused, is_strict
+from streamkit.dialects.ai_sdk.wire import (
+    ANSWERED_CALL,
+    ASIDES,
+    VENDOR,
+    encode_usage,
+    finish_reason,
+    is_refused,
+    is_strict,
+)
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, stop_word
 from streamkit.dialects.vocabulary.error_bodies import has_detail
@@ -68,6 +76,7 @@ class Call:
     """A call that was announced, and how it ended, once it did."""
 
     start: ToolCallStarted
+    shown: Mapping[str, Any]  #: the members that say how it is shown, which its last chunk repeats
     finished: ToolCallFinished | None = None
 
 
@@ -82,7 +91,6 @@ class AISDKEncoder(OneChoiceEncoder):
     _part: Part | None = None
     _parts_begun = 0
     _refused = False
-    _unplaced = False  # a call ended without arguments: readers that wait for them learn of it at the end
     _held_chars = 0
     _stop: ResponseFinished | None = None
 
@@ -123,9 +131,6 @@ class AISDKEncoder(OneChoiceEncoder):
         if part is not None and part.kind == kind and part.block == block:
             return part
         self._close_part()
-        if self._unplaced:
-            self._unplaced = False
-            self.lose("block_order")
         if (kind, block) in self._said:  # readers have no delta for a part that has ended
             self.lose("block_boundary")
         self._said.add((kind, block))
@@ -194,10 +199,9 @@ class AISDKEncoder(OneChoiceEncoder):
         if not event.name:
             return  # withheld when it ends
         self._close_part()
-        self._calls[event.call] = Call(event)
-        self.own_extras(event.extras)
+        call = self._calls[event.call] = Call(event, self.own_extras(event.extras))
         encoding = {"inputEncoding": "text"} if event.kind == "custom" and not self._strict else {}
-        self._chunk("tool-input-start", toolCallId=event.id, toolName=event.name, **encoding)
+        self._chunk("tool-input-start", toolCallId=event.id, toolName=event.name, **encoding, **call.shown)
 
     def call_arguments(self, event: ToolCallArguments) -> None:
         call = self._calls.get(event.call)
@@ -211,20 +215,19 @@ class AISDKEncoder(OneChoiceEncoder):
             return
         self._hold(len(event.arguments))
         call.finished = event
-        self._unplaced = self._unplaced or event.arguments.strip() in {"", "{}"}
 
     def _hold(self, chars: int) -> None:
         self._held_chars += chars
         if self._held_chars > self.encoding.limits.held_chars:
             raise HeldTooLong(self.encoding.limits.held_chars)
 
-    def _end_call(self, start: ToolCallStarted, call: ToolCallFinished) -> None:
+    def _end_call(self, begun: Call, call: ToolCallFinished) -> None:
         """Make a call available once the answer is whole; one that can't be run is told to the model as an error."""
         verdict = call.verdict or check_arguments(call.arguments, depth=self.encoding.limits.json_depth)
         if not call.ended or verdict.kind == "truncated":
             return  # it stays as it is: nobody runs it
         text = call.arguments.strip()
-        signed = _metadata("call", start.signature)
+        signed = {**begun.shown, **_metadata("call", begun.start.signature)}
         if call.kind == "custom":
             self._end_input("tool-input-available", call, input=call.arguments, **signed)
         elif not text:
@@ -255,7 +258,18 @@ class AISDKEncoder(OneChoiceEncoder):
                 self._drawn = True
                 self.write(b"data: %b\n\n" % written)
                 return
+        elif event.vendor == VENDOR and event.type == ANSWERED_CALL and not is_refused(dumps(raw)):
+            self._answered(raw)
+            return
         self.lose(event.kind)
+
+    def _answered(self, raw: Mapping[str, Any]) -> None:
+        """A call that the server ran itself. Its input is never told to be available: a client would run it, too."""
+        named = {name: value for name, value in raw.items() if name not in {"arguments", "output"}}
+        self._chunk("tool-input-start", **named)
+        if raw["arguments"]:
+            self._chunk("tool-input-delta", toolCallId=raw["toolCallId"], inputTextDelta=raw["arguments"])
+        self.write(b"data: %b\n\n" % dumps(raw["output"]))
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
@@ -270,7 +284,7 @@ class AISDKEncoder(OneChoiceEncoder):
             self.write(EMPTY_TEXT)
         for call in self._calls.values():
             if call.finished is not None:
-                self._end_call(call.start, call.finished)
+                self._end_call(call, call.finished)
         stop = self._stop or ResponseFinished("stop")
         word = stop_word(finish_reason(stop.reason), stop.stop_sequence, self.report)
         finish: dict[str, Any] = {"type": "finish"}

@@ -65,6 +65,8 @@ ASIDES: Final[Mapping[str, str]] = {
     FILE: "metadata",
     "message-metadata": "metadata",
 }
+#: The aside of a call that the server ran itself, with its output.
+ANSWERED_CALL: Final = "tool"
 #: Further ones, which only readers of version 7 know: they are read, and not written.
 NEWEST: Final = frozenset({"custom", "reasoning-file", "steering-message", "reset-step", "tool-approval-response"})
 
