@@ -8,6 +8,8 @@ How far the bytes may pass is all that is decided here, frame by frame, so that 
   error frame of the dialect.
 * A terminator waits, with all behind it, for the end of the input: what comes there may still say that the answer failed. An
   answer that is not whole gets an error frame in its place (L3).
+* So does, in a dialect whose clients run a call as soon as its input is there, a frame that says so, unless the call gets its
+  output from the provider.
 * The provider's error is the last frame that passes. Where the dialect's clients would not see it as an error, the dialect's
   own form takes its place.
 
@@ -36,7 +38,7 @@ from streamkit.report import StreamReport
 from streamkit.tool_calls.accumulate import ToolCallAccumulator
 from streamkit.tool_calls.check import JSONChecker
 from streamkit.tool_calls.schema import ToolSchemas
-from streamkit.translation.pass_rules import rule_for
+from streamkit.translation.pass_rules import Rule, rule_for
 
 #: Repairs that show an error to be in a form with which official clients go on: those that a decoder counts.
 UNSEEN_ERRORS: Final = ("error_shape", "event_name_missing", "payload_in_list", "calls_unanswered")
@@ -99,7 +101,9 @@ class PassThrough:
         self._last = b""  # the last of them that is not blank
         self._is_known = False  # a frame of the dialect was seen
         self._is_over = False  # the terminator was seen
-        #: The byte from which on all waits: for a frame of the dialect; or, with the terminator, for the end of the input.
+        self._runs_calls = False  # a client would run what waits
+        #: The byte from which on all waits: for a frame of the dialect; or, with the terminator or with a call that clients
+        #: would run, for the end of the input.
         self._wait_at: int | None = 0
         self._half_at: int | None = None  # the byte from which on frames wait for the second half of a character
         self._stop_at: int | None = None  # the byte from which on nothing passes, ever
@@ -169,9 +173,7 @@ class PassThrough:
                 if self._error_end is not None:
                     self._stop_at = self._error_end if self._is_array else offset
                 elif rule is not None and not frame.data.startswith(rule.known):
-                    instead = rule(frame.data)
-                    if instead is not frame.data:
-                        self._edits.append(_Edit(offset, frame.data, instead, frame.terminated))
+                    self._hold_against(rule, frame)
             begin = offset if self._half_at is None else self._half_at
             unseen = self._unseen() if report.repairs else 0
             failure = None
@@ -186,6 +188,8 @@ class PassThrough:
             self._half_at = decoder.held_from
             if not self._is_known and decoder.recognised:
                 self._is_known, self._wait_at = True, None
+            if decoder.runs_calls is not self._runs_calls:
+                self._wait_with_calls(begin)
             if self._stop_at is not None:
                 continue
             if failure is not None:
@@ -194,9 +198,21 @@ class PassThrough:
             elif self._is_over:
                 continue
             elif report.terminated:
-                self._wait_at, self._is_over = begin, True
+                self._wait_at, self._is_over = self._wait_at if self._runs_calls else begin, True
             elif frame.terminated:
                 self._good = frame
+
+    def _hold_against(self, rule: Rule, frame: Frame) -> None:
+        """Note what passes in the place of a frame, if not the frame itself."""
+        instead = rule(frame.data)
+        if instead is not frame.data:
+            self._edits.append(_Edit(frame.offset, frame.data, instead, frame.terminated))
+
+    def _wait_with_calls(self, begin: int) -> None:
+        """A frame that begins there lets clients run a call, and waits with all behind it; or nothing does any more."""
+        if not self._is_over:
+            self._runs_calls = self._decoder.runs_calls
+            self._wait_at = begin if self._runs_calls else None
 
     def _take_back(self, behind: Iterable[Frame]) -> None:
         """The parser read frames behind a fault, which do not count."""
@@ -212,18 +228,21 @@ class PassThrough:
     def _fails(self, fault: Exception, at: int) -> None:
         """Nothing passes from byte ``at`` on."""
         self.fault = fault
+        if self._runs_calls and self._wait_at is not None:
+            at = min(at, self._wait_at)
         self._stop_at = at if self._stop_at is None else min(at, self._stop_at)
 
     def _holds_too_much(self, at: int) -> bool:
         """Set a fault if too much waits before byte ``at``; all of it is whole."""
         if self._wait_at is None or at - self._wait_at <= self._limit or self.fault is not None:
             return False
-        self._fails(HeldTooLong(self._limit), self._end_of_terminator() if self._is_over else 0)
+        is_whole = self._is_over and not self._runs_calls
+        self._fails(HeldTooLong(self._limit), self._end_of_terminator() if is_whole else 0)
         return True
 
     def _failed(self, failure: ProviderFailed, frame: Frame, begin: int, *, is_unseen: bool) -> None:
         """A frame says that the provider failed. ``begin``: where it begins, or what waits with it."""
-        if self._is_over:
+        if self._is_over or self._runs_calls:
             self._stop_at, self._error = self._wait_at, failure
         elif is_unseen or begin < frame.offset:
             self._stop_at, self._error = begin, failure
@@ -334,7 +353,7 @@ class PassThrough:
         is_shown = failure is not None and self._accumulator.failed_in_own_words
         if self._is_known and (report.clean or is_shown):
             self._wait_at = None
-        elif self._is_over:
+        elif self._is_over or self._runs_calls:
             self._stop_at = self._wait_at if self._stop_at is None else min(self._stop_at, self._wait_at or 0)
         output = self._pass()
         if self._stop_at is None and self._is_known:

@@ -33,6 +33,8 @@ from tests.sampling import drawn
 FOLDER: Final = Path(__file__).parent / "ai_sdk_ui"
 INSTALL_S: Final = 90
 RUN_S: Final = 240
+#: What ends a stream, of which nothing is needed.
+LAST: Final = b"data: [DONE]\n\n"
 #: Verdicts of calls that are run.
 RUN: Final = frozenset({"complete", "empty"})
 
@@ -92,6 +94,10 @@ def cases_of(streams: Sequence[Any]) -> list[Case]:
         found += [case_of(stream, stream.body, "whole"), case_of(stream, torso, "cut")]
         if stream.dialect == "ai-sdk" and conforms(stream.body):
             found.append(case_of(stream, stream.body, "passing", passing=True))
+            found += [
+                case_of(stream, stream.body[:at], f"cut at {at} and passing", passing=True)
+                for at in (len(torso), len(stream.body) - len(LAST) - 5)
+            ]
     return found
 
 
@@ -139,6 +145,13 @@ def test_clean_answers_are_accepted_and_all_others_are_shown_as_errors(version):
 @pytest.mark.parametrize("version", [7, 6])
 def test_so_it_is_with_every_stream(version):
     assert complaints(version, [*OURS, *recorded()]) == []
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("version", [7, 6])
+def test_frames_that_pass_wait_with_a_call_for_the_clean_end(version):
+    """Of each stream of the dialect itself: otherwise eleven that are cut behind an input would have a tool run."""
+    assert complaints(version, [stream for stream in OURS if stream.dialect == "ai-sdk"]) == []
 
 
 CALLING = [stream for stream in OURS if "call" in stream.name][::4]

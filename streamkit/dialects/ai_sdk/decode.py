@@ -120,6 +120,7 @@ class Call:
     shown: Mapping[str, Any] = field(factory=dict)
     arguments: TextBuffer = field(factory=TextBuffer)
     ended: bool = False
+    available: bool = False  #: its input is there, so that clients run it
     signature: Opaque | None = None
     #: The call with its output, where the server ran it itself.
     answered: Aside | None = None
@@ -149,6 +150,7 @@ class AISDKDecoder(FrameDecoder):
     _labels = 0  # blocks so far
     _count = 0  # calls so far
     _handed_on = 0  # of them, to the client
+    _available = 0  # of those that have no output
     _argument_chars = 0  # of all calls
     _first_behind = 0  # of the events of a chunk, the first behind the call that it begins
     _waiting_bytes = 0  # of chunks
@@ -362,6 +364,10 @@ class AISDKDecoder(FrameDecoder):
             else:
                 self._append(call, text)
         call.ended = True
+        if not call.available:
+            call.available = True
+            self._available += 1
+            self.runs_calls = True
 
     def _is_answer(self, document: dict[str, Any]) -> bool:
         """Whether an output is the first of a call that waits for it: the server ran the call itself."""
@@ -369,6 +375,8 @@ class AISDKDecoder(FrameDecoder):
         if call is None or call.executed or call.answered is not None:
             return False
         call.ended = True
+        self._available -= call.available
+        self.runs_calls = self._available > 0
         raw = {"toolCallId": call.id, "toolName": call.name, **call.shown, "arguments": call.arguments.whole()}
         call.answered = Aside(VENDOR, "server_tool", ANSWERED_CALL, {**raw, "output": document})
         return True

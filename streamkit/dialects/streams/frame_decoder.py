@@ -74,6 +74,8 @@ class FrameDecoder:
     recognised = False  #: a frame that is the dialect's was seen
     #: What the frames of the last batch say, each by itself, if there were several, or if ``marks_all``.
     marks: BatchMarks | None = None
+    #: Clients run a call of what was read, whatever follows: where frames pass, that one and all behind it wait for the end.
+    runs_calls = False
     _foreign: Frame | None = None  # the first frame that is not
     _started = False  # the response did
     _counted = False  # token counts were told
