@@ -249,7 +249,7 @@ class AISDKEncoder(OneChoiceEncoder):
 
     def aside(self, event: Aside) -> None:
         raw = event.raw
-        is_chunk = event.vendor == VENDOR and isinstance(raw, dict) and raw.get("type") == event.type
+        is_chunk = isinstance(raw, dict) and raw.get("type") == event.type
         if is_chunk and (event.type in ASIDES or event.type.startswith(("data-", "tool-input-"))):
             written = dumps(raw)
             if not is_refused(written):
@@ -258,7 +258,7 @@ class AISDKEncoder(OneChoiceEncoder):
                 self._drawn = True
                 self.write(b"data: %b\n\n" % written)
                 return
-        elif event.vendor == VENDOR and event.type == ANSWERED_CALL and not is_refused(dumps(raw)):
+        elif event.type == ANSWERED_CALL and not is_refused(dumps(raw)):
             self._answered(raw)
             return
         self.lose(event.kind)
