@@ -60,6 +60,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "Google's own tools do.",
     "Upstream.tools": "Whether it supports tools. Where not, requests with tools go to the other upstreams of a route.",
     "Upstream.timeouts": "How long it may take.",
+    "Upstream.transport": "How answers are asked for: each by a `POST`, or in a message of a WebSocket of its own, which the "
+    "dialect `openai-responses` has. Tokens are counted over HTTP in any case.",
     "Upstream.headers": "Constant headers of your own: OpenRouter's `HTTP-Referer`. A secret value is written as a key.",
     "Timeouts.total_s": "From sending the request to the end of the answer. None by default: answers may take an hour.",
 }

@@ -71,6 +71,29 @@ class TokenCount:
     member: str
 
 
+@frozen
+class SocketRefusal:
+    """An answer that would be an error over HTTP, told in a message of a WebSocket."""
+
+    status: int  #: from 400 to 599
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)  #: the error's envelope, as a body over HTTP has it
+
+
+@frozen(kw_only=True)
+class SocketEndpoint:
+    """How a server is asked over a WebSocket, opened by ``GET`` at the URL of an answer: one message asks for many."""
+
+    #: The message that asks what a body asks, a JSON object that does not say whether to stream.
+    message: Callable[[bytes], bytes]
+    #: A message of an answer in the bytes of the dialect's stream.
+    event: Callable[[bytes], bytes]
+    #: Whether nothing follows a message: the socket stays open behind an answer.
+    is_last: Callable[[bytes], bool]
+    #: What a message says that stands instead of an answer; None: it is one of an answer.
+    refusal: Callable[[bytes], SocketRefusal | None]
+
+
 @frozen(kw_only=True)
 class Endpoint:
     """How a server of the dialect is asked, by ``POST``. Paths are those of the official clients, behind their base URL."""
@@ -100,6 +123,8 @@ class Endpoint:
     streams_arrays: bool = False
     #: None: it can't count.
     count: TokenCount | None = None
+    #: None: it is asked over HTTP alone.
+    socket: SocketEndpoint | None = None
 
 
 def with_root(base: str, root: str) -> str:

@@ -244,6 +244,7 @@ def _counted(number: int, noun: str) -> str:
 
 def _access(upstream: Upstream) -> str:
     access = "no key" if upstream.auth == "none" else upstream.auth
+    access += ", over WebSockets" if upstream.transport == "websocket" else ""
     return access if upstream.tools else f"{access}, no tools"
 
 

@@ -140,7 +140,7 @@ class Exchange:
         if not answer.clean:
             return hidden(answer.error or failure_in(self.report), self._cut)
         named = answer.model or self.upstream.wire.model_place is None  # it need not name it
-        if self._within and named and not self.report.repairs:
+        if self._within and named and body and not self.report.repairs:
             self.raw = body
         elif not self._within:
             await self._translated(partial(self._restore, answer))
@@ -167,7 +167,7 @@ class Exchange:
         if self.report.error is not None:
             raise self.report.error
         self._heavy = is_heavy(source.read_bytes, 0)
-        if answer.clean:
+        if answer.clean and self.upstream.transport == "http":  # over a WebSocket there is nothing but streams
             self.report.repair("stream_for_body")
         return answer
 

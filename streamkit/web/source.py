@@ -20,7 +20,7 @@ import re
 import socket
 import ssl
 from collections.abc import AsyncIterable, AsyncIterator
-from typing import Any, Final
+from typing import Any, Final, Protocol, runtime_checkable
 
 from aiohttp import ClientError, ClientPayloadError, ClientResponse
 from attrs import field, frozen
@@ -109,6 +109,13 @@ class Beginning:
             self._is_ping = bool(line) and (self._is_ping or line.startswith(b"event:"))
             return False
         return not (self._is_ping and line.startswith(b"data:"))
+
+
+@runtime_checkable
+class Rereadable(Protocol):
+    """A source that takes back what was read of it."""
+
+    def unread(self, data: bytes) -> None: ...
 
 
 class TimedSource:
@@ -203,8 +210,8 @@ class TimedSource:
             self._disarm()
 
     def unread(self, data: bytes) -> None:
-        """Put back what was read of a response's body: it comes again, before anything else. None may be read meanwhile."""
-        if not isinstance(self._source, _Body):
+        """Put back what was read of a response: it comes again, before anything else. None may be read meanwhile."""
+        if not isinstance(self._source, Rereadable):
             raise TypeError("only what was read of a response can be put back")
         self._source.unread(data)
 

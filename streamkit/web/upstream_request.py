@@ -15,7 +15,7 @@ from traceback import clear_frames
 from typing import Final
 
 from aiohttp import ClientSession
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from streamkit.conversation.messages import Request
 from streamkit.dialects.streams.event_encoder import failure_from
@@ -32,6 +32,8 @@ from streamkit.web.surfaces import Ask
 from streamkit.web.upstream import Upstream, count_request, error_of, redactor, response_headers, send
 from streamkit.web.upstream.headers import NO_HEADERS
 from streamkit.web.upstream.hiding import Cut
+from streamkit.web.upstream.socket import SocketAnswer
+from streamkit.web.upstream.socket import ask as ask_over_socket
 
 #: The code of a failure: the dialect of this upstream has no place for what the request wants.
 UNFIT: Final = "request_unfit"
@@ -65,9 +67,12 @@ async def open_answer(
     ``asked`` gets what the request loses on its way, ``report`` what broke.
     """
     started = asyncio.get_running_loop().time()
-    model = request.model or ""
+    model, streams = request.model or "", request.stream is True
+    over_socket = upstream.transport == "websocket" and ask.operation == "generate"
     try:
         with Hold(ask.hold.budget) as fetched:
+            if over_socket:
+                request = evolve(request, stream=None)  # every answer is a stream there
             if upstream.linked_media == "fetch":
                 request = await with_fetched_media(request, upstream.wire, hold=fetched)
             write = partial(
@@ -81,12 +86,24 @@ async def open_answer(
                 report=asked,
             )
             body = await beside(write) if ask.heavy else write()
+            if over_socket:
+                opened = await ask_over_socket(
+                    session,
+                    upstream,
+                    body,
+                    model=model,
+                    started=started,
+                    client_dialect=ask.dialect,
+                    client_headers=client_headers,
+                    features=upstream.wire.features(request),
+                )
+                return _opened(upstream, opened)
             response = await send(
                 session,
                 upstream,
                 count_request(upstream, body, model) if ask.operation == "count" else body,
                 model=model,
-                stream=request.stream is True,
+                stream=streams,
                 operation=ask.operation,
                 client_dialect=ask.dialect,
                 client_headers=client_headers,
@@ -108,6 +125,12 @@ async def open_answer(
         return Opened(await error_of(response, upstream), response.status, upstream_headers, cut)
     answer = iter_upstream(response, timeouts=upstream.timeouts, started=started, name=upstream.name)
     return Opened(answer, response.status, upstream_headers, cut)
+
+
+def _opened(upstream: Upstream, asked: SocketAnswer) -> Opened:
+    cut = redactor([upstream], asked.sent)
+    headers = {name: cut(value) for name, value in response_headers(asked.headers).items()}
+    return Opened(asked.answer, asked.status, headers, cut)
 
 
 def _forget_frames(error: BaseException) -> None:

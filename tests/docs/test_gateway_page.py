@@ -8,7 +8,7 @@ PAGE = ROOT / "docs" / "how-to" / "run-the-gateway.md"
 
 
 def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing():
-    block, clouds = [block for block in blocks(PAGE) if block.language == "toml"]
+    block, clouds, over_sockets = [block for block in blocks(PAGE) if block.language == "toml"]
     env = {"GATEWAY_KEY": "a-key-of-clients", "OPENAI_API_KEY": "a-key-of-ours"}
     config = parse_config(
         block.text, name="gateway.toml", env=env, read_file=lambda _path: KeyFile(b"another-key", 0o600)
@@ -30,3 +30,10 @@ def test_the_configuration_of_the_how_to_can_be_read_and_warns_of_nothing():
         "sigv4",
         "bearer",
     ]
+    config = parse_config(
+        f'{over_sockets.text}\n[[routes]]\nmodels = ["*"]\nto = ["openai"]\n',
+        name="gateway.toml",
+        env=env,
+        read_file=lambda _path: KeyFile(b"", 0o600),
+    )
+    assert config.upstreams["openai"].transport == "websocket"

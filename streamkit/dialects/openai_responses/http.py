@@ -11,6 +11,7 @@ import re
 from streamkit.conversation.messages import Request
 from streamkit.dialects.http import HTTP, STATELESS, Endpoint, SocketForm, Surface, TokenCount
 from streamkit.dialects.openai_responses.socket import SocketConversation
+from streamkit.dialects.openai_responses.socket_out import ENDPOINT
 from streamkit.dialects.vocabulary.openai import ANSWER_HEADERS, FEATURES, MODELS, azure_root
 from streamkit.errors import BadRequest
 
@@ -40,6 +41,7 @@ HTTP_HALF = HTTP(
         count=TokenCount(
             url=lambda base, _model: f"{base}/responses/input_tokens", takes=_COUNTED, member="input_tokens"
         ),
+        socket=ENDPOINT,
     ),
     surface=Surface(
         generate=("/v1/responses",),

@@ -32,6 +32,7 @@ from aiohttp import (
     DummyCookieJar,
     ServerDisconnectedError,
     TCPConnector,
+    WSServerHandshakeError,
 )
 from attrs import evolve
 from yarl import URL
@@ -60,6 +61,7 @@ _BROKE: Final[tuple[tuple[type[Exception], str], ...]] = (
     (ClientConnectorDNSError, "the upstream's name could not be resolved"),
     (ClientConnectorError, "no connection to the upstream could be made"),
     (ServerDisconnectedError, "the upstream closed the connection before it answered"),
+    (WSServerHandshakeError, "the upstream's answer opens no WebSocket as its protocol wants it"),
     (ClientResponseError, "the upstream's answer is no HTTP that can be read"),
 )
 
@@ -133,11 +135,12 @@ async def _post(
         late = FirstByteTimeout(times.first_byte_s) if times.first_byte_s <= total_s else TotalTimeout(total_s)
         raise late from error
     except (ClientError, OSError) as error:
-        failed = _failed(error)
+        failed = failed_transport(error)
     raise failed  # out here, so that a cause that shows the request's headers is not its context
 
 
-def _failed(error: Exception) -> SourceFailed:
+def failed_transport(error: Exception) -> SourceFailed:
+    """What broke before an answer, in words that name no host and no key, with its cause where that shows none either."""
     found = (words for kind, words in _BROKE if isinstance(error, kind))
     failed = SourceFailed(because(next(found, "the connection to the upstream broke"), error))
     failed.__cause__ = error.__cause__ if isinstance(error, ClientResponseError) else error

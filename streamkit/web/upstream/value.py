@@ -19,7 +19,7 @@ from yarl import URL
 
 from streamkit.dialects import DIALECTS, source_named
 from streamkit.dialects.base import Dialect
-from streamkit.dialects.http import KEY_HEADERS, Endpoint, TokenCount
+from streamkit.dialects.http import KEY_HEADERS, Endpoint, SocketEndpoint, TokenCount
 from streamkit.dialects.profiles import DEFAULT_MAX_TOKENS, Provider
 from streamkit.errors import UsageError
 from streamkit.policy import AssistantFirst, TextCalls, ThinkTags
@@ -41,6 +41,8 @@ NOT_TO_SET: Final = frozenset({
 })  # fmt: skip
 #: As ``LinkedMedia``, or ``fetch``: they are fetched, and put into the request.
 FetchedMedia: TypeAlias = Literal["refuse", "fetch", "drop"]
+#: How answers are asked for.
+Transport: TypeAlias = Literal["http", "websocket"]
 _NAME: Final = re.compile(r"[\w.:-]+", re.ASCII)
 _HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 §5.6.2
 
@@ -104,6 +106,9 @@ class Upstream:
     key: Secret | None = None
     #: Azure: the query parameter ``api-version``.
     api_version: str | None = None
+    #: How answers are asked for: each by a `POST`, or in a message of a WebSocket of its own, where the dialect has that.
+    #: Tokens are counted over HTTP in any case.
+    transport: Transport = "http"
     #: SigV4: the region that the signature is for.
     region: str | None = None
     #: False where it has no support for tools.
@@ -147,6 +152,7 @@ class Upstream:
             raise UsageError(f"text_calls: write any of {', '.join(get_args(TextCalls))}, in a list")
         if self.max_tokens < 1:
             raise UsageError("max_tokens: write a number above 0")
+        self._check_transport()
         self._check_key()
         self._check_azure(dialect)
         self._check_aws()
@@ -170,6 +176,14 @@ class Upstream:
         return dialect.http.endpoint_of(provider)
 
     @property
+    def socket_endpoint(self) -> SocketEndpoint:
+        """How it is asked over a WebSocket. Raises UsageError where its dialect has no way to."""
+        socket = None if self.endpoint is None else self.endpoint.socket
+        if socket is None:
+            raise UsageError(f'transport: leave it out, or write "http"; {self.wire.name} is asked in no other way')
+        return socket
+
+    @property
     def has_deployments(self) -> bool:
         """Whether the address has Azure's deployments and a version, as before Azure's ``/openai/v1``."""
         if not self._may_be_azure or self.base_url.rstrip("/").endswith("/openai/v1"):
@@ -184,6 +198,13 @@ class Upstream:
     @property
     def _may_be_azure(self) -> bool:
         return self.endpoint is not None and self.endpoint.deployment is not None
+
+    def _check_transport(self) -> None:
+        if self.transport not in get_args(Transport):
+            raise UsageError(f"transport: write one of {', '.join(get_args(Transport))}")
+        socket = None if self.transport == "http" else self.socket_endpoint
+        if socket is not None and self.auth == "sigv4":
+            raise UsageError('transport: leave it out, or write "http"; auth = "sigv4" signs requests with a body')
 
     def _check_key(self) -> None:
         if self.auth in key_headers():

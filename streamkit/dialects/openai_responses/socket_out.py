@@ -1,0 +1,98 @@
+"""Asking a Responses server over a WebSocket: a request is a message ``response.create``, and its events are messages.
+
+A message of the answer becomes the event of a stream that it would be over HTTP, for the one decoder of both. The last one is
+told by its type, since the socket stays open behind it. An error instead of an answer is a message with an HTTP status; its
+headers stand beside the error (Codex) or in it (openai-python), and count the same. They are the server's to its client, so
+none goes on in an event.
+
+``stream`` is left out of a request, as openai-python leaves it out: every answer is a stream.
+
+Source: ui-protocols.md §4.1; dialects.md §2.1, §2.2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from streamkit.dialects.http import SocketEndpoint, SocketRefusal
+from streamkit.dialects.members.values import json_value
+from streamkit.framing.sse import serialize_sse
+
+#: What nothing follows.
+ENDS: Final = frozenset({
+    "error", "response.cancelled", "response.completed", "response.done", "response.failed", "response.incomplete",
+})  # fmt: skip
+#: The type where servers write it. Looked for, since parsing a delta to find it takes as long as decoding it does.
+_TYPE: Final = re.compile(rb'\s*\{\s*"type"\s*:\s*"([a-z_.]{1,64})"')
+_NAME: Final = re.compile(r"[a-z_.]{1,64}")
+
+
+def message(body: bytes) -> bytes:
+    """The message that asks for what ``body`` would by ``POST``: a JSON object with members, without ``stream``."""
+    return b'{"type":"response.create",' + body.lstrip()[1:]
+
+
+def event(received: bytes) -> bytes:
+    """A message of an answer as the event of a stream."""
+    kind = _type_of(received)
+    if kind == "error":
+        received = _without_headers(received)
+    return serialize_sse(received, event=kind or None)
+
+
+def is_last(received: bytes) -> bool:
+    """Whether a message ends its answer."""
+    return _type_of(received) in ENDS
+
+
+def refusal(received: bytes) -> SocketRefusal | None:
+    """What a message that is no event but an error says; None for events, an ``error`` without a status among them."""
+    if _type_of(received) != "error":
+        return None
+    members = json_value(received)
+    status = members.get("status", members.get("status_code"))
+    if type(status) is not int or not 400 <= status < 600:
+        return None
+    error = members.get("error")
+    headers = _headers_in(members)
+    if isinstance(error, dict):
+        headers |= _headers_in(error)
+        error = {name: value for name, value in error.items() if name != "headers"}
+    return SocketRefusal(status, headers, orjson.dumps({"error": error}))
+
+
+def _type_of(received: bytes) -> str:
+    """The type of a message; "" for what has none that an event's name could be."""
+    found = _TYPE.match(received)
+    if found is not None:
+        return found[1].decode()
+    members = json_value(received)
+    kind = members.get("type") if isinstance(members, dict) else None
+    return kind if isinstance(kind, str) and _NAME.fullmatch(kind) else ""
+
+
+def _headers_in(members: Mapping[str, Any]) -> dict[str, str]:
+    """Headers that stand in an object; a number is taken for its text."""
+    value = members.get("headers")
+    if not isinstance(value, dict):
+        return {}
+    return {name: str(text) for name, text in value.items() if isinstance(text, str | int | float)}
+
+
+def _without_headers(received: bytes) -> bytes:
+    members = json_value(received)
+    error = members.get("error") if isinstance(members, dict) else None
+    inner = isinstance(error, dict) and "headers" in error
+    if not inner and "headers" not in (members or ()):
+        return received
+    kept = {name: value for name, value in members.items() if name != "headers"}
+    if isinstance(error, dict):
+        kept["error"] = {name: value for name, value in error.items() if name != "headers"}
+    return orjson.dumps(kept)
+
+
+ENDPOINT: Final = SocketEndpoint(message=message, event=event, is_last=is_last, refusal=refusal)
