@@ -102,11 +102,13 @@ application of somebody's own, does not.
 `GET /v1/responses` with `Upgrade: websocket` opens one, as Codex and `responses.connect()` of the OpenAI SDKs ask for.
 A text message `{"type": "response.create", …}` has the body of a `POST` beside it; the answer is its events, one a message.
 
-- `generate: false` prepares: it is answered with a response without output, whose id a later message may name.
+- `generate: false` prepares, and so does `prompt_cache_options: {"prewarm": true}`: it is answered with a response without
+  output, whose id a later message may name.
 - `previous_response_id` names the last response of this connection that was `completed` or `incomplete`, and `input` then has
   new items only. Any other id, and a response that was too large to be kept, is an error with the code
   `previous_response_not_found`.
-- An error is `{"type": "error", "status", "error", "headers"}`, with the status and the body that it would have over HTTP.
+- An error is `{"type": "error", "status", "error", "headers"}`, with the status and the body that it would have over HTTP, and
+  the headers in `error` as well. Within an answer it is `response.failed` alone, or the upstream's own `error` with a status.
 - Answers come one after the other. Four messages may wait for the one under way; one more gets an error (429).
 - `response.steer` and `stream_id` are errors (400). A message may have `body_bytes`; a larger one closes the socket (1009).
 - Whoever closes the socket leaves: the answer under way is cancelled. Pings come every `keep_alive_s`.

@@ -229,6 +229,8 @@ class SocketRequest:
     body: bytes = field(repr=False)
     #: Nothing is to be generated: only what a later message leans on is to be kept.
     warm_up: bool = False
+    #: What was repaired of the message.
+    report: StreamReport = field(factory=StreamReport, repr=False)
 
 
 class Conversation(Protocol):
@@ -243,6 +245,9 @@ class Conversation(Protocol):
 
     def write(self, chunk: bytes) -> list[str]:
         """Bytes of a stream, as the dialect's encoder writes them, as messages; what they answer is kept once it is whole."""
+
+    def end(self) -> list[str]:
+        """What is left to tell of the answer once its stream is over."""
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> str:
         """An answer that is an error over HTTP, as a message."""

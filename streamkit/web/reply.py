@@ -95,7 +95,7 @@ class Outlet(Protocol):
     async def begin(self, response: web.StreamResponse) -> Writer | None:
         """Write status and headers, and the body of a ``web.Response``. Returns what writes the rest."""
 
-    async def end(self, response: web.StreamResponse) -> None:
+    async def end(self, response: web.StreamResponse, /) -> None:
         """Say that nothing follows."""
 
 
@@ -110,7 +110,7 @@ class HTTPOutlet:
             response.force_close()  # HTTP/1.0 has no chunks: only the connection's end tells the answer's (RFC 1945 §7.2.2)
         return cast("Writer | None", await response.prepare(self._request))
 
-    async def end(self, response: web.StreamResponse) -> None:
+    async def end(self, response: web.StreamResponse, /) -> None:
         await response.write_eof()
 
 

@@ -77,7 +77,7 @@ class Message:
             raise Refused(asked)
         self.warm_up = asked.warm_up
         self._hold.resize(len(asked.body))
-        return await ask_in(self._socket.request, self._socket.dialect, asked.body, self._hold)
+        return await ask_in(self._socket.request, self._socket.dialect, asked.body, self._hold, asked.report)
 
     async def refuse(self, refused: Refused) -> None:
         await self.outlet.begin(refused.response(self._socket.dialect))
@@ -120,8 +120,10 @@ class SocketOutlet:
         for message in self._socket.conversation.write(data):
             await self._socket.send(message)
 
-    async def end(self, response: web.StreamResponse) -> None:
-        """A message has its own end."""
+    async def end(self, _response: web.StreamResponse, /) -> None:
+        """A message has its own end; an error may be left."""
+        for message in self._socket.conversation.end():
+            await self._socket.send(message)
 
 
 class Socket:

@@ -137,12 +137,12 @@ async def read_ask(
         raise
 
 
-async def ask_in(request: web.Request, dialect: str, raw: bytes, hold: Hold) -> Ask:
+async def ask_in(request: web.Request, dialect: str, raw: bytes, hold: Hold, report: StreamReport) -> Ask:
     """What a client of ``dialect`` asks by a body that came otherwise, in a message. Raises Refused.
 
-    ``hold`` has its bytes already; the values are added to it.
+    ``hold`` has its bytes already; the values are added to it. ``report`` has what was repaired of the message, and gets more.
     """
-    return await _ask_in(request, dialect, raw, await _counted(raw, hold), hold=hold)
+    return await _ask_in(request, dialect, raw, await _counted(raw, hold), hold=hold, report=report)
 
 
 async def _ask_in(
@@ -154,8 +154,9 @@ async def _ask_in(
     hold: Hold,
     operation: Operation = "generate",
     address: Callable[[RequestLine, Request], Address] | None = None,
+    report: StreamReport | None = None,
 ) -> Ask:
-    surface, report = surface_of(dialect), StreamReport()
+    surface, report = surface_of(dialect), StreamReport() if report is None else report
     heavy = is_heavy(len(raw), values)
 
     def read() -> tuple[Request, Address]:

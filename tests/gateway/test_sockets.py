@@ -12,13 +12,14 @@ import openai
 import pytest
 from aiohttp import ClientSession, TCPConnector, WSMsgType
 
+from streamkit.framing.sse import serialize_sse
 from tests.gateway.agents.scripted import ScriptedModel, saying, word_in
 from tests.gateway.clients.in_thread import UPSTREAMS
 from tests.gateway.running import config_of, gateway, upstream_at
 from tests.gateway.test_cancel import WINDOWS, script
 from tests.gateway.test_slow_readers import LONG, PATIENT
 from tests.web.evil import EvilUpstream
-from tests.web.faults import TEXT, as_asked, status, truncated_chunked
+from tests.web.faults import TEXT, as_asked, error_midstream, good, speech, status, truncated_chunked
 
 DIALECT = "openai-chat"
 WORD = "word-0123456789ab"
@@ -52,7 +53,7 @@ async def events(ws):
 
 
 def ends(event):
-    """Whether an answer ends with it: behind an error inside one comes its ``response.failed``."""
+    """Whether an answer ends with it."""
     return event["type"] in {"response.completed", "response.failed"} or "status" in event
 
 
@@ -125,6 +126,29 @@ async def test_an_answer_that_is_cut_fails_and_leaves_what_was_kept_before():
         last = (await answered(ws, previous_response_id=first["id"], input=results))[-1]
         assert last["type"] == "response.completed"
         assert await running.outcomes() == {("one", "success"): 2, ("one", "broken"): 1}
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses"])
+async def test_a_failure_inside_an_answer_is_told_once_and_the_next_answer_is_its_own(dialect):
+    plays = [error_midstream(dialect), as_asked(dialect)]
+
+    def play(received):
+        made = plays.pop(0)
+        return made(received) if callable(made) else made
+
+    async with connected(play, dialect=dialect) as (ws, _, _running):
+        failed = await answered(ws)
+        told = [event["type"] for event in failed if event["type"] in {"error", "response.failed"}]
+        assert told == ["error" if dialect == "openai-responses" else "response.failed"]
+        assert (await answered(ws))[0]["type"] == "response.created"
+
+
+async def test_an_upstreams_own_error_is_told_with_a_status():
+    told = json.dumps({"type": "error", "error": {"type": "tokens", "code": "rate_limit_exceeded", "message": "slow"}})
+    events_of_it = [*speech("openai-responses")[:8], serialize_sse(told.encode(), event="error")]
+    async with connected(good("openai-responses", events_of_it), dialect="openai-responses") as (ws, _, _running):
+        error = (await answered(ws))[-1]
+    assert (error["type"], error["status"], error["error"]["message"]) == ("error", 429, "slow")
 
 
 async def test_messages_that_come_meanwhile_wait_and_too_many_are_refused():

@@ -2,7 +2,12 @@
 
 A connection keeps the last response that ended as it should, with all that it was asked: the next message may name it as
 ``previous_response_id`` and send new items only. What is kept is JSON text, not objects, up to a limit in bytes; behind it the
-client is told to send the whole input, with the code at which Codex does so by itself.
+client is told to send the whole input, with the code at which Codex does so by itself. The text of values is cut out of
+messages and events, so that no number changes on its way.
+
+A failure is told once: ``response.failed`` stands for the ``error`` in front of it, or a client that goes on behind the error
+would take it for the answer to its next message. An ``error`` that stands alone gets a status, without which Codex passes over
+it.
 
 Refused: other messages (``response.steer``), and ``stream_id``, by which several responses would share a connection.
 
@@ -17,17 +22,25 @@ from typing import Any, Final
 import orjson
 
 from streamkit.dialects.http import SHOWN_CHARS, SocketRequest
-from streamkit.dialects.openai_responses.wire import VENDOR
+from streamkit.dialects.members.fields import fields_of
+from streamkit.dialects.openai_responses.errors import ERRORS
+from streamkit.dialects.openai_responses.wire import ERROR_TYPES, VENDOR, encode_error
+from streamkit.dialects.vocabulary.context_overflow import is_overflow
+from streamkit.dialects.vocabulary.error_bodies import provider_failed
+from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
 from streamkit.framing.sse import SSEParser
+from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
+from streamkit.tool_calls.value_text import ValueTexts, value_text
 
 #: Members that a message has beside those of a body.
 _ENVELOPE: Final = ("type", "generate", "previous_response_id")
 #: Ends at which the output is whole as far as it goes, so that a conversation may go on behind it.
 _ENDS: Final = frozenset({"response.completed", "response.incomplete"})
+_FAILED: Final = "response.failed"
 #: What an event has somewhere in it that is looked into.
-_LOOKED_INTO: Final = (b"response.output_item.done", *(end.encode() for end in _ENDS))
+_LOOKED_INTO: Final = (b"response.output_item.done", b'"error"', *(end.encode() for end in (*_ENDS, _FAILED)))
 
 
 class SocketConversation:
@@ -40,6 +53,7 @@ class SocketConversation:
         self._left_out = ""  # the id of a response that was not kept
         self._input = b""  # of the request under way
         self._output: list[bytes] = []  # of the response under way
+        self._error: dict[str, Any] = {}  # an event that says why the response under way failed, and was not told yet
         self._parser = SSEParser()
 
     @property
@@ -47,12 +61,12 @@ class SocketConversation:
         return len(self._items)
 
     def read(self, message: bytes) -> SocketRequest | ProviderFailed:
+        report = StreamReport()
         try:
-            members = orjson.loads(message)
-        except orjson.JSONDecodeError as error:
-            return _refused(f"the message is not JSON: {error}")
-        if not isinstance(members, dict):
-            return _refused("the message has to be a JSON object")
+            fields = fields_of(message, report)
+        except BadRequest as error:
+            return _refused(str(error), param=error.path or None)
+        members = fields.peek_all()
         if members.get("type") != "response.create":
             kind = quoted(str(members.get("type")), SHOWN_CHARS)
             return _refused(f"messages of the type response.create are served here, and not {kind}", param="type")
@@ -60,42 +74,66 @@ class SocketConversation:
             return _refused(
                 "responses of one connection come one after the other; leave stream_id out", param="stream_id"
             )
-        previous, warm_up = members.get("previous_response_id"), members.get("generate") is False
+        previous = members.get("previous_response_id")
         if previous is not None and previous != self._id:
             return self._unknown(previous)
-        request = {name: value for name, value in members.items() if name not in _ENVELOPE} | {"stream": True}
-        items = _items_of(request.get("input"))
+        texts = ValueTexts(fields.body.text)
+        request = {name: texts.text(name).encode() for name in members if name not in _ENVELOPE}
+        items = _items_of(members.get("input"), request.get("input", b""))
         if items is not None:
             earlier = [self._items] if previous is not None and self._items else []
             self._input = b",".join([*earlier, *([items] if items else [])])
-            request["input"] = orjson.Fragment(b"[%b]" % self._input)
-        self._output, self._parser = [], SSEParser()
-        return SocketRequest(orjson.dumps(request), warm_up=warm_up)
+            request["input"] = b"[%b]" % self._input
+        self._output, self._error, self._parser = [], {}, SSEParser()
+        body = b",".join(b"%b:%b" % (orjson.dumps(name), text) for name, text in {**request, "stream": b"true"}.items())
+        return SocketRequest(b"{%b}" % body, warm_up=_is_warm_up(members), report=report)
 
     def write(self, chunk: bytes) -> list[str]:
-        payloads = [frame.data for frame in self._parser.feed(chunk)]
-        for payload in payloads:
-            if any(kind in payload for kind in _LOOKED_INTO):
-                self._look_into(payload)
-        return [payload.decode("utf-8", "replace") for payload in payloads if payload.startswith(b"{")]
+        written: list[str] = []
+        for payload in (frame.data for frame in self._parser.feed(chunk)):
+            if not payload.startswith(b"{"):
+                continue
+            event = orjson.loads(payload) if any(kind in payload for kind in _LOOKED_INTO) else {}
+            if event.get("type") == "error":
+                self._error = self._error or event
+                continue
+            if event.get("type") == _FAILED:  # which tells the same error once more
+                self._error = {}
+            elif event:
+                self._look_into(event, payload)
+            written += [*self.end(), payload.decode("utf-8", "replace")]
+        return written
+
+    def end(self) -> list[str]:
+        event, self._error = self._error, {}
+        if not event:
+            return []
+        flat = {name: value for name, value in event.items() if name not in {"type", "sequence_number"}}
+        failed = provider_failed(event.get("error") or flat, VENDOR, ERROR_TYPES)
+        status = failed.http_status or ERRORS.statuses["invalid_request" if is_overflow(failed) else failed.type]
+        number = {name: event[name] for name in ("sequence_number",) if name in event}
+        told = {"status": status, "error": encode_error(failed, StreamReport())}
+        return [orjson.dumps({"type": "error", **told, **number}).decode()]
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> str:
-        members = {"type": "error", "status": status, **orjson.loads(body), "headers": dict(headers)}
-        return orjson.dumps(members).decode()
+        members, named = orjson.loads(body), dict(headers)
+        if isinstance(members.get("error"), dict):
+            members["error"]["headers"] = named
+        return orjson.dumps({"type": "error", "status": status, **members, "headers": named}).decode()
 
     def forget(self) -> None:
         self._id, self._items, self._left_out = "", b"", self._id
 
-    def _look_into(self, payload: bytes) -> None:
-        event = orjson.loads(payload)
+    def _look_into(self, event: Mapping[str, Any], payload: bytes) -> None:
         if event.get("type") == "response.output_item.done" and isinstance(event.get("item"), dict):
-            self._output.append(orjson.dumps(event["item"]))
+            self._output.append(value_text(payload, "item").encode())
         elif event.get("type") in _ENDS and isinstance(event.get("response"), dict):
-            self._keep(event["response"])
+            self._keep(event["response"], payload)
 
-    def _keep(self, response: Mapping[str, Any]) -> None:
+    def _keep(self, response: Mapping[str, Any], payload: bytes) -> None:
         """Keep a response that ended: its own ``output``, else the items that came (dialects.md §2.2)."""
-        output = [orjson.dumps(item) for item in response.get("output") or ()] or self._output
+        own = isinstance(response.get("output"), list) and response["output"]
+        output = [_inside(value_text(payload, "response", "output").encode())] if own else self._output
         self._id = str(response.get("id") or "")
         self._items = b",".join([*([self._input] if self._input else []), *output])
         self._input, self._output = b"", []
@@ -111,13 +149,24 @@ class SocketConversation:
         return _refused(message, code="previous_response_not_found", param="previous_response_id")
 
 
-def _items_of(value: object) -> bytes | None:
+def _is_warm_up(members: Mapping[str, Any]) -> bool:
+    """Whether nothing is to be generated; preparing the cache of prompts wins over ``generate``."""
+    cache = members.get("prompt_cache_options")
+    return members.get("generate") is False or (isinstance(cache, dict) and cache.get("prewarm") is True)
+
+
+def _items_of(value: object, text: bytes) -> bytes | None:
     """An ``input`` as items with commas between; None for what can't be one, of which the decoder says what is wrong."""
     if value is None:
         return b""
     if isinstance(value, str):
-        return orjson.dumps({"type": "message", "role": "user", "content": value})
-    return orjson.dumps(value)[1:-1] if isinstance(value, list) else None
+        return b'{"type":"message","role":"user","content":%b}' % text
+    return _inside(text) if isinstance(value, list) else None
+
+
+def _inside(text: bytes) -> bytes:
+    """What stands between the brackets of a list."""
+    return text[1:-1].strip()
 
 
 def _refused(message: str, *, code: str | None = None, param: str | None = None) -> ProviderFailed:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from streamkit.dialects.http import SocketRequest
 from streamkit.dialects.openai_responses.socket import SocketConversation
 from streamkit.events import ProviderFailed
@@ -61,7 +63,7 @@ def test_a_response_that_failed_is_not_kept():
 
 
 def test_more_than_the_limit_is_not_kept():
-    size = len(json.dumps(ITEM, separators=(",", ":")))
+    size = len(json.dumps(ITEM))
     for limit, kept in ((size - 1, 0), (size, size), (size + 1, size)):
         conversation = SocketConversation(limit)
         asked(conversation)
@@ -80,3 +82,108 @@ def test_what_is_no_request_is_refused():
         failed = conversation.read(text)
         assert isinstance(failed, ProviderFailed)
         assert failed.http_status == 400
+        assert "body" in failed.message or failed.raw["param"] in {"type", "stream_id"}
+
+
+@pytest.mark.parametrize(
+    ("members", "warm_up"),
+    [
+        ({}, False),
+        ({"generate": True}, False),
+        ({"generate": False}, True),
+        ({"prompt_cache_options": {"prewarm": True}}, True),
+        ({"prompt_cache_options": {"prewarm": True}, "generate": True}, True),
+        ({"prompt_cache_options": {"prewarm": False}}, False),
+        ({"prompt_cache_options": "prewarm"}, False),
+    ],
+)
+def test_a_message_that_prepares_generates_nothing(members, warm_up):
+    read = SocketConversation(1000).read(message(**members))
+    assert isinstance(read, SocketRequest)
+    assert read.warm_up is warm_up
+
+
+NUMBERS = '{"n":18446744073709551617, "f":1.0,"e":1e21,"d":[0.10]}'
+
+
+def test_numbers_keep_their_text_in_what_is_asked_and_in_what_is_kept():
+    conversation = SocketConversation(1000)
+    read = conversation.read(f'{{"type":"response.create","model":"m","a":{NUMBERS},"input":[ {NUMBERS} ]}}'.encode())
+    assert read.body.decode() == f'{{"model":"m","a":{NUMBERS},"input":[{NUMBERS}],"stream":true}}'
+    done = f'{{"type":"response.output_item.done","item":{NUMBERS}}}'
+    for end, kept in (('"output":null', 2), (f'"output":[{NUMBERS}]', 3)):
+        ended = f'{{"type":"response.completed","response":{{"id":"r",{end}}}}}'
+        conversation.write(serialize_sse(done.encode()) + serialize_sse(ended.encode()))
+        read = conversation.read(b'{"type":"response.create","previous_response_id":"r"}')
+        assert read.body.decode().count(NUMBERS) == kept
+
+
+def test_a_text_as_input_keeps_its_escapes():
+    read = SocketConversation(1000).read(b'{"type":"response.create","input":"\\u00e9\\n"}')
+    assert b'"content":"\\u00e9\\n"' in read.body
+
+
+def test_half_of_a_surrogate_pair_is_replaced_and_counted_as_over_http():
+    read = SocketConversation(1000).read(b'{"type":"response.create","input":"\\ud83d"}')
+    assert b"\\ufffd" in read.body
+    assert read.report.repairs == {"lone_surrogate": 1}
+
+
+def test_a_message_that_is_nested_too_deeply_is_refused_with_its_place():
+    deep = b"[" * 300 + b"]" * 300
+    failed = SocketConversation(1000).read(b'{"type":"response.create","metadata":%b}' % deep)
+    assert failed.raw["param"] == "metadata"
+
+
+ERROR = {
+    "type": "error",
+    "sequence_number": 3,
+    "error": {"type": "tokens", "code": "rate_limit_exceeded", "message": "no"},
+}
+FAILED = {"type": "response.failed", "response": {"id": "r", "error": {"code": "x", "message": "no"}}}
+
+
+def test_a_failure_is_told_once_by_the_response_that_failed():
+    conversation = SocketConversation(1000)
+    for events in ([ERROR, FAILED], [FAILED]):
+        assert [json.loads(each)["type"] for each in answer(conversation, *events)] == ["response.failed"]
+        assert conversation.end() == []
+    assert answer(conversation, ERROR) == []
+    assert [json.loads(each)["type"] for each in answer(conversation, FAILED)] == ["response.failed"]
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (ERROR["error"], 429),
+        ({"code": "context_length_exceeded", "message": "no"}, 400),
+        ({"code": "server_error", "message": "no"}, 500),
+        ({"type": "requests", "message": "no"}, 429),
+    ],
+)
+def test_an_error_that_stands_alone_is_told_at_the_end_with_a_status(error, status):
+    conversation = SocketConversation(1000)
+    for event in (
+        {"type": "error", "error": error},
+        {"type": "error", **error} if "type" not in error else {**ERROR, "error": error},
+    ):
+        assert answer(conversation, event) == []
+        (told,) = conversation.end()
+        assert json.loads(told)["status"] == status
+        assert json.loads(told)["error"]["message"] == "no"
+        assert conversation.end() == []
+
+
+def test_an_error_is_told_before_what_comes_behind_it_and_not_in_the_next_answer():
+    conversation = SocketConversation(1000)
+    told = [json.loads(each)["type"] for each in answer(conversation, ERROR, {"type": "response.x"})]
+    assert told == ["error", "response.x"]
+    assert answer(conversation, ERROR) == []
+    asked(conversation)
+    assert conversation.end() == []
+
+
+def test_headers_of_an_error_stand_where_either_client_reads_them():
+    told = json.loads(SocketConversation(1000).error(429, {"retry-after": "7"}, b'{"error":{"message":"no"}}'))
+    assert told["headers"] == told["error"]["headers"] == {"retry-after": "7"}
+    assert (told["type"], told["status"], told["error"]["message"]) == ("error", 429, "no")
