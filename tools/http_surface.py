@@ -114,8 +114,9 @@ A text message `{"type": "response.create", …}` has the body of a `POST` besid
 - Whoever closes the socket leaves: the answer under way is cancelled. Pings come every `keep_alive_s`.
 - A socket without a message for `socket_idle_s` is closed (1000), and when the server stops (1001).
 
-Where there are `max_sockets`, at any other path of this page, and in an application of somebody's own (`setup`), a WebSocket
-is refused with 426 and `Upgrade: HTTP/1.1`: then Codex goes on over HTTP at once."""
+In an application of somebody's own, `setup(…, max_sockets=…)` allows so many, and none by default; pages of other sites open
+none. Where there are `max_sockets`, and at any other path of this page, a WebSocket is refused with 426 and
+`Upgrade: HTTP/1.1`: then Codex goes on over HTTP at once."""
 
 WHO_ASKS = """## Who asks
 

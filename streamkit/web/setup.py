@@ -8,23 +8,33 @@ Source: design.md §6, §8; clients.md §5.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator, Iterable
+from contextlib import suppress
+from functools import partial
 from typing import Final
+from urllib.parse import urlsplit
 
 from aiohttp import ClientSession, web
-from attrs import frozen
+from attrs import field, frozen
 
+from streamkit.dialects.http import SocketForm
 from streamkit.events import ProviderFailed
+from streamkit.text.quoting import quoted
 from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.client_dialect import expected, in_dialect, no_socket, wants_socket
 from streamkit.web.exchange import Exchange
-from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply, reply_to
+from streamkit.web.hosts import is_foreign
+from streamkit.web.refusals import Refused
+from streamkit.web.reply import DEFAULT_DELIVERY, FAILED, Delivery, Reply, reply_to
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
+from streamkit.web.socket import MESSAGE_BYTES, SOCKETS, Message, Socket, SocketLimits, close_sockets_on_shutdown
 from streamkit.web.surfaces import Ask, read_ask, surface_of, surfaces
 from streamkit.web.token_counts import Count, first_count
 from streamkit.web.token_estimate import CountTokens
 from streamkit.web.upstream import Upstream, client_session
 
+log = logging.getLogger("streamkit.web")
 #: The connections to upstreams, while the application runs. One that is there already is used, and not closed.
 SESSION: Final = web.AppKey("streamkit-session", ClientSession)
 
@@ -38,17 +48,49 @@ class _Route:
     model: str | None
     delivery: Delivery
     count_tokens: CountTokens
+    max_sockets: int
+    kept: Budget = field(factory=Budget)  #: what WebSockets keep between two messages
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         ask = await read_ask(request, self.client)
         with ask.hold:
             return await answered(request, ask, reply_to(request, ask, self.delivery), self.upstream, self.model)
 
-    async def refuse_socket(self, request: web.Request) -> web.Response:
-        """``GET`` is for WebSockets, which nobody serves here; of anything else aiohttp says what it always does."""
+    async def serve_socket(self, form: SocketForm, request: web.Request) -> web.StreamResponse:
+        """``GET`` is for WebSockets; of anything else aiohttp says what it always does."""
         if not wants_socket(request):
             raise web.HTTPMethodNotAllowed(request.method, ["POST"])
-        raise no_socket(request)
+        sockets = request.config_dict[SOCKETS]
+        if len(sockets) >= self.max_sockets:
+            raise no_socket(request)
+        _refuse_other_sites(request)
+        limits = SocketLimits(
+            message_bytes=request.client_max_size or MESSAGE_BYTES,  # 0 is no bound on bodies
+            ping_s=self.delivery.keep_alive_s,
+            unsent_bytes=self.delivery.unsent_bytes,
+            kept=self.kept,
+        )
+        socket = Socket(request, self.client, form, limits)
+        sockets.add(socket)
+        try:
+            return await socket.run(partial(self._answer_message, request))
+        finally:
+            sockets.discard(socket)
+
+    async def _answer_message(self, request: web.Request, message: Message) -> None:
+        with suppress(ConnectionError):
+            try:
+                ask = await message.read()
+                if message.warm_up:
+                    await message.prepared(ask.model)
+                else:
+                    reply = reply_to(request, ask, self.delivery, outlet=message.outlet)
+                    await answered(request, ask, reply, self.upstream, self.model)
+            except Refused as refused:
+                await message.refuse(refused)
+            except Exception:
+                log.exception("the answer to a message of %s failed", quoted(request.path))
+                await message.refuse(Refused(FAILED))
 
     async def count(self, request: web.Request) -> web.Response:
         ask = await read_ask(request, self.client, "count")
@@ -83,6 +125,7 @@ def setup(
     delivery: Delivery = DEFAULT_DELIVERY,
     grace_s: float = 30.0,
     count_tokens: CountTokens = "estimate",
+    max_sockets: int = 0,
 ) -> None:
     """Serve clients of the dialects ``clients`` (None: of all) from ``upstream``: answers and counts of tokens.
 
@@ -91,20 +134,29 @@ def setup(
     ``model`` is what the upstream is asked for, whatever the client calls it; None: what the client says. ``prefix`` stands in
     front of every path. Streaming and whole; errors are in the client's dialect; live streams end within ``grace_s`` seconds
     when the application shuts down. ``count_tokens`` says what is answered where the upstream gives no count: an ``estimate``
-    that is marked as one, or an error (``upstream``; ``off`` without asking it). May be called again for another upstream
-    under another prefix. Who may ask is for the application's middlewares to say; its ``client_max_size`` bounds the requests'
+    that is marked as one, or an error (``upstream``; ``off`` without asking it). ``max_sockets`` WebSockets may be open at
+    once in the application, where a dialect has them, with messages as large as bodies; beyond it they are refused with 426,
+    at which clients ask over HTTP. A browser lets any page open one, with the cookies that this application gave it, so pages
+    of other sites are refused. May be called again for another upstream under another prefix. Who may ask is for the
+    application's middlewares to say; its ``client_max_size`` bounds the requests'
     bodies, and aiohttp's default of 1 MiB is too small for prompts with images. Raises UsageError for a dialect that is not
     served.
     """
     for client in surfaces() if clients is None else clients:
         surface = surface_of(client)
-        route = _Route(client=client, upstream=upstream, model=model, delivery=delivery, count_tokens=count_tokens)
+        route = _Route(
+            client=client,
+            upstream=upstream,
+            model=model,
+            delivery=delivery,
+            count_tokens=count_tokens,
+            max_sockets=max_sockets,
+        )
         for path in surface.generate:
             app.router.add_post(prefix + path, in_dialect(route.answer), expect_handler=expected)
             if surface.socket is not None:
-                app.router.add_get(
-                    prefix + path, in_dialect(route.refuse_socket), allow_head=False, expect_handler=expected
-                )
+                serve = in_dialect(partial(route.serve_socket, surface.socket))
+                app.router.add_get(prefix + path, serve, allow_head=False, expect_handler=expected)
         for path in surface.count:
             app.router.add_post(prefix + path, in_dialect(route.count), expect_handler=expected)
     add_answering(app, grace_s=grace_s)
@@ -116,8 +168,16 @@ def add_answering(app: web.Application, *, grace_s: float) -> None:
         app[BUDGET] = Budget()
     if SESSION not in app and _connected not in app.cleanup_ctx:
         app.cleanup_ctx.append(_connected)
+    if SOCKETS not in app:
+        close_sockets_on_shutdown(app)  # before the streams end, or messages would begin new ones meanwhile
     if LIVE not in app:
         end_streams_on_shutdown(app, grace_s=grace_s)
+
+
+def _refuse_other_sites(request: web.Request) -> None:
+    origin = request.headers.get("Origin")
+    if is_foreign(origin) and urlsplit(origin or "").netloc != request.host:
+        raise Refused(ProviderFailed("permission", "pages of other sites open no WebSocket here"))
 
 
 async def _connected(app: web.Application) -> AsyncGenerator[None, None]:

@@ -34,6 +34,8 @@ from streamkit.web.refusals import Refused
 from streamkit.web.reply import Writer
 from streamkit.web.surfaces import Ask, ask_in
 
+#: The longest message, where nobody says otherwise.
+MESSAGE_BYTES: Final = 32 * MIB
 #: Messages that wait for the answer under way.
 WAITING: Final = 4
 #: Bytes after which a write looks whether the client takes what waits for it.
@@ -46,7 +48,7 @@ CLOSE_S: Final = 1.0
 class SocketLimits:
     """What one WebSocket may have, and what all of an application's keep together."""
 
-    message_bytes: int = 32 * MIB
+    message_bytes: int = MESSAGE_BYTES
     idle_s: float = 600.0  #: without a message and without an answer; then the socket is closed
     ping_s: float = 15.0
     unsent_bytes: int = MIB

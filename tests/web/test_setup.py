@@ -1,11 +1,16 @@
 """``setup``: ready routes in an application that is somebody's own."""
 
+import asyncio
+from contextlib import asynccontextmanager
+
+import openai
 import orjson
 import pytest
-from aiohttp import ClientSession, web
+from aiohttp import ClientSession, WSMsgType, WSServerHandshakeError, web
 
 from streamkit.errors import UsageError
 from streamkit.web import ModelCard, add_inventory, setup
+from streamkit.web.socket import Message
 from tests.gateway.running import asking, upstream_at
 from tests.web.evil import EvilUpstream
 from tests.web.faults import TEXT, answer, as_asked, status
@@ -130,3 +135,112 @@ async def test_a_websocket_is_refused_with_426_and_any_other_get_as_aiohttp_does
                 assert "over HTTP" in (await answer.json())["error"]["message"]
             async with session.get(f"http://127.0.0.1:{port}/llm/v1/responses") as answer:
                 assert (answer.status, answer.headers["Allow"]) == (405, "POST")
+
+
+ASKED = {"type": "response.create", "model": "m", "input": "hi"}
+
+
+@asynccontextmanager
+async def with_sockets(play, *, dialect="openai-chat", size=1 << 20, **how):
+    async with EvilUpstream(play) as evil:
+        app = web.Application(client_max_size=size)
+        setup(app, upstream_at(evil, dialect), model="there", **{"max_sockets": 1, **how})
+        async with serving(app) as port:
+            yield port, evil
+
+
+async def test_openai_python_is_answered_over_a_websocket_where_some_are_allowed():
+    async with with_sockets(as_asked("openai-chat")) as (port, evil):
+        client = openai.AsyncOpenAI(base_url=f"http://127.0.0.1:{port}/v1", api_key="k")
+        async with client.responses.connect() as connection:
+            await connection.response.create(model="m", input="hi", generate=False)
+            prepared = (await last(connection)).response
+            assert prepared.output == []
+            await connection.response.create(model="m", previous_response_id=prepared.id, input=[])
+            assert (await last(connection)).response.output_text == TEXT
+        assert [request.json()["model"] for request in evil.requests] == ["there"]
+        assert evil.requests[0].json()["messages"] == [{"role": "user", "content": "hi"}]
+
+
+async def last(connection):
+    async for event in connection:
+        if event.type in {"error", "response.completed", "response.failed"}:
+            return event
+    return None
+
+
+async def test_what_fails_on_a_websocket_is_an_error_in_a_message():
+    failing = status(429, headers={"retry-after": "7"})
+    async with (
+        with_sockets(failing) as (port, _),
+        ClientSession() as session,
+        session.ws_connect(f"http://127.0.0.1:{port}/v1/responses") as ws,
+    ):
+        await ws.send_json({**ASKED, "input": 5})
+        assert (await ws.receive_json())["status"] == 400
+        await ws.send_json(ASKED)
+        error = await ws.receive_json()
+        assert (error["status"], error["headers"]["retry-after"]) == (429, "7")
+
+
+async def test_a_fault_that_nobody_foresaw_is_told_and_logged(monkeypatch, caplog):
+    async def fail(_message):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Message, "read", fail)
+
+    async with (
+        with_sockets(as_asked("openai-chat")) as (port, _),
+        ClientSession() as session,
+        session.ws_connect(f"http://127.0.0.1:{port}/v1/responses") as ws,
+    ):
+        await ws.send_json(ASKED)
+        assert (await ws.receive_json())["status"] == 500
+    assert "the answer to a message of '/v1/responses' failed" in caplog.text
+
+
+async def test_more_websockets_than_allowed_are_refused_and_messages_are_bounded_as_bodies():
+    async with with_sockets(as_asked("openai-chat"), size=1000) as (port, _), ClientSession() as session:
+        url = f"http://127.0.0.1:{port}/v1/responses"
+        async with session.ws_connect(url) as ws:
+            async with session.get(url, headers={"Connection": "Upgrade", "Upgrade": "websocket"}) as answer:
+                assert answer.status == 426
+            await ws.send_json({**ASKED, "input": "x" * 2000})
+            assert (await ws.receive()).type is WSMsgType.CLOSE
+            assert ws.close_code == 1009
+        async with session.ws_connect(url):
+            """There is room again."""
+
+
+@pytest.mark.parametrize(
+    ("origin", "opens"),
+    [
+        (None, True),
+        ("https://elsewhere.example", False),
+        ("null", False),
+        ("https://here.example", True),
+        ("https://here.example:8443", False),
+        ("http://localhost:3000", True),
+        ("vscode-webview://x", True),
+    ],
+)
+async def test_a_page_of_another_site_opens_no_websocket(origin, opens):
+    async with with_sockets(as_asked("openai-chat")) as (port, _), ClientSession() as session:
+        headers = {"Host": "here.example", **({"Origin": origin} if origin else {})}
+        try:
+            async with session.ws_connect(f"http://127.0.0.1:{port}/v1/responses", headers=headers):
+                assert opens
+        except WSServerHandshakeError as error:
+            assert (error.status, opens) == (403, False)  # noqa: PT017 - it may open
+
+
+async def test_sockets_are_closed_when_the_application_stops():
+    async with ClientSession() as session:
+        async with with_sockets(as_asked("openai-chat"), grace_s=5) as (port, _):
+            ws = await session.ws_connect(f"http://127.0.0.1:{port}/v1/responses")
+            await ws.send_json(ASKED)
+            while (await ws.receive_json())["type"] != "response.completed":
+                pass
+            received = asyncio.create_task(ws.receive())
+        assert (await received).type is WSMsgType.CLOSE
+        assert ws.close_code == 1001
