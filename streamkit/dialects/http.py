@@ -244,10 +244,10 @@ class Conversation(Protocol):
         """A client's message as a request; why it is none."""
 
     def write(self, chunk: bytes) -> list[str]:
-        """Bytes of a stream, as the dialect's encoder writes them, as messages; what they answer is kept once it is whole."""
+        """Bytes of a stream, as the dialect's encoder writes them, as messages."""
 
     def end(self) -> list[str]:
-        """What is left to tell of the answer once its stream is over."""
+        """What is left to tell of the answer once its stream is over; what it answers is kept if it is whole."""
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> str:
         """An answer that is an error over HTTP, as a message."""

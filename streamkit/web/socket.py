@@ -90,6 +90,7 @@ class Message:
         encoder = dialect.encoder(Encoding(profile=evolve(profile, model=model)), StreamReport())
         events: list[Event] = [ResponseStarted(model=model), ResponseFinished("stop"), StreamEnded(clean=True)]
         await self.outlet.write(encoder.feed(events) + encoder.finish())
+        await self.outlet.finish()
 
     def close(self) -> None:
         self._hold.shrink(0)
@@ -123,7 +124,11 @@ class SocketOutlet:
             await self._socket.send(message)
 
     async def end(self, _response: web.StreamResponse, /) -> None:
-        """A message has its own end; an error may be left."""
+        """A message has its own end; the last event may be left."""
+        await self.finish()
+
+    async def finish(self) -> None:
+        """Write what the answer has left."""
         for message in self._socket.conversation.end():
             await self._socket.send(message)
 

@@ -5,9 +5,9 @@ A connection keeps the last response that ended as it should, with all that it w
 client is told to send the whole input, with the code at which Codex does so by itself. The text of values is cut out of
 messages and events, so that no number changes on its way.
 
-A failure is told once: ``response.failed`` stands for the ``error`` in front of it, or a client that goes on behind the error
-would take it for the answer to its next message. An ``error`` that stands alone gets a status, without which Codex passes over
-it.
+An answer has one last event, and nothing behind it, whatever a server wrote: a client would take it for the answer to its next
+message. So ``response.failed`` stands for the ``error`` in front of it. An ``error`` that stands alone gets a status, without
+which Codex passes over it.
 
 Refused: other messages (``response.steer``), and ``stream_id``, by which several responses would share a connection.
 
@@ -23,12 +23,15 @@ import orjson
 
 from streamkit.dialects.http import SHOWN_CHARS, SocketRequest
 from streamkit.dialects.members.fields import fields_of
+from streamkit.dialects.openai_responses.decode import OTHER_TERMINAL, known_status
 from streamkit.dialects.openai_responses.errors import ERRORS
+from streamkit.dialects.openai_responses.socket_out import NAME, type_of
 from streamkit.dialects.openai_responses.wire import ERROR_TYPES, VENDOR, encode_error
 from streamkit.dialects.vocabulary.context_overflow import is_overflow
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
 from streamkit.errors import BadRequest
 from streamkit.events import ProviderFailed
+from streamkit.framing.frame import Frame
 from streamkit.framing.sse import SSEParser
 from streamkit.report import StreamReport
 from streamkit.text.quoting import quoted
@@ -39,8 +42,10 @@ _ENVELOPE: Final = ("type", "generate", "previous_response_id")
 #: Ends at which the output is whole as far as it goes, so that a conversation may go on behind it.
 _ENDS: Final = frozenset({"response.completed", "response.incomplete"})
 _FAILED: Final = "response.failed"
-#: What an event has somewhere in it that is looked into.
-_LOOKED_INTO: Final = (b"response.output_item.done", b'"error"', *(end.encode() for end in (*_ENDS, _FAILED)))
+_ITEM_DONE: Final = "response.output_item.done"
+#: Behind these a client takes what comes for the answer to its next message.
+_LAST: Final = frozenset({*_ENDS, _FAILED, "response.cancelled", "error"})
+_NOTHING: Final = ("", b"")
 
 
 class SocketConversation:
@@ -53,7 +58,7 @@ class SocketConversation:
         self._left_out = ""  # the id of a response that was not kept
         self._input = b""  # of the request under way
         self._output: list[bytes] = []  # of the response under way
-        self._error: dict[str, Any] = {}  # an event that says why the response under way failed, and was not told yet
+        self._last = _NOTHING  # of the events of the response under way, which waits for its end
         self._parser = SSEParser()
 
     @property
@@ -84,36 +89,31 @@ class SocketConversation:
             earlier = [self._items] if previous is not None and self._items else []
             self._input = b",".join([*earlier, *([items] if items else [])])
             request["input"] = b"[%b]" % self._input
-        self._output, self._error, self._parser = [], {}, SSEParser()
+        self._output, self._last, self._parser = [], _NOTHING, SSEParser()
         body = b",".join(b"%b:%b" % (orjson.dumps(name), text) for name, text in {**request, "stream": b"true"}.items())
         return SocketRequest(b"{%b}" % body, warm_up=_is_warm_up(members), report=report)
 
     def write(self, chunk: bytes) -> list[str]:
         written: list[str] = []
-        for payload in (frame.data for frame in self._parser.feed(chunk)):
-            if not payload.startswith(b"{"):
+        for frame in self._parser.feed(chunk):
+            if not frame.data.startswith(b"{"):
                 continue
-            event = orjson.loads(payload) if any(kind in payload for kind in _LOOKED_INTO) else {}
-            if event.get("type") == "error":
-                self._error = self._error or event
-                continue
-            if event.get("type") == _FAILED:  # which tells the same error once more
-                self._error = {}
-            elif event:
-                self._look_into(event, payload)
-            written += [*self.end(), payload.decode("utf-8", "replace")]
+            kind, payload = _typed(frame)
+            if kind == _ITEM_DONE:
+                self._output.append(value_text(payload, "item").encode())
+            if kind not in _LAST:
+                written.append(payload.decode("utf-8", "replace"))
+            elif self._last[0] != "error" or kind == _FAILED:  # which tells the same error once more
+                self._last = kind, payload
         return written
 
     def end(self) -> list[str]:
-        event, self._error = self._error, {}
-        if not event:
+        (kind, payload), self._last = self._last, _NOTHING
+        if kind in _ENDS:
+            self._keep(payload)
+        if not payload:
             return []
-        flat = {name: value for name, value in event.items() if name not in {"type", "sequence_number"}}
-        failed = provider_failed(event.get("error") or flat, VENDOR, ERROR_TYPES)
-        status = failed.http_status or ERRORS.statuses["invalid_request" if is_overflow(failed) else failed.type]
-        number = {name: event[name] for name in ("sequence_number",) if name in event}
-        told = {"status": status, "error": encode_error(failed, StreamReport())}
-        return [orjson.dumps({"type": "error", **told, **number}).decode()]
+        return [_error_of(orjson.loads(payload)) if kind == "error" else payload.decode("utf-8", "replace")]
 
     def error(self, status: int, headers: Mapping[str, str], body: bytes) -> str:
         members, named = orjson.loads(body), dict(headers)
@@ -124,14 +124,11 @@ class SocketConversation:
     def forget(self) -> None:
         self._id, self._items, self._left_out = "", b"", self._id
 
-    def _look_into(self, event: Mapping[str, Any], payload: bytes) -> None:
-        if event.get("type") == "response.output_item.done" and isinstance(event.get("item"), dict):
-            self._output.append(value_text(payload, "item").encode())
-        elif event.get("type") in _ENDS and isinstance(event.get("response"), dict):
-            self._keep(event["response"], payload)
-
-    def _keep(self, response: Mapping[str, Any], payload: bytes) -> None:
+    def _keep(self, payload: bytes) -> None:
         """Keep a response that ended: its own ``output``, else the items that came (dialects.md §2.2)."""
+        response = orjson.loads(payload).get("response")
+        if not isinstance(response, dict):
+            return
         own = isinstance(response.get("output"), list) and response["output"]
         output = [_inside(value_text(payload, "response", "output").encode())] if own else self._output
         self._id = str(response.get("id") or "")
@@ -147,6 +144,32 @@ class SocketConversation:
             why = f"the response {name} and its input are larger than what may be kept of them"
         message = f"{why}; send the whole input, without previous_response_id"
         return _refused(message, code="previous_response_not_found", param="previous_response_id")
+
+
+def _error_of(event: Mapping[str, Any]) -> str:
+    """An ``error`` that ends an answer, with the status that it would have over HTTP."""
+    flat = {name: value for name, value in event.items() if name not in {"type", "sequence_number"}}
+    failed = provider_failed(event.get("error") or flat, VENDOR, ERROR_TYPES)
+    status = failed.http_status or ERRORS.statuses["invalid_request" if is_overflow(failed) else failed.type]
+    number = {name: event[name] for name in ("sequence_number",) if name in event}
+    told = {"status": status, "error": encode_error(failed, StreamReport())}
+    return orjson.dumps({"type": "error", **told, **number}).decode()
+
+
+def _typed(frame: Frame) -> tuple[str, bytes]:
+    """The type of an event and its payload, which says it: a server may have written it on the event's line alone.
+
+    A last event by another name, at which no client stops, gets its own.
+    """
+    kind, payload = type_of(frame.data), frame.data
+    if not kind and NAME.fullmatch(frame.event) and frame.event != "message":
+        kind, rest = frame.event, payload[1:].lstrip()
+        payload = b'{"type":"%b"%b%b' % (kind.encode(), b"" if rest.startswith(b"}") else b",", rest)
+    if kind == OTHER_TERMINAL:
+        response = orjson.loads(payload).get("response")
+        kind = f"response.{(isinstance(response, dict) and known_status(response.get('status'))) or 'completed'}"
+        payload = payload.replace(b'"%b"' % OTHER_TERMINAL.encode(), b'"%b"' % kind.encode(), 1)
+    return kind, payload
 
 
 def _is_warm_up(members: Mapping[str, Any]) -> bool:

@@ -27,8 +27,8 @@ ENDS: Final = frozenset({
     "error", "response.cancelled", "response.completed", "response.done", "response.failed", "response.incomplete",
 })  # fmt: skip
 #: The type where servers write it. Looked for, since parsing a delta to find it takes as long as decoding it does.
-_TYPE: Final = re.compile(rb'\s*\{\s*"type"\s*:\s*"([a-z_.]{1,64})"')
-_NAME: Final = re.compile(r"[a-z_.]{1,64}")
+TYPE: Final = re.compile(rb'\s*\{\s*"type"\s*:\s*"([a-z_.]{1,64})"')
+NAME: Final = re.compile(r"[a-z_.]{1,64}")
 
 
 def message(body: bytes) -> bytes:
@@ -38,7 +38,7 @@ def message(body: bytes) -> bytes:
 
 def event(received: bytes) -> bytes:
     """A message of an answer as the event of a stream."""
-    kind = _type_of(received)
+    kind = type_of(received)
     if kind == "error":
         received = _without_headers(received)
     return serialize_sse(received, event=kind or None)
@@ -46,12 +46,12 @@ def event(received: bytes) -> bytes:
 
 def is_last(received: bytes) -> bool:
     """Whether a message ends its answer."""
-    return _type_of(received) in ENDS
+    return type_of(received) in ENDS
 
 
 def refusal(received: bytes) -> SocketRefusal | None:
     """What a message that is no event but an error says; None for events, an ``error`` without a status among them."""
-    if _type_of(received) != "error":
+    if type_of(received) != "error":
         return None
     members = json_value(received)
     status = members.get("status", members.get("status_code"))
@@ -65,14 +65,14 @@ def refusal(received: bytes) -> SocketRefusal | None:
     return SocketRefusal(status, headers, orjson.dumps({"error": error}))
 
 
-def _type_of(received: bytes) -> str:
+def type_of(received: bytes) -> str:
     """The type of a message; "" for what has none that an event's name could be."""
-    found = _TYPE.match(received)
+    found = TYPE.match(received)
     if found is not None:
         return found[1].decode()
     members = json_value(received)
     kind = members.get("type") if isinstance(members, dict) else None
-    return kind if isinstance(kind, str) and _NAME.fullmatch(kind) else ""
+    return kind if isinstance(kind, str) and NAME.fullmatch(kind) else ""
 
 
 def _headers_in(members: Mapping[str, Any]) -> dict[str, str]:

@@ -25,7 +25,8 @@ def asked(conversation, **members):
 
 
 def answer(conversation, *events):
-    return conversation.write(b"".join(serialize_sse(json.dumps(event).encode()) for event in events))
+    stream = b"".join(serialize_sse(json.dumps(event).encode()) for event in events)
+    return [*conversation.write(stream), *conversation.end()]
 
 
 def completed(output, kind="completed"):
@@ -114,6 +115,7 @@ def test_numbers_keep_their_text_in_what_is_asked_and_in_what_is_kept():
     for end, kept in (('"output":null', 2), (f'"output":[{NUMBERS}]', 3)):
         ended = f'{{"type":"response.completed","response":{{"id":"r",{end}}}}}'
         conversation.write(serialize_sse(done.encode()) + serialize_sse(ended.encode()))
+        conversation.end()
         read = conversation.read(b'{"type":"response.create","previous_response_id":"r"}')
         assert read.body.decode().count(NUMBERS) == kept
 
@@ -143,13 +145,24 @@ ERROR = {
 FAILED = {"type": "response.failed", "response": {"id": "r", "error": {"code": "x", "message": "no"}}}
 
 
+def kinds(written):
+    return [json.loads(each)["type"] for each in written]
+
+
 def test_a_failure_is_told_once_by_the_response_that_failed():
     conversation = SocketConversation(1000)
-    for events in ([ERROR, FAILED], [FAILED]):
-        assert [json.loads(each)["type"] for each in answer(conversation, *events)] == ["response.failed"]
+    for events in ([ERROR, FAILED], [FAILED], [FAILED, FAILED], [completed([]), ERROR, FAILED]):
+        assert kinds(answer(conversation, *events)) == ["response.failed"]
         assert conversation.end() == []
-    assert answer(conversation, ERROR) == []
-    assert [json.loads(each)["type"] for each in answer(conversation, FAILED)] == ["response.failed"]
+
+
+def test_an_answer_has_one_last_event_and_nothing_behind_it():
+    conversation, other = SocketConversation(1000), {"type": "response.x"}
+    assert kinds(answer(conversation, completed([]), other, completed([ITEM]))) == ["response.x", "response.completed"]
+    assert asked(conversation, previous_response_id="resp_1")["input"] == [ITEM]
+    for events in ([ERROR, other], [completed([]), ERROR, other], [ERROR, ERROR, other], [ERROR, other, completed([])]):
+        assert kinds(answer(conversation, *events)) == ["response.x", "error"]
+    assert kinds(answer(conversation, other)) == ["response.x"]
 
 
 @pytest.mark.parametrize(
@@ -167,18 +180,15 @@ def test_an_error_that_stands_alone_is_told_at_the_end_with_a_status(error, stat
         {"type": "error", "error": error},
         {"type": "error", **error} if "type" not in error else {**ERROR, "error": error},
     ):
-        assert answer(conversation, event) == []
-        (told,) = conversation.end()
+        (told,) = answer(conversation, event)
         assert json.loads(told)["status"] == status
         assert json.loads(told)["error"]["message"] == "no"
         assert conversation.end() == []
 
 
-def test_an_error_is_told_before_what_comes_behind_it_and_not_in_the_next_answer():
+def test_what_an_answer_left_is_not_told_in_the_next():
     conversation = SocketConversation(1000)
-    told = [json.loads(each)["type"] for each in answer(conversation, ERROR, {"type": "response.x"})]
-    assert told == ["error", "response.x"]
-    assert answer(conversation, ERROR) == []
+    conversation.write(serialize_sse(json.dumps(ERROR).encode()))
     asked(conversation)
     assert conversation.end() == []
 
@@ -187,3 +197,25 @@ def test_headers_of_an_error_stand_where_either_client_reads_them():
     told = json.loads(SocketConversation(1000).error(429, {"retry-after": "7"}, b'{"error":{"message":"no"}}'))
     assert told["headers"] == told["error"]["headers"] == {"retry-after": "7"}
     assert (told["type"], told["status"], told["error"]["message"]) == ("error", 429, "no")
+
+
+def test_a_type_that_stands_on_the_events_line_alone_is_said_in_the_message():
+    written = SocketConversation(1000).write(
+        b'event: response.created\ndata: { "a":1.0}\n\nevent: response.x\ndata: {}\n\nevent: message\ndata: {"b":2}\n\n'
+    )
+    assert written == ['{"type":"response.created","a":1.0}', '{"type":"response.x"}', '{"b":2}']
+
+
+@pytest.mark.parametrize(
+    ("response", "kind"),
+    [
+        ({"status": "incomplete"}, "incomplete"),
+        ({"status": "failed"}, "failed"),
+        ({}, "completed"),
+        (None, "completed"),
+    ],
+)
+def test_a_last_event_by_another_name_gets_the_one_that_clients_know(response, kind):
+    for event in ({"type": "response.done", "response": response}, {"response": response, "type": "response.done"}):
+        (written,) = answer(SocketConversation(1000), event)
+        assert json.loads(written) == {"type": f"response.{kind}", "response": response}
