@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.gateway.fault_matrix import CLIENTS, Result, matrix  # noqa: E402 - the path comes first
+from tests.gateway.fault_matrix import CLIENTS, SOCKET, Result, departures, matrix, socket_matrix  # noqa: E402
 
 PAGE = ROOT / "docs" / "reference" / "faults.md"
 HEAD = """\
@@ -26,6 +26,8 @@ A test does the same and compares.
 A number is the HTTP status of an answer that never began, with the error body of the client's dialect.
 *frame* is an answer that had begun: status 200, what had come, then the dialect's own error frame, and no success terminator.
 The messages are the same in every dialect; those in italics are the upstream's own, without what looks like a secret.
+A client over a WebSocket is told a number in a message `error` with that status, and a *frame* by the last message of its
+answer; nothing comes behind either, and the socket stays open.
 With several upstreams a failure before the answer begins moves on to the next one, and the client sees none of it.
 
 """
@@ -38,24 +40,45 @@ def cell(results: list[Result]) -> str:
     return " / ".join(sorted(shown))
 
 
-def page(found: dict[str, dict[tuple[str, bool], Result]]) -> str:
+def page(
+    found: dict[str, dict[tuple[str, bool], Result]],
+    over_sockets: dict[str, dict[tuple[str, bool], Result]],
+    left: dict[str, str],
+) -> str:
     lines = [HEAD]
     for stream in True, False:
         lines.append(f"## Asked for {'a stream' if stream else 'a whole answer'}\n")
-        lines.append("| the upstream | " + " | ".join(CLIENTS) + " | kind | what the client is told |")
-        lines.append("|---" * (len(CLIENTS) + 3) + "|")
-        for fault, cases in found.items():
-            results = [cases[client, stream] for client in CLIENTS if (client, stream) in cases]
-            if not results:
-                continue
-            told = results[0].message
-            told = "*its own words*" if told.startswith(THEIRS) else told.partition(" ('")[0]
-            cells = " | ".join(cell([cases[client, stream]]) for client in CLIENTS)
-            lines.append(f"| {fault} | {cells} | {results[0].kind} | {told} |")
-        lines.append("")
+        lines += table(found, stream=stream)
+    lines.append("## An upstream over a WebSocket\n")
+    lines.append('With `transport = "websocket"`, asked for a stream. Its connection is closed in each case.\n')
+    lines += table(over_sockets, stream=True)
+    lines.append("Asked for a whole answer:\n")
+    lines += table(over_sockets, stream=False)
+    lines.append("## When a client over a WebSocket leaves\n")
+    lines.append("The upstream's connection is closed in each case; the outcome is that of the log and the metrics.\n")
+    lines.append("| the client | outcome |\n|---|---|")
+    lines += [f"| {way} | `{outcome}` |" for way, outcome in left.items()]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def table(found: dict[str, dict[tuple[str, bool], Result]], *, stream: bool) -> list[str]:
+    """What each client gets of each fault, in the form that it asked for."""
+    clients = [*CLIENTS, *([SOCKET] if stream else [])]
+    lines = [
+        "| the upstream | " + " | ".join(clients) + " | kind | what the client is told |",
+        "|---" * (len(clients) + 3) + "|",
+    ]
+    for fault, cases in found.items():
+        results = [cases[client, stream] for client in clients if (client, stream) in cases]
+        if not results:
+            continue
+        told = results[0].message
+        told = "*its own words*" if told.startswith(THEIRS) else told.partition(" ('")[0]
+        cells = " | ".join(cell([cases[client, stream]]) for client in clients)
+        lines.append(f"| {fault} | {cells} | {results[0].kind} | {told} |")
+    return [*lines, ""]
 
 
 if __name__ == "__main__":
     logging.disable()
-    PAGE.write_text(page(asyncio.run(matrix())), "utf-8")
+    PAGE.write_text(page(asyncio.run(matrix()), asyncio.run(socket_matrix()), asyncio.run(departures())), "utf-8")

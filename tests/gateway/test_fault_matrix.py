@@ -5,20 +5,35 @@ import asyncio
 import pytest
 
 from streamkit.dialects import DIALECTS
-from tests.gateway.fault_matrix import CLIENTS, matrix, suffered
+from tests.gateway.fault_matrix import CLIENTS, departures, matrix, socket_matrix, suffered
 from tests.web.evil import EvilUpstream
 from tests.web.faults import FAULTS, redirect, whole
 from tools.fault_matrix import PAGE, THEIRS, page
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
-#: Faults in which the model has spoken already.
-WITHIN = {"error mid-stream", "reset mid-line", "truncated chunked body", "silence mid-stream", "bad gzip"}
+#: Faults in which the model has spoken already, and those of an upstream over a WebSocket.
+SOCKET_WITHIN = {
+    "an error mid-stream",
+    "closes mid-stream (1000)",
+    "closes mid-stream (1011)",
+    "its connection breaks mid-stream",
+    "a message that is too long mid-stream",
+}
+WITHIN = {
+    "error mid-stream",
+    "reset mid-line",
+    "truncated chunked body",
+    "silence mid-stream",
+    "bad gzip",
+    *SOCKET_WITHIN,
+}
 
 
 async def test_the_page_says_what_clients_get():
-    found = await matrix()
-    assert page(found) == PAGE.read_text("utf-8"), "run `make docs`"
-    for fault, cases in found.items():
+    found, over_sockets, left = await matrix(), await socket_matrix(), await departures()
+    assert page(found, over_sockets, left) == PAGE.read_text("utf-8"), "run `make docs`"
+    assert {*left.values()} == {"client_left", "client_stalled"}
+    for fault, cases in [*found.items(), *over_sockets.items()]:
         for (client, stream), result in cases.items():
             where = f"{fault}, {client}, {'stream' if stream else 'whole'}"
             assert not result.clean, where
