@@ -95,6 +95,22 @@ async def run(folder: Path) -> Verdicts:
     return found
 
 
+async def run_over_sockets(folder: Path) -> Verdicts:
+    """The faults that aimock has on WebSockets too, of an upstream that is asked over one; ``folder`` as of ``run``."""
+    found = Verdicts()
+    async with aimock(folder) as upstream:
+        config = folder / "gateway.toml"
+        config.write_text(configuration(upstream, ("openai-responses",), 'transport = "websocket"\n'), "utf-8")
+        async with processes.serving(folder, "--config", str(config)) as gateway, session() as client:
+            ways = product(CLIENTS, ("none", *BY_MODEL), (True, False))
+            wanted = [Call("openai-responses", name, fault, stream) for name, fault, stream in ways]
+            for call, end in await ends_of(client, gateway.url, wanted):
+                found.ends[call.fault, end] += 1
+                found.silent += [call] if end == "silent cut" else []
+    found.sound = found.ends["none", "whole"]
+    return found
+
+
 def session() -> ClientSession:
     return ClientSession(timeout=ClientTimeout(total=CALL_S))
 
@@ -160,13 +176,13 @@ def answers() -> list[dict[str, Any]]:
     ]
 
 
-def configuration(upstream: str) -> str:
-    """An upstream and a route for each dialect and fault."""
+def configuration(upstream: str, dialects: Sequence[str] = UPSTREAMS, more: str = "") -> str:
+    """An upstream and a route for each dialect and fault; ``more`` is said of each upstream."""
     parts = ["[server]\nport = 0\nprivate = 'off'\n"]
-    for dialect, fault in product(UPSTREAMS, (*STREAMED, "none")):
+    for dialect, fault in product(dialects, (*STREAMED, "none")):
         name = f"{fault}-{dialect}"
         parts.append(
-            f'[upstreams.{name}]\ndialect = "{dialect}"\nbase_url = "{upstream}{BASES.get(dialect, "")}"\nauth = "none"\n'
+            f'[upstreams.{name}]\ndialect = "{dialect}"\nbase_url = "{upstream}{BASES.get(dialect, "")}"\nauth = "none"\n{more}'
         )
         if fault in BY_HEADER:
             parts.append(f'headers = {{ x-aimock-chaos-{fault} = "1" }}\n')
