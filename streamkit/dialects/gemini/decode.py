@@ -24,20 +24,12 @@ from attrs import define
 
 from streamkit.dialects.gemini.media import MEDIA, read_media
 from streamkit.dialects.gemini.partial_args import PartialArgs
-from streamkit.dialects.gemini.wire import (
-    ERROR_TYPES,
-    MOST_TOKENS,
-    STOP_REASONS,
-    UNSPECIFIED,
-    VENDOR,
-    decode_usage,
-    is_bad_count,
-    is_error,
-)
+from streamkit.dialects.gemini.wire import STOP_REASONS, UNSPECIFIED, decode_usage, is_bad_count
 from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import decode_time, details_of, has_value, others_of, text_of
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
+from streamkit.dialects.vocabulary.google import ERROR_TYPES, MOST_TOKENS, VENDOR, is_error
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
 from streamkit.errors import TooManyBlocks, TooManyChoices, TooManyToolCalls
 from streamkit.events import (

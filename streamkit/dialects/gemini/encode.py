@@ -18,10 +18,11 @@ from attrs import define, field
 
 from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.gemini.media import write_media
-from streamkit.dialects.gemini.wire import VENDOR, encode_error, encode_usage, finish_reason, signature_blob
+from streamkit.dialects.gemini.wire import encode_usage, finish_reason
 from streamkit.dialects.profiles import Encoding
 from streamkit.dialects.streams.call_order import CallOrder
 from streamkit.dialects.streams.event_encoder import EventEncoder, encode_time, object_arguments, stop_word
+from streamkit.dialects.vocabulary.google import VENDOR, encode_error, signature_blob
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import (
     Aside,

@@ -13,9 +13,9 @@ from typing import Any, Final
 from attrs import evolve
 
 from streamkit.dialects.base import Errors
-from streamkit.dialects.gemini.wire import ERROR_CODES, ERROR_TYPES, VENDOR, encode_error
 from streamkit.dialects.members.values import objects_in
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
+from streamkit.dialects.vocabulary.google import ERROR_CODES, ERROR_TYPES, VENDOR, encode_error
 from streamkit.events import ErrorType, ProviderFailed
 from streamkit.report import StreamReport
 

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 from attrs import define
 
-from streamkit.dialects.gemini.wire import is_base64
 from streamkit.dialects.linting.explain import COMMON_HINTS, KNOWN, READS, TORN, UNFINISHED, Hint, Hints, like
 from streamkit.dialects.linting.grammar import COMMON_RULES, GrammarChecker, is_filled, is_index, is_text, shown
+from streamkit.dialects.vocabulary.google import is_base64
 from streamkit.framing.frame import Frame
 
 RULES: dict[str, str] = {

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from streamkit.dialects.bodies.request_writer import media_type_of, without_none
-from streamkit.dialects.gemini.wire import OWN_URIS, VENDOR, standard_base64
 from streamkit.dialects.members.values import has_value
+from streamkit.dialects.vocabulary.google import OWN_URIS, VENDOR, standard_base64
 from streamkit.events import Aside, MediaGenerated
 
 #: What is read of the object in a part that is media.

@@ -46,21 +46,10 @@ from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.bodies.tool_results import Waiting
 from streamkit.dialects.gemini.decode import ASIDE_PARTS, TEXT_FIELDS
 from streamkit.dialects.gemini.schemas import json_schema
-from streamkit.dialects.gemini.wire import (
-    DYNAMIC,
-    JSON,
-    LEVELS,
-    MODES,
-    OPTIONS,
-    OWN_URIS,
-    PLAIN,
-    VALIDATED,
-    VENDOR,
-    camel_case,
-    standard_base64,
-)
+from streamkit.dialects.gemini.wire import DYNAMIC, JSON, LEVELS, MODES, OPTIONS, PLAIN, VALIDATED, camel_case
 from streamkit.dialects.members.fields import Fields, base64_of, kind_of
 from streamkit.dialects.members.values import has_value
+from streamkit.dialects.vocabulary.google import FILMS, OWN_URIS, VENDOR, standard_base64
 from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
 from streamkit.dialects.vocabulary.web_search import read_search
 from streamkit.events import Aside, Opaque
@@ -73,8 +62,6 @@ KINDS: Final = frozenset({"text", "functionCall", *ASIDE_PARTS})
 ROLES: Final[Mapping[str, Literal["user", "assistant"]]] = {"user": "user", "model": "assistant", "function": "user"}
 #: Members of a response that hold a tool's output where they are its only one.
 OUTPUTS: Final = frozenset({"output", "result", "error"})
-#: Films that it looks up by their address, which then need no type.
-FILMS: Final = ("https://www.youtube.com/", "https://youtube.com/", "https://youtu.be/")
 #: ``mode``, and ours.
 CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
     "MODE_UNSPECIFIED": "auto",

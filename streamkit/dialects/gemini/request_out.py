@@ -56,8 +56,8 @@ from streamkit.dialects.gemini.wire import (
     SERVICE_TIERS,
     TOOLS,
     VALIDATED,
-    VENDOR,
 )
+from streamkit.dialects.vocabulary.google import VENDOR
 from streamkit.dialects.vocabulary.reasoning_effort import (
     NO_SIGNATURE,
     budget_of,

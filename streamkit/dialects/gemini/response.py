@@ -20,8 +20,9 @@ from streamkit.dialects.bodies.request_writer import add_missing, without_none
 from streamkit.dialects.bodies.response_writer import ResponseWriter
 from streamkit.dialects.gemini.decode import GeminiDecoder
 from streamkit.dialects.gemini.media import write_media
-from streamkit.dialects.gemini.wire import VENDOR, encode_error, encode_usage, finish_reason, is_base64, signature_blob
+from streamkit.dialects.gemini.wire import encode_usage, finish_reason
 from streamkit.dialects.streams.event_encoder import encode_time, object_arguments, stop_word
+from streamkit.dialects.vocabulary.google import VENDOR, encode_error, is_base64, signature_blob
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed, WireEvent
 from streamkit.framing.frame import Frame

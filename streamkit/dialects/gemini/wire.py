@@ -7,16 +7,12 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
 from streamkit.conversation.tool_definitions import ToolRules
-from streamkit.dialects.members import values
 from streamkit.dialects.members.values import count_of
-from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
+from streamkit.dialects.vocabulary.google import FUNCTION_NAMES, VENDOR, is_count
 from streamkit.dialects.vocabulary.usage_counts import has_more, total_of
-from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
+from streamkit.events import StopReason, UsageReported
 from streamkit.report import StreamReport
 
-VENDOR = "google"
-#: No count is as large.
-MOST_TOKENS: Final = 2**53
 #: Underscores within a name, not one that it begins with.
 _UNDERSCORES: Final = re.compile(r"(?<=[a-zA-Z0-9])_([a-zA-Z0-9])")
 #: ``finishReason``. STOP stands for turns that call tools, too.
@@ -44,30 +40,6 @@ FINISH_REASONS: Mapping[StopReason, str] = {
 }
 #: Reasons that have no word of their own: writing them is a loss.
 INEXACT_REASONS = frozenset({"stop_sequence", "context_full", "refusal", "compaction", "other"})
-ERROR_TYPES: Mapping[str, ErrorType] = {
-    **dict.fromkeys(("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE"), "invalid_request"),
-    "UNAUTHENTICATED": "auth",
-    "PERMISSION_DENIED": "permission",
-    "NOT_FOUND": "not_found",
-    "RESOURCE_EXHAUSTED": "rate_limit",
-    **dict.fromkeys(("INTERNAL", "UNKNOWN", "DATA_LOSS"), "server"),
-    "UNAVAILABLE": "unavailable",
-    "DEADLINE_EXCEEDED": "timeout",
-}
-#: Status and code of an error that is not Google's own.
-ERROR_CODES: Mapping[ErrorType, tuple[str, int]] = {
-    "invalid_request": ("INVALID_ARGUMENT", 400),
-    "auth": ("UNAUTHENTICATED", 401),
-    "billing": ("RESOURCE_EXHAUSTED", 429),
-    "permission": ("PERMISSION_DENIED", 403),
-    "not_found": ("NOT_FOUND", 404),
-    "too_large": ("INVALID_ARGUMENT", 400),
-    "rate_limit": ("RESOURCE_EXHAUSTED", 429),
-    "server": ("INTERNAL", 500),
-    "unavailable": ("UNAVAILABLE", 503),
-    "timeout": ("DEADLINE_EXCEEDED", 504),
-    "truncated": ("UNAVAILABLE", 503),
-}
 #: Members of ``generationConfig`` by our names of options.
 OPTIONS: Mapping[str, str] = {
     "max_tokens": "maxOutputTokens",
@@ -155,48 +127,13 @@ def finish_reason(reason: StopReason, native: str | None, *, called: bool) -> tu
     return FINISH_REASONS[reason], withheld or reason in INEXACT_REASONS
 
 
-def encode_error(failure: ProviderFailed, report: StreamReport) -> Any:
-    """The value of ``error``, the vendor's own as it came. What another vendor's says beside it is a loss."""
-    if failure.vendor == VENDOR and is_error(failure.raw):
-        return failure.raw
-    if failure.vendor != VENDOR and failure.native_type:
-        report.lose("error_detail")
-    status, code = ERROR_CODES[failure.type]
-    return {"code": failure.http_status or code, "message": failure.message, "status": status}
-
-
 def camel_case(name: str) -> str:
     """A member's name as Google writes it; requests may have the protocol's own (``function_call``) as well."""
     return _UNDERSCORES.sub(lambda found: found[1].upper(), name)
 
 
-def signature_blob(kind: Kind, vendor: str, blob: str) -> str:
-    """A signature as it is written: Google's own as it is, if it is the base64 that clients decode; anything else sealed."""
-    return blob if vendor == VENDOR and is_base64(blob) else seal(kind, vendor, blob)
-
-
-#: How URIs begin that only Google can look up: those of its Files API, of its storage.
-OWN_URIS: Final = ("https://generativelanguage.googleapis.com/", "gs://")
-
-
-def standard_base64(text: str) -> str:
-    """Base64 of the alphabet that others read: Google's client writes the one for URLs, and the wire takes both."""
-    text = text.replace("-", "+").replace("_", "/")
-    return text + "=" * (-len(text) % 4)
-
-
 def _sum(one: int | None, other: int) -> int:
     return other if one is None else one + other
-
-
-def is_error(value: object) -> bool:
-    """Whether the official client can read an error."""
-    return isinstance(value, dict) and is_count(value.get("code")) and isinstance(value.get("message"), str)
-
-
-def is_count(value: object) -> bool:
-    """Whether a value can be a token count."""
-    return type(value) is int and 0 <= value < MOST_TOKENS
 
 
 def is_bad_count(name: str, value: object) -> bool:
@@ -204,16 +141,11 @@ def is_bad_count(name: str, value: object) -> bool:
     return name.endswith("TokenCount") and not is_count(value)
 
 
-def is_base64(text: str) -> bool:
-    """Base64 of either alphabet, as the official client decodes signatures."""
-    return values.is_base64(text.replace("-", "+").replace("_", "/"))
-
-
 # -- tools -------------------------------------------------------------------------------------------------------------
 
 #: The API takes JSON Schema in part: the keywords that its reference of ``responseJsonSchema`` names (the only such list).
 TOOLS: Final = ToolRules(
-    names=re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}"),
+    names=FUNCTION_NAMES,
     keywords=frozenset({
         "$id", "$defs", "$ref", "$anchor", "type", "format", "title", "description", "enum", "items", "prefixItems",
         "minItems", "maxItems", "minimum", "maximum", "anyOf", "oneOf", "properties", "additionalProperties", "required",

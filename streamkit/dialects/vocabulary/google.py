@@ -1,0 +1,82 @@
+"""Google's words that its dialects have alike: errors, counts and signatures. Source: dialects.md §5.2, §7.5."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from streamkit.dialects.members import values
+from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
+from streamkit.events import ErrorType, ProviderFailed
+from streamkit.report import StreamReport
+
+VENDOR = "google"
+#: How URIs begin that only Google can look up: those of its Files API, of its storage.
+OWN_URIS: Final = ("https://generativelanguage.googleapis.com/", "gs://")
+#: Films that it looks up by their address, which then need no type.
+FILMS: Final = ("https://www.youtube.com/", "https://youtube.com/", "https://youtu.be/")
+#: Names of functions.
+FUNCTION_NAMES: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
+#: No count is as large.
+MOST_TOKENS: Final = 2**53
+ERROR_TYPES: Mapping[str, ErrorType] = {
+    **dict.fromkeys(("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE"), "invalid_request"),
+    "UNAUTHENTICATED": "auth",
+    "PERMISSION_DENIED": "permission",
+    "NOT_FOUND": "not_found",
+    "RESOURCE_EXHAUSTED": "rate_limit",
+    **dict.fromkeys(("INTERNAL", "UNKNOWN", "DATA_LOSS"), "server"),
+    "UNAVAILABLE": "unavailable",
+    "DEADLINE_EXCEEDED": "timeout",
+}
+#: Status and code of an error that is not Google's own.
+ERROR_CODES: Mapping[ErrorType, tuple[str, int]] = {
+    "invalid_request": ("INVALID_ARGUMENT", 400),
+    "auth": ("UNAUTHENTICATED", 401),
+    "billing": ("RESOURCE_EXHAUSTED", 429),
+    "permission": ("PERMISSION_DENIED", 403),
+    "not_found": ("NOT_FOUND", 404),
+    "too_large": ("INVALID_ARGUMENT", 400),
+    "rate_limit": ("RESOURCE_EXHAUSTED", 429),
+    "server": ("INTERNAL", 500),
+    "unavailable": ("UNAVAILABLE", 503),
+    "timeout": ("DEADLINE_EXCEEDED", 504),
+    "truncated": ("UNAVAILABLE", 503),
+}
+
+
+def encode_error(failure: ProviderFailed, report: StreamReport) -> Any:
+    """The value of ``error``, the vendor's own as it came. What another vendor's says beside it is a loss."""
+    if failure.vendor == VENDOR and is_error(failure.raw):
+        return failure.raw
+    if failure.vendor != VENDOR and failure.native_type:
+        report.lose("error_detail")
+    status, code = ERROR_CODES[failure.type]
+    return {"code": failure.http_status or code, "message": failure.message, "status": status}
+
+
+def is_error(value: object) -> bool:
+    """Whether the official client can read an error."""
+    return isinstance(value, dict) and is_count(value.get("code")) and isinstance(value.get("message"), str)
+
+
+def is_count(value: object) -> bool:
+    """Whether a value can be a token count."""
+    return type(value) is int and 0 <= value < MOST_TOKENS
+
+
+def signature_blob(kind: Kind, vendor: str, blob: str) -> str:
+    """A signature as it is written: Google's own as it is, if it is the base64 that clients decode; anything else sealed."""
+    return blob if vendor == VENDOR and is_base64(blob) else seal(kind, vendor, blob)
+
+
+def is_base64(text: str) -> bool:
+    """Base64 of either alphabet, as the official client decodes signatures."""
+    return values.is_base64(text.replace("-", "+").replace("_", "/"))
+
+
+def standard_base64(text: str) -> str:
+    """Base64 of the alphabet that others read: Google's clients write the one for URLs, and the wire takes both."""
+    text = text.replace("-", "+").replace("_", "/")
+    return text + "=" * (-len(text) % 4)
