@@ -46,6 +46,7 @@ def test_every_dialect_says_errors_over_http():
         "mistral",
         "bedrock",
         "gemini",
+        "gemini-interactions",
         "ag-ui",
         "ai-sdk",
     }
@@ -321,6 +322,12 @@ WRITTEN: dict[str, dict[ErrorType, tuple[int, str]]] = {
         "rate_limit": (429, "RESOURCE_EXHAUSTED"), "server": (500, "INTERNAL"), "unavailable": (503, "UNAVAILABLE"),
         "timeout": (504, "DEADLINE_EXCEEDED"), "truncated": (503, "UNAVAILABLE"),
     },
+    "gemini-interactions": {
+        "invalid_request": (400, "invalid_request"), "auth": (401, "authentication"), "billing": (402, "payment_required"),
+        "permission": (403, "permission_denied"), "not_found": (404, "not_found"), "too_large": (413, "invalid_request"),
+        "rate_limit": (429, "rate_limit_exceeded"), "server": (500, "api_error"), "unavailable": (503, "service_unavailable"),
+        "timeout": (504, "deadline_exceeded"), "truncated": (503, "service_unavailable"),
+    },
     "bedrock": {
         "invalid_request": (400, "ValidationException"), "auth": (403, "UnrecognizedClientException"), "billing": (400, "ValidationException"),
         "permission": (403, "AccessDeniedException"), "not_found": (404, "ResourceNotFoundException"), "too_large": (400, "ValidationException"),
@@ -339,7 +346,7 @@ def word_in(name: str, document: Any, headers: dict[str, str]) -> str:
         assert document["__type"] == headers["x-amzn-ErrorType"]
         return str(document["__type"])
     error = document["error"]
-    return str(error["status"] if name == "gemini" else error["type"])
+    return str(error[{"gemini": "status", "gemini-interactions": "code"}.get(name, "type")])
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -369,6 +376,9 @@ def test_status_and_envelope(name: str, kind: ErrorType):
             assert document.keys() == {"object", "message", "type", "param", "code"}
         case "gemini":
             assert (document["error"]["code"], document["error"]["message"]) == (status, "no")
+        case "gemini-interactions":
+            assert document["error"].keys() == {"code", "message"}
+            assert document["error"]["message"] == "no"
         case "bedrock":
             assert document["message"] == "no"
 
@@ -387,6 +397,7 @@ OWN = {
         body(message="no", request_id="r"),
     ],
     "gemini": [google(429, "RESOURCE_EXHAUSTED", RETRY)],
+    "gemini-interactions": [nested(code="quota_exceeded", more=1)],
     "bedrock": [body(__type="ThrottlingException", message="no", more=1)],
 }
 
@@ -445,6 +456,7 @@ INEXACT: dict[str, dict[ErrorType, ErrorType]] = {
     "cohere": {"truncated": "server"},
     "mistral": {},
     "ag-ui": {},
+    "gemini-interactions": {"truncated": "unavailable"},
     "ai-sdk": {"truncated": "server"},
     "gemini": {"billing": "rate_limit", "too_large": "invalid_request", "truncated": "unavailable"},
     "bedrock": {"billing": "invalid_request", "too_large": "invalid_request", "truncated": "server"},

@@ -43,6 +43,7 @@ ANSWERS = {
     "anthropic": "a message; its events if `stream` is true",
     "ollama": "lines of JSON; one object if `stream` is false",
     "gemini": "one response",
+    "gemini-interactions": "an interaction; its events if `stream` is true",
     "ag-ui": "the events of a run, always",
     "ai-sdk": "the chunks of a UI message stream, always",
 }

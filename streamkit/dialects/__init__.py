@@ -16,6 +16,7 @@ from streamkit.dialects import (
     bedrock,
     cohere,
     gemini,
+    gemini_interactions,
     mistral,
     ollama,
     openai_chat,
@@ -38,7 +39,19 @@ from streamkit.text.quoting import quoted
 #: The built-in dialects. Those of other installed distributions join them by entry point: see ``registry.py``.
 DIALECTS = Registry(
     each.DIALECT
-    for each in (openai_chat, openai_responses, anthropic, ollama, cohere, mistral, bedrock, gemini, ag_ui, ai_sdk)
+    for each in (
+        openai_chat,
+        openai_responses,
+        anthropic,
+        ollama,
+        cohere,
+        mistral,
+        bedrock,
+        gemini,
+        gemini_interactions,
+        ag_ui,
+        ai_sdk,
+    )
 )
 
 

@@ -81,6 +81,7 @@ NAMES = {  # dialects.md §1.3, §3.2, §5.3, §6.1, §7.3: the longest, one too
     "mistral": ("x" * 64, "x" * 65, "2-fast", "files.read"),
     "ollama": ("x" * 999, None, "größe nr. 2", None),
     "cohere": ("x" * 999, None, "größe nr. 2", None),
+    "gemini-interactions": ("x" * 128, "x" * 129, "files.read:now-", "2fast"),
     "ag-ui": ("x" * 999, None, "größe nr. 2", None),
     "ai-sdk": ("x" * 999, None, "größe nr. 2", None),
 }

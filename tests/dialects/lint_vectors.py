@@ -8,7 +8,16 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.dialects import lint_ag_ui, lint_ai_sdk, lint_bedrock, lint_cohere, lint_gemini, lint_mistral, lint_responses
+from tests.dialects import (
+    lint_ag_ui,
+    lint_ai_sdk,
+    lint_bedrock,
+    lint_cohere,
+    lint_gemini,
+    lint_interactions,
+    lint_mistral,
+    lint_responses,
+)
 
 Vector = tuple[str, bytes, str]
 
@@ -331,6 +340,7 @@ VECTORS = {
     "gemini": lint_gemini.GEMINI,
     "mistral": lint_mistral.MISTRAL,
     "bedrock": lint_bedrock.BEDROCK,
+    "gemini-interactions": lint_interactions.INTERACTIONS,
     "ag-ui": lint_ag_ui.AG_UI,
     "ai-sdk": lint_ai_sdk.AI_SDK,
 }

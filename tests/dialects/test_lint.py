@@ -16,6 +16,7 @@ from streamkit.dialects.base import Linter
 from streamkit.dialects.bedrock.lint import RULES as BEDROCK_RULES
 from streamkit.dialects.cohere.lint import RULES as COHERE_RULES
 from streamkit.dialects.gemini.lint import RULES as GEMINI_RULES
+from streamkit.dialects.gemini_interactions.lint import RULES as INTERACTIONS_RULES
 from streamkit.dialects.linting.grammar import GrammarChecker, Violation
 from streamkit.dialects.mistral.lint import RULES as MISTRAL_RULES
 from streamkit.dialects.ollama.lint import RULES as OLLAMA_RULES
@@ -40,6 +41,7 @@ RULES = {
     "gemini": GEMINI_RULES,
     "mistral": MISTRAL_RULES,
     "bedrock": BEDROCK_RULES,
+    "gemini-interactions": INTERACTIONS_RULES,
     "ag-ui": AG_UI_RULES,
     "ai-sdk": AI_SDK_RULES,
 }
@@ -196,6 +198,7 @@ RECORDED_ERRORS: dict[str, dict[str, dict[str, int]]] = {
     },
     "cohere": {},
     "ag-ui": {},
+    "gemini-interactions": {},
     "ai-sdk": {},
     "gemini": {},
     "mistral": {},

@@ -683,6 +683,9 @@ MEMBERS: Final[Mapping[str, Mapping[str, Any]]] = {
                "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}},
                "safetySettings": [{"category": "a", "threshold": "b"}]},
     "mistral": {"stop": ["a"], "tool_choice": "any", "metadata": {"a": "b"}},
+    "gemini-interactions": {"generation_config": {"stop_sequences": ["a"], "tool_choice": {"allowed_tools": {"mode": "any", "tools": ["f"]}}},
+                            "response_format": {"type": "text", "mime_type": "application/json", "schema": SCHEMA},
+                            "labels": {"a": "b"}},
     "ai-sdk": {"system": "s", "callSettings": {"temperature": 1}, "config": {"a": "b"}, "tools": {"f": {"parameters": SCHEMA}}},
     "ag-ui": {"state": {"a": "b"}, "context": [{"description": "d", "value": "v"}], "resume": [{"interruptId": "i"}]},
 }  # fmt: skip

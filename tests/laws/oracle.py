@@ -382,6 +382,60 @@ ORACLES: dict[str, tuple[Callable[[], Oracle], Callable[[bytes], list[tuple[int,
 
 #: Whether a payload of each dialect is the terminator that only a success has.
 @define
+class Interactions:
+    complete: bool = False
+    text: str = ""
+    ended_calls: int = 0
+    failed: bool = False
+    seen: bool = False  # a step came
+    calls: set[Any] = field(factory=set)  # indexes of the calls that are open
+    last: Any = None  # the index of an event without one
+
+    def take(self, payload: Any) -> bool:
+        if payload == "[DONE]":
+            return True
+        kind, step = payload.get("event_type") or payload.get("type") or "", payload.get("step") or {}
+        index = self.last = payload.get("index") if payload.get("index") is not None else self.last
+        if self.failed:  # what comes behind an error is passed over
+            return True
+        if kind == "step.start":
+            self.seen = True
+            self.ended_calls += index in self.calls
+            self.calls.discard(index)
+            self.start(step, index)
+        elif kind == "step.delta" and payload["delta"]["type"] == "text":
+            text = payload["delta"]["text"]
+            self.text += text if isinstance(text, str) else text["text"]
+        elif kind == "step.stop":
+            self.ended_calls += index in self.calls
+            self.calls.discard(index)
+        if kind == "error" or (payload.get("error") and not kind):
+            self.failed = True
+        elif kind == "interaction.completed":
+            self.end(payload["interaction"])
+        self.complete = self.complete and not self.failed
+        return kind in {"interaction.completed", "interaction.status_update"} or (kind == "step.stop" and not step)
+
+    def start(self, step: Any, index: Any) -> None:
+        if step.get("type") == "function_call":
+            self.calls.add(index)
+        elif step.get("type") == "model_output":
+            content = step.get("content") or []
+            self.text += content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+    def end(self, interaction: Any) -> None:
+        for step in interaction.get("steps") or () if not self.seen else ():
+            self.start(step, None)
+            self.ended_calls += step["type"] == "function_call"
+        self.complete = self.complete or interactions_success({"interaction": {"status": "completed", **interaction}})
+
+
+def interactions_success(payload: Any) -> bool:
+    running = {"in_progress", "queued", "idle"}
+    return (payload.get("interaction") or {}).get("status") not in running | {"failed", "cancelled"}
+
+
+@define
 class AgUi:
     complete: bool = False
     text: str = ""
@@ -472,6 +526,11 @@ SUCCESS: dict[str, Callable[[Any], bool]] = {
         payload.get("messageStop", {}).get("stopReason", "malformed_tool_use") not in BEDROCK_FAILURES
     ),
     "gemini": lambda payload: payload != "[DONE]" and gemini_success(payload),
+    "gemini-interactions": lambda payload: (
+        payload != "[DONE]"
+        and payload.get("event_type", payload.get("type")) == "interaction.completed"
+        and interactions_success(payload)
+    ),
     "cohere": lambda payload: payload != "[DONE]" and payload.get("type") == "message-end" and cohere_success(payload),
     "ag-ui": lambda payload: payload != "[DONE]" and payload.get("type") == "RUN_FINISHED" and agui_success(payload),
     "ai-sdk": lambda payload: payload != "[DONE]" and payload.get("type") == "finish",
@@ -544,6 +603,7 @@ ORACLES |= {
     "bedrock": (Bedrock, message_payloads),
     "cohere": (Cohere, sse_payloads),
     "gemini": (Gemini, gemini_payloads),
+    "gemini-interactions": (Interactions, sse_payloads),
     "ag-ui": (AgUi, sse_payloads),
     "ai-sdk": (AISDK, sse_payloads),
 }

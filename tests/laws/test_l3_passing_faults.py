@@ -34,6 +34,7 @@ ERRORS = {
     "gemini": b'data: {"error":{"code":500,"message":"gone","status":"INTERNAL"}}\r\n\r\n',
     "bedrock": exception("internalServerException", {"message": "gone"}),
     "cohere": b'event: message-end\ndata: {"type":"message-end","delta":{"finish_reason":"ERROR","error":"gone"}}\n\n',
+    "gemini-interactions": b'event: error\ndata: {"event_type":"error","error":{"code":"api_error","message":"gone"}}\n\n',
     "ag-ui": b'data: {"type":"RUN_ERROR","message":"gone"}\n\n',
     "ai-sdk": b'data: {"type":"error","errorText":"gone"}\n\n',
     "openai-responses": b'event: error\ndata: {"type":"error","message":"gone","code":"server_error","sequence_number":1}\n\n',

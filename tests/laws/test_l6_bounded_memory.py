@@ -32,6 +32,7 @@ from tests.vectors import (
     openai_chat,
     openai_responses,
 )
+from tests.vectors import gemini_interactions as gi
 from tests.vectors.openai_chat import CALLED, DONE, ROLE, STOP, call, calls, chunk, said
 from tests.vectors.vector import lines, named, sse
 
@@ -233,6 +234,9 @@ ENDLESS = {
     "arguments of Cohere": (
         "cohere", named(cohere.START, cohere.call(0, "t", "f")), named(cohere.piece(0, "y" * 14)), "ArgumentsTooLong",
     ),
+    "arguments of Interactions": (
+        "gemini-interactions", gi.named(gi.START, gi.call(0, "a", "f")), gi.named(gi.piece(0, "y" * 14)), "ArgumentsTooLong",
+    ),
     "arguments of AG-UI": (
         "ag-ui", sse(ag_ui.START, ag_ui.call("t", "f")), sse(ag_ui.piece("t", "y" * 14)), "ArgumentsTooLong",
     ),
@@ -329,6 +333,11 @@ async def test_a_long_text_passes_in_flat_memory(dialect, target, total):
             sse(mistral.ROLE),
             sse(mistral.said([mistral.text("fourteen chars")])),
             sse(mistral.finish(), mistral.DONE),
+        ),
+        "gemini-interactions": (
+            gi.named(gi.START, gi.begin(0, "model_output")),
+            gi.named(*gi.said(0, "fourteen chars")),
+            gi.named(gi.end(0), gi.finish()),
         ),
         "ag-ui": (
             sse(ag_ui.START, ag_ui.begin("m")),

@@ -21,6 +21,7 @@ from tests.requests.typed import Checker, Fault, shown
 #: Hints that replace a client's own, by class and field, for one dialect.
 CHANGES: dict[str, Callable[[Any], dict[tuple[str, str], Any]]] = {
     "gemini": lambda types: {("Content", "role"): Literal["user", "model"], ("GenerationConfig", "serviceTier"): str},
+    "gemini-interactions": lambda _types: {("CreateModelInteractionParam", "model"): str},
     # the TypedDict has the client's own name for `schema`
     "mistral": lambda models: {("ResponseFormatTypedDict", "json_schema"): models.JSONSchema},
     # api/types.go knows ids of calls, more roles than any text, and schemas as far as dialects.md §4.1 says
@@ -73,6 +74,9 @@ def judge(dialect: str) -> tuple[Checker, Any]:
         case "gemini":
             types = _package("google.genai.types")
             return Checker(CHANGES[dialect](types)), gemini_body(types)
+        case "gemini-interactions":
+            types = _package("google.genai.interactions")
+            return Checker(CHANGES[dialect](types)), types.CreateModelInteractionParam
     raise LookupError(f"no official client is known for {dialect}")
 
 

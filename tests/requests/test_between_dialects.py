@@ -26,6 +26,7 @@ REFUSED = (
     "can't be made to call a tool",
     "needs a message of the user",
     "needs a content of the user",
+    "needs a step of the user",
     "more than one choice",
     "one choice",
     "at a URL",

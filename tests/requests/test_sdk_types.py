@@ -81,6 +81,21 @@ WHOLE = {
         "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["look"]}},
         "generationConfig": {"maxOutputTokens": 9, "topK": 3, "thinkingConfig": {"thinkingBudget": 0}},
     },
+    "gemini-interactions": {
+        "model": "m",
+        "input": [
+            {"type": "user_input", "content": [
+                {"type": "text", "text": "a"}, {"type": "image", "mime_type": "image/png", "data": "AA=="},
+            ]},
+            {"type": "thought", "signature": "QUJD", "summary": [{"type": "text", "text": "hm"}]},
+            {"type": "function_call", "id": "f", "name": "look", "arguments": {"q": "a"}},
+            {"type": "function_result", "call_id": "f", "name": "look", "result": "b"},
+        ],
+        "system_instruction": "rules",
+        "tools": [{"type": "function", "name": "look", "parameters": SCHEMA}],
+        "generation_config": {"max_output_tokens": 9, "thinking_level": "low", "tool_choice": "any"},
+        "response_format": {"type": "text", "mime_type": "application/json", "schema": SCHEMA},
+    },
     "bedrock": {
         "messages": [
             {"role": "user", "content": [{"text": "a"}, {"image": {"format": "png", "source": {"bytes": "AA=="}}}]},
@@ -170,6 +185,17 @@ BROKEN = {
         ("contents[1].parts[0].thought_signature", "QUJD"),
         ("toolConfig.functionCallingConfig.mode", "any"),
         ("contents", None),
+        ("extra", 1),
+    ],
+    "gemini-interactions": [
+        ("input", 3),
+        ("input[0].content", 3),
+        ("input[0].extra", 1),
+        ("input[2].arguments", "{}"),
+        ("input[3].call_id", None),
+        ("generation_config.extra", 1),
+        ("generation_config.max_output_tokens", "9"),
+        ("tools[0].extra", 1),
         ("extra", 1),
     ],
     "bedrock": [

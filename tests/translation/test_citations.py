@@ -35,6 +35,13 @@ RAW = {
     "anthropic": ("citations_delta", {"type": "web_search_result_location", "cited_text": "rain", "encrypted_index": "E", "title": TITLE, "url": URL}),
     "openai-responses": ("annotation", {"type": "url_citation", "start_index": 0, "end_index": len(SECOND), "title": TITLE, "url": URL}),
     "openai-chat": ("annotation", {"type": "url_citation", "url_citation": {"start_index": BEGIN, "end_index": END, "title": TITLE, "url": URL}}),
+    "gemini-interactions": (
+        "delta",
+        {
+            "type": "text_annotation_delta",
+            "annotations": [{"type": "url_citation", "url": URL, "title": TITLE, "start_index": IN_BYTES[0], "end_index": IN_BYTES[1]}],
+        },
+    ),
     "gemini": (
         "candidates.groundingMetadata",
         {

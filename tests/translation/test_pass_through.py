@@ -360,7 +360,8 @@ async def test_a_stream_names_the_model_asked_for_only_where_it_names_none(vecto
             changed, same = orjson.loads(after), orjson.loads(before)
             for value in (changed, same):
                 holder = next(
-                    (value[name] for name in ("message", "response") if "model" in value.get(name, ())), value
+                    (value[name] for name in ("message", "response", "interaction") if "model" in value.get(name, ())),
+                    value,
                 )
                 holder.pop("model", None)
             same = same if same == changed else {**same, "message": {**same.get("message", {})}}

@@ -9,6 +9,7 @@ from tests.vectors import (
     bedrock,
     cohere,
     gemini,
+    gemini_interactions,
     mistral,
     ollama,
     openai_chat,
@@ -24,6 +25,7 @@ VECTORS = [
     *mistral.VECTORS,
     *bedrock.VECTORS,
     *gemini.VECTORS,
+    *gemini_interactions.VECTORS,
     *ag_ui.VECTORS,
     *ai_sdk.VECTORS,
 ]

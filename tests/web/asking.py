@@ -19,6 +19,7 @@ ASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "anthropic": ("/v1/messages", {**CHAT, "max_tokens": 9}),
     "ollama": ("/api/chat", CHAT),
     "gemini": ("/v1/models/m:generateContent", CONTENTS),
+    "gemini-interactions": ("/v1/interactions", {"model": "m", "input": "hi"}),
     "ag-ui": ("/v1/ag-ui/m", {"messages": CHAT["messages"]}),
     "ai-sdk": ("/v1/ai-sdk/m", {"messages": [{"id": "u", "role": "user", "parts": [{"type": "text", "text": "hi"}]}]}),
 }

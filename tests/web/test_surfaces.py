@@ -46,6 +46,22 @@ async def refused(asked: Asked, path: str, body: Any, **options: Any) -> tuple[i
 IN_PATH = {"gemini", "ag-ui", "ai-sdk"}
 
 
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        ({"model": "m", "previous_interaction_id": "v1_1"}, "previous_interaction_id: this gateway is stateless"),
+        ({"model": "m", "continuation_token": "t"}, "continuation_token: this gateway is stateless"),
+        ({"model": "m", "background": True}, "background: this gateway is stateless"),
+        ({"agent": "deep-research"}, "agent: this gateway asks models and runs no agents"),
+    ],
+)
+@pytest.mark.parametrize("path", ["/v1/interactions", "/v1beta/interactions"])
+async def test_interactions_that_need_a_store_or_an_agent_are_refused(asked, path, members, told):
+    status, said = await refused(asked, path, {"input": "hi", **members})
+    assert status == 400
+    assert said.startswith(told)
+
+
 @pytest.mark.parametrize("path", ["/v1/ag-ui/a/b", "/v1/ag-ui", "/v1/ag-ui/a%2Fb"])
 async def test_a_run_is_asked_of_the_model_in_its_path_or_of_the_one_that_it_forwards(asked, path):
     got = await ask(asked, path, {"messages": [], "forwardedProps": {"model": "p", "more": 1}})

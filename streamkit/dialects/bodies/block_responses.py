@@ -95,7 +95,7 @@ class BlockResponseWriter(ResponseWriter):
         if arguments is None:
             self.withhold(call)
             return
-        if call.signature is not None:  # it stands before the call
+        if call.signature is not None and not self.carries(call.signature):  # it stands before the call
             self._sealed("call", call.signature)
         self._calls += 1
         self.blocks.add(self.use(call, arguments, self.own_extras(call.extras)))
@@ -109,6 +109,10 @@ class BlockResponseWriter(ResponseWriter):
     def takes(self, _redacted: str) -> bool:
         """Whether redacted reasoning of the signer's can be written as it is."""
         return True
+
+    def carries(self, _signature: Opaque) -> bool:
+        """Whether the block of a call has its signature itself."""
+        return False
 
     def _sealed(self, kind: Kind, opaque: Opaque) -> None:
         self.blocks.add(self.redacted(seal(kind, opaque.vendor, opaque.blob)))

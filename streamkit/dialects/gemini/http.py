@@ -131,7 +131,9 @@ HTTP_HALF = HTTP(
     surface=Surface(
         generate=_paths(*GENERATE),
         count=_paths("countTokens"),
-        path=re.compile(r"/v1beta(?:/.*+)?\Z|(?:^/?|/v1)/tunedModels(?:/.*+)?\Z", re.DOTALL),
+        path=re.compile(
+            r"/v1beta(?!(?:/v1beta)?/interactions(?:/|\Z))(?:/.*+)?\Z|(?:^/?|/v1)/tunedModels(?:/.*+)?\Z", re.DOTALL
+        ),
         header="x-goog-api-key",
         methods=frozenset({*GENERATE, "countTokens"}),
         in_words="Gemini's paths, which end in :generateContent, :streamGenerateContent or :countTokens",

@@ -19,6 +19,7 @@ from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key, delta
 from streamkit.dialects.streams.event_encoder import OneChoiceEncoder, wrapped_input
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
 from streamkit.events import (
+    Opaque,
     ReasoningDelta,
     ReasoningOpaque,
     ReasoningSignature,
@@ -164,12 +165,16 @@ class BlockEncoder(OneChoiceEncoder):
         """Whether redacted reasoning of the signer's can be written as it is."""
         return True
 
+    def carries(self, _signature: Opaque) -> bool:
+        """Whether the start of a call has its signature itself: most of these dialects sign no calls."""
+        return False
+
     # -- tool calls ------------------------------------------------------------------------------------------------
 
     def call_started(self, event: ToolCallStarted) -> None:
         if event.name and not event.cut:  # of no arguments, readers make {} (L3)
             start = self.call_start(event)
-            if event.signature is not None:  # these dialects sign no calls: it stands before the call, sealed
+            if event.signature is not None and not self.carries(event.signature):  # it stands before the call, sealed
                 self.redacted(seal("call", event.signature.vendor, event.signature.blob), event.call)
             self._calls[event.call] = self._blocks.add(("call", event.call), start, needs_end=True)
             if event.kind == "custom":

@@ -22,7 +22,7 @@ _BY_REASON: Final[Mapping[StopReason, str]] = {
     "stop_sequence": "stop_sequence stop_sequences stop_word stop_string",
     "length": """
         length max_tokens max_token max_output_tokens max_completion_tokens max_new_tokens max_length max_len limit token_limit
-        tokens_exceeded incomplete truncated
+        tokens_exceeded incomplete truncated budget_exceeded
     """,
     "context_full": """
         model_length model_context_window_exceeded context_window_exceeded context_length_exceeded context_length max_context
@@ -35,7 +35,7 @@ _BY_REASON: Final[Mapping[StopReason, str]] = {
         error_toxic content_policy_violation
     """,
     "refusal": "refusal refused",
-    "pause": "pause_turn pause paused continuation steered",
+    "pause": "pause_turn pause paused continuation requires_continuation steered",
     "compaction": "compaction compacted",
     "malformed_tool": """
         malformed_function_call malformed_tool_use malformed_tool_call malformed_model_output unexpected_tool_call

@@ -15,6 +15,7 @@ from streamkit.dialects.anthropic import wire as anthropic
 from streamkit.dialects.bedrock import wire as bedrock
 from streamkit.dialects.cohere import wire as cohere
 from streamkit.dialects.gemini import wire as gemini
+from streamkit.dialects.gemini_interactions import wire as interactions
 from streamkit.dialects.ollama import wire as ollama
 from streamkit.dialects.openai_chat import wire as chat
 from streamkit.dialects.openai_responses import wire as responses
@@ -29,6 +30,7 @@ from tests.vectors import anthropic as am
 from tests.vectors import bedrock as br
 from tests.vectors import cohere as co
 from tests.vectors import gemini as gm
+from tests.vectors import gemini_interactions as gi
 from tests.vectors import mistral as mi
 from tests.vectors import ollama as ol
 from tests.vectors import openai_chat as oc
@@ -43,6 +45,7 @@ OWN: Mapping[str, Mapping[str, StopReason]] = {
     "bedrock": bedrock.STOP_REASONS,
     "cohere": cohere.STOP_REASONS,
     "gemini": gemini.STOP_REASONS,
+    "gemini-interactions": interactions.STOP_REASONS,
     "mistral": chat.STOP_REASONS,
     "ollama": ollama.STOP_REASONS,
     "openai-chat": chat.STOP_REASONS,
@@ -69,6 +72,8 @@ def stream(dialect: str, word: str) -> bytes:
             return named(co.START, *co.block(0, "Hi"), co.finish(word))
         case "gemini":
             return gm.events(gm.chunk(gm.text("Hi"), finish=word))
+        case "gemini-interactions":
+            return gi.named(gi.START, *gi.text(0, "Hi"), gi.finish(word))
         case "mistral":
             return sse(mi.ROLE, mi.said("Hi"), mi.finish(word), mi.DONE)
         case "ollama":
@@ -95,6 +100,8 @@ def body(dialect: str, word: str) -> Any:
             return {"id": "i", "message": {**TEXT, "content": [{"type": "text", "text": "Hi"}]}, "finish_reason": word}
         case "gemini":
             return gm.chunk(gm.text("Hi"), finish=word)
+        case "gemini-interactions":
+            return gi.interaction(word, steps=[{"type": "model_output", "content": [{"type": "text", "text": "Hi"}]}])
         case "mistral" | "openai-chat":
             return {"object": "chat.completion", "choices": [{"index": 0, "message": TEXT, "finish_reason": word}]}
         case "ollama":

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.framing.binary import message_payloads
 from tests.vectors.field.case import Block, Said, Text, Thinking, Use
-from tests.vectors.field.see_others import see_ag_ui, see_ai_sdk, see_cohere, see_mistral
+from tests.vectors.field.see_others import see_ag_ui, see_ai_sdk, see_cohere, see_interactions, see_mistral
 from tests.vectors.field.seen import Seen, flat
 
 DELTAS = {
@@ -321,6 +321,7 @@ SEE: Mapping[str, Callable[[bytes], Seen]] = {
     "gemini": see_gemini,
     "cohere": see_cohere,
     "mistral": see_mistral,
+    "gemini-interactions": see_interactions,
     "ag-ui": see_ag_ui,
     "ai-sdk": see_ai_sdk,
 }

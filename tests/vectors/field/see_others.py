@@ -1,11 +1,11 @@
-"""What a client of Cohere, of Mistral or of AG-UI sees in a translation; see ``outputs.py``."""
+"""What a client of Cohere, of Mistral, of Gemini Interactions or of AG-UI sees in a translation; see ``outputs.py``."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from tests.vectors.field.case import Said, Text, Thinking, Use
+from tests.vectors.field.case import Block, Said, Text, Thinking, Use
 from tests.vectors.field.seen import Seen, flat
 
 #: Of each block, the event that adds to it and the one that ends it.
@@ -185,7 +185,68 @@ def see_ai_sdk(body: bytes) -> Seen:
     return seen
 
 
-def more(said: Said, delta: str) -> Said:
+def see_interactions(body: bytes) -> Seen:
+    """Steps in the order in which they came, one at a time."""
+    seen, step, said = Seen(), None, None
+    frames = body.decode().split("\n\n")
+    assert frames.pop() == ""
+    for number, frame in enumerate(frames):
+        name, data = frame.split("\n")
+        event = json.loads(data.removeprefix("data: "))
+        kind = event["event_type"]
+        assert name == f"event: {kind}"
+        assert (seen.stop, seen.error) == (None, None)
+        assert (kind == "interaction.created") == (number == 0) or kind == "error"
+        match kind:
+            case "step.start":
+                assert step is None
+                step, said = event["step"], begun(event["step"])
+            case "step.delta":
+                assert step is not None
+                said = longer(said, event["delta"])
+            case "step.stop":
+                seen.said.append(said or Block(step["type"]))
+                step = said = None
+            case "interaction.completed":
+                assert step is None
+                seen.stop, seen.usage = event["interaction"]["status"], event["interaction"].get("usage")
+            case "error":
+                seen.error = event["error"]["message"]
+    if step is not None:
+        assert seen.error is not None
+        seen.said.append(said or Block(step["type"]))
+    assert seen.stop or seen.error
+    return seen
+
+
+def begun(step: dict[str, Any]) -> Said:
+    match step["type"]:
+        case "model_output":
+            return Text("")
+        case "thought":
+            return Thinking("", step.get("signature", ""))
+        case "function_call":
+            assert step["arguments"] == {}
+            return Use(step["id"], step["name"], "")
+    return Block(step["type"])
+
+
+def longer(said: Said | None, delta: dict[str, Any]) -> Said:
+    match delta["type"]:
+        case "text":
+            assert delta["text"]
+            return more(said, delta["text"])
+        case "thought_summary":
+            return more(said, delta["content"]["text"])
+        case "thought_signature":
+            assert isinstance(said, Thinking)
+            return Thinking(said.text, delta["signature"])
+        case "arguments_delta":
+            return more(said, delta["arguments"])
+    return Block(delta["type"])
+
+
+def more(said: Said | None, delta: str) -> Said:
     if isinstance(said, Use):
         return Use(said.id, said.name, said.arguments + delta)
     assert isinstance(said, Text | Thinking)

@@ -1,0 +1,34 @@
+"""Google's Interactions API, streamed and whole. Source: dialects.md §5.5."""
+
+from __future__ import annotations
+
+from streamkit.dialects.base import Bodies, Dialect, ModelPlace
+from streamkit.dialects.gemini_interactions.asides import CITATIONS
+from streamkit.dialects.gemini_interactions.decode import InteractionsDecoder, recognises
+from streamkit.dialects.gemini_interactions.encode import InteractionsEncoder
+from streamkit.dialects.gemini_interactions.errors import ERRORS
+from streamkit.dialects.gemini_interactions.http import HTTP_HALF
+from streamkit.dialects.gemini_interactions.lint import InteractionsLinter
+from streamkit.dialects.gemini_interactions.request_in import InteractionsRequestReader
+from streamkit.dialects.gemini_interactions.request_out import InteractionsRequestWriter
+from streamkit.dialects.gemini_interactions.response import InteractionsBodyDecoder, InteractionsResponseWriter
+from streamkit.dialects.gemini_interactions.wire import TOOLS
+from streamkit.framing.sse import KEEP_ALIVE
+
+DIALECT = Dialect(
+    name="gemini-interactions",
+    title="Gemini Interactions",
+    decoder=InteractionsDecoder,
+    encoder=InteractionsEncoder,
+    linter=InteractionsLinter,
+    keep_alive={"comment": KEEP_ALIVE},
+    recognises=recognises,
+    bodies=Bodies.of(
+        InteractionsRequestReader, InteractionsRequestWriter, InteractionsBodyDecoder, InteractionsResponseWriter
+    ),
+    errors=ERRORS,
+    http=HTTP_HALF,
+    tools=TOOLS,
+    citations=CITATIONS,
+    model_place=ModelPlace("status", within="interaction"),
+)

@@ -1,0 +1,389 @@
+"""Interactions events to wire events: the interaction, and the steps in it.
+
+Steps are content blocks: ``model_output`` is text and media, ``thought`` is reasoning, ``function_call`` is a call whose
+arguments stream as text. All others mean something to Google alone: their frames are asides.
+
+``interaction.completed`` is the completion point, where its status says that the interaction has ended; the official client
+raises for nothing, so that no other sign is taken for a success. Steps that stand in that event, and that no other event
+brought, are read from it as from a whole answer. An ``event_id`` only tells where to resume.
+
+Source: dialects.md §5.5, ui-protocols.md §4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import define
+
+from streamkit.dialects.gemini_interactions.asides import ANNOTATIONS, citation_of
+from streamkit.dialects.gemini_interactions.media import read_media
+from streamkit.dialects.gemini_interactions.wire import (
+    BESIDE,
+    CALL,
+    DELTA,
+    ERROR_TYPES,
+    INPUT,
+    MEDIA,
+    RUNNING,
+    STOP_REASONS,
+    TEXT,
+    THOUGHT,
+    THOUGHT_DELTA,
+    VENDOR,
+    decode_usage,
+    is_bad_count,
+)
+from streamkit.dialects.members.known import KEPT, Members, kept, of_events
+from streamkit.dialects.members.values import decode_time, details_of, has_value, objects_in, others_of, text_of
+from streamkit.dialects.streams.block_decoder import BlockDecoder, DecodedBlock
+from streamkit.dialects.vocabulary import google
+from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
+from streamkit.dialects.vocabulary.sealed_reasoning import unseal
+from streamkit.events import (
+    Aside,
+    AsideKind,
+    Opaque,
+    ReasoningDelta,
+    ResponseStarted,
+    StopReasonSeen,
+    TerminatorSeen,
+    TextDelta,
+    ToolCallDelta,
+)
+
+#: The method that reads each event.
+READERS: Final[Mapping[str, str]] = {
+    "interaction.created": "_created",
+    "interaction.status_update": "_status_update",
+    "step.start": "_step_start",
+    "step.delta": "_step_delta",
+    "step.stop": "_step_stop",
+    "interaction.completed": "_completed",
+    "error": "_error",
+}
+STREAMED: Final = READERS.keys() - {"error"}
+#: Members of an interaction that are read wherever it stands, and at its end.
+INTERACTION: Final = frozenset({"id", "status", "model", "object", "usage"})
+AT_END: Final = INTERACTION | {"steps", "outputs", "errors"}
+#: The step that each delta belongs into.
+DELTAS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("text", ANNOTATIONS, *MEDIA), TEXT),
+    "thought_summary": THOUGHT,
+    "thought_signature": THOUGHT,
+    "arguments_delta": CALL,
+}
+#: Steps that may hold one another's deltas, as some servers write them.
+READ_STEPS: Final = frozenset({TEXT, THOUGHT})
+CALL_FIELDS: Final = frozenset({"type", "id", "name", "arguments", "signature"})
+CONTENT: Final = Members("type", "text", "annotations")
+TEXT_DELTA: Final = frozenset({"type", "text"})
+STEP: Final = Members("type", "content", "summary", "signature")
+MEMBERS: Final[Mapping[str, Members]] = of_events(
+    ("event_type", "event_id"),
+    **{
+        "interaction.created": Members("interaction"),
+        "interaction.status_update": Members("interaction_id", "status", "usage"),
+        "step.start": Members("index", step=STEP),
+        "step.delta": Members("index", delta=kept(), metadata=Members("total_usage")),
+        "step.stop": Members("index", "usage"),
+        "interaction.completed": Members("interaction"),
+        "error": KEPT,
+    },
+)
+#: A call keeps the members of its step itself.
+CALL_START: Final = Members("event_type", "event_id", "index", "step")
+#: Where deltas differ (``fast_path/like_frames.py``).
+HOLES: Final = re.compile(rb'"(?:text|arguments)"\s*:\s*(?P<text>"(?:[^"\\]|\\.)++")')
+
+
+@define
+class Block(DecodedBlock):
+    """What is remembered of a block."""
+
+    #: The whole arguments that came with the start, until a delta or the stop settles whether they count.
+    whole_input: str | None = None
+
+
+def recognises(event: str, document: Any) -> bool:
+    """Whether a payload can be an event of an interaction."""
+    if not isinstance(document, dict):
+        return False
+    kind = document.get("event_type") or event
+    return isinstance(kind, str) and kind in STREAMED
+
+
+def is_call(document: dict[str, Any]) -> bool:
+    """Whether an event starts a call."""
+    return document.get("event_type") == "step.start" and details_of(document, "step").get("type") == CALL
+
+
+class InteractionsDecoder(BlockDecoder[Block]):
+    """Reads the events of a stream."""
+
+    dialect = "gemini-interactions"
+    vendor = VENDOR
+    signer = google.VENDOR
+    opaque_holes = HOLES
+    call_kind = CALL
+    block_type = Block
+
+    _id: str | None = None
+    _status: str | None = None
+    _step_error: Any = None  # of the last output that has one
+    _step_path: tuple[str | int, ...] = ("step",)  # where the step that is read stands in its frame
+
+    def decode(self, document: dict[str, Any]) -> None:
+        kind = self.string(document.get("event_type"))
+        if not kind and self.frame.event in STREAMED:
+            self.report.repair("event_type_missing")
+            kind = self.frame.event
+        if kind in READERS:
+            self.recognised = True
+        elif document.get("error") or is_bare_error(document):
+            self.recognised = True
+            self.report.repair("error_shape")
+            kind = "error"
+        else:
+            self.unknown_frame(kind or "event", document)
+            return
+        reader = getattr(self, READERS[kind])
+        if self._stopped:
+            self.behind_end(reader, document)
+        else:
+            members = CALL_START if is_call(document) else MEMBERS[kind]
+            self.read_and_keep(reader, document, members, f"{kind}.")
+
+    def close(self) -> None:
+        for block in self.blocks.values():  # the input ended inside a call whose start had all of it
+            self._whole_input(block)
+
+    # -- the interaction -------------------------------------------------------------------------------------------
+
+    def _created(self, document: dict[str, Any]) -> None:
+        interaction = self.fields(document.get("interaction"))
+        if self._started:
+            self.restarted(self._id, interaction.get("id"))
+            return
+        self._begin(interaction, INTERACTION)
+        self._count(interaction.get("usage"))
+
+    def _begin(self, interaction: dict[str, Any], known: frozenset[str]) -> None:
+        """The response starts; what is not ``known`` of the interaction are its extras."""
+        self._id = text_of(interaction.get("id"))
+        extras = others_of(interaction, known)
+        created = decode_time(interaction.get("created"))
+        model = text_of(interaction.get("model"))
+        self.start(ResponseStarted(self._id, model, created, vendor=VENDOR, extras=extras or None))
+
+    def _status_update(self, document: dict[str, Any]) -> None:
+        self.ensure_started()
+        self._status = text_of(document.get("status"))
+        self._count(document.get("usage"))
+
+    def _completed(self, document: dict[str, Any]) -> None:
+        interaction = self.fields(document.get("interaction"))
+        if self._started:
+            self.keep_others(interaction, AT_END, BESIDE)
+        else:
+            self._begin(interaction, AT_END)
+        self.end_of(interaction, "interaction")
+
+    def end_of(self, interaction: dict[str, Any], *path: str) -> None:
+        """What stands in an interaction at its end; ``path`` leads to it."""
+        if not self._seen:
+            for name in ("steps", "outputs"):
+                self._whole_steps(interaction.get(name), (*path, name))
+        self._count(interaction.get("usage"))
+        native = text_of(interaction.get("status")) or self._status
+        errors = objects_in(interaction.get("errors"))
+        if native is None or native in RUNNING:
+            for error in errors:
+                self.out.append(Aside(VENDOR, "unknown_event", "errors", error))
+            return
+        self.stop_message()
+        reason = self.stop_reason(native, STOP_REASONS)
+        error = errors[0] if errors else self._step_error
+        if reason == "error" and error:
+            self.out.append(provider_failed(error, VENDOR, ERROR_TYPES))
+            errors = errors[1:]
+        else:
+            failed = native in STOP_REASONS and reason == "error"
+            self.out += (StopReasonSeen(reason, native, ends_failed=failed), TerminatorSeen())
+        for more in errors:
+            self.out.append(Aside(VENDOR, "unknown_event", "errors", more))
+
+    def _whole_steps(self, steps: object, path: tuple[str | int, ...]) -> None:
+        """Steps that no event brought: each is a start with all of it. A bare content is an output of nothing else."""
+        for number, value in enumerate(self.items(steps)):
+            step = self.fields(value)
+            if (kind := step.get("type")) == "text" or (isinstance(kind, str) and kind in MEDIA):
+                step = {"type": TEXT, "content": [step]}
+            start = {"event_type": "step.start", "index": number, "step": step}
+            members = CALL_START if is_call(start) else MEMBERS["step.start"]
+            self._step_path = (*path, number)
+            self.read_and_keep(self._step_start, start, members, "step.start.")
+            self._step_stop({"event_type": "step.stop", "index": number})
+        self._step_path = ("step",)
+
+    def _error(self, document: dict[str, Any]) -> None:
+        error = document.get("error")
+        failed = provider_failed(error or document, VENDOR, ERROR_TYPES)
+        if isinstance(error, dict) and document.keys() - {"event_type", "error"}:
+            failed.raw = document
+        self.out.append(failed)
+
+    def _count(self, usage: object) -> None:
+        counts = self.fields(usage)
+        if counts and (told := decode_usage(counts)) is not None:
+            self.tell_counts(told)
+        for name, value in counts.items():
+            if value is not None and is_bad_count(name, value):
+                self.keep_invalid(value)
+
+    # -- steps -----------------------------------------------------------------------------------------------------
+
+    def _step_start(self, document: dict[str, Any]) -> None:
+        index = self.start_index(document.get("index"))
+        step = self.fields(document.get("step"))
+        block = self.open_block(index, self.string(step.get("type")))
+        match block.kind:
+            case "model_output":
+                self._text = block.number
+                self._step_error = step.get("error") or self._step_error
+                for content in self.contents(step.get("content")):
+                    self._content(self.part_of(content), block)
+            case "thought":
+                for content in self.contents(step.get("summary")):
+                    self._content(self.part_of(content), block)
+                if signature := self.string(step.get("signature")):
+                    self.opaque(signature, block, redacted=False)
+            case "function_call":
+                self._call(step, block)
+            case "":
+                self.keep_invalid(document)
+            case _:
+                self._aside(document, block)
+
+    def _call(self, step: dict[str, Any], block: Block) -> None:
+        if signature := self.string(step.get("signature")):
+            sealed = unseal(signature)
+            self._signature = Opaque(google.VENDOR, signature) if sealed is None else sealed.opaque
+        self.start_call(block, step.get("id"), step.get("name"), others_of(step, CALL_FIELDS))
+        arguments = step.get("arguments")
+        if isinstance(arguments, str):
+            self.report.repair("arguments_not_object")
+            block.whole_input = arguments or None
+        elif has_value(arguments):
+            block.whole_input = self.text_at(*self._step_path, "arguments")
+
+    def _step_delta(self, document: dict[str, Any]) -> None:
+        if metadata := document.get("metadata"):
+            self._count(self.fields(metadata).get("total_usage"))
+        delta = self.fields(document.get("delta"))
+        kind = self.string(delta.get("type"))
+        belongs = DELTAS.get(kind, "unknown")
+        index = self.block_index(document.get("index"))
+        block = self.blocks.get(index) or self._closed_call(index, belongs)
+        if block is None:
+            self.report.repair("block_unopened")
+            block = self.open_block(index, belongs)
+        if belongs != block.kind:
+            if block.kind not in READ_STEPS or belongs not in READ_STEPS:
+                self._aside(document, block)
+                return
+            self.report.repair("block_mismatch")
+        match kind:
+            case "thought_signature":
+                if signature := self.string(delta.get("signature")):
+                    self.opaque(signature, block, redacted=False)
+                self.keep_others(delta, {"type", "signature"}, "delta.", 0, block.number)
+            case "arguments_delta":
+                self._arguments(delta.get("arguments"), block)
+                self.keep_others(delta, {"type", "arguments"}, "delta.", 0, block.number)
+            case "thought_summary":
+                self._content(self.part_of(delta.get("content")), block, thought=True)
+                self.keep_others(delta, {"type", "content"}, "delta.", 0, block.number)
+            case "text":
+                self._content(delta, block, thought=False)
+            case "text_annotation_delta":
+                self._cited(delta.get("annotations"), block)
+                self.keep_others(delta, {"type", "annotations"}, "delta.", 0, block.number)
+            case _:
+                self._content(delta, block)
+
+    def _closed_call(self, index: int, belongs: str) -> Block | None:
+        """A call that had ended: the accumulator sets aside what comes for it."""
+        closed = self._closed.get(index)
+        return closed if closed is not None and closed.kind == belongs == CALL else None
+
+    def _step_stop(self, document: dict[str, Any]) -> None:
+        index = self.block_index(document.get("index"))
+        self._count(document.get("usage"))
+        block = self.blocks.get(index)
+        if block is None:
+            self.report.repair("block_unopened")
+            return
+        if block.kind not in {TEXT, THOUGHT, CALL, ""}:
+            self._aside(document, block)
+        self.close_block(index)
+
+    def close_block(self, index: int) -> None:
+        self._whole_input(self.blocks[index])
+        super().close_block(index)
+
+    # -- what stands in a step -------------------------------------------------------------------------------------
+
+    def _content(self, content: dict[str, Any], block: Block, *, thought: bool | None = None) -> None:
+        """A content of an output or of a thought: text, or media."""
+        thought = block.kind == THOUGHT if thought is None else thought
+        kind = content.get("type", "text")
+        if kind == "text":
+            if text := self.string(content.get("text")):
+                self.out.append(
+                    ReasoningDelta(text, 0, block.number, "summary") if thought else TextDelta(text, 0, block.number)
+                )
+            self._cited(content.get("annotations"), block)
+            self.keep_unread(content, CONTENT, block=block.number, where="content.")
+        elif thought:
+            raw = {"type": "thought_summary", "content": content}
+            self.out.append(Aside(VENDOR, "metadata", THOUGHT_DELTA, raw, block=block.number))
+        elif (media := read_media(content, 0, block.number)) is not None:
+            self.out.append(media)
+        elif content:
+            self.out.append(Aside(VENDOR, "unknown_event", DELTA, content, block=block.number))
+
+    def _cited(self, annotations: Any, block: Block) -> None:
+        if has_value(annotations):
+            self.out.append(citation_of(annotations, 0, block.number))
+
+    def _arguments(self, value: object, block: Block) -> None:
+        if block.whole_input is not None:
+            self.report.repair("arguments_replaced")
+            block.whole_input = None
+        if isinstance(value, dict):
+            self.report.repair("arguments_not_text")
+            whole = self.text_at("delta", "arguments")
+            self.out.append(ToolCallDelta(block.call, arguments=whole, snapshot=True))
+        elif text := self.string(value):
+            self.out.append(ToolCallDelta(block.call, arguments=text))
+
+    def _whole_input(self, block: Block) -> None:
+        if block.whole_input is not None:
+            self.out.append(ToolCallDelta(block.call, arguments=block.whole_input, snapshot=True))
+            block.whole_input = None
+
+    def _aside(self, document: dict[str, Any], block: Block) -> None:
+        """A frame of a step that only Google understands."""
+        self.out.append(
+            Aside(VENDOR, aside_kind(block.kind), str(document.get("event_type")), document, block=block.number)
+        )
+
+
+def aside_kind(step: str) -> AsideKind:
+    """What a step of that type is, which only Google understands."""
+    if step == INPUT:
+        return "metadata"
+    return "server_tool" if step.endswith(("_call", "_result")) else "unknown_event"

@@ -1,0 +1,189 @@
+"""Events to Interactions events: each content block is a step, one open at a time, with dense indices.
+
+The interaction's end waits for ``StreamEnded``, since usage may come after the stop reason. One choice is written, the first.
+Google's own signature of a call stands in the start of its step; what another vendor signed or encrypted is the signature of a
+thought of its own, sealed. A stream that failed ends with an event ``error``, and without ``interaction.completed``.
+
+Source: dialects.md §5.5, quirks.md R14.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import orjson
+
+from streamkit.dialects.bodies.request_writer import without_none
+from streamkit.dialects.gemini_interactions.media import write_media
+from streamkit.dialects.gemini_interactions.wire import (
+    BESIDE,
+    CALL,
+    DELTA,
+    INEXACT_STOPS,
+    THOUGHT_DELTA,
+    VENDOR,
+    encode_error,
+    encode_usage,
+    status_of,
+)
+from streamkit.dialects.members.values import details_of
+from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
+from streamkit.dialects.streams.block_queue import Block, BlockQueue
+from streamkit.dialects.streams.event_encoder import encode_time, stop_word
+from streamkit.dialects.vocabulary import google
+from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed, ResponseStarted, ToolCallStarted
+from streamkit.limits import Limits
+
+dumps = orjson.dumps
+DELTA_EVENT: Final = b'event: step.delta\ndata: {"event_type":"step.delta","index":%d,"delta":'
+START: Final = b'event: step.start\ndata: {"event_type":"step.start","index":%d,"step":%b}\n\n'
+STOP: Final = b'event: step.stop\ndata: {"event_type":"step.stop","index":%d}\n\n'
+STARTS: Final[Mapping[str, bytes]] = {
+    **dict.fromkeys(("text", "refusal"), b'{"type":"model_output"}'),
+    "thinking": b'{"type":"thought"}',
+}
+#: Members of the events of a step that only Google understands.
+STEP_FRAMES: Final[Mapping[str, frozenset[str]]] = {
+    "step.start": frozenset({"event_type", "event_id", "index", "step"}),
+    "step.delta": frozenset({"event_type", "event_id", "index", "delta", "metadata"}),
+    "step.stop": frozenset({"event_type", "event_id", "index", "usage"}),
+}
+
+
+class StepWriter(BlockQueue):
+    """Writes the events of steps by ``write``, and before the first of them calls ``begin``."""
+
+    starts: ClassVar = STARTS
+    arguments_template: ClassVar[bytes] = b'{"type":"arguments_delta","arguments":%b}'
+
+    _next_index = 0
+
+    def __init__(self, begin: Callable[[], None], write: Callable[[bytes], None], limits: Limits) -> None:
+        super().__init__(limits)
+        self._begin = begin
+        self._write = write
+
+    def write_start(self, block: Block) -> None:
+        index = block.index = self._next_index
+        self._next_index = index + 1
+        if not index:
+            self._begin()
+        self._write(START % (index, block.start))
+
+    def around(self, block: Block) -> tuple[bytes, bytes]:
+        return DELTA_EVENT % block.index, b"}\n\n"
+
+    def write_delta(self, block: Block, delta: bytes) -> None:
+        before, behind = self.around(block)
+        self._write(before + delta + behind)
+
+    def write_deltas(self, block: Block, deltas: list[bytes]) -> None:
+        before, behind = self.around(block)
+        self._write(before + (behind + before).join(deltas) + behind)
+
+    def write_stop(self, block: Block) -> None:
+        if block.signature:
+            signature = dumps(block.whole_signature())
+            self.write_delta(block, b'{"type":"thought_signature","signature":%b}' % signature)
+        self._write(STOP % block.index)
+
+
+class InteractionsEncoder(BlockEncoder):
+    """Writes one choice of a response as events of an interaction."""
+
+    vendor = native = VENDOR
+    signer = google.VENDOR
+    inexact_stops = INEXACT_STOPS
+    text_delta = b'{"type":"text","text":%b}'
+    thinking_delta = b'{"type":"thought_summary","content":{"type":"text","text":%b}}'
+
+    _interaction: Mapping[str, Any] = {}
+    _beside: Mapping[str, Any] = {}  # members of the interaction at its end
+
+    def make_blocks(self) -> BlockQueue:
+        return StepWriter(self.begin, self._parts.append, self.encoding.limits)
+
+    def _event(self, name: str, **members: Any) -> None:
+        payload = dumps({"event_type": name, **members})
+        self._parts.append(b"event: %b\ndata: %b\n\n" % (name.encode(), payload))
+
+    def response_started(self, event: ResponseStarted) -> None:
+        self._started = True
+        self._interaction = without_none(
+            id=event.id or self.encoding.make_id("interaction_"),
+            model=event.model or self.encoding.profile.model,
+            object="interaction",
+            created=None if event.created is None else encode_time(event.created),
+        )
+        begun = {**self._interaction, "status": "in_progress", **self.response_extras(event)}
+        self._event("interaction.created", interaction=begun)
+
+    # -- steps -----------------------------------------------------------------------------------------------------
+
+    def redacted(self, data: str, number: int) -> None:
+        step = dumps({"type": "thought", "signature": data})
+        self._blocks.end(self._blocks.add(("redacted_thinking", number), step))
+
+    def takes(self, _redacted: str) -> bool:
+        return False  # a thought here has a signature or none: what else is opaque is sealed
+
+    def carries(self, signature: Opaque) -> bool:
+        return signature.vendor == self.signer
+
+    def call_start(self, event: ToolCallStarted) -> bytes:
+        call: dict[str, Any] = {"type": CALL, "id": event.id, "name": event.name, "arguments": {}}
+        if event.signature is not None and self.carries(event.signature):
+            call["signature"] = event.signature.blob
+        return dumps({**call, **self.own_extras(event.extras)})
+
+    def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
+        return write_media(media)
+
+    def aside(self, event: Aside) -> None:
+        if event.vendor != VENDOR:
+            self.lose(event.kind)
+        elif event.type == DELTA:
+            self._blocks.text(("text", event.block), dumps(event.raw))
+        elif event.type == THOUGHT_DELTA:
+            self._thought.add(event.block)
+            self._blocks.text(("thinking", event.block), dumps(event.raw))
+        elif event.type.startswith(BESIDE) and len(self._beside) < FEW:
+            self._beside = {**self._beside, event.type.removeprefix(BESIDE): event.raw}
+        elif event.type in STEP_FRAMES:
+            self._raw_step(event)
+        else:
+            self.lose(event.kind)
+
+    def _raw_step(self, event: Aside) -> None:
+        """An event of a step that only Google understands."""
+        key = ("raw", event.block)
+        block, step, delta = self._blocks.find(key), details_of(event.raw, "step"), details_of(event.raw, "delta")
+        if not event.raw.keys() <= STEP_FRAMES[event.type]:  # what stands beside the step has no place
+            self.lose(event.kind)
+        if event.type == "step.start" and isinstance(step.get("type"), str):
+            self._blocks.add(key, dumps(step), needs_end=True)
+        elif event.type == "step.stop" and block is not None:
+            self._blocks.end(block)
+        elif event.type == "step.delta" and block is not None and delta:
+            self._blocks.delta(block, dumps(delta))
+        else:
+            self.lose(event.kind)
+
+    # -- the end ---------------------------------------------------------------------------------------------------
+
+    def terminate(self) -> None:
+        self._blocks.finish()
+        stop = self.stop()
+        native = stop.native if self._vendor == VENDOR else None
+        status = stop_word((status_of(stop.reason, native), False), stop.stop_sequence, self.report)
+        self.begin()
+        ended = {**self._interaction, "status": status}
+        if self._usage is not None:
+            ended["usage"] = encode_usage(self._usage, self.report)
+        self._event("interaction.completed", interaction={**self._beside, **ended})
+
+    def error(self, event: ProviderFailed) -> None:
+        for _ in self._beside:  # for an end that does not come
+            self.lose("metadata")
+        self._event("error", error=encode_error(event, self.report))

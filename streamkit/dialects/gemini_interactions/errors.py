@@ -1,0 +1,31 @@
+"""Error bodies of Interactions: ``{"error": {code, message}}``, both texts. Source: dialects.md §5.5, §7.5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streamkit.dialects.base import STATUSES, Errors
+from streamkit.dialects.gemini_interactions.wire import ERROR_TYPES, VENDOR, encode_error, is_error
+from streamkit.dialects.vocabulary.error_bodies import provider_failed
+from streamkit.events import ProviderFailed
+
+
+def decode(document: dict[str, Any], _headers: Mapping[str, str]) -> ProviderFailed | None:
+    """The failure in a body; None where it is no error body of this dialect."""
+    error = document.get("error")
+    if not isinstance(error, dict) or not is_error(error) or not isinstance(error.get("code"), str):
+        return None
+    if "type" in error or "status" in error:  # which others say it in
+        return None
+    return provider_failed(error, VENDOR, ERROR_TYPES)
+
+
+#: An answer that broke off is an unavailable service, as in Google's other API.
+ERRORS = Errors(
+    vendors=frozenset({VENDOR}),
+    words=ERROR_TYPES,
+    decode=decode,
+    encode=lambda failed, report: ({"error": encode_error(failed, report)}, {}),
+    statuses={**STATUSES, "truncated": 503},
+)

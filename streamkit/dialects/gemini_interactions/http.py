@@ -1,0 +1,55 @@
+"""Interactions over HTTP: one path, at which the body names the model and says whether to stream.
+
+The answer to a request is all that is given here: what a server keeps of it, to go on from it, to look at it again or to
+cancel it, is refused.
+
+Source: dialects.md §5.5; clients.md §10.1; google-genai 3.4, which asks ``/v1`` and sends ``x-goog-api-key``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from streamkit.conversation.messages import Request
+from streamkit.dialects.gemini_interactions.request_in import STORED
+from streamkit.dialects.http import HTTP, STATELESS, Address, Endpoint, RequestLine, Surface, model_in_body
+from streamkit.errors import BadRequest
+
+#: google-genai 3.4 asks ``/v1``, the documentation ``/v1beta``.
+PATHS: Final = ("/v1/interactions", "/v1beta/interactions")
+#: A base URL that says which version.
+_VERSIONED: Final = re.compile(r"/v\d\w*$")
+
+
+def _place(base: str, _model: str, _stream: bool) -> str:
+    root = base if _VERSIONED.search(base) else f"{base}/v1beta"
+    return f"{root}/interactions"
+
+
+def _address(line: RequestLine, request: Request) -> Address:
+    """The model of the body. Agents, which have one of their own, are none."""
+    if not request.model and "agent" in request.extras:
+        raise BadRequest("agent", "this gateway asks models and runs no agents; name a model instead")
+    return model_in_body(line, request)
+
+
+def _refuse_state(request: Request) -> None:
+    """A request may lean on what a server keeps, and none is kept here."""
+    for path, instead in request.stored:
+        if path in STORED:  # others an upstream of this dialect may have
+            raise BadRequest(path, f"{STATELESS}; {instead}")
+    if request.extras.get("background"):
+        raise BadRequest("background", f"{STATELESS}; ask without background, and with stream: true if it takes long")
+
+
+HTTP_HALF = HTTP(
+    endpoint=Endpoint(url=_place, pasted="/interactions", auth="x-goog-api-key"),
+    surface=Surface(
+        generate=PATHS,
+        path=re.compile(r"(?:^/?|/v1|/v1beta)/interactions(?:/.*+)?\Z", re.DOTALL),
+        kept=re.compile(r"(?:^/?|/v1|/v1beta)/interactions/"),
+        address=_address,
+        check=_refuse_state,
+    ),
+)

@@ -1,0 +1,228 @@
+"""The grammar of Interactions events, as Google's servers write them and the types of its client describe them.
+
+The client checks nothing of a stream: it yields whatever has a JSON payload. So a rule here is the grammar's, and programs
+that gather steps by their index lean on it. Types of events, steps and deltas that are not known here are let through.
+
+Source: dialects.md §5.5, ui-protocols.md §4; google-genai 3.4.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Final
+
+from attrs import define, field
+
+from streamkit.dialects.linting.explain import KNOWN, MESSAGE_HINTS, NO_RULE, READS, Hint, Hints, like
+from streamkit.dialects.linting.grammar import (
+    COMMON_RULES,
+    CallInput,
+    GrammarChecker,
+    is_filled,
+    is_index,
+    is_text,
+    shown,
+)
+from streamkit.framing.frame import Frame
+
+RULES: dict[str, str] = {
+    **COMMON_RULES,
+    "unterminated": "A blank line ends each event, the last too; the client reads it without (§5.5).",
+    "event": "An event has an `event_type`, and an `event:` line that says the same (§5.5).",
+    "created": "`interaction.created` comes first, but for an error or an end, and once (§5.5).",
+    "interaction": "An interaction has the strings `id` and `status`, which the client's types demand (§5.5).",
+    "step_index": "Steps have the `index` 0, 1, 2 … in the order they start (§5.5).",
+    "step_order": "Deltas and stops name a step that is open, and none is open when the interaction ends (§5.5).",
+    "step": "A step has a `type`, and a call an `id` and a `name`, not blank; deltas bring what is in it (§5.5).",
+    "call_id": "No two calls have the same `id`: a result could not name its call (§5.5).",
+    "delta": "A delta is an object whose `type` fits its step, and carries what that type carries (§5.5).",
+    "input_unparsable": "A call's fragments join to nothing or to one JSON object; a model may fail at it (§5.5).",
+    "usage": "`usage` is an object whose counts are integers from 0 (§5.5).",
+    "status": "`interaction.completed` has a status that says that the interaction has ended (§5.5).",
+    "after_completed": "Nothing follows `interaction.completed` (§5.5).",
+    "error": "An error event has an object `error` with the strings `code`, if any, and `message` (§5.5).",
+    "after_error": "Nothing follows an error event (§5.5).",
+}
+HINTS: Hints = {
+    **{name: looks for name, looks in MESSAGE_HINTS.items() if name not in {"message_start", "message"}},
+    "created": (like("response_restarted"),),
+    "interaction": (like("field_invalid"),),
+    "step_index": (like("block_reopened"), like("index_reused"), like("index_invalid"), like("index_missing")),
+    "step_order": (like("block_unopened"), like("block_unclosed"), Hint(READS, 75, "a stop")),
+    "step": (like("id_missing"), like("arguments_not_object"), like("call_nameless"), like("field_invalid")),
+    "call_id": (like("id_duplicate"),),
+    "delta": (like("block_mismatch"), like("arguments_not_text"), like("text_as_object"), like("field_invalid")),
+    "input_unparsable": (Hint(KNOWN, 50),),
+    "status": (),
+    "after_completed": (like("foreign_terminator"), like("after_end")),
+    "after_error": (like("after_error"), like("after_end")),
+    NO_RULE: (Hint("stop_with_calls", 52), Hint("finish_derived", None)),
+}
+#: For each delta that is known: the member that it carries, its type, and the steps that it belongs to.
+DELTAS: Final[Mapping[str, tuple[str, type, frozenset[str]]]] = {
+    "text": ("text", str, frozenset({"model_output"})),
+    "text_annotation_delta": ("annotations", list, frozenset({"model_output"})),
+    "thought_summary": ("content", dict, frozenset({"thought"})),
+    "thought_signature": ("signature", str, frozenset({"thought"})),
+    "arguments_delta": ("arguments", str, frozenset({"function_call"})),
+}
+#: Steps that take no other of these deltas; of the rest nothing is claimed.
+KNOWN_STEPS: Final = frozenset({"model_output", "thought", "function_call"})
+RUNNING: Final = frozenset({"in_progress", "queued", "idle"})
+
+
+@define
+class _Step:
+    type: str
+    input: CallInput = field(factory=CallInput)
+
+
+class InteractionsLinter(GrammarChecker):
+    """Checks the frames of one stream against ``RULES``."""
+
+    rules: ClassVar = RULES
+    hints: ClassVar = HINTS
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._started = False
+        self._completed = False
+        self._failed = False
+        self._open: dict[Any, _Step] = {}
+        self._next_index = 0
+        self._handlers: Mapping[str, Callable[[dict[str, Any]], None]] = {
+            "interaction.created": self._created,
+            "interaction.status_update": lambda document: self._usage(document.get("usage")),
+            "step.start": self._step_start,
+            "step.delta": self._step_delta,
+            "step.stop": self._step_stop,
+            "interaction.completed": self._end,
+            "error": self._error,
+        }
+
+    def take(self, frame: Frame) -> None:
+        if not frame.terminated:
+            self.broken("unterminated", "no blank line after the last event", "note")
+        harmless = frame.data.strip() == b"[DONE]"  # the client stops there
+        if self._failed and not harmless:
+            self.broken("after_error", f"after the error: {shown(frame.text)}")
+        elif self._completed or harmless:
+            self.broken("after_completed", f"after the end: {shown(frame.text)}", "note" if harmless else "error")
+        else:
+            super().take(frame)
+
+    def check(self, document: dict[str, Any]) -> None:
+        kind = document.get("event_type")
+        if not is_filled(kind):
+            self.broken("event", f"event_type is {shown(kind)}")
+            return
+        if self.frame.event != kind:  # the client reads the data alone
+            self.broken("event", f"the event line says {shown(self.frame.event)}, the data {shown(kind)}", "note")
+        if not self._started and kind not in {"interaction.created", "interaction.completed", "error"}:
+            self.broken("created", f"{shown(kind)} before interaction.created")
+            self._started = True
+        if kind in self._handlers:
+            self._handlers[kind](document)
+
+    def close(self) -> None:
+        if not self._completed and not self._failed:
+            self.broken("truncated", "the stream ends before interaction.completed")
+
+    # -- the interaction -------------------------------------------------------------------------------------------
+
+    def _created(self, document: dict[str, Any]) -> None:
+        if self._started:
+            self.broken("created", "interaction.created again")
+        self._started = True
+        self._interaction(document)
+
+    def _interaction(self, document: dict[str, Any]) -> dict[str, Any]:
+        interaction = document.get("interaction")
+        if not isinstance(interaction, dict):
+            self.broken("interaction", f"interaction is {shown(interaction)}")
+            return {}
+        for name in ("id", "status"):
+            if not is_text(interaction.get(name)):
+                self.broken("interaction", f"{name} is {shown(interaction.get(name))}")
+        self._usage(interaction.get("usage"))
+        return interaction
+
+    def _end(self, document: dict[str, Any]) -> None:
+        self._started = self._completed = True
+        interaction = self._interaction(document)
+        status = interaction.get("status")
+        if interaction.get("steps") and not self._next_index:
+            self.broken("step", "all steps stand in interaction.completed", "note")
+        if is_text(status) and status in RUNNING:
+            self.broken("status", f"status is {shown(status)}")
+            self._completed = False
+        for index in self._open:
+            self.broken("step_order", f"step {shown(index)} is open at the end")
+        self._open.clear()
+
+    def _error(self, document: dict[str, Any]) -> None:
+        self._failed = True
+        error = document.get("error")
+        if (
+            not isinstance(error, dict)
+            or not is_text(error.get("message"))
+            or not isinstance(error.get("code"), str | None)
+        ):
+            self.broken("error", f"error is {shown(error)}")
+
+    def _usage(self, usage: object) -> None:
+        for name, count in (self.counts(usage) or {}).items():
+            if name.endswith("_tokens") and not is_index(count):
+                self.broken("usage", f"{name} is {shown(count)}")
+
+    # -- steps -----------------------------------------------------------------------------------------------------
+
+    def _step_start(self, document: dict[str, Any]) -> None:
+        index = document.get("index")
+        if index != self._next_index or not is_index(index):
+            self.broken("step_index", f"index is {shown(index)}, not {self._next_index}")
+        self._next_index += 1
+        step = self.typed(document, "step", "step") or {"type": ""}
+        self._open[shown(index)] = _Step(step["type"])
+        if step["type"] == "function_call":
+            self._call(step)
+        for name in ("content", "summary"):
+            if step["type"] in KNOWN_STEPS and step.get(name):
+                self.broken("step", f"{name} is {shown(step[name])}", "note")
+
+    def _call(self, step: dict[str, Any]) -> None:
+        call_id, name, arguments = step.get("id"), step.get("name"), step.get("arguments")
+        if not is_filled(call_id) or not is_filled(name):
+            self.broken("step", f"id is {shown(call_id)}, name {shown(name)}")
+        else:
+            self.identify("call_id", "id", call_id)
+        if arguments != {}:
+            self.broken("step", f"arguments is {shown(arguments)}", "note" if isinstance(arguments, dict) else "error")
+
+    def _step_delta(self, document: dict[str, Any]) -> None:
+        step = self._open.get(shown(document.get("index")))
+        if step is None:
+            self.broken("step_order", f"a delta for step {shown(document.get('index'))}, which is not open")
+        elif (delta := self.typed(document, "delta", "delta")) is not None:
+            self._delta(step, delta)
+
+    def _delta(self, step: _Step, delta: dict[str, Any]) -> None:
+        kind = delta["type"]
+        if kind not in DELTAS:
+            return
+        member, wanted, steps = DELTAS[kind]
+        value = delta.get(member)
+        if step.type in KNOWN_STEPS and step.type not in steps:
+            self.broken("delta", f"{kind} in a step of type {shown(step.type)}")
+        elif not isinstance(value, wanted):
+            self.broken("delta", f"{member} is {shown(value)}")
+        elif isinstance(value, str) and kind == "arguments_delta":
+            step.input.append(value)
+
+    def _step_stop(self, document: dict[str, Any]) -> None:
+        self._usage(document.get("usage"))
+        step = self._open.pop(shown(document.get("index")), None)
+        if step is None:
+            self.broken("step_order", f"a stop of step {shown(document.get('index'))}, which is not open")
+        elif (text := step.input.unparsable()) is not None:
+            self.broken("input_unparsable", f"the arguments are {shown(text)}", "note")

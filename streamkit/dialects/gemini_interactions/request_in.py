@@ -1,0 +1,367 @@
+"""Requests for interactions to the neutral conversation: steps of the input to turns, options, tools and the choice.
+
+The input is a text, a content, or a list of contents or of steps. ``system_instruction`` is a turn of the system in front. A
+``user_input`` is one turn, and so is a row of results; all that the model said, thought and called in a row is one turn of its
+own, and the texts of one ``model_output`` share a label, so that they find together again. Results may stand in the content of
+a ``user_input``, as the AI SDK writes them. Steps that only Google understands are asides.
+
+A signature of a thought is Google's, or another vendor's that was carried here sealed; then it is that vendor's again, with
+what it signs. A result that is an object has it as JSON text. What the server alone knows, a previous interaction above all,
+is a reference, and a result whose call only it knows is an aside: nothing here could pair it.
+
+Source: dialects.md §5.5, §7.3, §7.4; quirks.md R14; the types of google-genai 3.4.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from streamkit.conversation.messages import (
+    Media,
+    Options,
+    OutputFormat,
+    Part,
+    Reasoning,
+    RedactedReasoning,
+    Request,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolChoice,
+    ToolResult,
+    Turn,
+)
+from streamkit.dialects.bodies.request_reader import RequestReader, function_tool, read_options, server_tool
+from streamkit.dialects.gemini_interactions.decode import aside_kind
+from streamkit.dialects.gemini_interactions.wire import (
+    JSON,
+    LEVELS,
+    MEDIA,
+    MODES,
+    OBJECT,
+    OF_STEP,
+    OPTIONS,
+    PLAIN,
+    RESULT,
+    STEP,
+    THOUGHT_DELTA,
+    VALIDATED,
+    VENDOR,
+)
+from streamkit.dialects.members.fields import Fields, base64_of, kind_of
+from streamkit.dialects.vocabulary.google import FILMS, OWN_URIS, standard_base64
+from streamkit.dialects.vocabulary.google import VENDOR as SIGNER
+from streamkit.dialects.vocabulary.sealed_reasoning import Sealed, unseal
+from streamkit.dialects.vocabulary.web_search import read_search
+from streamkit.events import Aside, Opaque
+from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
+
+#: What to send instead of a reference to what the server keeps.
+REMEDIES: Final[Mapping[str, str]] = {
+    "previous_interaction_id": "send all steps so far as input with each request, without the id of an interaction",
+    "continuation_token": "ask again with the whole input",
+    "cached_content": "send the contents themselves",
+    "environment": "send the files themselves as input",
+}
+#: Members that stand for a part of the conversation.
+STORED: Final = ("previous_interaction_id", "continuation_token")
+#: ``tool_choice``, and ours.
+CHOICES: Final[Mapping[str, Literal["auto", "none", "required"]]] = {
+    VALIDATED: "auto",
+    **{word: ours for ours, word in MODES.items()},
+}
+SEARCH: Final = "google_search"
+#: Types of a response's format; an object with none of them is a schema, the older form.
+FORMATS: Final = frozenset({"text", "image", "audio", "video"})
+
+
+class InteractionsRequestReader(RequestReader):
+    """Reads one request, member by member."""
+
+    dialect = "gemini-interactions"
+
+    def __init__(self, report: StreamReport) -> None:
+        super().__init__(report)
+        self._calls = 0  # of the model's turn
+        self._stored = False  # the server knows more of the conversation than the request says
+        self._called: set[str] = set()
+        self._outputs = 0  # steps of the model that are outputs
+        self._text: Text | None = None  # the model's last one
+        self._signature: Opaque | None = None  # of the next call
+        self._thoughts = 0  # steps of the model that are thoughts
+        self._answers: Turn | None = None  # the turn that further results join
+        self._contents: Turn | None = None  # the turn that further contents without a step join
+
+    def begun(self, fields: Fields) -> Request:
+        self.references += [(name, REMEDIES[name]) for name in REMEDIES if name in fields]
+        return super().begun(fields)
+
+    # -- steps -----------------------------------------------------------------------------------------------------
+
+    def read_turns(self, fields: Fields) -> None:
+        if instruction := fields.string("system_instruction"):
+            self.turns.append(Turn("system", [Text(instruction)]))
+        self._stored = any(name in fields for name in STORED)
+        given = fields.peek("input")
+        if isinstance(given, str):
+            text = fields.needed("input")
+            self.turns.append(Turn("user", [Text(text)] if text else []))
+        elif isinstance(given, dict):
+            self._item(fields.needed_fields("input"))
+        else:
+            for item in fields.each("input"):
+                self._item(item)
+        self._close()
+
+    def _item(self, item: Fields) -> None:
+        """A step of the input, or a content, which is a part of what the user says."""
+        kind = item.needed("type")
+        if kind == "text" or kind in MEDIA:
+            self._users().append(self._content(item, kind))
+            return
+        match kind:
+            case "user_input":
+                self._input(item)
+            case "model_output":
+                self._output(item)
+            case "thought":
+                self._thought(item)
+            case "function_call":
+                self._call(item)
+            case "function_result":
+                self._programs().append(self._of_result(item))
+            case _:
+                self._assistants().append(Aside(VENDOR, aside_kind(kind), STEP, {"type": kind, **item.rest()}))
+
+    def _close(self) -> None:
+        """Nothing more joins the last turn."""
+        if self._signature is not None:  # the call that it signed is gone
+            self._assistants().append(RedactedReasoning(self._signature))
+        self._signature = self._text = self._answers = self._contents = None
+
+    def _users(self) -> list[Part]:
+        """The parts of the user's turn that contents without a step join."""
+        if self._contents is None:
+            self._close()
+            self._contents = Turn("user")
+            self.turns.append(self._contents)
+        return self._contents.parts
+
+    def _assistants(self) -> list[Part]:
+        """The parts of the model's turn that is being read."""
+        self._answers = self._contents = None
+        if not self.turns or self.turns[-1].role != "assistant":
+            self.turns.append(Turn("assistant"))
+            self._calls = 0
+        return self.turns[-1].parts
+
+    def _input(self, step: Fields) -> None:
+        self._close()
+        turn = Turn("user")
+        for content in step.each("content"):
+            kind = content.needed("type")
+            turn.parts.append(self._of_result(content) if kind == RESULT else self._content(content, kind))
+        turn.extras = step.rest() or None
+        self.turns.append(turn)
+
+    def _output(self, step: Fields) -> None:
+        parts, number = self._assistants(), self._outputs
+        self._outputs += 1
+        contents = [self._content(content, content.needed("type")) for content in step.each("content")]
+        for content in contents or [Text("")]:
+            content.block = number
+            if isinstance(content, Text):
+                self._text = content
+            parts.append(content)
+        if extras := step.rest():
+            parts.append(Aside(VENDOR, "metadata", OF_STEP, extras, block=number))
+
+    # -- contents --------------------------------------------------------------------------------------------------
+
+    def _content(self, content: Fields, kind: str) -> Text | Media | Aside:
+        if kind == "text":
+            return Text(content.needed("text"), extras=content.rest() or None)
+        if kind not in MEDIA:
+            return Aside(VENDOR, "unknown_event", "content", {"type": kind, **content.rest()})
+        media = Media(MEDIA[kind], content.string("mime_type"), place=content.place)
+        data, uri = content.string("data"), content.string("uri")
+        if data is not None:
+            media.data = base64_of(standard_base64(data), content.at("data"))
+        elif uri is None:
+            raise content.wrong("data or a uri is needed, and there is neither")
+        elif uri.startswith(OWN_URIS):
+            media.file_id = uri
+        else:
+            media.url = uri
+            media.kind = "video" if uri.startswith(FILMS) else media.kind
+        media.extras = content.rest() or None
+        return media
+
+    # -- thoughts --------------------------------------------------------------------------------------------------
+
+    def _thought(self, step: Fields) -> None:
+        blob, number = step.string("signature"), self._thoughts
+        self._thoughts += 1
+        sealed = unseal(standard_base64(blob)) if blob else None
+        thoughts: list[Part] = []
+        for content in step.each("summary"):
+            kind = content.needed("type")
+            if kind == "text":
+                text = content.needed("text")
+                thoughts.append(Reasoning(text, "summary", extras=content.rest() or None, block=number))
+            else:
+                raw = {"type": kind, **content.rest()}
+                thoughts.append(Aside(VENDOR, "metadata", THOUGHT_DELTA, raw, block=number))
+        extras = step.rest()
+        if sealed is not None:
+            self._sealed(sealed, thoughts)
+            return
+        texts = [thought for thought in thoughts if isinstance(thought, Reasoning)]
+        if not texts:
+            texts = [Reasoning("", "summary", block=number)]
+            thoughts += texts
+        texts[-1].signature = Opaque(SIGNER, blob) if blob else None
+        if extras:
+            thoughts.append(Aside(VENDOR, "metadata", OF_STEP, extras, block=number))
+        self._assistants().extend(thoughts)
+
+    def _sealed(self, sealed: Sealed, thoughts: list[Part]) -> None:
+        """What another vendor signed or encrypted."""
+        opaque, parts = sealed.opaque, self._assistants()
+        match sealed.kind:
+            case "call":
+                self._signature = opaque
+            case "text" if self._text is not None:
+                self._text.signature = opaque
+            case "opaque":
+                parts.append(RedactedReasoning(opaque))
+            case "reasoning":
+                texts = [thought for thought in thoughts if isinstance(thought, Reasoning)]
+                signed = texts[-1] if texts else Reasoning("", "summary")
+                signed.signature = opaque
+                thoughts += [] if texts else [signed]
+            case _:
+                parts.append(Text("", opaque))
+        parts.extend(thoughts)
+
+    # -- calls and results -----------------------------------------------------------------------------------------
+
+    def _call(self, step: Fields) -> None:
+        parts, blob = self._assistants(), step.string("signature")
+        call = ToolCall(self._calls, step.string("id") or "", step.needed("name"), "", place=step.place)
+        call.arguments = step.object_text("arguments") or "{}"
+        self._calls += 1
+        self._called.add(call.id)
+        call.signature, self._signature = self._signature, None
+        if blob:
+            sealed = unseal(standard_base64(blob))
+            call.signature = Opaque(SIGNER, blob) if sealed is None else sealed.opaque
+        call.extras = step.rest() or None
+        parts.append(call)
+
+    def _programs(self) -> list[Part]:
+        """The parts of the turn that answers calls."""
+        if self._answers is None:
+            self._close()
+            self._answers = Turn("user")
+            self.turns.append(self._answers)
+        return self._answers.parts
+
+    def _of_result(self, step: Fields) -> ToolResult | Aside:
+        if self._stored and step.peek("call_id") not in self._called:
+            return Aside(VENDOR, aside_kind(RESULT), STEP, {"type": RESULT, **step.rest()})
+        result = ToolResult(step.needed("call_id"), name=step.string("name"), place=step.place)
+        result.is_error = step.boolean("is_error") or False
+        value = step.peek("result")
+        if isinstance(value, dict):
+            result.native = OBJECT
+            result.parts = [Text(step.text_of("result"))]
+        elif isinstance(value, list):
+            result.parts = [self._content(content, content.needed("type")) for content in step.each("result")]
+        elif isinstance(value, str | None):
+            text = step.string("result")
+            result.parts = [Text(text)] if text else []
+        else:
+            raise step.wrong(f"text, an object or a list is needed, not {kind_of(value)}", "result")
+        result.extras = step.rest() or None
+        return result
+
+    # -- options ---------------------------------------------------------------------------------------------------
+
+    def options(self, fields: Fields) -> Options:
+        options, config = Options(), fields.fields("generation_config")
+        if config is not None:
+            options = read_options(config, OPTIONS, thinking=self._thinking(config))
+        options.service_tier = fields.string("service_tier")
+        options.output = self._format(fields)
+        return options
+
+    def _thinking(self, config: Fields) -> Thinking | None:
+        level, summaries = config.string("thinking_level"), config.string("thinking_summaries")
+        if level is not None and level.lower() not in LEVELS:
+            raise config.wrong(f"one of {', '.join(sorted(LEVELS))} is needed, not {quoted(level)}", "thinking_level")
+        read = Thinking(level and level.lower(), summary=summaries)
+        return read if read != Thinking() else None
+
+    def _format(self, fields: Fields) -> OutputFormat | None:
+        """The form of the answer's text. Forms of media, and lists of several, are the dialect's own."""
+        mime_type = fields.peek("response_mime_type")
+        form = fields.peek("response_format")
+        if form is None and mime_type in {JSON, PLAIN}:
+            fields.take("response_mime_type")
+            return OutputFormat("json" if mime_type == JSON else "text")
+        if not isinstance(form, dict):
+            return None
+        kind = form.get("type")
+        if not (isinstance(kind, str) and kind in FORMATS):
+            fields.take("response_mime_type") if mime_type == JSON else None
+            return OutputFormat("schema", fields.mapping("response_format"), native_schema=form)
+        if kind != "text" or form.get("mime_type") not in {JSON, PLAIN, None}:
+            return None
+        opened = fields.needed_fields("response_format")
+        opened.take("type")
+        schema, as_json = opened.mapping("schema"), opened.string("mime_type") == JSON
+        if schema is not None:
+            return OutputFormat("schema", schema)
+        return OutputFormat("json" if as_json else "text")
+
+    # -- tools -----------------------------------------------------------------------------------------------------
+
+    def tool(self, tool: Fields) -> Tool:
+        kind = tool.needed("type")
+        if kind == "function":
+            return function_tool(tool, tool)
+        read = server_tool(kind, tool)
+        if kind == SEARCH:
+            read.search = read_search({name: value for name, value in (read.raw or {}).items() if name != "type"})
+        return read
+
+    def tool_choice(self, fields: Fields) -> ToolChoice | None:
+        config = fields.peek("generation_config")
+        if not isinstance(config, dict) or config.get("tool_choice") is None:
+            return None
+        opened = fields.needed_fields("generation_config")
+        choice = self._choice(opened)
+        fields.replace("generation_config", dict(opened.peek_all()) or None)
+        return choice
+
+    def _choice(self, config: Fields) -> ToolChoice:
+        if isinstance(config.peek("tool_choice"), str):
+            return self._of_mode(config, "tool_choice")
+        opened = config.needed_fields("tool_choice")
+        allowed = opened.needed_fields("allowed_tools")
+        choice = self._of_mode(allowed, "mode")
+        choice.names = allowed.strings("tools")
+        left = opened.rest()
+        if left:
+            choice.extras = {**(choice.extras or {}), **left}
+        return choice
+
+    def _of_mode(self, fields: Fields, name: str) -> ToolChoice:
+        mode = fields.string(name) or "auto"
+        if mode not in CHOICES:
+            raise fields.wrong(f"one of {', '.join(CHOICES)} is needed, not {quoted(mode)}", name)
+        return ToolChoice(CHOICES[mode], extras={"mode": VALIDATED} if mode == VALIDATED else None)

@@ -1,0 +1,183 @@
+"""Whole interactions: an answer or an error body, both directions.
+
+Reading. An interaction has at once what a stream brings in pieces, in its ``steps`` (``outputs`` before the revision of May
+2026): the decoder of streams reads them as it reads an end that says it all.
+
+Writing is that of ``bodies/block_responses.py``: steps stand in the order of the parts, and adjacent texts and media of one
+block are one output. What is lost is counted as the encoder of streams does.
+
+Source: dialects.md §5.5, §7.2, §7.5; quirks.md R14.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from streamkit.conversation.messages import ToolCall
+from streamkit.dialects.bodies.block_list import Block, BlockList
+from streamkit.dialects.bodies.block_responses import BlockResponseWriter
+from streamkit.dialects.bodies.request_writer import add_missing, without_none
+from streamkit.dialects.gemini_interactions.asides import ANNOTATIONS
+from streamkit.dialects.gemini_interactions.decode import AT_END, InteractionsDecoder
+from streamkit.dialects.gemini_interactions.media import write_media
+from streamkit.dialects.gemini_interactions.wire import (
+    BESIDE,
+    CALL,
+    DELTA,
+    INEXACT_STOPS,
+    TEXT,
+    THOUGHT,
+    THOUGHT_DELTA,
+    VENDOR,
+    encode_error,
+    encode_usage,
+    status_of,
+)
+from streamkit.dialects.members.values import details_of
+from streamkit.dialects.streams.event_encoder import encode_time, only_choice, stop_word
+from streamkit.dialects.vocabulary import google
+from streamkit.dialects.vocabulary.error_bodies import is_bare_error
+from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed
+from streamkit.report import StreamReport
+
+#: One of these tells an interaction from other bodies.
+TELLING: Final = frozenset({"steps", "outputs", "status"})
+
+
+class InteractionsBodyDecoder(InteractionsDecoder):
+    """Reads a whole body: an interaction, or an error."""
+
+    def decode(self, document: dict[str, Any]) -> None:
+        if document.get("error") or is_bare_error(document):
+            self.recognised = True
+            self._error(document)
+        elif any(document.get(name) is not None for name in TELLING):
+            self.recognised = True
+            self._begin(document, AT_END)
+            self.end_of(document)
+        else:
+            self.foreign_frame()
+
+
+class Steps(BlockList):
+    """The steps of one interaction as they are put together."""
+
+    start = "step.start"
+    delta = "step.delta"
+    stop = "step.stop"
+    citation = DELTA
+
+    def __init__(self, report: StreamReport) -> None:
+        super().__init__(report)
+        self._last: tuple[str, int] | None = None  # the kind and the label of the last step, if it may go on
+        self._raw: dict[int, Block] = {}
+
+    def add(self, block: Block) -> None:
+        self._last = None
+        super().add(block)
+
+    def put(self, content: Block, label: int) -> None:
+        """Add a content to the output of that block."""
+        if self._last != (TEXT, label):
+            self.add({"type": TEXT, "content": []})
+            self._last = TEXT, label
+        self.blocks[-1]["content"].append(content)
+
+    def put_thought(self, thought: Block, label: int) -> None:
+        """Add a thought, which an image of it may follow."""
+        self.add(thought)
+        self._last = THOUGHT, label
+
+    def aside(self, part: Aside) -> None:
+        raw = part.raw
+        if part.type == DELTA and raw.get("type") == ANNOTATIONS:
+            self._cite(part)
+        elif part.type == DELTA:
+            self.put(dict(raw), part.block)
+        elif part.type == THOUGHT_DELTA:
+            if self._last != (THOUGHT, part.block):
+                self.put_thought({"type": THOUGHT}, part.block)
+            self.blocks[-1].setdefault("summary", []).append(raw["content"])
+        elif part.type == self.start:
+            step = self._raw[part.block] = dict(details_of(raw, "step"))
+            self.add(step)
+        elif part.block in self._raw and part.type in {self.delta, self.stop}:
+            members = details_of(raw, "delta")
+            self._raw[part.block].update({name: value for name, value in members.items() if name != "type"})
+        else:
+            self.report.lose(part.kind, what=part.type)
+
+    def _cite(self, part: Aside) -> None:
+        """Citations of the last text of their block."""
+        texts = [content for content in self._contents(part.block) if content.get("type") == "text"]
+        if not texts:
+            self.report.lose("citation")
+            return
+        texts[-1].setdefault("annotations", []).extend(part.raw["annotations"])
+
+    def _contents(self, label: int) -> Sequence[Block]:
+        return self.blocks[-1]["content"] if self._last == (TEXT, label) else ()
+
+
+class InteractionsResponseWriter(BlockResponseWriter):
+    """Writes a response as one interaction."""
+
+    vendor = VENDOR
+    signer = google.VENDOR
+    inexact_stops = INEXACT_STOPS
+    block_list = Steps
+    blocks: Steps
+
+    def error(self, failure: ProviderFailed) -> dict[str, Any]:
+        return {"error": encode_error(failure, self.report)}
+
+    def answer(self) -> dict[str, Any]:
+        response = self.response
+        choice = only_choice(response, self.report)
+        steps = self.content(choice)
+        native = choice.native_stop_reason if self.own else None
+        found = status_of(self.stop(choice), native), False
+        body = without_none(
+            id=response.id or self.encoding.make_id("interaction_"),
+            status=stop_word(found, choice.stop_sequence, self.report),
+            object="interaction",
+            model=response.model or self.encoding.profile.model,
+            created=None if response.created is None else encode_time(response.created),
+            steps=steps,
+            usage=None if response.usage is None else encode_usage(response.usage, self.report),
+        )
+        return add_missing(add_missing(body, self.members), self.own_extras(response.extras, "response_fields"))
+
+    def media_form(self, media: MediaGenerated) -> Sequence[Aside]:
+        return write_media(media)
+
+    def text(self, text: str, label: int) -> None:
+        self.blocks.put({"type": "text", "text": text}, label)
+
+    def thinking(self, text: str, signature: str | None) -> Block:
+        summary = [{"type": "text", "text": text}] if text else None
+        return without_none(type=THOUGHT, summary=summary, signature=signature)
+
+    def redacted(self, data: str) -> Block:
+        return {"type": THOUGHT, "signature": data}
+
+    def takes(self, _redacted: str) -> bool:
+        return False  # a thought here has a signature or none: what else is opaque is sealed
+
+    def carries(self, signature: Opaque) -> bool:
+        return signature.vendor == self.signer
+
+    def use(self, call: ToolCall, arguments: bytes, extras: Mapping[str, Any]) -> Block:
+        step: Block = {"type": CALL, "id": call.id, "name": call.name, "arguments": orjson.Fragment(arguments)}
+        if call.signature is not None and self.carries(call.signature):
+            step["signature"] = call.signature.blob
+        return add_missing(step, extras)
+
+    def beside(self, part: Aside) -> bool:
+        if not part.type.startswith(BESIDE):
+            return False
+        self.members[part.type.removeprefix(BESIDE)] = part.raw
+        return True

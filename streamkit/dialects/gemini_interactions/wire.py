@@ -1,0 +1,185 @@
+"""The words of Gemini Interactions, on which both directions must agree. Source: dialects.md §5.5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from streamkit.conversation.tool_definitions import ToolRules
+from streamkit.dialects.members.values import count_of
+from streamkit.dialects.vocabulary import google
+from streamkit.dialects.vocabulary.usage_counts import has_more, total_of
+from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
+from streamkit.report import StreamReport
+
+#: Whose asides, counts and errors have this dialect's shapes. Its signatures are those of ``google.VENDOR``.
+VENDOR: Final = "google-interactions"
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+#: The status of an interaction that has ended.
+STOP_REASONS: Final[Mapping[str, StopReason]] = {
+    "completed": "stop",
+    "requires_action": "tool_calls",
+    "incomplete": "length",
+    "budget_exceeded": "length",
+    "requires_continuation": "pause",
+    "failed": "error",
+    "cancelled": "error",
+}
+STATUSES: Final[Mapping[StopReason, str]] = {
+    **dict.fromkeys(("stop", "stop_sequence", "other"), "completed"),
+    "tool_calls": "requires_action",
+    **dict.fromkeys(("length", "context_full", "compaction", "content_filter", "refusal"), "incomplete"),
+    "pause": "requires_continuation",
+    **dict.fromkeys(("malformed_tool", "error"), "failed"),
+}
+#: Reasons that have no word of their own.
+INEXACT_STOPS: Final = frozenset(
+    {"stop_sequence", "context_full", "compaction", "content_filter", "refusal", "other", "malformed_tool"}
+)
+#: The status of an interaction that goes on: it ends nothing.
+RUNNING: Final = frozenset({"in_progress", "queued", "idle"})
+#: Types of steps that have a word of ours.
+TEXT, THOUGHT, CALL = "model_output", "thought", "function_call"
+#: Types of contents that are media, and ours.
+MEDIA: Final[Mapping[str, Literal["image", "audio", "video", "file"]]] = {
+    "image": "image",
+    "audio": "audio",
+    "video": "video",
+    "document": "file",
+}
+#: The type of a content by ours.
+CONTENTS: Final[Mapping[str, str]] = {ours: theirs for theirs, ours in MEDIA.items()}
+#: The types of the asides that are a delta of an output or of a thought, and a whole step.
+DELTA, THOUGHT_DELTA, STEP = "delta", "thought.delta", "step"
+#: The type of an aside that is the other members of the step in front of it.
+OF_STEP: Final = "step."
+#: What stands before the name of a member of the interaction at its end, as the type of an aside.
+BESIDE: Final = "interaction."
+
+
+def status_of(reason: StopReason, native: str | None) -> str:
+    """The status that says a reason. ``native`` is the word that the dialect had for it, if it came from there."""
+    return native if native is not None and STOP_REASONS.get(native) == reason else STATUSES[reason]
+
+
+# -- counts ------------------------------------------------------------------------------------------------------------
+
+
+def decode_usage(raw: Mapping[str, Any]) -> UsageReported | None:
+    """The counts of a ``usage`` object; None if it has none.
+
+    Thoughts are counted beside the output, and what tools read beside the input.
+    """
+    prompt, tools = count_of(raw, "total_input_tokens"), count_of(raw, "total_tool_use_tokens")
+    answer, thoughts = count_of(raw, "total_output_tokens"), count_of(raw, "total_thought_tokens")
+    whole = prompt if tools is None else (prompt or 0) + tools
+    output = answer if thoughts is None else (answer or 0) + thoughts
+    cached, total = count_of(raw, "total_cached_tokens"), count_of(raw, "total_tokens")
+    if whole is output is cached is total is None:
+        return None
+    return UsageReported(whole, cached, None, output, thoughts, total, raw, VENDOR)
+
+
+def is_bad_count(name: str, value: object) -> bool:
+    """Whether a member of ``usage`` is named as a count and is none, so that it may not be written again."""
+    return name.endswith("_tokens") and not google.is_count(value)
+
+
+def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
+    """A ``usage`` object without what is unknown; the vendor's own where it came from this dialect."""
+    if usage.vendor == VENDOR and usage.raw is not None:
+        return {name: value for name, value in usage.raw.items() if not is_bad_count(name, value)}
+    output, thoughts = usage.output_total, usage.output_reasoning
+    beside = usage.input_cache_write is not None or (thoughts or 0) > (output or 0)
+    if usage.vendor != VENDOR and (beside or has_more(usage, VENDOR)):
+        report.lose("usage_detail")
+    if output is not None and thoughts is not None and thoughts <= output:
+        output -= thoughts  # else they were counted beside it already
+    counts = {
+        "total_input_tokens": usage.input_total,
+        "total_cached_tokens": usage.input_cached,
+        "total_output_tokens": output,
+        "total_thought_tokens": thoughts,
+        "total_tokens": total_of(usage.input_total, usage.output_total) if usage.total is None else usage.total,
+    }
+    return {name: count for name, count in counts.items() if count is not None}
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+#: ``code`` of an error, and what it means; those of Google's other APIs in lower case, too.
+ERROR_TYPES: Final[Mapping[str, ErrorType]] = {
+    **google.ERROR_TYPES,
+    **{word.lower(): kind for word, kind in google.ERROR_TYPES.items()},
+    **dict.fromkeys(("invalid_request", "parameter_unknown"), "invalid_request"),
+    "authentication": "auth",
+    "payment_required": "billing",
+    "model_not_found": "not_found",
+    **dict.fromkeys(("rate_limit_exceeded", "quota_exceeded", "too_many_requests"), "rate_limit"),
+    "api_error": "server",
+    "service_unavailable": "unavailable",
+}
+ERROR_CODES: Final[Mapping[ErrorType, str]] = {
+    "invalid_request": "invalid_request",
+    "auth": "authentication",
+    "billing": "payment_required",
+    "permission": "permission_denied",
+    "not_found": "not_found",
+    "too_large": "invalid_request",
+    "rate_limit": "rate_limit_exceeded",
+    "server": "api_error",
+    "unavailable": "service_unavailable",
+    "timeout": "deadline_exceeded",
+    "truncated": "service_unavailable",
+}
+
+
+def is_error(value: object) -> bool:
+    """Whether the official client can read an error: its code and its message are texts, or absent."""
+    return (
+        isinstance(value, dict) and isinstance(value.get("message"), str) and isinstance(value.get("code"), str | None)
+    )
+
+
+def encode_error(failure: ProviderFailed, report: StreamReport) -> dict[str, Any]:
+    """The value of ``error``: a code and a message, both texts; the vendor's own where it came from this dialect."""
+    own, raw = failure.vendor == VENDOR, failure.raw
+    if isinstance(raw, dict) and isinstance(raw.get("error"), dict):
+        raw = raw["error"]
+    if own and is_error(raw):
+        return dict(raw)
+    if not own and failure.native_type:
+        report.lose("error_detail")
+    return {"code": ERROR_CODES[failure.type], "message": failure.message}
+
+
+# -- requests ----------------------------------------------------------------------------------------------------------
+
+#: Members of ``generation_config`` by our names of options.
+OPTIONS: Final[Mapping[str, str]] = {
+    "max_tokens": "max_output_tokens",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "stop": "stop_sequences",
+    "seed": "seed",
+}
+#: ``thinking_level``, and the nearest for an effort that is none of them.
+LEVELS: Final[frozenset[str]] = frozenset({"minimal", "low", "medium", "high", "xhigh"})
+NEAREST_LEVEL: Final = "xhigh"
+SERVICE_TIERS: Final[Mapping[str, str]] = {
+    "default": "standard",
+    **{name: name for name in ("standard", "flex", "priority")},
+}
+#: ``tool_choice``. VALIDATED is auto with arguments that match their schemas.
+MODES: Final[Mapping[Literal["auto", "none", "required"], str]] = {"auto": "auto", "none": "none", "required": "any"}
+VALIDATED: Final = "validated"
+#: What a text is generated as.
+JSON, PLAIN = "application/json", "text/plain"
+#: Steps and contents of the input that have a word of ours.
+INPUT, RESULT = "user_input", "function_result"
+#: How a result that is an object is told from one that is text.
+OBJECT: Final = "object"
+#: The names of functions are those of Gemini's other API; keywords of a schema that it does not know, it ignores.
+TOOLS: Final = ToolRules(names=google.FUNCTION_NAMES)
