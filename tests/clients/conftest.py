@@ -77,6 +77,14 @@ def gemini_client(genai: Any, url: str) -> Any:
     return closing(genai.Client(api_key="none", http_options=options))
 
 
+def interactions_client(_interactions: Any, url: str) -> Any:
+    from google import genai  # noqa: PLC0415 - it may be missing
+
+    once = genai.types.HttpRetryOptions(attempts=1)
+    options = genai.types.HttpOptions(base_url=url, client_args={"trust_env": False}, retry_options=once)
+    return closing(genai.Client(api_key="none", http_options=options))
+
+
 CLIENTS: dict[str, Callable[[Any, str], Any]] = {
     "openai": openai_client,
     "anthropic": anthropic_client,
@@ -85,4 +93,5 @@ CLIENTS: dict[str, Callable[[Any, str], Any]] = {
     "mistralai.client": mistral_client,
     "boto3": bedrock_client,
     "google.genai": gemini_client,
+    "google.genai.interactions": interactions_client,
 }

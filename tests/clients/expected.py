@@ -49,6 +49,12 @@ EXACT_STOPS: Mapping[str, Mapping[str, str]] = {
         "content_filter": "SAFETY",
         "pause": "CONTINUATION",
     },
+    "gemini-interactions": {
+        "stop": "completed",
+        "tool_calls": "requires_action",
+        "length": "incomplete",
+        "pause": "requires_continuation",
+    },
     "bedrock": {
         "stop": "end_turn",
         "stop_sequence": "stop_sequence",
@@ -82,6 +88,14 @@ NEAREST_STOPS: Mapping[str, Mapping[str, str]] = {
         "refusal": "SAFETY",
         "compaction": "MAX_TOKENS",
         "other": "STOP",
+    },
+    "gemini-interactions": {
+        "stop_sequence": "completed",
+        "context_full": "incomplete",
+        "content_filter": "incomplete",
+        "refusal": "incomplete",
+        "compaction": "incomplete",
+        "other": "completed",
     },
     "bedrock": {"refusal": "content_filtered", "pause": "max_tokens", "compaction": "max_tokens", "other": "end_turn"},
     "mistral": {
@@ -120,10 +134,11 @@ COUNTED: Mapping[str, frozenset[str]] = {
     "mistral": frozenset({"cached", "cache_write", "reasoning"}),
     "cohere": frozenset({"cached"}),
     "gemini": frozenset({"cached", "reasoning"}),
+    "gemini-interactions": frozenset({"cached", "reasoning"}),
     "bedrock": frozenset({"cached", "cache_write"}),
 }
 #: Dialects that send the sum.
-TOTALLED = frozenset({"mistral", "gemini", "openai-chat", "openai-responses", "bedrock"})
+TOTALLED = frozenset({"mistral", "gemini", "gemini-interactions", "openai-chat", "openai-responses", "bedrock"})
 #: What is 0 where it is unknown, beside both counts.
 DEMANDED: Mapping[str, tuple[str, ...]] = {"openai-responses": ("cached", "reasoning")}
 
@@ -152,7 +167,11 @@ def drop_usage_details(reading: Reading, _response: Response, target: str) -> No
         return
     for name in {"cached", "cache_write", "reasoning"} - COUNTED.get(target, frozenset()):
         setattr(usage, name, None)
-    if target == "gemini" and usage.output is not None and (usage.reasoning or 0) > usage.output:
+    if (
+        target in {"gemini", "gemini-interactions"}
+        and usage.output is not None
+        and (usage.reasoning or 0) > usage.output
+    ):
         usage.output += usage.reasoning or 0  # it was counted beside the output, as it is here
 
 

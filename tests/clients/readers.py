@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tests.clients import read_bedrock, read_cohere, read_gemini, read_mistral, read_responses
+from tests.clients import read_bedrock, read_cohere, read_gemini, read_interactions, read_mistral, read_responses
 from tests.clients.shapes import ASK, Call, Choice, Reader, Reading, Usage, parsed
 
 NOTHING: Mapping[str, Any] = {}
@@ -178,4 +178,5 @@ READERS = [
     *read_mistral.READERS,
     *read_bedrock.READERS,
     *read_gemini.READERS,
+    *read_interactions.READERS,
 ]

@@ -25,6 +25,7 @@ PATHS = {
     "cohere": "/v2/chat",
     "gemini": "/v1/models/{model}:streamGenerateContent",
     "gemini, whole": "/v1/models/{model}:generateContent",
+    "gemini-interactions": "/v1/interactions",
     "bedrock": "/model/{model}/converse-stream",
     "bedrock, whole": "/model/{model}/converse",
     "bedrock, the model's own events": "/model/{model}/invoke-with-response-stream",

@@ -65,6 +65,10 @@ def ask_gemini(client: Any, name: str) -> object:
     return list(client.models.generate_content_stream(model=name, contents="?"))
 
 
+def ask_interactions(client: Any, name: str) -> object:
+    return client.interactions.create(model=name, input="?")
+
+
 def ask_bedrock(client: Any, name: str) -> object:
     return client.converse(modelId=name, messages=[{"role": "user", "content": [{"text": "?"}]}])
 
@@ -133,6 +137,14 @@ JUDGES = [
     Judge("cohere", "cohere", "cohere", ask_cohere, COHERE, read_cohere),
     Judge("mistral", "mistralai.client", "mistralai.client.errors", ask_mistral, each("SDKError"), read_mistral),
     Judge("gemini", "google.genai", "google.genai.errors", ask_gemini, GEMINI, read_gemini),
+    Judge(
+        "gemini-interactions",
+        "google.genai.interactions",
+        "google.genai._interactions",
+        ask_interactions,
+        {**OPENAI, "billing": "APIStatusError"},
+        read_stainless,
+    ),
     Judge("bedrock", "boto3", "", ask_bedrock, BEDROCK, read_bedrock),
 ]
 

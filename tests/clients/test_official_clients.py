@@ -52,6 +52,7 @@ RAISED = {
     "mistralai.client": "tests.clients.shapes:StreamFailed",
     "boto3": "botocore.exceptions:EventStreamError",
     "google.genai": "google.genai.errors:APIError",
+    "google.genai.interactions": "google.genai._interactions:APIError",
 }
 
 

@@ -10,6 +10,7 @@ from attrs import field, frozen
 from tests.clients.readers import Call, Choice
 from tests.framing.binary import events, exception
 from tests.vectors import ag_ui, ai_sdk
+from tests.vectors import gemini_interactions as gi
 from tests.vectors.vector import sse
 
 HEAD = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
@@ -247,6 +248,14 @@ BEGUN = {
         {"candidates": [{"content": {"parts": [{"text": "Wait"}], "role": "model"}, "index": 0}]},
         {"candidates": [{"content": {"parts": [{"functionCall": {"name": "add", "willContinue": True}}]}, "index": 0}]},
     ),
+    "gemini-interactions": gi.named(
+        gi.START,
+        gi.begin(0, "model_output"),
+        *gi.said(0, "Wait"),
+        gi.end(0),
+        gi.call(1, "a", "add"),
+        gi.piece(1, '{"x":'),
+    ),
     "bedrock": events(
         ("messageStart", {"role": "assistant"}),
         ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "Wait"}}),
@@ -275,6 +284,7 @@ FAILURES = {
     ),
     "cohere": messages({"type": "message-end", "delta": {"finish_reason": "ERROR", "error": "all busy"}}),
     "gemini": chunks({"error": {"code": 503, "message": "all busy", "status": "UNAVAILABLE"}}),
+    "gemini-interactions": gi.named(gi.failed("all busy")),
     "bedrock": exception("throttlingException", {"message": "all busy"}),
     "mistral": b'data: {"object":"error","message":"all busy","type":"x","param":null,"code":null}\n\n',
 }
