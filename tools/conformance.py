@@ -45,7 +45,7 @@ one that does. Its warnings are of `/responses/compact`, which is not served, an
 
 def llm_comply() -> Iterator[str]:
     yield f"## llm-comply {comply.VERSION}: answers by the providers' schemas\n"
-    yield "A gateway in front of the demo model, streaming and whole; `google-interactions` is no dialect of ours.\n"
+    yield "A gateway in front of the demo model, streaming and whole.\n"
     yield "| dialect | passed | failed | what it says |\n|---|---|---|---|"
     with tempfile.TemporaryDirectory() as folder:
         for verdict in asyncio.run(comply.run(Path(folder))):

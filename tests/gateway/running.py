@@ -89,6 +89,13 @@ def asking(
         if forced:
             body["toolConfig"] = {"functionCallingConfig": {"mode": "ANY"}}
         return f"/v1beta/models/{model}:{'streamGenerateContent?alt=sse' if stream else 'generateContent'}", body
+    if dialect == "gemini-interactions":
+        body = {"model": model, "stream": stream, "input": "hi"}
+        if tools:
+            body["tools"] = [{"type": "function", **function}]
+        if forced:
+            body["generation_config"] = {"tool_choice": "any"}
+        return "/v1/interactions", body
     body = {"model": model, "stream": stream, "messages": [{"role": "user", "content": "hi"}]}
     if dialect == "openai-responses":
         body["input"] = body.pop("messages")

@@ -21,7 +21,7 @@ from tests.web.raw_client import RawClient, ask
 from tests.web.serving import eventually, serving
 
 pytestmark = pytest.mark.usefixtures("no_leaks")
-CLIENTS = ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini"]
+CLIENTS = ["openai-chat", "openai-responses", "anthropic", "ollama", "gemini", "gemini-interactions"]
 #: The members of each dialect's error body, by which its clients know it.
 ENVELOPES = {
     "openai-chat": {"error": {"message", "type", "param", "code"}},
@@ -29,6 +29,7 @@ ENVELOPES = {
     "anthropic": {"type": "error", "error": {"type", "message"}},
     "ollama": {"error": str},
     "gemini": {"error": {"code", "message", "status"}},
+    "gemini-interactions": {"error": {"code", "message"}},
 }
 BODY_BYTES = 100_000
 
@@ -101,6 +102,10 @@ DEEP = {
     "anthropic": ({"messages": [{"role": "user", "content": [{"type": "text", "text": 7}]}]}, "messages[0].content[0]"),
     "ollama": ({"messages": [{"role": "user", "content": "hi", "images": [7]}]}, "messages[0].images[0]"),
     "gemini": ({"contents": [{"role": "user", "parts": [{"text": 7}]}]}, "contents[0].parts[0]"),
+    "gemini-interactions": (
+        {"input": [{"type": "user_input", "content": [{"type": "text", "text": 7}]}]},
+        "input[0].content[0]",
+    ),
 }
 
 
@@ -207,6 +212,7 @@ PATHS = {
     "anthropic": "/v1/messages/batches",
     "ollama": "/api/pull",
     "gemini": "/v1beta/cachedContents",
+    "gemini-interactions": "/v1beta/interactions/v1_1",
 }
 
 
@@ -216,7 +222,11 @@ async def test_a_path_that_is_not_served_is_told_in_the_dialect_with_those_that_
     failed = told(answer, client)
     assert (answer.status, failed.type) == (404, "not_found")
     assert PATHS[client] in failed.message
-    assert "stateless" in failed.message if client == "openai-responses" else "requests go to" in failed.message
+    assert (
+        "stateless" in failed.message
+        if "interactions" in client or "responses" in client
+        else "requests go to" in failed.message
+    )
     assert b"canary" not in answer.body
 
 
@@ -250,6 +260,7 @@ MISSPELT = {
     "openai-responses": ["/responses", "/v1/v1/responses", "//v1/responses"],
     "anthropic": ["/messages", "/v1/v1/messages", "//v1/messages"],
     "ollama": ["/api/api/chat", "//api/chat"],
+    "gemini-interactions": ["/interactions", "/v1beta/v1beta/interactions", "//v1/interactions"],
     "gemini": ["/models/m:generateContent", "/v1beta/v1beta/models/m:generateContent", "//v1/models/m:generateContent"],
 }
 

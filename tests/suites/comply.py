@@ -26,6 +26,7 @@ FORMATS: Final = {
     "open-responses": ("openai-responses", "gpt-5-nano", "/v1"),
     "anthropic": ("anthropic", "claude-opus-4-5", "/v1"),
     "google-genai": ("gemini", "gemini-2.5-pro", ""),
+    "google-interactions": ("gemini-interactions", "gemini-2.5-pro", ""),
 }
 CONFIG: Final = """\
 [server]

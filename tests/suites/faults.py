@@ -23,14 +23,16 @@ from attrs import define, field, frozen
 from streamkit.dialects import DIALECTS
 from tests import npm
 from tests.gateway import processes
-from tests.gateway.clients.in_thread import CLIENTS
+from tests.gateway.clients.in_thread import CLIENTS as SERVED
 from tests.gateway.running import BASES, asking
 from tests.laws.oracle import facts
 from tests.web.serving import eventually
 
 FOLDER: Final = Path(__file__).parent
-#: The dialects of providers. aimock also plays AG-UI, but from fixtures of their own, which know no cuts, and no AI SDK.
-UPSTREAMS: Final = tuple(name for name in DIALECTS.built_in if name not in {"ag-ui", "ai-sdk"})
+#: The dialects of providers. aimock also plays AG-UI, but from fixtures of their own, which know no cuts, and no AI SDK; it has
+#: not been asked in Interactions.
+UPSTREAMS: Final = tuple(name for name in DIALECTS.built_in if name not in {"ag-ui", "ai-sdk", "gemini-interactions"})
+CLIENTS: Final = tuple(name for name in SERVED if name in UPSTREAMS)
 INSTALL_S: Final = 90
 #: A call takes milliseconds, and many times that where others want the same cores.
 CALL_S: Final = 60.0

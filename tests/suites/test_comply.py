@@ -16,4 +16,5 @@ async def test_every_dialect_that_it_knows_complies(tmp_path: Path):
         "openai-responses": (13, {}),
         "anthropic": (9, {}),
         "gemini": (9, {}),
+        "gemini-interactions": (9, {}),
     }

@@ -36,6 +36,15 @@ def gemini(url: str, key: str = "none", version: str | None = None) -> Iterator[
 
 
 @contextmanager
+def interactions(url: str, key: str = "none") -> Iterator[Any]:
+    module = pytest.importorskip("google.genai", reason=WHY)
+    once = module.types.HttpRetryOptions(attempts=1)
+    options = module.types.HttpOptions(base_url=url, client_args={"trust_env": False}, retry_options=once)
+    with module.Client(api_key=key, http_options=options) as client:
+        yield client
+
+
+@contextmanager
 def ollama(url: str, key: str = "none") -> Iterator[Any]:
     module = pytest.importorskip("ollama", reason=WHY)
     with module.Client(host=url, trust_env=False, headers={"Authorization": f"Bearer {key}"}) as client:

@@ -17,6 +17,7 @@ ENTER: Final = {
     "anthropic": official.anthropic,
     "ollama": official.ollama,
     "google.genai": official.gemini,
+    "google.genai.interactions": official.interactions,
 }
 
 

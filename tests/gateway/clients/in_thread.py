@@ -32,7 +32,7 @@ from tests.gateway.running import upstream_at
 from tests.web.evil import EvilUpstream, Received, Script
 from tests.web.serving import serving
 
-CLIENTS: Final = ("openai-chat", "openai-responses", "anthropic", "ollama", "gemini")
+CLIENTS: Final = ("openai-chat", "openai-responses", "anthropic", "ollama", "gemini", "gemini-interactions")
 UPSTREAMS: Final = tuple(DIALECTS.built_in)
 #: The upstream that takes no tools, of Chat.
 NO_TOOLS: Final = "no-tools"

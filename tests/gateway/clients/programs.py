@@ -183,10 +183,65 @@ def gemini(client: Any, model: str, stream: bool) -> Told:
     return told
 
 
+def interactions(client: Any, model: str, stream: bool) -> Told:
+    tools = [{"type": "function", "name": name, "description": name, "parameters": schema(name)} for name in TOOLS]
+    steps: list[Any] = [{"type": "user_input", "content": [{"type": "text", "text": QUESTION}]}]
+
+    def ask() -> list[Any]:
+        asked = {"model": model, "input": steps, "tools": tools, "system_instruction": SYSTEM, "store": False}
+        found = client.interactions.create(**asked, stream=stream)
+        return gathered(found) if stream else [step.model_dump(exclude_none=True) for step in found.steps]
+
+    said = ask()
+    told = Told(text_of(said))
+    steps.extend(said)
+    for call in (step for step in said if step["type"] == "function_call"):
+        told.calls.append((call["name"], call["arguments"]))
+        result = result_of(call["name"], call["arguments"])
+        steps.append({"type": "function_result", "call_id": call["id"], "name": call["name"], "result": result})
+    told.answer = text_of(ask())
+    return told
+
+
+def gathered(events: Any) -> list[Any]:
+    """The steps of a stream, as the documentation puts them together."""
+    steps: dict[int, Any] = {}
+    arguments: dict[int, str] = {}
+    ended = False
+    for event in events:
+        if event.event_type == "step.start":
+            steps[event.index] = event.step.model_dump(exclude_none=True)
+        elif event.event_type == "step.delta":
+            step, delta = steps[event.index], event.delta
+            match delta.type:
+                case "text":
+                    content = step.setdefault("content", [])
+                    if not content:
+                        content.append({"type": "text", "text": ""})
+                    content[-1]["text"] += delta.text
+                case "thought_summary":
+                    step.setdefault("summary", []).append(delta.content.model_dump(exclude_none=True))
+                case "thought_signature":
+                    step["signature"] = delta.signature
+                case "arguments_delta":
+                    arguments[event.index] = arguments.get(event.index, "") + delta.arguments
+        ended = ended or event.event_type == "interaction.completed"
+    assert ended
+    for index, text in arguments.items():
+        steps[index]["arguments"] = json.loads(text)
+    return [*steps.values()]
+
+
+def text_of(steps: list[Any]) -> str:
+    outputs = (step for step in steps if step["type"] == "model_output")
+    return "".join(content["text"] for step in outputs for content in step.get("content", ()))
+
+
 PROGRAMS: Final = [
     Program("openai-chat", "openai", openai),
     Program("openai-responses", "openai", responses),
     Program("anthropic", "anthropic", anthropic),
     Program("ollama", "ollama", ollama),
     Program("gemini", "google.genai", gemini),
+    Program("gemini-interactions", "google.genai.interactions", interactions),
 ]

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from tests.clients.read_gemini import add
 from tests.clients.read_gemini import usage_of as gemini_usage
+from tests.clients.read_interactions import usage_of as interactions_usage
 from tests.clients.read_responses import CALLS, call_of, stop_of
 from tests.clients.read_responses import usage_of as responses_usage
 from tests.clients.readers import anthropic_reading, ollama_usage, openai_reasoning, openai_usage
@@ -76,10 +77,26 @@ def gemini(client: Any, model: str) -> Reading:
     return reading
 
 
+def interactions(client: Any, model: str) -> Reading:
+    found = client.interactions.create(model=model, input="?")
+    choice = Choice(stop=found.status)
+    for step in found.steps or []:
+        match step.type:
+            case "model_output":
+                choice.text += "".join(content.text for content in step.content or [] if content.type == "text")
+            case "thought":
+                choice.reasoning += "".join(content.text for content in step.summary or [] if content.type == "text")
+            case "function_call":
+                choice.calls.append(Call(step.name, step.arguments, step.id))
+    assert choice.text.endswith(found.output_text)
+    return Reading({0: choice}, interactions_usage(found.usage))
+
+
 WHOLE_READERS: Final = [
     Reader("openai whole", "openai-chat", "openai", openai),
     Reader("openai responses whole", "openai-responses", "openai", responses),
     Reader("anthropic whole", "anthropic", "anthropic", anthropic),
     Reader("ollama whole", "ollama", "ollama", ollama),
     Reader("google-genai whole", "gemini", "google.genai", gemini),
+    Reader("google-genai interactions whole", "gemini-interactions", "google.genai.interactions", interactions),
 ]
