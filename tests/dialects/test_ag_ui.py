@@ -12,6 +12,7 @@ from streamkit import Response, collect
 from streamkit.conversation.messages import Reasoning, Text
 from streamkit.testing import source_of
 from tests.laws.running import translate
+from tests.vectors import gemini_interactions as gi
 
 
 def run(*documents: dict[str, Any], started: dict[str, Any] | None = None, **finished: Any) -> bytes:
@@ -78,3 +79,11 @@ def test_a_thread_whose_name_is_no_text_gets_another():
     assert isinstance(start["threadId"], str)
     assert "parentRunId" not in start
     assert report.losses == {"response_fields": 2}
+
+
+def test_white_space_that_json_does_not_know_is_no_arguments():
+    """Written already, it can't be taken back for an empty object: no reader could parse both."""
+    body = gi.named(gi.START, gi.call(0, "a", "f"), gi.piece(0, "\u2028"), gi.end(0), gi.finish("requires_action"))
+    written, _ = translate("gemini-interactions", "ag-ui", [body], passing=False)
+    assert b'"delta":"{}"' not in written
+    assert b"not run, since the arguments are no JSON object" in written

@@ -59,6 +59,8 @@ from streamkit.report import StreamReport
 from streamkit.tool_calls.check import check_arguments
 
 dumps = orjson.dumps
+#: White space between the tokens of a JSON text (RFC 8259 §2).
+JSON_BLANKS: Final = " \t\r\n"
 #: A kind of message: reasoning has events of its own.
 MessageKind: TypeAlias = Literal["TEXT", "REASONING"]
 #: What opens, goes on with and closes a message of each kind, around its id as JSON.
@@ -125,6 +127,8 @@ class Call:
         if call is None or self.is_custom or not call.ended:
             return call is not None and call.ended
         verdict = call.verdict or check_arguments(call.arguments, depth=limits.json_depth)
+        if verdict.kind == "empty" and call.arguments.strip(JSON_BLANKS):  # written already, and no reader can parse it
+            return False
         return verdict.kind not in {"truncated", "malformed", "not_an_object"}
 
 
