@@ -17,7 +17,7 @@ from streamkit.dialects.members.known import Members
 from streamkit.dialects.members.values import details_of, has_value, others_of, text_of
 from streamkit.dialects.openai_chat.images import IMAGES, read_images
 from streamkit.dialects.openai_chat.whole_messages import TEXTS, UNSIGNED, ChoiceSoFar
-from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage, signature_in
+from streamkit.dialects.openai_chat.wire import ERROR_TYPES, STOP_REASONS, VENDOR, decode_usage, signature_in, vendor_in
 from streamkit.dialects.streams.frame_decoder import FrameDecoder
 from streamkit.dialects.streams.running_text import RunningText
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
@@ -488,7 +488,7 @@ class ChatDecoder(FrameDecoder):
         signed = self._choices[choice].signed
         if named is None and signed[0] == block:
             return signed[1]
-        return (named or "openrouter").split("-")[0]
+        return vendor_in(named or "openrouter")
 
     def _marked(self, content: str, is_thought: bool, choice: int) -> None:
         """Content that is marked as a thought, or may close one: Gemini's thoughts behind this dialect stand between tags."""

@@ -45,7 +45,7 @@ from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.dialects.members.values import text_of
 from streamkit.dialects.openai_chat.decode import PLAIN_REASONING
 from streamkit.dialects.openai_chat.images import IMAGES, read_images
-from streamkit.dialects.openai_chat.wire import OPTIONS, VENDOR, format_of, signature_in
+from streamkit.dialects.openai_chat.wire import OPTIONS, VENDOR, format_of, signature_in, vendor_in
 from streamkit.dialects.vocabulary.openai import (
     OUTPUT_KINDS,
     finished_media,
@@ -302,7 +302,7 @@ class ChatRequestReader(TurnReader):
     def _detail(self, detail: Fields, number: int) -> Part:
         """One of OpenRouter's details. Its place and format are kept where they are not those that it would be given."""
         kind, form = detail.string("type"), detail.string("format")
-        vendor = (text_of(form) or "openrouter").split("-")[0]
+        vendor = vendor_in(text_of(form) or "openrouter")
         part: Part
         match kind:
             case "reasoning.text" | "reasoning.summary":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -115,6 +116,8 @@ def encode_usage(usage: UsageReported, report: StreamReport, vendor: str = VENDO
     return raw
 
 
+#: The version at the end of a ``format``.
+_VERSION: Final = re.compile(r"-v\d+\Z")
 #: ``format`` of OpenRouter's reasoning details, by the vendor that can read them; its first word is the vendor (§1.6).
 FORMATS: Mapping[str, str] = {
     "anthropic": "anthropic-claude-v1",
@@ -122,6 +125,12 @@ FORMATS: Mapping[str, str] = {
     "openai": "openai-responses-v1",
     "xai": "xai-responses-v1",
 }
+
+
+def vendor_in(form: str) -> str:
+    """The vendor of a ``format``: its first word where the table has that, else all but the version at its end."""
+    first = form.split("-", maxsplit=1)[0]
+    return first if first in FORMATS else _VERSION.sub("", form)
 
 
 def format_of(vendor: str) -> str:
