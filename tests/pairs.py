@@ -138,7 +138,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "gemini": "arguments_wrapped block_boundary call_withheld metadata response_fields server_tool stop_reason stop_sequence unknown_event usage_detail",
         "gemini-interactions": "cut_call metadata response_fields server_tool stop_reason stop_sequence unknown_event usage_detail",
         "ag-ui": "error_detail metadata server_tool unknown_event",
-        "ai-sdk": "block_boundary metadata response_fields server_tool stop_reason stop_sequence unknown_event usage_detail",
+        "ai-sdk": "metadata response_fields server_tool stop_reason stop_sequence unknown_event usage_detail",
     },
     "ai-sdk": {
         "openai-chat": "block_boundary block_order citation custom_tool_wrapped metadata server_tool",

@@ -278,19 +278,26 @@ class AgUiDecoder(FrameDecoder):
             message = self._begin(key, document)
         elif message.is_open:
             self.report.repair("block_reopened")
+        elif (
+            message.block != self._blocks - 1
+        ):  # it goes on behind another one: where blocks have an order, in a new block
+            message.block = self._new_block()
         message.is_open = True
         if not message.is_said:
             self._kept(document)
 
     def _begin(self, key: Key, document: dict[str, Any]) -> Message:
         self._ensure_started()
+        is_text, _ = key
+        message = self._messages[key] = Message(not is_text, self._new_block())
+        message.is_said = not is_text or self.string(document.get("role")) in {"", "assistant"}
+        return message
+
+    def _new_block(self) -> int:
         if self._blocks >= self.limits.content_blocks:
             raise TooManyBlocks(self.limits.content_blocks, offset=self.frame.offset)
-        is_text, _ = key
-        message = self._messages[key] = Message(not is_text, self._blocks)
-        message.is_said = not is_text or self.string(document.get("role")) in {"", "assistant"}
         self._blocks += 1
-        return message
+        return self._blocks - 1
 
     def _message_content(self, document: dict[str, Any]) -> None:
         key = self._key(document)
