@@ -286,7 +286,7 @@ class AISDKEncoder(OneChoiceEncoder):
             if call.finished is not None:
                 self._end_call(call, call.finished)
         stop = self._stop or ResponseFinished("stop")
-        word = stop_word(finish_reason(stop.reason), stop.stop_sequence, self.report)
+        word = stop_word(finish_reason(stop.reason, called=bool(self._calls)), stop.stop_sequence, self.report)
         finish: dict[str, Any] = {"type": "finish"}
         if self._strict:
             self.lose("stop_reason")

@@ -90,8 +90,10 @@ def is_refused(json: bytes) -> bool:
     return bool(_PROTO.search(json) or (_CONSTRUCTOR.search(json) and _PROTOTYPE.search(json)))
 
 
-def finish_reason(reason: StopReason) -> tuple[str, bool]:
+def finish_reason(reason: StopReason, *, called: bool) -> tuple[str, bool]:
     """The word for a reason, and whether it says less than the reason."""
+    if reason == "tool_calls" and not called:
+        return "stop", True  # what the client is to answer has no form here
     return WORDS.get(reason, "other"), reason not in EXACT
 
 

@@ -31,6 +31,7 @@ class OllamaEncoder(WholeCallEncoder):
     """Writes one choice of a response as lines of ``/api/chat``."""
 
     _head = b""
+    _called = False  # a call was written
 
     def response_started(self, event: ResponseStarted) -> None:
         seconds = event.created if event.created is not None else self.encoding.clock()
@@ -53,6 +54,7 @@ class OllamaEncoder(WholeCallEncoder):
 
     def write_call(self, start: ToolCallStarted, call: ToolCallFinished, arguments: bytes) -> None:
         """Write it with no key that a strict reader does not know (dialects.md §0)."""
+        self._called = True
         call_id = b'"id":%b,' % dumps(call.id) if takes_ids(self.encoding.profile) else b""
         if not call_id and not start.id_made:
             self.lose("call_id")
@@ -76,7 +78,8 @@ class OllamaEncoder(WholeCallEncoder):
 
     def terminate(self) -> None:
         stop = self.stop or ResponseFinished("stop")
-        reason = stop_word(done_reason(stop.reason, stop.native), stop.stop_sequence, self.report)
+        found = done_reason(stop.reason, stop.native, called=self._called)
+        reason = stop_word(found, stop.stop_sequence, self.report)
         last = {"done": True, "done_reason": reason, **encode_usage(self._usage, self.report)}
         self._line(b'"content":""', dumps(last)[1:-1])
 

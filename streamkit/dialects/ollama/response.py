@@ -49,7 +49,8 @@ class OllamaResponseWriter(ResponseWriter):
         body = {"model": model, "created_at": encode_time(seconds), "message": message}
         for aside in choice.asides:
             self._aside(aside, body, message)
-        found = done_reason(choice.stop_reason or "other", choice.native_stop_reason)
+        called = "tool_calls" in message
+        found = done_reason(choice.stop_reason or "other", choice.native_stop_reason, called=called)
         reason = stop_word(found, choice.stop_sequence, report)
         return {**body, "done": True, "done_reason": reason, **encode_usage(response.usage, report)}
 

@@ -62,12 +62,12 @@ def write_image(media: MediaGenerated) -> list[Aside]:
     return [Aside(VENDOR, "metadata", MESSAGE_IMAGES, [media.data], media.choice)]
 
 
-def done_reason(reason: StopReason, native: str | None) -> tuple[str, bool]:
-    """The ``done_reason`` to write, and whether it says less than ``reason``."""
+def done_reason(reason: StopReason, native: str | None, *, called: bool) -> tuple[str, bool]:
+    """The ``done_reason`` to write, and whether it says less than ``reason``: that of calls is said by the calls."""
     word = "length" if reason in {"length", "context_full", "compaction", "pause"} else "stop"
     if native is not None and native in STOP_REASONS and reason == "stop":
         word = native
-    return word, reason not in EXACT_REASONS
+    return word, reason not in EXACT_REASONS or (reason == "tool_calls" and not called)
 
 
 def encode_usage(usage: UsageReported | None, report: StreamReport) -> dict[str, Any]:
