@@ -141,9 +141,7 @@ class InteractionsEncoder(BlockEncoder):
         return write_media(media)
 
     def aside(self, event: Aside) -> None:
-        if event.vendor != VENDOR:
-            self.lose(event.kind)
-        elif event.type == DELTA:
+        if event.type == DELTA:
             self._blocks.text(("text", event.block), dumps(event.raw))
         elif event.type == THOUGHT_DELTA:
             self._thought.add(event.block)
