@@ -97,6 +97,13 @@ def _errors() -> Iterator[tuple[str, bytes]]:
         yield name, b"<html><title>502 Bad Gateway</title>"
 
 
+def _socket_messages() -> Iterator[tuple[str, bytes]]:
+    for name, body in _requests():
+        yield name, b'{"type":"response.create",' + body.lstrip()[1:]
+    yield "anthropic", b'{"type":"error","status":429,"error":{"message":"m","headers":{"a":"b"}},"headers":{"a":1}}'
+    yield "anthropic", b'{"type":"response.done","response":{"status":"completed"}}'
+
+
 def _texts() -> Iterator[str]:
     yield from (text for _, text in SCHEMAS)
     yield '{"a":"\\ud83d\\ude00\\n","b":[-0.0,1E+5,{"":null}],"a":true} '
@@ -114,6 +121,8 @@ def seeds(target: str) -> tuple[bytes, ...]:
         bodies = list(_responses())
     elif target == "errors":
         bodies = list(_errors())
+    elif target == "sockets":
+        bodies = [*_socket_messages()]
     elif target == "partial_json":
         bodies = [("any", text.encode()) for text in _texts()]
     elif target == "schema":

@@ -21,6 +21,9 @@ from streamkit.cli.lint import Check
 from streamkit.conversation.messages import Tool
 from streamkit.detect import Detector
 from streamkit.dialects import DIALECTS
+from streamkit.dialects.http import SocketRequest
+from streamkit.dialects.openai_responses import socket_out
+from streamkit.dialects.openai_responses.socket import SocketConversation
 from streamkit.errors import StreamError, StreamkitError
 from streamkit.events import ToolCallArguments, ToolCallDoomed, ToolCallFinished, ToolCallStarted, UsageReported
 from streamkit.framing.eventstream import EventStreamParser
@@ -289,6 +292,19 @@ def errors(data: bytes) -> None:
     encode_error(failed, given.target)
 
 
+def sockets(data: bytes) -> None:
+    """A message of a client over a WebSocket, and one of an upstream."""
+    given = Input.of(data, WITH_BODIES, WITH_BODIES)
+    asked = SocketConversation(1000).read(given.body)
+    if isinstance(asked, SocketRequest):
+        decode_request(asked.body, "openai-responses")
+    socket_out.event(given.body)
+    socket_out.is_last(given.body)
+    refused = socket_out.refusal(given.body)
+    if refused is not None:
+        decode_error(refused.status, refused.body, "openai-responses", refused.headers)
+
+
 TOOLS_LIST = [{"name": name, "input_schema": schema} for name, schema in TOOLS.items()]
 
 
@@ -369,7 +385,8 @@ def schema(data: bytes) -> None:
 TARGETS: dict[str, Callable[[bytes], None]] = {
     target.__name__: target
     for target in (
-        framing, decoders, cuts, fast, policies, written, encoders, detector, lint, requests, responses, errors, partial_json, schema,
+        framing, decoders, cuts, fast, policies, written, encoders, detector, lint, requests, responses, errors, sockets, partial_json,
+        schema,
     )
 }  # fmt: skip
 

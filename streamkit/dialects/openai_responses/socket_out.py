@@ -19,7 +19,7 @@ from typing import Any, Final
 import orjson
 
 from streamkit.dialects.http import SocketEndpoint, SocketRefusal
-from streamkit.dialects.members.values import json_value
+from streamkit.dialects.members.values import CONTAINERS, is_deep, json_value
 from streamkit.framing.sse import serialize_sse
 
 #: What nothing follows.
@@ -51,18 +51,16 @@ def is_last(received: bytes) -> bool:
 
 def refusal(received: bytes) -> SocketRefusal | None:
     """What a message that is no event but an error says; None for events, an ``error`` without a status among them."""
-    if type_of(received) != "error":
+    members = json_value(received) if type_of(received) == "error" else None
+    if not isinstance(members, dict):
         return None
-    members = json_value(received)
     status = members.get("status", members.get("status_code"))
     if type(status) is not int or not 400 <= status < 600:
         return None
-    error = members.get("error")
-    headers = _headers_in(members)
+    headers, error = _headers_in(members), members.get("error")
     if isinstance(error, dict):
         headers |= _headers_in(error)
-        error = {name: value for name, value in error.items() if name != "headers"}
-    return SocketRefusal(status, headers, orjson.dumps({"error": error}))
+    return SocketRefusal(status, headers, orjson.dumps({"error": _bare(error)}))
 
 
 def type_of(received: bytes) -> str:
@@ -85,14 +83,19 @@ def _headers_in(members: Mapping[str, Any]) -> dict[str, str]:
 
 def _without_headers(received: bytes) -> bytes:
     members = json_value(received)
-    error = members.get("error") if isinstance(members, dict) else None
-    inner = isinstance(error, dict) and "headers" in error
-    if not inner and "headers" not in (members or ()):
+    if not isinstance(members, dict):
         return received
-    kept = {name: value for name, value in members.items() if name != "headers"}
-    if isinstance(error, dict):
-        kept["error"] = {name: value for name, value in error.items() if name != "headers"}
-    return orjson.dumps(kept)
+    error = members.get("error")
+    if "headers" not in members and not (isinstance(error, dict) and "headers" in error):
+        return received
+    return orjson.dumps({name: _bare(value) for name, value in members.items() if name != "headers"})
+
+
+def _bare(value: Any) -> Any:
+    """A value of an error without headers; None for one that is nested too deeply to be written."""
+    if type(value) in CONTAINERS and is_deep(value):
+        return None
+    return {name: inner for name, inner in value.items() if name != "headers"} if isinstance(value, dict) else value
 
 
 ENDPOINT: Final = SocketEndpoint(message=message, event=event, is_last=is_last, refusal=refusal)

@@ -67,3 +67,21 @@ def test_an_error_with_a_status_is_the_body_of_an_error():
         found = refusal(json.dumps({"type": "error", "status_code": 500, "error": error}).encode())
         assert found is not None
         assert json.loads(found.body) == {"error": error}
+
+
+DEEP = "[" * 300 + "]" * 300
+
+
+@pytest.mark.parametrize("text", ['{"type":"error",}', '{"type":"error","status":1e400}'])
+def test_an_error_that_is_no_json_is_an_event_for_the_decoder_to_refuse(text):
+    assert refusal(text.encode()) is None
+    assert event(text.encode()) == b"event: error\ndata: %b\n\n" % text.encode()
+
+
+def test_an_error_that_is_nested_too_deeply_keeps_its_status():
+    for error in (DEEP, f'{{"message":"no","headers":{{}},"x":{DEEP}}}'):
+        found = refusal(f'{{"type":"error","status":429,"headers":{{"a":"b"}},"error":{error}}}'.encode())
+        assert found is not None
+        assert (found.status, found.headers, found.body) == (429, {"a": "b"}, b'{"error":null}')
+        told = f'{{"type":"error","headers":{{}},"error":{error}}}'.encode()
+        assert event(told) == b'event: error\ndata: {"type":"error","error":null}\n\n'
