@@ -20,6 +20,7 @@ from tests.gateway.clients.judging import expectation, take_made_ids
 from tests.gateway.clients.programs import QUESTION, SYSTEM, TOOLS, schema
 from tests.gateway.clients.recorded import Stream, recordings, sampled, script, vectors
 from tests.gateway.clients.test_tool_loops import CALLS, FIRST, LAST, asked_for, calls, check_legs, two_legs
+from tests.sampling import Part, part_of, parts
 
 PROVIDERS: Final = ("openai-chat", "openai-responses", "anthropic")
 SCHEMAS: Final = {name: schema(name) for name in TOOLS}
@@ -43,10 +44,13 @@ def ask(served: GatewayThread, provider: str, model: str, *, stream: bool = True
     }
 
 
-def test_a_tool_loop_from_every_upstream(served: GatewayThread):
+@pytest.mark.parametrize("part", parts(2))
+def test_a_tool_loop_from_every_upstream(part: Part, served: GatewayThread):
+    """With every provider, as a stream or whole, by turns; the exhaustive form has both."""
     cases = {
         two_legs(served, upstream, stream=stream, parts=[Text(FIRST), *calls()]): (provider, upstream, stream)
-        for provider, upstream, stream in product(PROVIDERS, UPSTREAMS, (True, False))
+        for (turn, provider), (other, upstream) in product(enumerate(PROVIDERS), enumerate(UPSTREAMS))
+        for stream in part_of((True, False), part, turn=turn + other)
     }
     scenarios = [
         ask(served, provider, model, stream=stream, tools=SCHEMAS) for model, (provider, _, stream) in cases.items()
