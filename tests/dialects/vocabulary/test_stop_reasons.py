@@ -52,7 +52,7 @@ OWN: Mapping[str, Mapping[str, StopReason]] = {
     "openai-responses": responses.INCOMPLETE_REASONS,
 }
 #: Words that mean something in their own dialect only.
-PRIVATE = {"load", "unload", "OTHER", "other", "max_messages"}
+PRIVATE = {"load", "unload", "OTHER", "other", "unknown", "max_messages"}
 WORDS = sorted({(word, reason) for own in OWN.values() for word, reason in own.items() if word not in PRIVATE})
 TEXT = {"role": "assistant", "content": "Hi"}
 
