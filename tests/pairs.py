@@ -83,7 +83,7 @@ LOSSES: Mapping[str, Mapping[str, str]] = {
         "cohere": "citation error_detail extra_choice media_output metadata reasoning_opaque reasoning_signature stop_reason unknown_event",
         "mistral": "call_id call_withheld reasoning_signature stop_reason unknown_event",
         "bedrock": "citation error_detail extra_choice media_output metadata unknown_event",
-        "gemini": "arguments_wrapped call_withheld citation error_detail metadata stop_reason unknown_event",
+        "gemini": "arguments_wrapped block_boundary call_withheld citation error_detail metadata stop_reason unknown_event",
         "gemini-interactions": "citation error_detail extra_choice metadata stop_reason unknown_event",
         "ag-ui": "citation error_detail extra_choice media_output metadata unknown_event",
         "ai-sdk": "citation error_detail extra_choice metadata stop_reason unknown_event",

@@ -132,18 +132,30 @@ class GeminiEncoder(EventEncoder):
         self._part(event.choice, b'"text":%b%b%b' % (dumps(event.text), thought, signature))
 
     def signature(self, event: ReasoningSignature) -> None:
-        if event.vendor == VENDOR and self._is_alone(event):
-            self._write_text(_signed(event.on, VENDOR, event.blob))
-        else:
-            self._sign(event.choice, _signed(event.on, event.vendor, event.blob), thought=event.on == "reasoning")
+        blob = signature_blob(event.on, event.vendor, event.blob)
+        field = b',"thoughtSignature":' + dumps(blob)
+        is_own = event.vendor == VENDOR and blob == event.blob
+        # in another dialect's stream it may come in a read of its own, which must make no difference
+        if is_own and self._vendor == VENDOR and self._is_alone(event):
+            self._write_text(field)
+            return
+        if self._text is not None:
+            self._write_text()
+        if is_own and self._goes_on(TextDelta if event.on == "text" else ReasoningDelta, event):
+            self.lose("block_boundary")  # a reader takes the signed part for a block of its own
+        self._sign(event.choice, field, thought=event.on == "reasoning")
+
+    def _goes_on(self, kind: type, event: ReasoningSignature) -> bool:
+        """Whether the text that was written last is of the block that is signed."""
+        choice = self._choices[event.choice]
+        return choice.kind is kind and choice.block == event.block
 
     def _is_alone(self, event: ReasoningSignature) -> bool:
         """Whether the text that waits is all of the block that is signed: then it is the part that the signature came with."""
         text, kind = self._text, TextDelta if event.on == "text" else ReasoningDelta
         if type(text) is not kind or (text.choice, text.block) != (event.choice, event.block):
             return False
-        choice = self._choices[event.choice]
-        return choice.kind is not kind or choice.block != event.block
+        return not self._goes_on(kind, event)
 
     def opaque(self, event: ReasoningOpaque) -> None:
         """Sealed, Google's too: here a signature belongs to a part, and what came as a block of its own has none."""

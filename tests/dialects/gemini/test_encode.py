@@ -63,12 +63,21 @@ END = [ResponseFinished("stop"), StreamEnded(clean=True)]
 
 
 def test_a_signature_that_comes_with_a_later_read_stands_on_an_empty_part():
-    signature = ReasoningSignature("YQ==", "google", on="text")
-    together, _ = encoded([ChoiceStarted(), TextDelta("a"), signature, *END])
-    apart, _ = encoded([ChoiceStarted(), TextDelta("a")], [signature, *END])
+    start, signature = ResponseStarted(vendor="google"), ReasoningSignature("YQ==", "google", on="text")
+    together, report = encoded([start, ChoiceStarted(), TextDelta("a"), signature, *END])
+    apart, _ = encoded([start, ChoiceStarted(), TextDelta("a")], [signature, *END])
     assert b'"text":"a","thoughtSignature":"YQ=="' in together
+    assert not report.losses
     assert b'"text":"a"}' in apart
     assert b'"text":"","thoughtSignature":"YQ=="' in apart
+
+
+def test_one_of_another_dialects_stream_stands_on_an_empty_part_with_whatever_read_it_comes():
+    start, signature = ResponseStarted(vendor="ai-sdk"), ReasoningSignature("YQ==", "google", on="text")
+    together, report = encoded([start, ChoiceStarted(), TextDelta("a"), signature, *END])
+    assert encoded([start, ChoiceStarted(), TextDelta("a")], [signature, *END])[0] == together
+    assert b'"text":"","thoughtSignature":"YQ=="' in together
+    assert report.losses == {"block_boundary": 1}
 
 
 def test_what_the_client_could_not_decode_is_sealed():
