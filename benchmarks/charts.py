@@ -117,7 +117,7 @@ def pairs(results: Results) -> Figure:
             colour = "white" if value < 0.55 * limit else "black"
             axes.text(x, y, f"{value:.2f}", ha="center", va="center", fontsize=8, color=colour)
     axes.grid(visible=False)
-    axes.set_xticks(range(len(names)), [name.replace("-", "-\n") for name in names])
+    axes.set_xticks(range(len(names)), [name.replace("-", "-\n") for name in names], fontsize=7)
     axes.set_yticks(range(len(names)), names)
     axes.set_xlabel("to", fontsize=9)
     axes.set_ylabel("from", fontsize=9)

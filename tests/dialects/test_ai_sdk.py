@@ -32,6 +32,7 @@ from tests.vectors import ai_sdk as ui
 from tests.vectors.vector import sse
 
 CLEAN = (ResponseFinished("tool_calls"), StreamEnded(clean=True))
+STOPPED = (ResponseFinished("stop"), StreamEnded(clean=True))
 
 
 def written(
@@ -111,7 +112,7 @@ def test_clients_that_refuse_members_get_none_of_the_later_ones():
     ],
 )
 def test_what_only_a_vendor_reads_stands_under_the_names_of_the_sdks_providers(event, metadata):
-    chunks, report = written(ReasoningDelta("hm"), event, *CLEAN)
+    chunks, report = written(ReasoningDelta("hm"), event, *STOPPED)
     (found,) = [chunk["providerMetadata"] for chunk in chunks if "providerMetadata" in chunk]
     assert found == metadata or (metadata == "streamkit" and [*found] == [metadata])
     assert not report.losses
@@ -120,21 +121,21 @@ def test_what_only_a_vendor_reads_stands_under_the_names_of_the_sdks_providers(e
 
 
 def test_a_signature_whose_part_is_closed_is_a_loss():
-    _, report = written(ReasoningDelta("hm"), TextDelta("Hi"), ReasoningSignature("s", "anthropic"), *CLEAN)
+    _, report = written(ReasoningDelta("hm"), TextDelta("Hi"), ReasoningSignature("s", "anthropic"), *STOPPED)
     assert report.losses == {"reasoning_signature": 1}
 
 
 def test_a_part_that_goes_on_behind_another_is_a_new_part():
-    chunks, report = written(TextDelta("a"), ReasoningDelta("hm", 0, 1), TextDelta("b"), *CLEAN)
+    chunks, report = written(TextDelta("a"), ReasoningDelta("hm", 0, 1), TextDelta("b"), *STOPPED)
     ids = [chunk["id"] for chunk in chunks if chunk["type"].endswith("-start") and "id" in chunk]
     assert len({*ids}) == len(ids) == 3
     assert report.losses == {"block_boundary": 1}
 
 
 def test_an_image_is_a_file_and_one_in_a_providers_store_is_a_loss():
-    chunks, _ = written(MediaGenerated("image", "image/png", data="AA=="), *CLEAN)
+    chunks, _ = written(MediaGenerated("image", "image/png", data="AA=="), *STOPPED)
     assert chunks[2] == {"type": "file", "url": "data:image/png;base64,AA==", "mediaType": "image/png"}
-    _, report = written(MediaGenerated("image", "image/png", file_id="f"), *CLEAN)
+    _, report = written(MediaGenerated("image", "image/png", file_id="f"), *STOPPED)
     assert report.losses == {"media_output": 1}
 
 
