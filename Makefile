@@ -8,7 +8,7 @@ DEMO := streamkit/cli/demo/two_calls.sse
 WORKERS ?= 3
 PORT ?= 8080
 MINUTES ?= 10
-.PHONY: run demo check test test-all test-versions test-agents fuzz mutants coverage lint docs docs-site house conformance bench bench-gateway bench-attacks bench-peers bench-check soak clean
+.PHONY: run demo check test test-all durations test-versions test-agents fuzz mutants coverage lint docs docs-site house conformance bench bench-gateway bench-attacks bench-peers bench-check soak clean
 
 run: $(VENV)/.run  ## the gateway on http://127.0.0.1:$(PORT), with a demo model inside: no key, no network; Ctrl-C ends it
 	@$(BIN)/streamkit serve --port $(PORT)
@@ -21,11 +21,15 @@ demo: $(VENV)/.run  ## a bundled recording with two interleaved calls, inspected
 check: $(VENV)/.test lint  ## lint, types, layers, and the tests of what changed since BASE (main where none is named): a minute
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not exhaustive" -q $$($(BIN)/python tools/changed.py $(BASE))
 
-test: $(VENV)/.test lint  ## every check, the laws in a seeded sample
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not exhaustive" -q
+test: $(VENV)/.test lint  ## every check, the laws in a seeded sample, of each test no more cases than take half a second
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not exhaustive" --seconds 0.5 -q
 
 test-all: $(VENV)/.test lint  ## the laws in full: every cut of every recording
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --timeout 3600 -q
+
+durations: $(VENV)/.test  ## measure what a case of each test takes, by which `make test` draws cases: nothing else to do for the machine
+	$(BIN)/python -m pytest -n 1 -m "not exhaustive" -q --junit-xml build/tests.xml
+	$(BIN)/python tools/durations.py build/tests.xml
 
 test-versions: $(VENV)/.test  ## a fast part of the tests under the other versions of Python that the classifiers name, where they are here
 	WORKERS=$(WORKERS) $(BIN)/python tools/versions.py

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import random
 import sys
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 from streamkit.dialects import DIALECTS
+from tests.sampling import by_test, too_long
 
 # Containers often keep Python from writing bytecode. Then each worker rewrites the assertions of four hundred files (10 s), and each
 # process that a test starts compiles all of streamkit.
@@ -25,6 +28,9 @@ settings.register_profile(
 )
 settings.register_profile("exhaustive", parent=settings.get_profile("sampled"), derandomize=False, max_examples=1000)
 
+
+#: Seconds that a case of a test takes, of tests that take long: ``make durations``.
+DURATIONS = Path(__file__).with_name("durations.json")
 
 _file = ""
 
@@ -99,6 +105,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """`make check` asks each test for a few of its cases, and for all of the dialects that changed."""
     parser.addoption("--cases", type=int, metavar="N", help="of each test no more than N cases, drawn by a seed")
     parser.addoption(
+        "--seconds",
+        type=float,
+        metavar="S",
+        help="of each test no more cases than take S seconds by tests/durations.json, but those that name every dialect",
+    )
+    parser.addoption(
         "--about", action="append", default=[], metavar="NAME", help="with --cases: all cases that name this"
     )
 
@@ -108,6 +120,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Leave out programs from npm by the gigabyte where no ``-m agents`` asks for them, and cases beyond ``--cases``."""
     if "agents" not in config.option.markexpr:
         leave_out(config, items, {item for item in items if item.get_closest_marker("agents")})
+    if config.option.seconds:
+        leave_out(config, items, too_long(items, config.option.seconds, json.loads(DURATIONS.read_text("utf-8"))))
     if config.option.cases:
         leave_out(config, items, beyond(items, config.option.cases, config.option.about))
 
@@ -119,11 +133,8 @@ def leave_out(config: pytest.Config, items: list[pytest.Item], left: set[pytest.
 
 def beyond(items: list[pytest.Item], most: int, about: list[str]) -> set[pytest.Item]:
     """The cases that are not drawn: of each test all but ``most``, and those whose names hold one of ``about``."""
-    tests: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
     left: set[pytest.Item] = set()
-    for name, cases in tests.items():
+    for name, cases in by_test(items).items():
         others = [item for item in cases if not any(each in item.name.partition("[")[2] for each in about)]
         left.update(random.Random(name).sample(others, max(0, len(others) - most)))
     return left

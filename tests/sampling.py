@@ -6,7 +6,8 @@ A draw is seeded by a name, the same in every run; laws with names of their own 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+import re
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import pytest
@@ -118,3 +119,43 @@ def part_of(cases: Sequence[Case], part: Part, *, turn: int = 0) -> Sequence[Cas
 
 def marks(is_drawn: bool) -> list[Any]:
     return [] if is_drawn else [pytest.mark.exhaustive]
+
+
+def too_long(items: list[pytest.Item], seconds: float, durations: Mapping[str, float]) -> set[pytest.Item]:
+    """The cases that are not drawn: beyond ``seconds`` of each test, and those of dialects that are asked by another case.
+
+    ``durations`` are the seconds of a case by the name of its test; of a test that is not there all cases are drawn.
+    """
+    left: set[pytest.Item] = set()
+    for name, cases in by_test(items).items():
+        most = max(1, int(seconds / durations[name])) if name in durations else len(cases)
+        if len(cases) <= most:
+            continue
+        random.Random(name).shuffle(cases)
+        named: set[str] = set()
+        first: list[pytest.Item] = []
+        for item in cases:
+            new = dialects_in(item.name.partition("[")[2]) - named
+            if new:
+                named |= new
+                first.append(item)
+        rest = [item for item in cases if item not in set(first)]
+        left.update([*first, *rest][max(most, len(first)) :])
+    return left
+
+
+#: The longer names come first: some begin with another.
+NAMED = re.compile(rf"(?<![a-z])(?:{'|'.join(sorted(DIALECTS.built_in, reverse=True))})(?![a-z])")
+
+
+def dialects_in(case: str) -> set[str]:
+    """The dialects that the id of a case names."""
+    return set(NAMED.findall(case))
+
+
+def by_test(items: list[pytest.Item]) -> dict[str, list[pytest.Item]]:
+    """The cases of each test, by its name."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return tests

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sampling import part_of, parts
+from tests.sampling import dialects_in, part_of, parts, too_long
 
 CASES = list("abcdefg")
 
@@ -22,3 +22,28 @@ def test_the_first_is_drawn_and_differs_by_turns():
     assert not first.marks
     assert all([mark.name for mark in other.marks] == ["exhaustive"] for other in others)
     assert sorted(case for turn in range(3) for case in part_of(CASES, first.values[0], turn=turn)) == CASES
+
+
+class Item:
+    """What of a collected case is looked at."""
+
+    def __init__(self, nodeid):
+        self.nodeid, self.name = nodeid, nodeid.partition("::")[2]
+
+
+def test_a_test_is_asked_as_many_cases_as_its_time_allows_and_every_dialect():
+    cases = [Item(f"a.py::test_a[{source}-{n}]") for source in ("openai-chat", "gemini", "ai-sdk") for n in range(9)]
+    others = [Item("a.py::test_b"), *(Item(f"a.py::test_c[{n}]") for n in range(9))]
+    for seconds, kept in ((0.5, 5), (0.1, 3), (9, 27)):
+        left = too_long([*cases, *others], seconds, {"a.py::test_a": 0.1, "a.py::test_b": 9.0})
+        drawn = [item for item in cases if item not in left]
+        assert len(drawn) == kept
+        assert {item.name.partition("[")[2].rpartition("-")[0] for item in drawn} == {"openai-chat", "gemini", "ai-sdk"}
+        assert not left & set(others)
+    assert too_long(cases, 0.5, {"a.py::test_a": 0.1}) == too_long(cases, 0.5, {"a.py::test_a": 0.1})
+
+
+def test_a_dialect_is_known_by_its_whole_name():
+    assert dialects_in("gemini-interactions-a-text") == {"gemini-interactions"}
+    assert dialects_in("a-text-gemini-openai-chat") == {"gemini", "openai-chat"}
+    assert dialects_in("mistralish") == set()
