@@ -116,6 +116,7 @@ def test_every_peer_has_its_environment_and_its_script():
             assert not peer.environment or peer.environment in environments.BY_NAME
 
 
+@pytest.mark.exhaustive  # make bench asks them as well
 def test_streamkit_passes_every_judge(tmp_path, monkeypatch):
     """The real worker, on the real inputs, made short."""
     for name in ("SSE_EVENTS", "ACCUMULATE_EVENTS", "REENCODE_EVENTS"):
