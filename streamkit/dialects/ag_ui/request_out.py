@@ -22,7 +22,6 @@ from streamkit.conversation.messages import (
     Text,
     Tool,
     ToolCall,
-    ToolChoice,
     ToolResult,
     Turn,
 )
@@ -30,11 +29,9 @@ from streamkit.dialects.ag_ui.wire import CONTEXT, VENDOR
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.message_writer import BLANK_LINE, Message, MessageWriter
 from streamkit.dialects.bodies.request_writer import ERROR, add_missing, media_type_of, plain_or_list, without_none
-from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.profiles import Target
 from streamkit.dialects.streams.event_encoder import wrapped_input
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
-from streamkit.errors import BadRequest
 from streamkit.events import Aside, Opaque
 from streamkit.report import StreamReport
 from streamkit.text.identifiers import random_id
@@ -58,7 +55,7 @@ class AgUiRequestWriter(MessageWriter):
         request = self.request
         self.one_choice("AG-UI")
         self.options({})
-        tools = [self._tool(tool) for tool in self._offered(request.tool_choice)]
+        tools = [self._tool(tool) for tool in self.callable_tools("an AG-UI agent")]
         exchange = request.exchange if self.own else {}
         body = {
             "threadId": exchange.get("threadId") or random_id("thread_"),
@@ -74,22 +71,6 @@ class AgUiRequestWriter(MessageWriter):
         if "state" in extras:
             body["state"] = extras.pop("state")
         return add_missing(body, extras)
-
-    def _offered(self, choice: ToolChoice | None) -> Sequence[Tool]:
-        """The tools that may be called: nothing else can say which. Raises BadRequest where one must be."""
-        tools = self.request.tools
-        if choice is None:
-            return tools
-        self.extras(choice.extras)
-        if choice.mode == "none":
-            return []
-        if choice.mode == "required":
-            if not self.target.emulate:
-                raise BadRequest("tool_choice", "an AG-UI agent can't be made to call a tool, only be offered fewer")
-            self.lose("tool_choice", "required")
-        if choice.parallel is False:
-            self.lose("tool_choice", "parallel")
-        return chosen_of(tools, choice) if choice.names else tools
 
     def _tool(self, tool: Tool) -> dict[str, Any] | None:
         if tool.kind == "server":

@@ -9,7 +9,6 @@ Source: ui-protocols.md §1.4, §1.8; ai 7.0.173, ``validateUIMessages``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import orjson
@@ -23,7 +22,6 @@ from streamkit.conversation.messages import (
     Text,
     Tool,
     ToolCall,
-    ToolChoice,
     ToolResult,
     Turn,
 )
@@ -42,9 +40,7 @@ from streamkit.dialects.ai_sdk.wire import (
 )
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.bodies.request_writer import ERROR, RequestWriter, add_missing, media_type_of, without_none
-from streamkit.dialects.bodies.tool_choice import chosen_of
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind
-from streamkit.errors import BadRequest
 from streamkit.events import Aside, Opaque
 from streamkit.text.identifiers import random_id
 from streamkit.tool_calls.check import check_arguments
@@ -73,7 +69,9 @@ class AISDKRequestWriter(RequestWriter):
         for turn in request.turns:
             self._turn(turn)
         exchange = request.exchange if self.own else {}
-        tools = {tool.name: self._tool(tool) for tool in self._offered(request.tool_choice) if self._is_said(tool)}
+        tools = {
+            tool.name: self._tool(tool) for tool in self.callable_tools("a route of the AI SDK") if self._is_said(tool)
+        }
         settings = self.options(OPTIONS if self.own else {})
         body = {
             "id": exchange.get("id") or random_id("chat_"),
@@ -83,24 +81,6 @@ class AISDKRequestWriter(RequestWriter):
             **without_none(model=request.model or None, tools=tools or None, callSettings=settings or None),
         }
         return add_missing(body, self.request_extras())
-
-    def _offered(self, choice: ToolChoice | None) -> Sequence[Tool]:
-        """The tools that may be called: nothing else can say which. Raises BadRequest where one must be."""
-        tools = self.request.tools
-        if choice is None:
-            return tools
-        self.extras(choice.extras)
-        if choice.mode == "none":
-            return []
-        if choice.mode == "required":
-            if not self.target.emulate:
-                raise BadRequest(
-                    "tool_choice", "a route of the AI SDK can't be made to call a tool, only be offered fewer"
-                )
-            self.lose("tool_choice", "required")
-        if choice.parallel is False:
-            self.lose("tool_choice", "parallel")
-        return chosen_of(tools, choice) if choice.names else tools
 
     def _is_said(self, tool: Tool) -> bool:
         """Whether a tool is the program's own; one that a provider runs is a loss."""

@@ -38,7 +38,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies.blocks_as_text import text_of_block, text_of_file
 from streamkit.dialects.bodies.option_limits import LIMITED, Models, fitting
-from streamkit.dialects.bodies.tool_choice import feasible
+from streamkit.dialects.bodies.tool_choice import chosen_of, feasible
 from streamkit.dialects.members.fields import whole_characters
 from streamkit.dialects.members.values import has_value
 from streamkit.dialects.profiles import Target
@@ -320,6 +320,25 @@ class RequestWriter:
         """Count a signature that has no place."""
         if signature is not None:
             self.lose("reasoning_signature", signature.vendor)
+
+    def callable_tools(self, asked: str) -> Sequence[Tool]:
+        """The tools that may be called, where nothing else can say which. Raises BadRequest where one must be.
+
+        ``asked`` is who is asked, in words.
+        """
+        tools, choice = self.request.tools, self.request.tool_choice
+        if choice is None:
+            return tools
+        self.extras(choice.extras)
+        if choice.mode == "none":
+            return []
+        if choice.mode == "required":
+            if not self.target.emulate:
+                raise BadRequest("tool_choice", f"{asked} can't be made to call a tool, only be offered fewer")
+            self.lose("tool_choice", "required")
+        if choice.parallel is False:
+            self.lose("tool_choice", "parallel")
+        return chosen_of(tools, choice) if choice.names else tools
 
     def lose_cache(self, mark: CacheMark | None, what: str | None = None) -> None:
         """Count a cache mark that has no place, by ``what`` has it or by itself."""

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of
-from streamkit.dialects.vocabulary.google import FUNCTION_NAMES, VENDOR, is_count
-from streamkit.dialects.vocabulary.usage_counts import has_more, total_of
+from streamkit.dialects.vocabulary.google import FUNCTION_NAMES, VENDOR, is_count, output_counts
+from streamkit.dialects.vocabulary.usage_counts import total_of
 from streamkit.events import StopReason, UsageReported
 from streamkit.report import StreamReport
 
@@ -102,12 +102,7 @@ def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
     """
     if usage.vendor == VENDOR and usage.raw is not None:
         return {name: value for name, value in usage.raw.items() if not is_bad_count(name, value)}
-    output, thoughts = usage.output_total, usage.output_reasoning
-    beside = usage.input_cache_write is not None or (thoughts or 0) > (output or 0)
-    if usage.vendor != VENDOR and (beside or has_more(usage, VENDOR)):
-        report.lose("usage_detail")
-    if output is not None and thoughts is not None and thoughts <= output:
-        output -= thoughts  # else they were counted beside it already
+    output, thoughts = output_counts(usage, VENDOR, report)
     counts = {
         "promptTokenCount": usage.input_total,
         "cachedContentTokenCount": usage.input_cached,

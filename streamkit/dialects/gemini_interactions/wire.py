@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.vocabulary import google
-from streamkit.dialects.vocabulary.usage_counts import has_more, total_of
+from streamkit.dialects.vocabulary.usage_counts import total_of
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
 from streamkit.report import StreamReport
 
@@ -91,12 +91,7 @@ def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
     """A ``usage`` object without what is unknown; the vendor's own where it came from this dialect."""
     if usage.vendor == VENDOR and usage.raw is not None:
         return {name: value for name, value in usage.raw.items() if not is_bad_count(name, value)}
-    output, thoughts = usage.output_total, usage.output_reasoning
-    beside = usage.input_cache_write is not None or (thoughts or 0) > (output or 0)
-    if usage.vendor != VENDOR and (beside or has_more(usage, VENDOR)):
-        report.lose("usage_detail")
-    if output is not None and thoughts is not None and thoughts <= output:
-        output -= thoughts  # else they were counted beside it already
+    output, thoughts = google.output_counts(usage, VENDOR, report)
     counts = {
         "total_input_tokens": usage.input_total,
         "total_cached_tokens": usage.input_cached,

@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from streamkit.dialects.members import values
 from streamkit.dialects.vocabulary.sealed_reasoning import Kind, seal
-from streamkit.events import ErrorType, ProviderFailed
+from streamkit.dialects.vocabulary.usage_counts import has_more
+from streamkit.events import ErrorType, ProviderFailed, UsageReported
 from streamkit.report import StreamReport
 
 VENDOR = "google"
@@ -80,3 +81,17 @@ def standard_base64(text: str) -> str:
     """Base64 of the alphabet that others read: Google's clients write the one for URLs, and the wire takes both."""
     text = text.replace("-", "+").replace("_", "/")
     return text + "=" * (-len(text) % 4)
+
+
+def output_counts(usage: UsageReported, vendor: str, report: StreamReport) -> tuple[int | None, int | None]:
+    """Tokens of the output, and of the thoughts, which Google counts beside it. ``vendor`` is the dialect's own.
+
+    Another vendor's counts have a place where the cache was not written to, and thoughts are within the output.
+    """
+    output, thoughts = usage.output_total, usage.output_reasoning
+    beside = usage.input_cache_write is not None or (thoughts or 0) > (output or 0)
+    if usage.vendor != vendor and (beside or has_more(usage, vendor)):
+        report.lose("usage_detail")
+    if output is not None and thoughts is not None and thoughts <= output:
+        output -= thoughts  # else they were counted beside it already
+    return output, thoughts
