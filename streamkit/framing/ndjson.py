@@ -110,7 +110,9 @@ class NDJSONParser:
         """
         sample = min(BEGINNING_BYTES, self._cap)
         start = bytes(line[:sample]).lstrip(WHITE)
-        if not start and ended:
+        if (
+            not start and ended and len(line) - line.endswith(b"\r") <= self._cap
+        ):  # a longer one is too long, however it was cut
             start = bytes(line).lstrip(WHITE)[:sample]
         self._object_seen = start.startswith(b"{")
         return start if not self._object_seen and (ended or len(line) >= sample) else b""

@@ -4,7 +4,7 @@ import tracemalloc
 from functools import partial
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from streamkit.errors import EventTooLong, LineTooLong, NotThisDialect, UsageError
@@ -168,6 +168,7 @@ def pieces(data: bytes, at: list[int]) -> list[bytes]:
     return cut_at(data, [min(place, len(data)) for place in at])
 
 
+@example(b" x\n", [2], Limits(line_bytes=1, event_bytes=1))
 @given(streams, places, limits)
 def test_the_cuts_change_nothing_not_even_a_fault(data, at, limits):
     make = partial(NDJSONParser, limits=limits)
