@@ -17,11 +17,10 @@ Source: ui-protocols.md §2.2, §2.3, §2.5, §2.6, §7.
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
-from attrs import define, field
+from attrs import define
 
 from streamkit.dialects.ag_ui.wire import (
     ALONE,
@@ -39,10 +38,10 @@ from streamkit.dialects.ag_ui.wire import (
 from streamkit.dialects.bodies.request_writer import without_none
 from streamkit.dialects.members.known import KEPT, Members, of_events
 from streamkit.dialects.members.values import has_value, text_of
-from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.streams.waiting_calls import WaitingCall, WaitingCallDecoder
 from streamkit.dialects.vocabulary.error_bodies import is_bare_error, provider_failed
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
-from streamkit.errors import ArgumentsTooLong, HeldTooLong, StreamArgumentsTooLong, TooManyBlocks, TooManyToolCalls
+from streamkit.errors import TooManyBlocks, TooManyToolCalls
 from streamkit.events import (
     Aside,
     ChoiceStarted,
@@ -55,11 +54,9 @@ from streamkit.events import (
     TextDelta,
     ToolCallDelta,
     ToolCallEnded,
-    WireEvent,
 )
 from streamkit.limits import Limits
-from streamkit.report import StreamReport, Withheld
-from streamkit.tool_calls.text_buffer import TextBuffer
+from streamkit.report import StreamReport
 
 #: What is read of each event.
 MEMBERS: Final[Mapping[str, Members]] = of_events(
@@ -126,28 +123,22 @@ class Message:
 
 
 @define
-class Call:
+class Call(WaitingCall):
     """A call that waits for its result or for the end of the run."""
 
-    id: str
-    name: str
     parent: str | None
-    arguments: TextBuffer = field(factory=TextBuffer)
     is_open: bool = True
     encrypted: str = ""
     #: Its result says that nobody ran it.
     is_refused: bool = False
-    #: The call with its result, where the agent ran it itself.
-    answered: Aside | None = None
 
 
-class AgUiDecoder(FrameDecoder):
+class AgUiDecoder(WaitingCallDecoder[Call]):
     """Reads the events of a stream."""
 
     dialect = VENDOR
     vendor = VENDOR
     opaque_holes = HOLES
-    _first_behind = 0  # of the events of a frame, the first behind the call that it begins
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
@@ -156,11 +147,6 @@ class AgUiDecoder(FrameDecoder):
         self._messages: dict[Key, Message] = {}
         self._blocks = 0
         self._calls: dict[str, Call] = {}
-        #: Calls and what stands behind the first of them that waits, and how many bytes of frames that is.
-        self._waiting: deque[Call | WireEvent] = deque()
-        self._waiting_bytes = 0
-        self._handed_on = 0  # calls
-        self._argument_chars = 0  # of all calls
         self._latest: dict[str, str] = {}  # the id of the latest message of a kind, or call, by the event's first word
         self._chunked: Message | Call | None = None  # what chunks began, which has no event for its end
         self._by_type: Mapping[str, Callable[[dict[str, Any]], None]] = {
@@ -207,13 +193,11 @@ class AgUiDecoder(FrameDecoder):
             return
         if self._chunked is not None and kind not in PASSING_CHUNKS:
             self._end_chunks(document, kind)
-        before = len(self.out) if self._waiting else None
+        before = self.before_frame()
         handler(document)
         if kind in MEMBERS:
             self.keep_unread(document, MEMBERS[kind], where=f"{kind}.")
-        if self._waiting:
-            self._wait(self._first_behind if before is None else before)
-            self._first_behind = 0
+        self.after_frame(before)
 
     def _other(self, document: dict[str, Any], kind: str) -> None:
         """A payload of no known event: an error in another envelope (the body of an HTTP error), or something new."""
@@ -390,9 +374,7 @@ class AgUiDecoder(FrameDecoder):
             raise TooManyToolCalls(self.limits.tool_calls, offset=self.frame.offset)
         name, parent = self.string(document.get("toolCallName")), text_of(document.get("parentMessageId"))
         call = self._calls[call_id] = Call(call_id, name, parent)
-        if not self._waiting:
-            self._first_behind = len(self.out)
-        self._waiting.append(call)
+        self.begin_waiting(call)
         return call
 
     def _call_arguments(self, document: dict[str, Any]) -> None:
@@ -402,7 +384,7 @@ class AgUiDecoder(FrameDecoder):
             self.report.repair("block_unopened")
             call = call or self._begin_call(call_id, document)
             call.is_open = True
-        self._append(call, self._fragment(document))
+        self.append_arguments(call, self._fragment(document), late=call.answered is not None)
 
     def _fragment(self, document: dict[str, Any]) -> str:
         delta = document.get("delta")
@@ -410,19 +392,6 @@ class AgUiDecoder(FrameDecoder):
             return self.string(delta)
         self.report.repair("arguments_not_text")
         return self.text_at("delta")
-
-    def _append(self, call: Call, fragment: str) -> None:
-        limits = self.limits
-        if call.arguments.chars + len(fragment) > limits.arguments_chars:
-            raise ArgumentsTooLong(limits.arguments_chars, offset=self.frame.offset)
-        self._argument_chars += len(fragment)
-        if self._argument_chars > limits.stream_arguments_chars:
-            raise StreamArgumentsTooLong(limits.stream_arguments_chars, offset=self.frame.offset)
-        if call.answered is None:
-            call.arguments.append(fragment)
-        else:
-            self.report.repair("arguments_late")
-            self.report.keep(Withheld("arguments_late", call.id, call.name, fragment))
 
     def _call_end(self, document: dict[str, Any]) -> None:
         call_id = self._id(document, "toolCallId")
@@ -437,7 +406,7 @@ class AgUiDecoder(FrameDecoder):
         call_id = self._chunk_id(document, "toolCallId")
         call = self._chunked = self._calls.get(call_id) or self._begin_call(call_id, document)
         call.is_open = call.answered is None
-        self._append(call, self._fragment(document))
+        self.append_arguments(call, self._fragment(document), late=call.answered is not None)
 
     def _call_result(self, document: dict[str, Any]) -> None:
         """A result within the run: the agent ran the call itself, unless the result says that nobody did."""
@@ -455,48 +424,19 @@ class AgUiDecoder(FrameDecoder):
             raw |= without_none(parentMessageId=call.parent, encryptedValue=call.encrypted or None)
             call.answered = Aside(VENDOR, "server_tool", ANSWERED_CALL, {**raw, "result": document})
 
-    def _wait(self, before: int) -> None:
-        """Let what the frame at hand says wait behind the calls in front of it, and hand on what waits no more."""
-        if len(self.out) > before:
-            self._waiting += self.out[before:]
-            del self.out[before:]
-            self._waiting_bytes += len(self.frame.data)
-        while self._waiting:
-            first = self._waiting[0]
-            event = first.answered if isinstance(first, Call) else first
-            if event is None:
-                break
-            self._waiting.popleft()
-            self.out.append(event)
-        if not self._waiting:
-            self._waiting_bytes = 0
-        elif self._waiting_bytes > self.limits.held_chars:
-            raise HeldTooLong(self.limits.held_chars, offset=self.frame.offset)
-
-    def _release(self) -> None:
-        """Hand on all that waits, the calls as the client's: the run is over."""
-        while self._waiting:
-            first = self._waiting.popleft()
-            if not isinstance(first, Call):
-                self.out.append(first)
-            elif first.answered is not None:
-                self.out.append(first.answered)
-            else:
-                self._hand_on(first)
-
-    def _hand_on(self, call: Call) -> None:
-        delta = ToolCallDelta(self._handed_on, call.id or None, call.name or None, call.arguments.whole())
+    def hand_on(self, call: Call) -> None:
+        delta = ToolCallDelta(self.handed_on, call.id or None, call.name or None, call.arguments.whole())
         if call.encrypted:
             delta.signature = unsealed(call.encrypted, VENDOR)
         self.out.append(delta)
         if not call.is_open:
-            self.out.append(ToolCallEnded(self._handed_on))
-        self._handed_on += 1
+            self.out.append(ToolCallEnded(self.handed_on))
+        self.handed_on += 1
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        self._release()
+        self.release()
 
     def _run_finished(self, document: dict[str, Any]) -> None:
         self._ensure_started()
@@ -509,14 +449,14 @@ class AgUiDecoder(FrameDecoder):
         self._over = True
         self._usage(document)
         if kind == "cancelled":
-            self._release()
+            self.release()
             return
         begun: list[Message | Call] = [*self._messages.values(), *self._calls.values()]
         for each in begun:
             if each.is_open:  # the run ended well, and they end with it
                 self.report.repair("block_unclosed")
                 each.is_open = False
-        self._release()
+        self.release()
         self.out += (self._reason(kind, metadata), TerminatorSeen())
 
     def _reason(self, outcome: str, metadata: dict[str, Any]) -> StopReasonSeen:
@@ -546,5 +486,5 @@ class AgUiDecoder(FrameDecoder):
 
     def _fail(self, error: Any) -> None:
         self._over = True
-        self._release()
+        self.release()
         self.out.append(provider_failed(error, VENDOR, ERROR_CODES))

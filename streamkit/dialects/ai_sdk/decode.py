@@ -13,7 +13,6 @@ Source: ui-protocols.md §1.1, §1.2, §1.8, §8.
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
@@ -24,9 +23,9 @@ from streamkit.dialects.ai_sdk.provider_metadata import Read, read_metadata
 from streamkit.dialects.ai_sdk.wire import ANSWERED_CALL, ASIDES, FILE, NEWEST, STOP_REASONS, VENDOR, decode_usage
 from streamkit.dialects.members.known import KEPT, Members
 from streamkit.dialects.members.values import has_value, text_of
-from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.dialects.streams.waiting_calls import WaitingCall, WaitingCallDecoder
 from streamkit.dialects.vocabulary.error_bodies import provider_failed
-from streamkit.errors import ArgumentsTooLong, HeldTooLong, StreamArgumentsTooLong, TooManyBlocks, TooManyToolCalls
+from streamkit.errors import HeldTooLong, TooManyBlocks, TooManyToolCalls
 from streamkit.events import (
     Aside,
     AsideKind,
@@ -42,11 +41,9 @@ from streamkit.events import (
     ToolCallDelta,
     ToolCallEnded,
     ToolKind,
-    WireEvent,
 )
 from streamkit.limits import Limits
-from streamkit.report import StreamReport, Withheld
-from streamkit.tool_calls.text_buffer import TextBuffer
+from streamkit.report import StreamReport
 from streamkit.tool_calls.value_text import lenient_text
 
 #: The method that reads each chunk, and what is read of it. Chunks of this dialect's alone are kept as they are.
@@ -110,20 +107,15 @@ class Part:
 
 
 @define
-class Call:
+class Call(WaitingCall):
     """A call that waits for its output or for the end of the stream."""
 
-    id: str
-    name: str
     kind: ToolKind = "function"
     executed: bool = False  #: the provider runs it: each of its chunks is kept as it is
     shown: Mapping[str, Any] = field(factory=dict)
-    arguments: TextBuffer = field(factory=TextBuffer)
     ended: bool = False
     available: bool = False  #: its input is there, so that clients run it
     signature: Opaque | None = None
-    #: The call with its output, where the server ran it itself.
-    answered: Aside | None = None
 
 
 def recognises(_event: str, document: Any) -> bool:
@@ -138,7 +130,7 @@ def recognises(_event: str, document: Any) -> bool:
     return isinstance(kind, str) and kind in OWN and "event_id" not in document
 
 
-class AISDKDecoder(FrameDecoder):
+class AISDKDecoder(WaitingCallDecoder[Call]):
     """Reads the chunks of a UI message stream."""
 
     dialect = "ai-sdk"
@@ -149,28 +141,21 @@ class AISDKDecoder(FrameDecoder):
     _finished = False
     _labels = 0  # blocks so far
     _count = 0  # calls so far
-    _handed_on = 0  # of them, to the client
     _available = 0  # of those that have no output
-    _argument_chars = 0  # of all calls
-    _first_behind = 0  # of the events of a chunk, the first behind the call that it begins
-    _waiting_bytes = 0  # of chunks
 
     def __init__(self, limits: Limits, report: StreamReport) -> None:
         super().__init__(limits, report)
         self._parts: dict[tuple[str, str], Part] = {}  # open ones, by kind and id
         self._held_bytes = 0  # of frames whose metadata wait for the end of their part
         self._calls: dict[str, Call] = {}
-        self._waiting: deque[Call | WireEvent] = deque()  # calls, and what stands behind the first of them
 
     def done(self) -> None:
         """The mark says nothing: a reader skips it."""
 
     def decode(self, document: dict[str, Any]) -> None:
-        before = len(self.out) if self._waiting else None
+        before = self.before_frame()
         self._take_in(document)
-        if self._waiting:
-            self._wait(self._first_behind if before is None else before)
-            self._first_behind = 0
+        self.after_frame(before)
 
     def _take_in(self, document: dict[str, Any]) -> None:
         kind = self.string(document.get("type"))
@@ -304,10 +289,8 @@ class AISDKDecoder(FrameDecoder):
             call.executed = self.truth(document.get("providerExecuted"))
             call.shown = {name: value for name in SHOWN if has_value(value := document.get(name))}
             if not call.executed:
-                if not self._waiting:
-                    self._first_behind = len(self.out)
-                self._waiting.append(call)
-                self._waiting_bytes += len(self.frame.data)
+                self.begin_waiting(call)
+                self.waiting_bytes += len(self.frame.data)
         return call
 
     def _call_start(self, document: dict[str, Any]) -> None:
@@ -325,18 +308,8 @@ class AISDKDecoder(FrameDecoder):
             self._append(call, self.string(document.get("inputTextDelta")))
 
     def _append(self, call: Call, fragment: str) -> None:
-        """Raises ArgumentsTooLong and StreamArgumentsTooLong."""
-        limits = self.limits
-        if call.arguments.chars + len(fragment) > limits.arguments_chars:
-            raise ArgumentsTooLong(limits.arguments_chars, offset=self.frame.offset)
-        self._argument_chars += len(fragment)
-        if self._argument_chars > limits.stream_arguments_chars:
-            raise StreamArgumentsTooLong(limits.stream_arguments_chars, offset=self.frame.offset)
-        if not call.ended:
-            call.arguments.append(fragment)
-        elif fragment:
-            self.report.repair("arguments_late")
-            self.report.keep(Withheld("arguments_late", call.id, call.name, fragment))
+        if fragment or not call.ended:
+            self.append_arguments(call, fragment, late=call.ended)
 
     def _sign(self, call: Call, document: dict[str, Any]) -> None:
         """What only a vendor can read of a call, of which readers keep what its last chunk has."""
@@ -381,54 +354,29 @@ class AISDKDecoder(FrameDecoder):
         call.answered = Aside(VENDOR, "server_tool", ANSWERED_CALL, {**raw, "output": document})
         return True
 
-    def _wait(self, before: int) -> None:
-        """Let what the chunk at hand says wait behind the calls in front of it, and hand on what waits no more."""
-        if len(self.out) > before:
-            self._waiting += self.out[before:]
-            del self.out[before:]
-            self._waiting_bytes += len(self.frame.data)
-        while self._waiting:
-            first = self._waiting[0]
-            event = first.answered if isinstance(first, Call) else first
-            if event is None:
-                break
-            self._waiting.popleft()
-            self.out.append(event)
-        if not self._waiting:
-            self._waiting_bytes = 0
-        elif self._waiting_bytes > self.limits.held_chars:
-            raise HeldTooLong(self.limits.held_chars, offset=self.frame.offset)
-
-    def _release(self) -> None:
-        """Hand on all that waits, the calls as the client's: nothing more comes. What was open ends."""
-        while self._waiting:
-            first = self._waiting.popleft()
-            if not isinstance(first, Call):
-                self.out.append(first)
-            elif first.answered is not None:
-                self.out.append(first.answered)
-            else:
-                self._hand_on(first)
-        self._end_parts()
-
-    def _hand_on(self, call: Call) -> None:
+    def hand_on(self, call: Call) -> None:
         delta = ToolCallDelta(
-            self._handed_on, call.id or None, call.name or None, call.arguments.whole(), kind=call.kind
+            self.handed_on, call.id or None, call.name or None, call.arguments.whole(), kind=call.kind
         )
         delta.extras, delta.signature = call.shown or None, call.signature
         self.out.append(delta)
         if call.ended:
-            self.out.append(ToolCallEnded(self._handed_on))
-        self._handed_on += 1
+            self.out.append(ToolCallEnded(self.handed_on))
+        self.handed_on += 1
+
+    def release(self) -> None:
+        """As in each dialect; what was open ends."""
+        super().release()
+        self._end_parts()
 
     def close(self) -> None:
-        self._release()
+        self.release()
 
     # -- the end ---------------------------------------------------------------------------------------------------
 
     def _finish(self, document: dict[str, Any]) -> None:
         self._finished = True
-        self._release()
+        self.release()
         metadata = self.fields(document.get("messageMetadata"))
         if usage := self.fields(metadata.get("usage")):
             self.tell_counts(decode_usage(usage))
@@ -438,11 +386,11 @@ class AISDKDecoder(FrameDecoder):
         self.out += (StopReasonSeen(reason, native or "finish", covers_calls=not native), TerminatorSeen())
 
     def _error(self, document: dict[str, Any]) -> None:
-        self._release()
+        self.release()
         self.out.append(ProviderFailed("server", self.string(document.get("errorText")), raw=document, vendor=VENDOR))
 
     def _abort(self, document: dict[str, Any]) -> None:
         """The server gave up; its own client takes the answer so far for a success."""
-        self._release()
+        self.release()
         reason = self.string(document.get("reason")) or "the answer was aborted"
         self.out.append(ProviderFailed("truncated", reason, raw=document, vendor=VENDOR))

@@ -101,31 +101,31 @@ class AISDKRequestReader(RequestReader):
     def _assistant(self, message: Fields, name: str) -> None:
         """The steps of a message: what the model said, and the results of its calls."""
         begin = len(self.turns)
-        said: list[Part] = []
+        answer: list[Part] = []
         results: list[Part] = []
         for part in message.needed_each("parts"):
             kind = part.needed("type")
             if kind in {STEP_START, STEERING}:
-                self._end_step(said, results, name)
-                said, results = [], []
+                self._end_step(answer, results, name)
+                answer, results = [], []
             if kind == STEERING:
                 parts = [self._part(each, each.needed("type")) for each in part.needed_each("parts")]
                 ids = (name, part.string("id") or "")
                 self.turns.append(Turn("user", [*parts], native_role=STEERING, native_ids=ids))
             elif kind == DYNAMIC_TOOL or kind.startswith(TOOL):
-                self._call(part, kind, said, results)
+                self._call(part, kind, answer, results)
             elif kind == "reasoning":
-                said += self._reasoning(part)
+                answer += self._reasoning(part)
             elif kind != STEP_START:
-                said.append(self._part(part, kind))
-        self._end_step(said, results, name)
+                answer.append(self._part(part, kind))
+        self._end_step(answer, results, name)
         if len(self.turns) == begin:
             self.turns.append(Turn("assistant", native_ids=(name,)))
 
-    def _end_step(self, said: list[Part], results: list[Part], name: str) -> None:
+    def _end_step(self, answer: list[Part], results: list[Part], name: str) -> None:
         self._calls = 0
-        if said:
-            self.turns.append(Turn("assistant", said, native_ids=(name,)))
+        if answer:
+            self.turns.append(Turn("assistant", answer, native_ids=(name,)))
         if results:
             self.turns.append(Turn("user", results, native_ids=(name,)))
 
@@ -152,8 +152,8 @@ class AISDKRequestReader(RequestReader):
         elif url is None:
             raise part.wrong("text is needed, and there is none", "url")
         elif is_data_uri(url):
-            said, media.data = media_of(url, part.at("url"))
-            media.media_type = media_type if media_type and "/" in media_type else said
+            declared, media.data = media_of(url, part.at("url"))
+            media.media_type = media_type if media_type and "/" in media_type else declared
         else:
             media.url = url
         media.extras = part.rest() or None
@@ -185,10 +185,10 @@ class AISDKRequestReader(RequestReader):
 
     # -- calls and results -----------------------------------------------------------------------------------------
 
-    def _call(self, part: Fields, kind: str, said: list[Part], results: list[Part]) -> None:
+    def _call(self, part: Fields, kind: str, answer: list[Part], results: list[Part]) -> None:
         """A call, and the result that its part has."""
         if part.peek("providerExecuted") is True:
-            said.append(Aside(VENDOR, "server_tool", f"{CONTENT}{kind}", {"type": kind, **part.rest()}))
+            answer.append(Aside(VENDOR, "server_tool", f"{CONTENT}{kind}", {"type": kind, **part.rest()}))
             return
         state = part.needed("state")
         name = part.needed("toolName") if kind == DYNAMIC_TOOL else kind.removeprefix(TOOL)
@@ -203,7 +203,7 @@ class AISDKRequestReader(RequestReader):
         signatures = self._metadata(part, "callProviderMetadata", is_empty=False).signatures
         call.signature = signatures[0] if signatures else None
         call.extras = ({"type": kind} if kind == DYNAMIC_TOOL else {}) | part.rest() or None
-        said.append(call)
+        answer.append(call)
         self._calls += 1
         if result is not None:
             results.append(result)

@@ -10,7 +10,7 @@ Source: design.md §5, dialects.md §0.4, §3.1, §3.3, quirks.md §8, §9.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import orjson
@@ -31,9 +31,8 @@ from streamkit.dialects.anthropic.wire import (
 )
 from streamkit.dialects.members.values import details_of
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key
+from streamkit.dialects.streams.block_queue import Block, BlockQueue, Key, NumberedBlocks
 from streamkit.events import Aside, ProviderFailed, ResponseStarted, TextDelta, ToolCallStarted
-from streamkit.limits import Limits
 
 #: Before a delta of a block, by its index.
 DELTA = b'event: content_block_delta\ndata: {"type":"content_block_delta","index":%d,"delta":'
@@ -51,39 +50,29 @@ STARTS: Mapping[str, bytes] = {
 }
 
 
-class BlockWriter(BlockQueue):
+class BlockWriter(NumberedBlocks):
     """Writes the events of blocks by ``write``, and before the first of them calls ``begin``."""
 
     starts: ClassVar = STARTS
 
     arguments_template: ClassVar = ARGUMENTS
 
-    _next_index = 0
-
-    def __init__(self, begin: Callable[[], None], write: Callable[[bytes], None], limits: Limits) -> None:
-        super().__init__(limits)
-        self._begin = begin
-        self._write = write
-
     def write_start(self, block: Block) -> None:
-        index = block.index = self._next_index
-        self._next_index = index + 1
-        if not index:
-            self._begin()
-        self._write(START % (index, block.start))
+        self.number(block)
+        self.write(START % (block.index, block.start))
 
     def around(self, block: Block) -> tuple[bytes, bytes]:
         return DELTA % block.index, b"}\n\n"
 
     def write_fragment(self, block: Block, fragment: str) -> None:
-        self._write(FRAGMENT % (block.index, orjson.dumps(fragment)))  # in half of the time of three templates
+        self.write(FRAGMENT % (block.index, orjson.dumps(fragment)))  # in half of the time of three templates
 
     def write_delta(self, block: Block, delta: bytes) -> None:
-        self._write(DELTAS % (block.index, delta))
+        self.write(DELTAS % (block.index, delta))
 
     def write_deltas(self, block: Block, deltas: list[bytes]) -> None:
         before, behind = self.around(block)
-        self._write(before + (behind + before).join(deltas) + behind)
+        self.write(before + (behind + before).join(deltas) + behind)
 
     def write_stop(self, block: Block) -> None:
         """Clients assign a signature, so it is written whole, right before the stop (dialects.md §0.4)."""
@@ -91,7 +80,7 @@ class BlockWriter(BlockQueue):
             self.write_delta(
                 block, b'{"type":"signature_delta","signature":%b}' % orjson.dumps(block.whole_signature())
             )
-        self._write(STOP % block.index)
+        self.write(STOP % block.index)
 
 
 dumps, loads = orjson.dumps, orjson.loads

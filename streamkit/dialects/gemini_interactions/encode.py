@@ -9,7 +9,7 @@ Source: dialects.md §5.5, quirks.md R14.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import orjson
@@ -29,11 +29,10 @@ from streamkit.dialects.gemini_interactions.wire import (
 )
 from streamkit.dialects.members.values import details_of
 from streamkit.dialects.streams.block_encoder import FEW, BlockEncoder
-from streamkit.dialects.streams.block_queue import Block, BlockQueue
+from streamkit.dialects.streams.block_queue import Block, BlockQueue, NumberedBlocks
 from streamkit.dialects.streams.event_encoder import encode_time, stop_word
 from streamkit.dialects.vocabulary import google
 from streamkit.events import Aside, MediaGenerated, Opaque, ProviderFailed, ResponseStarted, ToolCallStarted
-from streamkit.limits import Limits
 
 dumps = orjson.dumps
 DELTA_EVENT: Final = b'event: step.delta\ndata: {"event_type":"step.delta","index":%d,"delta":'
@@ -51,42 +50,32 @@ STEP_FRAMES: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-class StepWriter(BlockQueue):
+class StepWriter(NumberedBlocks):
     """Writes the events of steps by ``write``, and before the first of them calls ``begin``."""
 
     starts: ClassVar = STARTS
     arguments_template: ClassVar[bytes] = b'{"type":"arguments_delta","arguments":%b}'
 
-    _next_index = 0
-
-    def __init__(self, begin: Callable[[], None], write: Callable[[bytes], None], limits: Limits) -> None:
-        super().__init__(limits)
-        self._begin = begin
-        self._write = write
-
     def write_start(self, block: Block) -> None:
-        index = block.index = self._next_index
-        self._next_index = index + 1
-        if not index:
-            self._begin()
-        self._write(START % (index, block.start))
+        self.number(block)
+        self.write(START % (block.index, block.start))
 
     def around(self, block: Block) -> tuple[bytes, bytes]:
         return DELTA_EVENT % block.index, b"}\n\n"
 
     def write_delta(self, block: Block, delta: bytes) -> None:
         before, behind = self.around(block)
-        self._write(before + delta + behind)
+        self.write(before + delta + behind)
 
     def write_deltas(self, block: Block, deltas: list[bytes]) -> None:
         before, behind = self.around(block)
-        self._write(before + (behind + before).join(deltas) + behind)
+        self.write(before + (behind + before).join(deltas) + behind)
 
     def write_stop(self, block: Block) -> None:
         if block.signature:
             signature = dumps(block.whole_signature())
             self.write_delta(block, b'{"type":"thought_signature","signature":%b}' % signature)
-        self._write(STOP % block.index)
+        self.write(STOP % block.index)
 
 
 class InteractionsEncoder(BlockEncoder):

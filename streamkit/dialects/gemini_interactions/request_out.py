@@ -281,12 +281,12 @@ class InteractionsRequestWriter(RequestWriter):
             type=RESULT,
             call_id=self.call_id(result.call_id),
             name=named and self.tool_name(named),
-            result=self._said(result),
+            result=self._result_contents(result),
             is_error=result.is_error or None,
         )
         return add_missing(written, self.extras(result.extras))
 
-    def _said(self, result: ToolResult) -> Any:
+    def _result_contents(self, result: ToolResult) -> Any:
         """What a tool said: an object as it came, text, or a list of contents."""
         only = result.parts[0] if len(result.parts) == 1 else None
         if self.own and result.native == OBJECT and isinstance(only, Text):

@@ -13,7 +13,7 @@ Source: design.md §5, quirks.md R9 and §8.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, TypeAlias
 
 import orjson
@@ -314,3 +314,21 @@ class BlockQueue:
         if block is not None:
             self.write_stop(block)
             block.closed = True
+
+
+class NumberedBlocks(BlockQueue):
+    """Blocks with indices from 0, which ``write`` takes as bytes; ``begin`` is called before the first of them."""
+
+    _next_index = 0
+
+    def __init__(self, begin: Callable[[], None], write: Callable[[bytes], None], limits: Limits) -> None:
+        super().__init__(limits)
+        self.begin = begin
+        self.write = write
+
+    def number(self, block: Block) -> None:
+        """Give a block that starts its index."""
+        block.index = self._next_index
+        self._next_index += 1
+        if not block.index:
+            self.begin()

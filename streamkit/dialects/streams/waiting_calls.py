@@ -1,0 +1,108 @@
+"""The part of a decoder whose streams bring a call's result, if the server ran it: the call and all behind it wait.
+
+Only the end of the stream says of the other calls that they are the client's. So a call waits for its result or for the end,
+and what is said behind it waits with it, in the order of the stream, up to ``held_chars`` bytes of frames.
+
+Source: ui-protocols.md §1.3, §2.4; limits.md §1.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Generic, TypeVar
+
+from attrs import define, field
+
+from streamkit.dialects.streams.frame_decoder import FrameDecoder
+from streamkit.errors import ArgumentsTooLong, HeldTooLong, StreamArgumentsTooLong
+from streamkit.events import Aside, WireEvent
+from streamkit.limits import Limits
+from streamkit.report import StreamReport, Withheld
+from streamkit.tool_calls.text_buffer import TextBuffer
+
+
+@define
+class WaitingCall:
+    """A call that waits for its result or for the end of the stream."""
+
+    id: str
+    name: str
+    arguments: TextBuffer = field(factory=TextBuffer, kw_only=True)
+    #: The call with its result, where the server ran it itself.
+    answered: Aside | None = field(default=None, kw_only=True)
+
+
+C = TypeVar("C", bound=WaitingCall)
+
+
+class WaitingCallDecoder(FrameDecoder, Generic[C]):
+    """A decoder of such a dialect."""
+
+    handed_on = 0  #: calls, to the client
+    waiting_bytes = 0  #: of frames
+    _argument_chars = 0  # of all calls
+    _first_behind = 0  # of the events of a frame, the first behind the call that it begins
+
+    def __init__(self, limits: Limits, report: StreamReport) -> None:
+        super().__init__(limits, report)
+        self._waiting: deque[C | WireEvent] = deque()
+
+    def hand_on(self, call: C) -> None:
+        """Tell a call that the client is to run."""
+        raise NotImplementedError
+
+    def begin_waiting(self, call: C) -> None:
+        """A call begins, whose result may come."""
+        if not self._waiting:
+            self._first_behind = len(self.out)
+        self._waiting.append(call)
+
+    def append_arguments(self, call: C, fragment: str, *, late: bool) -> None:
+        """Add a fragment, or keep one that came too ``late``. Raises ArgumentsTooLong and StreamArgumentsTooLong."""
+        limits = self.limits
+        if call.arguments.chars + len(fragment) > limits.arguments_chars:
+            raise ArgumentsTooLong(limits.arguments_chars, offset=self.frame.offset)
+        self._argument_chars += len(fragment)
+        if self._argument_chars > limits.stream_arguments_chars:
+            raise StreamArgumentsTooLong(limits.stream_arguments_chars, offset=self.frame.offset)
+        if not late:
+            call.arguments.append(fragment)
+        else:
+            self.report.repair("arguments_late")
+            self.report.keep(Withheld("arguments_late", call.id, call.name, fragment))
+
+    def before_frame(self) -> int | None:
+        """What ``after_frame`` takes; to be asked before a frame is read."""
+        return len(self.out) if self._waiting else None
+
+    def after_frame(self, before: int | None) -> None:
+        """Let what the frame said wait behind the calls in front of it, and hand on what waits no more. Raises HeldTooLong."""
+        if not self._waiting:
+            return
+        begin, self._first_behind = self._first_behind if before is None else before, 0
+        if len(self.out) > begin:
+            self._waiting += self.out[begin:]
+            del self.out[begin:]
+            self.waiting_bytes += len(self.frame.data)
+        while self._waiting:
+            first = self._waiting[0]
+            event = first.answered if isinstance(first, WaitingCall) else first
+            if event is None:
+                break
+            self._waiting.popleft()
+            self.out.append(event)
+        if not self._waiting:
+            self.waiting_bytes = 0
+        elif self.waiting_bytes > self.limits.held_chars:
+            raise HeldTooLong(self.limits.held_chars, offset=self.frame.offset)
+
+    def release(self) -> None:
+        """Hand on all that waits, the calls without a result as the client's: nothing more comes."""
+        while self._waiting:
+            first = self._waiting.popleft()
+            if not isinstance(first, WaitingCall):
+                self.out.append(first)
+            elif first.answered is not None:
+                self.out.append(first.answered)
+            else:
+                self.hand_on(first)
