@@ -16,7 +16,7 @@ Source: design.md §3, dialects.md §0.2.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define, field, frozen
 
@@ -412,6 +412,11 @@ WireEvent: TypeAlias = (
     | LastFrameBroken
 )
 """What ``decode`` yields."""
+
+#: Events with which something of the output begins.
+OUTPUT: Final = frozenset(
+    {TextDelta, RefusalDelta, ReasoningDelta, ReasoningSignature, ReasoningOpaque, MediaGenerated, ToolCallStarted}
+)
 
 Event: TypeAlias = (
     Carried | ToolCallStarted | ToolCallArguments | ToolCallDoomed | ToolCallFinished | ResponseFinished | StreamEnded

@@ -54,7 +54,8 @@ How large each package is, and where its order is broken, as `python tools/house
   run that stands in more than eight places is passed over.
   Those that stay have a reason: the overloads of `pipe` are its types; a checker shares no code with the decoder that it
   judges; a parser counts its bytes and looks for the beginning without a call for each read; the parts of a response are a
-  closed union, of which each writer says what it makes of each member; commands name their options one by one.
+  closed union, of which each writer says what it makes of each member; media in a conversation and media that a model made
+  are two values whose members mean the same; checkers begin alike, since each names its rules.
 - Public names are the functions and classes at the top of a module whose names begin with no underscore.
 
 """

@@ -32,6 +32,7 @@ from streamkit.errors import (
     TooManyToolCalls,
 )
 from streamkit.events import (
+    OUTPUT,
     Aside,
     ChoiceStarted,
     Event,
@@ -647,18 +648,7 @@ def _may_be(whole: ToolCallDelta, call: Call) -> bool:
     return not whole.name or call.name is None or whole.name == call.name
 
 
-SPOKEN = frozenset(
-    {
-        DeltaRun,
-        TextDelta,
-        RefusalDelta,
-        ReasoningDelta,
-        ReasoningSignature,
-        ReasoningOpaque,
-        MediaGenerated,
-        ToolCallStarted,
-    }
-)
+SPOKEN = OUTPUT | {DeltaRun}
 #: Kinds of asides that a model says or has done, unlike what servers say of the request.
 SPOKEN_ASIDES = frozenset({"server_tool", "citation", "audio"})
 

@@ -29,7 +29,7 @@ from streamkit.conversation.messages import (
     Turn,
 )
 from streamkit.dialects.ag_ui.wire import CONTEXT, EXCHANGE, NOT_RUN_ID, VENDOR
-from streamkit.dialects.bodies.request_reader import content_of, function_tool, unknown_part
+from streamkit.dialects.bodies.request_reader import content_of, function_call, function_tool, unknown_part
 from streamkit.dialects.bodies.turn_reader import TurnReader
 from streamkit.dialects.members.fields import Fields, base64_of, is_data_uri, media_of
 from streamkit.dialects.vocabulary.sealed_reasoning import unseal, unsealed
@@ -50,6 +50,7 @@ class AgUiRequestReader(TurnReader):
     """Reads one request."""
 
     dialect = VENDOR
+    exchange = EXCHANGE
 
     def __init__(self, report: StreamReport) -> None:
         super().__init__(report)
@@ -59,13 +60,6 @@ class AgUiRequestReader(TurnReader):
     def begun(self, fields: Fields) -> Request:
         props = fields.fields("forwardedProps") if isinstance(fields.peek("forwardedProps"), dict) else None
         return Request(self.dialect, props.string("model") if props is not None else None, stream=True)
-
-    def request(self, fields: Fields) -> Request:
-        exchange = {name: fields.peek(name) for name in EXCHANGE if fields.peek(name) is not None}
-        request = super().request(fields)
-        request.extras = {name: value for name, value in request.extras.items() if name not in EXCHANGE}
-        request.exchange = exchange
-        return request
 
     def options(self, _fields: Fields) -> Options:
         return Options()
@@ -184,12 +178,7 @@ class AgUiRequestReader(TurnReader):
         return Turn("assistant", parts)
 
     def _call(self, call: Fields, number: int) -> ToolCall:
-        kind = call.string("type") or "function"
-        if kind != "function":
-            raise call.wrong(f"there is no call of type {quoted(kind)}", "type")
-        function = call.needed_fields("function")
-        arguments = function.string("arguments") or ""
-        read = ToolCall(number, call.string("id") or "", function.needed("name"), arguments, place=call.place)
+        read = function_call(call, number)
         if value := call.string("encryptedValue"):
             read.signature = unsealed(value, VENDOR)
         read.extras = call.rest() or None

@@ -75,12 +75,7 @@ class AgUiRequestWriter(MessageWriter):
     def _tool(self, tool: Tool) -> dict[str, Any] | None:
         if tool.kind == "server":
             return self.hosted(tool)
-        extras = self.extras(tool.extras)
-        self.lose_cache(tool.cache, tool.name)
-        if tool.strict:
-            self.lose("tool_strict", tool.name)
-        if tool.kind == "custom":
-            tool = self.as_function(tool)
+        tool, extras = self.plain_tool(tool, strict=False)
         definition = without_none(name=tool.name, description=tool.description or "", parameters=tool.parameters)
         return add_missing(definition, extras)
 

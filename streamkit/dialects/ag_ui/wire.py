@@ -9,7 +9,7 @@ from typing import Any, Final, cast, get_args
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.vocabulary.sealed_reasoning import MADE
-from streamkit.dialects.vocabulary.usage_counts import has_more
+from streamkit.dialects.vocabulary.usage_counts import UI_COUNTS, has_more
 from streamkit.events import ErrorType, ProviderFailed, StopReason, UsageReported
 from streamkit.report import StreamReport
 from streamkit.tool_calls.failed_turns import FAILING
@@ -73,14 +73,7 @@ ERROR_CODES: Final[Mapping[str, ErrorType]] = {
     kind: kind for kind in cast("tuple[ErrorType, ...]", get_args(ErrorType))
 }
 #: Counts of an entry of ``usage``, by ours. The input includes the cache and the output the reasoning, as ours do.
-COUNTS: Final[Mapping[str, str]] = {
-    "input_total": "inputTokens",
-    "output_total": "outputTokens",
-    "total": "totalTokens",
-    "output_reasoning": "reasoningTokens",
-    "input_cached": "cachedInputTokens",
-    "input_cache_write": "cacheWriteInputTokens",
-}
+COUNTS: Final[Mapping[str, str]] = {**UI_COUNTS, "input_cache_write": "cacheWriteInputTokens"}
 #: Members of a request that name the exchange, or that are read as a part of the conversation: written again as they came.
 CONTEXT: Final = "context"
 EXCHANGE: Final = ("threadId", "runId", "parentRunId", "protocolVersion", CONTEXT)

@@ -57,17 +57,11 @@ class AISDKRequestReader(RequestReader):
     """Reads one request."""
 
     dialect = VENDOR
+    exchange = EXCHANGE
     _calls = 0  # of the step at hand
 
     def begun(self, fields: Fields) -> Request:
         return Request(self.dialect, fields.string("model"), stream=True)
-
-    def request(self, fields: Fields) -> Request:
-        exchange = {name: fields.peek(name) for name in EXCHANGE if fields.peek(name) is not None}
-        request = super().request(fields)
-        request.extras = {name: value for name, value in request.extras.items() if name not in EXCHANGE}
-        request.exchange = exchange
-        return request
 
     def options(self, fields: Fields) -> Options:
         settings = fields.fields("callSettings") if isinstance(fields.peek("callSettings"), dict) else None

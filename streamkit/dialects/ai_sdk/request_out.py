@@ -87,12 +87,7 @@ class AISDKRequestWriter(RequestWriter):
         return tool.kind != "server" or self.hosted(tool) is not None
 
     def _tool(self, tool: Tool) -> dict[str, Any]:
-        extras = self.extras(tool.extras)
-        self.lose_cache(tool.cache, tool.name)
-        if tool.strict:
-            self.lose("tool_strict", tool.name)
-        if tool.kind == "custom":
-            tool = self.as_function(tool)
+        tool, extras = self.plain_tool(tool, strict=False)
         return add_missing(without_none(description=tool.description, parameters=tool.parameters), extras)
 
     # -- messages --------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from attrs import frozen
 from streamkit.conversation.tool_definitions import ToolRules
 from streamkit.dialects.members.values import count_of
 from streamkit.dialects.profiles import Profile
-from streamkit.dialects.vocabulary.usage_counts import has_more
+from streamkit.dialects.vocabulary.usage_counts import UI_COUNTS, has_more
 from streamkit.events import StopReason, UsageReported
 from streamkit.report import StreamReport
 
@@ -44,14 +44,6 @@ STOP_REASONS: Final[Mapping[str, StopReason]] = {
     "interrupted": "error",
     "other": "other",
     "unknown": "other",  # of version 5
-}
-#: Members of ``messageMetadata.usage``, by ours.
-COUNTS: Final[Mapping[str, str]] = {
-    "input_total": "inputTokens",
-    "output_total": "outputTokens",
-    "total": "totalTokens",
-    "output_reasoning": "reasoningTokens",
-    "input_cached": "cachedInputTokens",
 }
 #: Chunks that this dialect alone has, and what each is for others; those of ``data-NAME`` join them. The reader ends at a
 #: type that it does not know, so no other chunk of an answer is written again.
@@ -103,13 +95,13 @@ def encode_usage(usage: UsageReported, report: StreamReport) -> dict[str, Any]:
         return {name: count for name, count in usage.raw.items() if count is not None}
     if usage.input_cache_write is not None or has_more(usage, VENDOR):
         report.lose("usage_detail")
-    known = {theirs: getattr(usage, ours) for ours, theirs in COUNTS.items()}
+    known = {theirs: getattr(usage, ours) for ours, theirs in UI_COUNTS.items()}
     return {name: count for name, count in known.items() if count is not None}
 
 
 def decode_usage(counts: dict[str, Any]) -> UsageReported:
     """The counts of ``messageMetadata.usage``, where this dialect's own encoder and many applications write them."""
-    found = {ours: count_of(counts, theirs) for ours, theirs in COUNTS.items()}
+    found = {ours: count_of(counts, theirs) for ours, theirs in UI_COUNTS.items()}
     return UsageReported(**found, raw=counts, vendor=VENDOR)
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, TypeVar
 
-from streamkit.conversation.messages import Media, Options, Part, Request, Text, Tool, ToolChoice, Turn
+from streamkit.conversation.messages import Media, Options, Part, Request, Text, Tool, ToolCall, ToolChoice, Turn
 from streamkit.dialects.bodies.blocks_as_text import CONTENT
 from streamkit.dialects.members.fields import Fields, is_data_uri, media_of
 from streamkit.events import Aside
 from streamkit.report import StreamReport
+from streamkit.text.quoting import quoted
 
 P = TypeVar("P", bound=Part)
 #: How the value of each option that is one field is read, by our names.
@@ -32,6 +33,9 @@ class RequestReader:
 
     #: The dialect's name.
     dialect: ClassVar[str]
+
+    #: Members that name the exchange, or are read as a part of the conversation: written again as they came.
+    exchange: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, report: StreamReport) -> None:
         self.report = report
@@ -75,13 +79,14 @@ class RequestReader:
     def request(self, fields: Fields) -> Request:
         """The whole request. Raises BadRequest."""
         request = self.begun(fields)
+        request.exchange = {name: fields.peek(name) for name in self.exchange if fields.peek(name) is not None}
         self.read_turns(fields)
         request.turns = self.turns
         request.tools = self.tools(fields)
         request.tool_choice = self.tool_choice(fields)
         request.options = self.options(fields)
         request.stream_usage = self.stream_usage(fields, request.stream)
-        request.extras = fields.rest()
+        request.extras = {name: value for name, value in fields.rest().items() if name not in self.exchange}
         request.stored, request.unreadable = self.references, self.unreadable
         return request
 
@@ -93,6 +98,16 @@ def read_options(fields: Fields, names: Mapping[str, str], **others: Any) -> Opt
     """
     plain = {name: READERS[name](fields, theirs) for name, theirs in names.items() if name not in others}
     return Options(**plain, **others)
+
+
+def function_call(call: Fields, number: int) -> ToolCall:
+    """A call of a function, in a list of an assistant's message, whose arguments are text. Raises BadRequest."""
+    kind = call.string("type") or "function"
+    if kind != "function":
+        raise call.wrong(f"there is no call of type {quoted(kind)}", "type")
+    function = call.needed_fields("function")
+    arguments = function.string("arguments") or ""
+    return ToolCall(number, call.string("id") or "", function.needed("name"), arguments, place=call.place)
 
 
 def content_of(message: Fields, read: Callable[[Fields], P]) -> list[P | Text]:

@@ -443,14 +443,19 @@ class RequestWriter:
         """
         if tool.kind == "server":
             return self.hosted(tool)
-        extras = self.extras(tool.extras)
-        self.lose_cache(tool.cache, tool.name)
-        if tool.kind == "custom":
-            tool = self.as_function(tool)
+        tool, extras = self.plain_tool(tool)
         function = without_none(
             name=self.tool_name(tool.name), description=tool.description, parameters=parameters(tool.parameters)
         )
         return add_missing({"type": "function", "function": function}, extras)
+
+    def plain_tool(self, tool: Tool, *, strict: bool = True) -> tuple[Tool, Mapping[str, Any]]:
+        """A tool as a function without a cache mark, and what the dialect adds to it; ``strict``: it can be so here."""
+        extras = self.extras(tool.extras)
+        self.lose_cache(tool.cache, tool.name)
+        if tool.strict and not strict:
+            self.lose("tool_strict", tool.name)
+        return (self.as_function(tool) if tool.kind == "custom" else tool), extras
 
     def object_arguments(self, call: ToolCall) -> orjson.Fragment:
         """The arguments of a call for a dialect that carries an object: their own text (seeds.md S4).

@@ -28,6 +28,7 @@ from streamkit.conversation.messages import (
 )
 from streamkit.dialects.bodies.request_reader import (
     content_of,
+    function_call,
     function_tool,
     image_of,
     read_options,
@@ -124,12 +125,7 @@ class CohereRequestReader(TurnReader):
         return Reasoning(part.needed("thinking"), extras=part.rest() or None)
 
     def _call(self, call: Fields, number: int) -> ToolCall:
-        kind = call.string("type") or "function"
-        if kind != "function":
-            raise call.wrong(f"there is no call of type {quoted(kind)}", "type")
-        function = call.needed_fields("function")
-        arguments = function.string("arguments") or ""
-        read = ToolCall(number, call.string("id") or "", function.needed("name"), arguments, place=call.place)
+        read = function_call(call, number)
         read.extras = call.rest() or None
         return read
 

@@ -348,10 +348,7 @@ class InteractionsRequestWriter(RequestWriter):
     def _tool(self, tool: Tool) -> dict[str, Any] | None:
         if tool.kind == "server":
             return self.hosted(tool)
-        extras = self.extras(tool.extras)
-        self.lose_cache(tool.cache, tool.name)
-        if tool.kind == "custom":
-            tool = self.as_function(tool)
+        tool, extras = self.plain_tool(tool)
         function = without_none(
             type="function",
             name=self.tool_name(tool.name),

@@ -15,6 +15,7 @@ from streamkit.dialects.streams.compactions import FORMS
 from streamkit.dialects.streams.media import own_media
 from streamkit.errors import StreamError, StreamkitError
 from streamkit.events import (
+    OUTPUT,
     Aside,
     ChoiceStarted,
     Event,
@@ -431,23 +432,7 @@ def failure_of(response: Response, report: StreamReport) -> ProviderFailed | Non
 #: Deltas of which one goes on where the last one stopped.
 STEADY = frozenset({TextDelta, ReasoningDelta})
 #: Events that begin a choice if nothing of it came before.
-BEGINNING = frozenset(
-    {
-        ChoiceStarted,
-        TextDelta,
-        RefusalDelta,
-        ReasoningDelta,
-        ReasoningSignature,
-        ReasoningOpaque,
-        MediaGenerated,
-        ToolCallStarted,
-        ToolCallArguments,
-        ToolCallDoomed,
-        ToolCallFinished,
-        ResponseFinished,
-        DeltaRun,
-    }
-)
+BEGINNING = OUTPUT | {ChoiceStarted, ToolCallArguments, ToolCallDoomed, ToolCallFinished, ResponseFinished, DeltaRun}
 
 
 class OneChoiceEncoder(EventEncoder):

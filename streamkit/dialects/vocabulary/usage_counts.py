@@ -10,6 +10,14 @@ from typing import Any, Final
 
 from streamkit.events import UsageReported
 
+#: Counts by ours, as the protocols of user interfaces call them.
+UI_COUNTS: Final[Mapping[str, str]] = {
+    "input_total": "inputTokens",
+    "output_total": "outputTokens",
+    "total": "totalTokens",
+    "output_reasoning": "reasoningTokens",
+    "input_cached": "cachedInputTokens",
+}
 #: The counts that ``UsageReported`` carries, by their names in all dialects.
 CARRIED: Final = frozenset(
     {

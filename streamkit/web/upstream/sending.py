@@ -41,7 +41,7 @@ from streamkit.dialects.http import Operation
 from streamkit.errors import ConnectTimeout, FirstByteTimeout, SourceFailed, TotalTimeout
 from streamkit.events import ProviderFailed
 from streamkit.http_errors import BODY_BYTES, decode_error
-from streamkit.web.source import READ_BYTES, because
+from streamkit.web.source import READ_BYTES, Timeouts, because
 from streamkit.web.upstream.addresses import address
 from streamkit.web.upstream.auth import authorised
 from streamkit.web.upstream.headers import NO_HEADERS, request_headers
@@ -115,6 +115,21 @@ async def send(
     return response
 
 
+def not_answered(error: ClientError | OSError, times: Timeouts) -> SourceFailed:
+    """Why a request has no answer: one of the timers that ran out, or what broke the transport."""
+    if not isinstance(error, TimeoutError):
+        return failed_transport(error)
+    late: SourceFailed
+    if isinstance(error, ConnectionTimeoutError):
+        late = ConnectTimeout(times.connect_s)
+    elif times.total_s is None or times.first_byte_s <= times.total_s:
+        late = FirstByteTimeout(times.first_byte_s)
+    else:
+        late = TotalTimeout(times.total_s)
+    late.__cause__ = error
+    return late
+
+
 async def _post(
     session: ClientSession, upstream: Upstream, url: str, headers: Mapping[str, str], body: bytes
 ) -> ClientResponse:
@@ -129,13 +144,8 @@ async def _post(
                 allow_redirects=False,
                 timeout=ClientTimeout(total=None, connect=times.connect_s),
             )
-    except ConnectionTimeoutError as error:
-        raise ConnectTimeout(times.connect_s) from error
-    except TimeoutError as error:
-        late = FirstByteTimeout(times.first_byte_s) if times.first_byte_s <= total_s else TotalTimeout(total_s)
-        raise late from error
     except (ClientError, OSError) as error:
-        failed = failed_transport(error)
+        failed = not_answered(error, times)
     raise failed  # out here, so that a cause that shows the request's headers is not its context
 
 

@@ -27,7 +27,6 @@ from aiohttp import (
     ClientSession,
     ClientTimeout,
     ClientWebSocketResponse,
-    ConnectionTimeoutError,
     DummyCookieJar,
     WebSocketError,
     WSCloseCode,
@@ -37,7 +36,7 @@ from attrs import evolve, frozen
 from yarl import URL
 
 from streamkit.dialects.http import SocketEndpoint
-from streamkit.errors import ConnectTimeout, EventTooLong, FirstByteTimeout, SourceFailed, StreamError, TotalTimeout
+from streamkit.errors import EventTooLong, SourceFailed, StreamError
 from streamkit.events import ProviderFailed
 from streamkit.framing.sse import KEEP_ALIVE
 from streamkit.http_errors import decode_error
@@ -47,7 +46,7 @@ from streamkit.web.upstream.addresses import address
 from streamkit.web.upstream.auth import authorised
 from streamkit.web.upstream.headers import NO_HEADERS, request_headers
 from streamkit.web.upstream.hiding import redactor
-from streamkit.web.upstream.sending import HEADER_BYTES, HEADERS, error_of, failed_transport
+from streamkit.web.upstream.sending import HEADER_BYTES, HEADERS, error_of, not_answered
 from streamkit.web.upstream.value import Upstream
 
 #: How long the message that closes a socket may take to be written, in seconds.
@@ -95,13 +94,8 @@ async def ask(
     try:
         async with asyncio.timeout_at(started + min(times.first_byte_s, total_s)):
             return await _opened(session, upstream, endpoint, url, headers, body, started)
-    except ConnectionTimeoutError as error:
-        raise ConnectTimeout(times.connect_s) from error
-    except TimeoutError as error:
-        late = FirstByteTimeout(times.first_byte_s) if times.first_byte_s <= total_s else TotalTimeout(total_s)
-        raise late from error
     except (ClientError, OSError) as error:
-        failed = failed_transport(error)
+        failed = not_answered(error, times)
     raise failed  # out here, so that a cause that shows the request's headers is not its context
 
 
