@@ -115,16 +115,16 @@ def check(streams: Iterable[Stream], replay: ReplayServer, client: Clients) -> l
 
 @pytest.mark.timeout(240)
 def test_the_client_accepts_what_is_clean_and_runs_nothing_of_what_is_not(replay: ReplayServer, client: Clients):
-    streams = [*drawn(OURS, 8, "interactions reader"), *drawn(recorded(), 1, "interactions reader")]
+    streams = [*drawn(OURS, 4, "interactions reader"), *drawn(recorded(), 1, "interactions reader")]
     cases = check(streams, replay, client)
-    assert sum(case.clean for case in cases) > 40
-    assert sum(not case.clean for case in cases) > 60
-    assert sum(case.clean and bool(case.complete) for case in cases) > 10
+    assert sum(case.clean for case in cases) > 20
+    assert sum(not case.clean for case in cases) > 30
+    assert sum(case.clean and bool(case.complete) for case in cases) > 5
 
 
 @pytest.mark.timeout(240)
-def test_so_it_is_with_each_vector_of_the_dialect(replay: ReplayServer, client: Clients):
-    check([stream for stream in OURS if stream.dialect == DIALECT], replay, client)
+def test_so_it_is_with_vectors_of_the_dialect(replay: ReplayServer, client: Clients):
+    check(drawn([stream for stream in OURS if stream.dialect == DIALECT], 25, "its own"), replay, client)
 
 
 @pytest.mark.exhaustive

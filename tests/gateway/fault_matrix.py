@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import TypeAlias
 
 import orjson
 from aiohttp import ClientSession, WSMsgType, web
@@ -44,6 +46,16 @@ class Result:
     message: str
     begun: bool  #: part of the answer came first
     clean: bool  #: it looks whole
+
+
+#: A client's dialect, and whether it asks for a stream.
+Case: TypeAlias = tuple[str, bool]
+#: Of the cases of a fault, those to run.
+Choice: TypeAlias = Callable[[str, list[Case]], list[Case]]
+
+
+def every(_fault: str, cases: list[Case]) -> list[Case]:
+    return cases
 
 
 async def suffered(fault: str, client: str, upstream: str = "openai-chat", *, stream: bool) -> Result:
@@ -90,12 +102,12 @@ async def _over_socket(running: Running) -> Result:
     return Result(200, kind, message, begun=bool(read.text), clean=read.clean)
 
 
-async def matrix() -> dict[str, dict[tuple[str, bool], Result]]:
-    """Every fault for every client, streaming and whole."""
+async def matrix(chosen: Choice = every) -> dict[str, dict[tuple[str, bool], Result]]:
+    """Every fault for every client, streaming and whole; or those cases of each fault that are ``chosen``."""
     found: dict[str, dict[tuple[str, bool], Result]] = {}
     for fault in FAULTS:
         cases = [(client, stream) for client in CLIENTS for stream in (True, False) if stream or fault not in STREAMED]
-        cases.append((SOCKET, True))
+        cases = chosen(fault, [*cases, (SOCKET, True)])
         results = await asyncio.gather(*(suffered(fault, client, stream=stream) for client, stream in cases))
         found[fault] = dict(zip(cases, results, strict=True))
     return found
@@ -163,11 +175,12 @@ async def socket_suffered(fault: str, client: str, *, stream: bool) -> Result:
     return found
 
 
-async def socket_matrix() -> dict[str, dict[tuple[str, bool], Result]]:
-    """Every such fault for every client, streaming and whole."""
+async def socket_matrix(chosen: Choice = every) -> dict[str, dict[tuple[str, bool], Result]]:
+    """Every such fault for every client, streaming and whole; or those cases of each fault that are ``chosen``."""
     found: dict[str, dict[tuple[str, bool], Result]] = {}
-    cases = [*((client, stream) for client in CLIENTS for stream in (True, False)), (SOCKET, True)]
+    each = [*((client, stream) for client in CLIENTS for stream in (True, False)), (SOCKET, True)]
     for fault in SOCKET_FAULTS:
+        cases = chosen(fault, each)
         results = await asyncio.gather(*(socket_suffered(fault, client, stream=stream) for client, stream in cases))
         found[fault] = dict(zip(cases, results, strict=True))
     return found
