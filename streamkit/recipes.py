@@ -104,13 +104,12 @@ def transcode(
             report=report,
         )
     stages = _reading(dialect, provider, options, join=join)
-    if offered:
-        if ToolNames.of(offered):
-            stages.append(restore_tools(offered, limits=limits))
-        if carries_searches(dialect.name, target.name, offered):
-            stages.append(carry_searches(dialect.name, target.name, limits=limits))
-        if carries(dialect.name, target.name, offered):
-            stages.append(carry_citations(dialect.name, target.name, limits=limits))
+    if offered and ToolNames.of(offered):
+        stages.append(restore_tools(offered, limits=limits))
+    if carries_searches(dialect.name, target.name, offered):
+        stages.append(carry_searches(dialect.name, target.name, limits=limits))
+    if carries(dialect.name, target.name, offered):
+        stages.append(carry_citations(dialect.name, target.name, limits=limits))
     stages.append(encode_by(f"encode {to_dialect}", target, encoding))
     return Pipe(source, tuple(stages), report)
 

@@ -127,10 +127,13 @@ class CitationForm:
     vendor: str
     #: What places are counted in: characters of a block, characters of a choice's whole text, or its bytes, all at the end.
     unit: Literal["block", "choice", "bytes"]
-    #: The citations that an aside of this vendor says, and the names of what else it says; none for another kind of aside.
-    read: Callable[[Aside], tuple[Sequence[Citation], Sequence[str]]]
     #: Asides that say them, of that choice.
     write: Callable[[Sequence[Citation], int], list[Aside]]
+    #: The citations that an aside of this vendor says, and the names of what else it says; none for another kind of aside.
+    #: None: what this dialect cites has no place in a text, which others want to know.
+    read: Callable[[Aside], tuple[Sequence[Citation], Sequence[str]]] | None = None
+    #: Whether its clients read citations though their request offers no search.
+    unasked: bool = False
 
 
 class SearchReader(Protocol):
@@ -148,9 +151,12 @@ class SearchForm:
     """How a dialect tells of searches of the web that its provider ran. See ``streamkit/translation/web_searches.py``."""
 
     vendor: str
-    reader: Callable[[Limits, StreamReport], SearchReader]
+    #: None: the dialect's searches are calls like any other that a provider ran.
+    reader: Callable[[Limits, StreamReport], SearchReader] | None = None
     #: Asides that tell one, by its number among all, of that choice. None: it has no place of its own.
     write: Callable[[WebSearched, int, int], list[Aside]] | None = None
+    #: Whether its clients read them though their request offers none.
+    unasked: bool = False
 
 
 @frozen

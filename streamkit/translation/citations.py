@@ -103,7 +103,9 @@ class CitationCarrier(EventMachine):
         limits: Limits = DEFAULT_LIMITS,
         report: StreamReport | None = None,
     ) -> None:
-        self._from, self._to = source, to
+        if source.read is None:
+            raise ValueError(f"no citations of {source.vendor} are read")
+        self._from, self._to, self._read = source, to, source.read
         self._limits = limits
         self._report = report if report is not None else StreamReport()
         self._bytes = "bytes" in {source.unit, to.unit}
@@ -120,7 +122,7 @@ class CitationCarrier(EventMachine):
             if isinstance(event, TextDelta):
                 choice = self._choice(event.choice)
                 if choice.waiting and choice.last != event.block:
-                    self._close(choice)
+                    self._close(choice, begins=event.block)
                 self._keep(choice, event.text)
                 choice.grow(event)
             elif isinstance(event, Aside) and event.kind == "citation" and event.vendor == self._from.vendor:
@@ -154,7 +156,7 @@ class CitationCarrier(EventMachine):
 
     def _take(self, event: Aside) -> bool:
         """Read an aside; False for one that cites no page of the web."""
-        read, beyond = self._from.read(event)
+        read, beyond = self._read(event)
         if not read:
             return False
         for name in beyond:
@@ -216,9 +218,12 @@ class CitationCarrier(EventMachine):
             self._close(choice)
             choice.open = False
 
-    def _close(self, choice: _Choice) -> None:
-        """The last block is whole, so what cites all of it has its place."""
+    def _close(self, choice: _Choice, *, begins: int | None = None) -> None:
+        """The last block is whole, so what cites all of it has its place; what cites the block that ``begins`` waits on."""
         for citation in self._released(choice.waiting):
+            if citation.block == begins:  # Anthropic says some of them in front of the text
+                self._hold(choice.waiting, citation)
+                continue
             begin = choice.begins.get(citation.block)
             if begin is None:
                 self._report.lose("citation")
@@ -270,9 +275,14 @@ def _size(citation: Citation) -> int:
 
 
 def carries(source: str, to: str, offered: Sequence[Tool]) -> bool:
-    """Whether citations of one dialect are to be carried into another: both have them, and the request offers a search."""
-    searched = any(tool.search is not None for tool in offered)
-    return searched and source != to and None not in {DIALECTS[source].citations, DIALECTS[to].citations}
+    """Whether citations of one dialect are to be carried into another: both have them, and the request offers a search.
+
+    Where clients read them in any case, no search need be offered.
+    """
+    read, write = DIALECTS[source].citations, DIALECTS[to].citations
+    if read is None or read.read is None or write is None or source == to:
+        return False
+    return write.unasked or any(tool.search is not None for tool in offered)
 
 
 def carry_citations(source: str, to: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:
@@ -288,7 +298,7 @@ def carry_citations(source: str, to: str, *, limits: Limits = DEFAULT_LIMITS) ->
 def carry_citations_of(response: Response, to: str) -> None:
     """The same for a whole response, in place."""
     read, write = DIALECTS[response.dialect].citations, DIALECTS[to].citations
-    if read is None or write is None:
+    if read is None or read.read is None or write is None:
         return
     for choice in response.choices:
         carrier = CitationCarrier(read, write, report=response.report)

@@ -29,6 +29,8 @@ class SearchCarrier(EventMachine):
         self, source: SearchForm, to: SearchForm, *, limits: Limits = DEFAULT_LIMITS, report: StreamReport | None = None
     ) -> None:
         self._report = report if report is not None else StreamReport()
+        if source.reader is None:
+            raise ValueError(f"no searches of {source.vendor} are read")
         self._reader = source.reader(limits, self._report)
         self._vendor = source.vendor
         self._to = to
@@ -55,12 +57,18 @@ class SearchCarrier(EventMachine):
 
 def _forms(source: str, to: str) -> tuple[SearchForm, SearchForm] | None:
     read, write = DIALECTS[source].searches, DIALECTS[to].searches
-    return None if read is None or write is None or write.write is None or source == to else (read, write)
+    if read is None or read.reader is None or write is None or write.write is None or source == to:
+        return None
+    return read, write
 
 
 def carries_searches(source: str, to: str, offered: Sequence[Tool]) -> bool:
-    """Whether searches of one dialect are to be told in another: both tell them, and the request offers one."""
-    return any(tool.search is not None for tool in offered) and _forms(source, to) is not None
+    """Whether searches of one dialect are to be told in another: both tell them, and the request offers one.
+
+    Where clients read them in any case, none need be offered.
+    """
+    forms = _forms(source, to)
+    return forms is not None and (forms[1].unasked or any(tool.search is not None for tool in offered))
 
 
 def carry_searches(source: str, to: str, *, limits: Limits = DEFAULT_LIMITS) -> Stage[list[Event], list[Event]]:

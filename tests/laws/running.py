@@ -34,6 +34,8 @@ from streamkit.report import StreamReport
 from streamkit.testing import joined
 from streamkit.tool_calls.accumulate import ToolCallAccumulator, accumulate_tool_calls
 from streamkit.tool_calls.check import JSONChecker, check_json
+from streamkit.translation.citations import carries, carry_citations
+from streamkit.translation.web_searches import carries_searches, carry_searches
 from tests.corpora import CORPORA, streams
 from tests.sampling import few
 from tests.vectors import VECTORS
@@ -78,8 +80,9 @@ def chain_of(
     join: bool = False,
     policy: Policy = TOLERANT,
     offered: Sequence[Tool] = (),
+    to: str | None = None,
 ) -> Chain:
-    """The same machines as a pipe makes them, which reads runs of like frames at once."""
+    """The same machines as a pipe makes them, which reads runs of like frames at once; ``to``: for a client's dialect."""
     stages = [
         parse(dialect, limits=limits),
         decode(dialect, limits=limits),
@@ -87,6 +90,11 @@ def chain_of(
         accumulate_tool_calls(limits=limits, policy=policy, make_id=maker(), join=join),
         check_json(limits=limits),
     ]
+    own = source_named(dialect)[0].name
+    if to is not None and carries_searches(own, to, offered):
+        stages.append(carry_searches(own, to, limits=limits))
+    if to is not None and carries(own, to, offered):
+        stages.append(carry_citations(own, to, limits=limits))
     return Chain(*machines_of(stages, report))
 
 
@@ -194,7 +202,7 @@ def translate(
         chain: Any = None
     else:
         encoder = DIALECTS[target].encoder(encoding, report)
-        chain = chain_of(source, report, limits, join=join, policy=policy)
+        chain = chain_of(source, report, limits, join=join, policy=policy, to=target)
     output: list[bytes] = []
     try:
         for chunk in reads:

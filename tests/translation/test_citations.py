@@ -22,7 +22,11 @@ from streamkit.translation.citations import CitationCarrier, carry_citations_of
 from tests.laws.judging import Case, grows
 from tests.working import FACTOR
 
-FORMS = {name: dialect.citations for name, dialect in DIALECTS.items() if dialect.citations is not None}
+FORMS = {
+    name: dialect.citations
+    for name, dialect in DIALECTS.items()
+    if dialect.citations is not None and dialect.citations.read
+}
 SEARCH = [Tool("web_search", kind="server", raw={}, search=WebSearch())]
 #: Two blocks of text, the second of which is cited whole: "é" is two bytes, the emoji four.
 FIRST, SECOND = "Hé 😀. ", "It rains 🌧 there."
@@ -124,6 +128,31 @@ async def test_where_no_search_was_offered_it_is_a_counted_loss_as_before(source
     async with transcode(source_of([stream(cited(source))]), source, to, report=report) as pipe:
         assert b"".join([piece async for piece in pipe])
     assert report.losses["citation"] == 1
+
+
+@pytest.mark.parametrize("source", FORMS)
+async def test_a_user_interface_gets_each_page_once_as_a_source_though_no_search_was_offered(source):
+    report, answer = StreamReport(), cited(source)
+    answer.choices[0].parts.append(answer.choices[0].parts[-1])  # the same place of the same page
+    async with transcode(source_of([stream(answer)]), source, "ai-sdk", report=report) as pipe:
+        data = b"".join([piece async for piece in pipe])
+    chunks = [orjson.loads(line[6:]) for line in data.split(b"\n\n") if line.startswith(b"data: {")]
+    assert violations("ai-sdk", data) == []
+    assert [(one["url"], one["title"]) for one in chunks if one["type"] == "source-url"] == [(URL, TITLE)]
+    assert report.losses["citation"] == 0
+
+
+def test_what_stands_in_front_of_its_text_waits_for_it():
+    events = [
+        TextDelta("one "),
+        aside_of("anthropic", RAW["anthropic"][1], 1),
+        TextDelta("two", block=1),
+        ResponseFinished("stop"),
+    ]
+    made, report = carried("anthropic", "openai-chat", events)
+    places = [aside.raw["url_citation"] for aside in made if isinstance(aside, Aside)]
+    assert [(place["start_index"], place["end_index"]) for place in places] == [(4, 7)]
+    assert not report.losses
 
 
 def carried(source: str, to: str, events: list, **limits: int) -> tuple[list, StreamReport]:

@@ -20,7 +20,11 @@ from streamkit.testing import source_of
 from streamkit.translation.bodies import decode_request, decode_response, encode_request, encode_response
 from streamkit.translation.web_searches import SearchCarrier, carry_searches_of
 
-FORMS = {name: dialect.searches for name, dialect in DIALECTS.items() if dialect.searches is not None}
+FORMS = {
+    name: dialect.searches
+    for name, dialect in DIALECTS.items()
+    if dialect.searches is not None and dialect.searches.reader
+}
 SEARCH = [Tool("web_search", kind="server", raw={}, search=WebSearch())]
 FOUND = WebSearched("rain in Akureyri", [("https://a.example/1", "One"), ("https://a.example/2", "Two")])
 PAIRS = [(source, to) for source in FORMS for to in ("anthropic", "openai-responses") if source != to]
@@ -90,6 +94,21 @@ def test_so_is_one_of_a_whole_answer(source, to):
     read = decode_response(encode_response(answer, to), to)
     assert [without_titles(search) for search in found(read)] == [without_titles(FOUND)]
     assert (read.text, read.tool_calls, answer.report.losses["server_tool"]) == (TEXT, [], 0)
+
+
+@pytest.mark.parametrize("source", FORMS)
+async def test_a_user_interface_is_shown_the_search_and_runs_nothing(source):
+    report = StreamReport()
+    async with transcode(source_of([stream(searched(source, FOUND))]), source, "ai-sdk", report=report) as pipe:
+        data = b"".join([piece async for piece in pipe])
+    chunks = [orjson.loads(line[6:]) for line in data.split(b"\n\n") if line.startswith(b"data: {")]
+    calls = [one for one in chunks if one.get("toolCallId") == "search_0"]
+    assert [one["type"] for one in calls] == ["tool-input-start", "tool-input-available", "tool-output-available"]
+    assert all(one["providerExecuted"] for one in calls)
+    assert calls[1]["input"] == {"query": FOUND.query}
+    assert [page["url"] for page in calls[2]["output"]] == [url for url, _ in FOUND.pages]
+    assert report.losses["server_tool"] == 0
+    assert report.verdicts == {}
 
 
 def test_several_searches_stay_apart_and_one_that_failed_says_so():

@@ -9,6 +9,7 @@ from streamkit.dialects.ai_sdk.http import HTTP_HALF
 from streamkit.dialects.ai_sdk.lint import AISDKLinter
 from streamkit.dialects.ai_sdk.request_in import AISDKRequestReader
 from streamkit.dialects.ai_sdk.request_out import AISDKRequestWriter
+from streamkit.dialects.ai_sdk.sources import CITATIONS, SEARCHES
 from streamkit.dialects.ai_sdk.wire import CLIENTS, TOOLS, VENDOR
 from streamkit.dialects.base import Bodies, Dialect
 from streamkit.framing.sse import KEEP_ALIVE
@@ -27,5 +28,7 @@ DIALECT = Dialect(
     errors=ERRORS,
     http=HTTP_HALF,
     tools=TOOLS,
+    citations=CITATIONS,
+    searches=SEARCHES,
     clients=CLIENTS,
 )

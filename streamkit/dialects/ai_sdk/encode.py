@@ -19,6 +19,7 @@ from attrs import define, field
 
 from streamkit.dialects.ai_sdk.media import write_file
 from streamkit.dialects.ai_sdk.provider_metadata import write_metadata
+from streamkit.dialects.ai_sdk.sources import MADE_SOURCE
 from streamkit.dialects.ai_sdk.wire import (
     ANSWERED_CALL,
     ASIDES,
@@ -98,6 +99,7 @@ class AISDKEncoder(OneChoiceEncoder):
         super().__init__(encoding, report)
         self._strict = is_strict(encoding.profile)
         self._calls: dict[int, Call] = {}
+        self._sources: set[str] = set()  # ids of pages that were cited
         self._said: set[tuple[str, int]] = set()  # kinds and blocks of the parts that were begun
 
     # -- the message -----------------------------------------------------------------------------------------------
@@ -252,6 +254,8 @@ class AISDKEncoder(OneChoiceEncoder):
         is_chunk = isinstance(raw, dict) and raw.get("type") == event.type
         if is_chunk and (event.type in ASIDES or event.type.startswith(("data-", "tool-input-"))):
             written = dumps(raw)
+            if self._is_repeated(raw):
+                return
             if not is_refused(written):
                 if not self._begun:
                     self.response_started(ResponseStarted())
@@ -262,6 +266,16 @@ class AISDKEncoder(OneChoiceEncoder):
             self._answered(raw)
             return
         self.lose(event.kind)
+
+    def _is_repeated(self, raw: Mapping[str, Any]) -> bool:
+        """Whether a page was cited before: one of ours, whose id is made of its URL."""
+        source = raw.get("sourceId")
+        if not isinstance(source, str) or not source.startswith(MADE_SOURCE):
+            return False
+        if source in self._sources:
+            return True
+        self._sources.add(source)
+        return False
 
     def _answered(self, raw: Mapping[str, Any]) -> None:
         """A call that the server ran itself. Its input is never told to be available: a client would run it, too."""
