@@ -5,6 +5,7 @@ A draw is seeded by a name, the same in every run; laws with names of their own 
 
 from __future__ import annotations
 
+import math
 import random
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -121,10 +122,14 @@ def marks(is_drawn: bool) -> list[Any]:
     return [] if is_drawn else [pytest.mark.exhaustive]
 
 
+#: What the cases of a test may take, in seconds, that are asked so that each dialect is.
+EACH_DIALECT_S = 2.0
+
+
 def too_long(items: list[pytest.Item], seconds: float, durations: Mapping[str, float]) -> set[pytest.Item]:
     """The cases that are not drawn: beyond ``seconds`` of each test, and those of dialects that are asked by another case.
 
-    ``durations`` are the seconds of a case by the name of its test; of a test that is not there all cases are drawn.
+    Where a case of each dialect takes more than ``EACH_DIALECT_S``, other dialects are left out in each test. ``durations`` are the seconds of a case by the name of its test; of a test that is not there all cases are drawn.
     """
     left: set[pytest.Item] = set()
     for name, cases in by_test(items).items():
@@ -139,6 +144,8 @@ def too_long(items: list[pytest.Item], seconds: float, durations: Mapping[str, f
             if new:
                 named |= new
                 first.append(item)
+        allowed = max(most, math.ceil(EACH_DIALECT_S / durations[name]))
+        first = first[:allowed]
         rest = [item for item in cases if item not in set(first)]
         left.update([*first, *rest][max(most, len(first)) :])
     return left

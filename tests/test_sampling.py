@@ -43,6 +43,13 @@ def test_a_test_is_asked_as_many_cases_as_its_time_allows_and_every_dialect():
     assert too_long(cases, 0.5, {"a.py::test_a": 0.1}) == too_long(cases, 0.5, {"a.py::test_a": 0.1})
 
 
+def test_where_a_case_of_each_dialect_takes_long_some_are_asked():
+    cases = [Item(f"a.py::test_a[{name}]") for name in ("openai-chat", "gemini", "ai-sdk", "ollama", "anthropic")]
+    assert len(too_long(cases, 0.3, {"a.py::test_a": 0.4})) == 0
+    assert len(too_long(cases, 0.3, {"a.py::test_a": 0.7})) == 2
+    assert len(too_long(cases, 0.3, {"a.py::test_a": 9.0})) == 4
+
+
 def test_a_dialect_is_known_by_its_whole_name():
     assert dialects_in("gemini-interactions-a-text") == {"gemini-interactions"}
     assert dialects_in("a-text-gemini-openai-chat") == {"gemini", "openai-chat"}
