@@ -131,6 +131,7 @@ STREAM_LOSSES: Final[Mapping[str, str]] = {
     "custom_tool_wrapped": 'the free text of a custom tool, wrapped as `{"input": …}`',
     "custom_tool_members": "what a model wrote beside the input of a custom tool; its text is in the report",
     "call_id": "the id of a call",
+    "unclean_call": "a call with its input at once, which clients would run though the answer broke off: it is in the report",
     "late_arguments": "argument text that came after its call's block had to be closed",
     "error_detail": "parts of the provider's error that the dialect has no field for",
 }  # fmt: skip
@@ -235,7 +236,7 @@ class StreamReport:
     verdicts: Counter[str] = field(factory=_empty_counter)
     #: At most ``WITHHELD_TEXTS``; beyond them losses and repairs are counted alone.
     withheld: list[Withheld] = field(factory=list)
-    #: What there was of the frame that the end of the input broke off.
+    #: What there was of the frame that the end of the input broke off; within a dialect, with what waited for a clean end.
     broken_frame: bytes | None = None
     #: True once the dialect's completion point was reached, False after an end without it, None until then.
     clean: bool | None = None

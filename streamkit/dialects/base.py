@@ -125,8 +125,9 @@ class CitationForm:
     """How a dialect cites pages of the web. See ``streamkit/translation/citations.py``."""
 
     vendor: str
-    #: What places are counted in: characters of a block, characters of a choice's whole text, or its bytes, all at the end.
-    unit: Literal["block", "choice", "bytes"]
+    #: What places are counted in: characters of a block, characters of a choice's whole text, or its bytes, all at the end;
+    #: or nothing, where a citation has no place.
+    unit: Literal["block", "choice", "bytes", "none"]
     #: Asides that say them, of that choice.
     write: Callable[[Sequence[Citation], int], list[Aside]]
     #: The citations that an aside of this vendor says, and the names of what else it says; none for another kind of aside.

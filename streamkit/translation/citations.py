@@ -108,7 +108,7 @@ class CitationCarrier(EventMachine):
         self._from, self._to, self._read = source, to, source.read
         self._limits = limits
         self._report = report if report is not None else StreamReport()
-        self._bytes = "bytes" in {source.unit, to.unit}
+        self._bytes = to.unit != "none" and "bytes" in {source.unit, to.unit}
         self._choices: dict[int, _Choice] = {}
         self._room = limits.held_chars  #: for citations that wait, in characters
         self._written: set[tuple[Any, ...]] = set()  #: citations so far
@@ -165,7 +165,9 @@ class CitationCarrier(EventMachine):
         for citation in read:
             if not self._is_new(event, citation):
                 continue
-            if citation.start is None:
+            if self._to.unit == "none":
+                self._out += self._to.write([citation], choice.number)
+            elif citation.start is None:
                 self._hold(choice.waiting, evolve(citation, block=event.block))
             else:
                 self._place(choice, citation, event.block)

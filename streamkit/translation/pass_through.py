@@ -156,6 +156,7 @@ class PassThrough:
         failure = self._note_end(self._watch.abandon())
         if self.fault is None or self._report.clean:
             return self._end(frames, failure, error)
+        self._withhold()
         return self._ended(error)
 
     # -- frames ----------------------------------------------------------------------------------------------------
@@ -355,6 +356,7 @@ class PassThrough:
             self._wait_at = None
         elif self._is_over or self._runs_calls:
             self._stop_at = self._wait_at if self._stop_at is None else min(self._stop_at, self._wait_at or 0)
+            self._withhold()
         output = self._pass()
         if self._stop_at is None and self._is_known:
             output += self._rest(is_whole=bool(report.clean or is_shown), has_payload=any(f.data for f in frames))
@@ -367,6 +369,13 @@ class PassThrough:
             return output
         failure = self._error or failure
         return output + (self._ended(error) if failure is None else self._written(failure))
+
+    def _withhold(self) -> None:
+        """What never passes since clients would run calls is for the report: their input, and what waited behind it."""
+        if self._runs_calls:
+            for call in self._decoder.inputs_at_once:
+                self._report.withhold("unclean_call", *call)
+            self._report.broken_frame = self._raw(self._wait_at or 0)  # a torn frame at its end with it
 
     def _rest(self, *, is_whole: bool, has_payload: bool) -> bytes:
         """What is held behind the last whole frame, with the end that readers need; what can't pass is for the report.

@@ -74,7 +74,9 @@ def check_cut(stream, marks, whole, end, targets):
         assert report.status in NEVER_CLEAN, (where, target)
         written = read(target, [output])
         assert not written.clean, (where, target)
-        assert written.text().startswith(cut.text()), (where, target)
+        waited = (report.broken_frame or b"").decode("utf-8", "replace")  # behind a call that clients would run
+        rest = cut.text().removeprefix(written.text())
+        assert written.text().startswith(cut.text()) or rest in waited, (where, target)
         held = "".join(one.arguments for one in report.withheld)
         for call in cut.calls:
             if call.choice == 0:

@@ -209,5 +209,6 @@ def test_so_it_is_in_whole_bodies(dialect):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_so_it_is_with_every_value(dialect):
-    for place in places_of_streams(dialect) + places_of_bodies(dialect):
+    bodies = places_of_bodies(dialect) if dialect in ANSWERING_WHOLE else []
+    for place in places_of_streams(dialect) + bodies:
         check(place)

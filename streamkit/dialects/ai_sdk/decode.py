@@ -332,6 +332,7 @@ class AISDKDecoder(WaitingCallDecoder[Call]):
             text = str(value) if is_text else lenient_text(self.frame.data, "input")
             if not call.ended:
                 self._append(call, text)
+                self.inputs_at_once = [*self.inputs_at_once, (call.id, call.name, text)]
             elif text == call.arguments.whole():
                 self.report.repair("arguments_repeated")
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, ClassVar, Final, NoReturn
 
@@ -76,6 +76,8 @@ class FrameDecoder:
     marks: BatchMarks | None = None
     #: Clients run a call of what was read, whatever follows: where frames pass, that one and all behind it wait for the end.
     runs_calls = False
+    #: Calls whose input stands in no frame but that behind which a client would run them: id, name and input.
+    inputs_at_once: Sequence[tuple[str, str, str]] = ()
     _foreign: Frame | None = None  # the first frame that is not
     _started = False  # the response did
     _counted = False  # token counts were told
