@@ -150,6 +150,20 @@ class Interrupted(SourceFailed):
     """The reading was stopped from outside: the server is shutting down."""
 
     type = "unavailable"
+    #: How a log of the answer says that it ended (``streamkit.resume.End``).
+    end: ClassVar[Literal["shut_down", "cancelled", "abandoned"]] = "shut_down"
+
+
+class Stopped(Interrupted):
+    """The answer was stopped, as its client asked."""
+
+    end = "cancelled"
+
+
+class Unattended(Interrupted):
+    """Nobody came back for an answer that went on without its client."""
+
+    end = "abandoned"
 
 
 class LimitExceeded(StreamError):

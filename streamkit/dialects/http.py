@@ -298,6 +298,8 @@ class Surface:
     in_words: str = ""
     #: Paths at which clients ask for what a server keeps, which nobody does here. As ``path``. None: there are none.
     kept: re.Pattern[str] | None = None
+    #: Whether these clients read past an ``id`` in an event of a stream (resume.md §4.1).
+    event_ids: bool = True
     #: None: these clients ask for a model, and not an application that chose one.
     chat: ChatForm | None = None
     #: None: these clients never ask for a WebSocket.

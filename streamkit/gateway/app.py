@@ -28,6 +28,7 @@ from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.record import Record
 from streamkit.gateway.routing import Route, Routes
 from streamkit.gateway.token_counts import count
+from streamkit.resume import Cursor, MemoryStore, Store
 from streamkit.text.identifiers import random_id
 from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.client_dialect import (
@@ -40,12 +41,15 @@ from streamkit.web.client_dialect import (
     refuse_in_dialect,
     wants_socket,
 )
-from streamkit.web.client_keys import KeyRing, admit
+from streamkit.web.client_keys import KeyRing, admit, client_key
 from streamkit.web.cors import Origins
 from streamkit.web.hosts import Hosts, refuse_other_hosts
 from streamkit.web.inventory import add_inventory, add_misspelt_inventory, keyless_paths, untagged
 from streamkit.web.refusals import FAILURE, Refused, error_response, no_such_model
-from streamkit.web.reply import Delivery, reply_to
+from streamkit.web.reply import Delivery, Outlet, Reply, reply_to
+from streamkit.web.resume.answer import resumable_outlet
+from streamkit.web.resume.routes import add_resuming, named_cursor, resumed
+from streamkit.web.resume.settings import RESUMING, Resuming
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.socket import SOCKETS, Message, Socket, SocketLimits, close_sockets_on_shutdown
 from streamkit.web.surfaces import Ask, aliases, read_ask, surfaces
@@ -127,8 +131,13 @@ class Gateway:
 GATEWAY: Final = web.AppKey("streamkit-gateway", Gateway)
 
 
-def gateway_app(config: Config, metrics: Metrics, *, streams: int | None = None) -> web.Application:
-    """The public application of one process; ``streams``, if fewer than ``max_streams``, are all that it may have."""
+def gateway_app(
+    config: Config, metrics: Metrics, *, streams: int | None = None, store: Store | None = None
+) -> web.Application:
+    """The public application of one process; ``streams``, if fewer than ``max_streams``, are all that it may have.
+
+    ``store`` keeps answers for clients that come back; None: as the configuration says, in this process's memory.
+    """
     keys = [key.reveal() for key in config.server.keys]
     ring = KeyRing(keys) if keys else None
     hide = redactor(config.upstreams.values(), keys=keys)
@@ -153,6 +162,13 @@ def gateway_app(config: Config, metrics: Metrics, *, streams: int | None = None)
             if surface.socket is not None and operation == "generate":
                 socket = _socket(dialect, surface.socket)
                 app.router.add_get(path, socket, allow_head=False, expect_handler=expected)
+    if config.resume.store != "off":
+        resuming = Resuming(
+            store=store or MemoryStore(config.resume.limits),
+            unattended_s=config.resume.unattended_s,
+            key=_no_key if ring is None else _key_of,
+        )
+        add_resuming(app, resuming, delivery=delivery, observe=_read_to_the_end)
     add_inventory(app.router, gateway.cards, gateway.card)
     add_misspelt_inventory(app.router, gateway.cards, gateway.card)
     expect_anything(app.router)
@@ -218,7 +234,11 @@ async def _recorded(request: web.Request, handler: Handler) -> web.StreamRespons
 
 
 def _record_of(request: web.Request) -> Record:
-    record = Record(random_id("req_"), request.method, request.path, client=client_dialect(request), status=499)
+    path = request.path
+    resource = request.match_info.route.resource
+    if "stream_id" in request.match_info and resource is not None:
+        path = resource.canonical  # an id is a capability (resume.md §13.3)
+    record = Record(random_id("req_"), request.method, path, client=client_dialect(request), status=499)
     record.hide = request.app[GATEWAY].hide
     return record
 
@@ -274,12 +294,43 @@ async def _admitted(request: web.Request, handler: Handler) -> web.StreamRespons
     return await handler(request)
 
 
+# -- answers that clients come back to ---------------------------------------------------------------------------------
+
+
+def _key_of(request: web.Request) -> str:
+    return client_key(request) or ""
+
+
+def _no_key(_request: web.Request) -> str:
+    """Without keys of the gateway's own, whatever a client sends as one says nothing of who it is."""
+    return ""
+
+
+def _read_to_the_end(request: web.Request, reply: Reply) -> None:
+    record = request[RECORD]
+    record.client, record.stream = reply.client, True
+    record.status, record.ending = reply.status, reply.ending or "client left"
+    record.error = reply.failure.message if reply.failure is not None else ""
+    record.keep_alives = reply.keep_alives
+
+
+async def _read_on(request: web.Request, cursor: Cursor) -> web.StreamResponse:
+    """A client repeats its request behind the last event that it got: it gets the rest of that answer, and no other."""
+    gateway, resuming = request.app[GATEWAY], request.app[RESUMING]
+    found = await resumed(request, resuming, cursor, is_sent=True, delivery=gateway.delivery)
+    if found.reply is not None:
+        _read_to_the_end(request, found.reply)
+    return found.response
+
+
 # -- asking the model --------------------------------------------------------------------------------------------------
 
 
 def _handler(dialect: str, operation: Operation) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
         _refuse_if_busy(request)
+        if operation == "generate" and RESUMING in request.app and (cursor := named_cursor(request)) is not None:
+            return await _read_on(request, cursor)
         ask = await read_ask(request, dialect, operation)
         with ask.hold:
             return await _answer(request, ask, request[RECORD])
@@ -304,7 +355,11 @@ async def _answer(request: web.Request, ask: Ask, record: Record, message: Messa
         await message.prepared(ask.model)
         record.status, record.ending = 200, "whole"
         return web.Response()
-    outlet = None if message is None else message.outlet
+    outlet: Outlet | None = None if message is None else message.outlet
+    if message is None and ask.stream:
+        outlet = resumable_outlet(
+            request, ask.dialect, is_array=ask.as_array, model=ask.model, resumable=route.resumable
+        )
     loop = asyncio.get_running_loop()
     started = loop.time()
     reply = reply_to(request, ask, gateway.delivery, {REQUEST_ID: record.id}, outlet=outlet)

@@ -21,6 +21,7 @@ from streamkit.gateway.listening import url_of
 from streamkit.gateway.routing import Route, Target
 from streamkit.limits import MIB
 from streamkit.policy import POLICIES, PolicyName
+from streamkit.resume.log import DEFAULT_LOG_LIMITS, LogLimits
 from streamkit.web.budget import BODIES_BYTES
 from streamkit.web.cors import is_origin
 from streamkit.web.hosts import Hosts, is_host_name, is_loopback
@@ -179,10 +180,34 @@ class Server:
 
 
 @frozen(kw_only=True)
+class Resume:
+    """How answers are kept for clients that come back."""
+
+    #: Where: in the `memory` of the process that made them, or nowhere (`off`).
+    store: Literal["memory", "off"] = "memory"
+    #: How long an answer can be read behind its end, in seconds.
+    ttl_s: float = field(default=DEFAULT_LOG_LIMITS.ttl_s, validator=gt(0))
+    #: How long an answer goes on without its client and without a reader, in seconds.
+    unattended_s: float = field(default=300.0, validator=gt(0))
+    #: Bytes that are kept of one answer. A longer one can't be resumed; its client gets it whole all the same.
+    log_bytes: int = field(default=DEFAULT_LOG_LIMITS.log_bytes, validator=ge(1))
+    #: Bytes that are kept of all answers of a process. Where they are full, those that ended first go.
+    all_bytes: int = field(default=DEFAULT_LOG_LIMITS.all_bytes, validator=ge(1))
+    #: Readers of one answer at once.
+    readers: int = field(default=DEFAULT_LOG_LIMITS.readers, validator=ge(1))
+
+    @property
+    def limits(self) -> LogLimits:
+        """What logs may take."""
+        return LogLimits(ttl_s=self.ttl_s, log_bytes=self.log_bytes, all_bytes=self.all_bytes, readers=self.readers)
+
+
+@frozen(kw_only=True)
 class Config:
     """The gateway's configuration."""
 
     server: Server = field(factory=Server)
+    resume: Resume = field(factory=Resume)
     upstreams: Mapping[str, Upstream]
     routes: tuple[Route, ...]
     #: What may be meant, and may not be. Faults are no warnings: they are raised.

@@ -20,7 +20,7 @@ from attrs import evolve, frozen
 from streamkit.dialects import source_named
 from streamkit.errors import UsageError
 from streamkit.gateway.checks import faults, warnings
-from streamkit.gateway.config import Config, Server
+from streamkit.gateway.config import Config, Resume, Server
 from streamkit.gateway.faults import ConfigError, Finding, KeyPath, dotted, meant
 from streamkit.gateway.keys import FileReader, KeyReader, read_key_file
 from streamkit.gateway.routing import Route
@@ -33,9 +33,12 @@ T = TypeVar("T")
 #: The tables there are: what tomllib makes of each, and how it is written.
 TABLES: Final[Mapping[str, tuple[type[Any], str]]] = {
     "server": (dict, "write it as a table, [server]"),
+    "resume": (dict, "write it as a table, [resume]"),
     "upstreams": (dict, "write at least one, as [upstreams.NAME] with dialect and base_url"),
     "routes": (list, "write at least one, as [[routes]] with models and to"),
 }
+#: Tables without which there is nothing to serve.
+REQUIRED: Final = frozenset({"upstreams", "routes"})
 
 
 def load_config(path: str | Path, *, server: Mapping[str, Any] | None = None) -> Config:
@@ -67,11 +70,13 @@ def parse_config(
     keys = KeyReader(env, read_file)
     reading = _Reading(document, keys)
     listener, upstreams, routes = reading.server(server or {}), reading.upstreams(), reading.routes()
+    resume = reading.resume()
     findings = [*reading.faults, *(document.finding(*fault) for fault in faults(document.values, upstreams))]
-    if findings or listener is None:
+    if findings or listener is None or resume is None:
         raise ConfigError(sorted(findings, key=_place))
     config = Config(
         server=listener,
+        resume=resume,
         upstreams={name: upstream for name, upstream in upstreams.items() if upstream is not None},
         routes=tuple(route for route in routes if route is not None),
     )
@@ -133,6 +138,9 @@ class _Reading:
     def server(self, instead: Mapping[str, Any]) -> Server | None:
         return self._read(("server",), {**self._top("server"), **instead}, Server)
 
+    def resume(self) -> Resume | None:
+        return self._read(("resume",), self._top("resume"), Resume)
+
     def upstreams(self) -> dict[str, Upstream | None]:
         """By name; None for one with faults."""
         for name, table in self._top("upstreams").items():
@@ -155,7 +163,7 @@ class _Reading:
     def _top(self, name: str) -> Any:
         shape, written = TABLES[name]
         value = self.document.values.get(name, shape())
-        if not isinstance(value, shape) or (not value and name != "server"):
+        if not isinstance(value, shape) or (not value and name in REQUIRED):
             self._fault((name,), written)
             return shape()
         return value

@@ -21,6 +21,7 @@ from attrs import Attribute, evolve, field, frozen
 from attrs.validators import ge, gt
 
 from streamkit.gateway.faults import Refusal
+from streamkit.web.resume.settings import Resumable
 from streamkit.web.upstream import Upstream
 
 _TOKEN: Final = re.compile(r"\[!?\]?[^\]]*\]|.", re.DOTALL)
@@ -74,6 +75,9 @@ class Route:
     backoff_max_s: float = field(default=8.0, validator=gt(0))
     #: The longest `Retry-After` that is waited for. Where an upstream asks for more, the client is told so at once.
     retry_after_max_s: float = field(default=120.0, validator=ge(0))
+    #: Which streams a client can come back to: those that it `asked` for so, with `x-streamkit-resumable: 1`, `always` all, or
+    #: `never` any. One that can be resumed goes on without its client (`resume.unattended_s`), and costs tokens meanwhile.
+    resumable: Resumable = "asked"
 
     def __attrs_post_init__(self) -> None:
         if self.backoff_max_s < self.backoff_s:

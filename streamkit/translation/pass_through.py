@@ -159,6 +159,15 @@ class PassThrough:
         self._withhold()
         return self._ended(error)
 
+    def closing(self, error: Exception) -> bytes:
+        """What is to follow all that was fed, where the client has all of it: the error, unless the answer had an end."""
+        self._see(self._parser.finish())
+        self._note_end(self._watch.finish())
+        if self._report.clean or self._error is not None or self._error_end is not None:
+            return b""
+        self._last = bytes(self._held).rstrip()[-1:] or self._last
+        return self._ended(error)
+
     # -- frames ----------------------------------------------------------------------------------------------------
 
     def _see(self, frames: list[Frame]) -> None:

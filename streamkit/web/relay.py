@@ -10,6 +10,7 @@ from aiohttp import ClientResponse, web
 from streamkit.dialects import client_named
 from streamkit.pipeline import Pipe
 from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, Reply
+from streamkit.web.resume.answer import resumable_outlet
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, Timeouts, iter_upstream
 from streamkit.web.upstream import error_of, response_headers
 
@@ -33,9 +34,11 @@ async def relay(
     ``client`` is the dialect, or the client, that reads it: its media type, keep-alives and errors. ``source`` is an
     upstream's response, or any async iterable of bytes. A response whose status is not 200 becomes the client's error, read as
     ``provider``'s (by default as one of ``client``'s dialect). Its rate-limit headers go on to the client, and ``headers``
-    too. The source is closed before this returns, and at once when the client leaves. Raises UsageError for an unknown name.
+    too. The source is closed before this returns, and at once when the client leaves, unless the application keeps answers
+    (``add_resuming``) and the client asked that this one go on. Raises UsageError for an unknown name.
     """
-    reply = Reply(request, client, delivery=delivery, headers=headers)
+    outlet = resumable_outlet(request, client)
+    reply = Reply(request, client, delivery=delivery, headers=headers, outlet=outlet)
 
     async def work() -> None:
         if isinstance(source, ClientResponse):

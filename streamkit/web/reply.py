@@ -27,17 +27,19 @@ from attrs.validators import ge, gt
 from streamkit.dialects import client_named, keep_alive
 from streamkit.dialects.profiles import Encoding, KeepAliveForm
 from streamkit.dialects.streams.event_encoder import failure_from
+from streamkit.errors import Interrupted
 from streamkit.events import ProviderFailed, StreamEnded
 from streamkit.http_errors import ErrorAnswer, encode_error
 from streamkit.limits import MIB
 from streamkit.pipeline import Pipe
 from streamkit.policy import TOLERANT, Policy
 from streamkit.report import StreamReport
+from streamkit.resume.log import End
 from streamkit.text.quoting import quoted
 from streamkit.web.client_connection import Gone, Watch, bound_unsent
 from streamkit.web.json_array import as_array
 from streamkit.web.shutdown import LIVE
-from streamkit.web.source import DRAIN_S, TimedSource
+from streamkit.web.source import DRAIN_S
 from streamkit.web.surfaces import Ask
 from streamkit.web.upstream.hiding import Cut, without_keys
 
@@ -79,6 +81,15 @@ class ClientLeftError(Exception):
     """The client is gone; nothing can be written any more."""
 
 
+class Interruptible(Protocol):
+    """What is being read, as far as an answer has to do with it."""
+
+    report: StreamReport | None
+
+    def fail(self, error: Exception) -> None:
+        """Make the reader's next or present read raise ``error``."""
+
+
 class Writer(Protocol):
     """What a body is written to. Raises ConnectionError once the client is gone."""
 
@@ -89,23 +100,49 @@ class Writer(Protocol):
     async def write(self, data: bytes, /) -> None: ...
 
 
-class Outlet(Protocol):
+class Outlet:
     """Where an answer goes: as one of HTTP, or in messages of a WebSocket."""
 
-    async def begin(self, response: web.StreamResponse) -> Writer | None:
+    async def begin(self, _response: web.StreamResponse, /) -> Writer | None:
         """Write status and headers, and the body of a ``web.Response``. Returns what writes the rest."""
+        raise NotImplementedError
 
-    async def end(self, response: web.StreamResponse, /) -> None:
+    async def end(self, _response: web.StreamResponse, /) -> None:
         """Say that nothing follows."""
+        raise NotImplementedError
+
+    def answers(self, reply: Reply) -> None:
+        """Whose outlet it is."""
+
+    def keep_alive(self, _usual: bytes, /) -> bytes:
+        """What is written while the model is silent; empty: nothing. Given is how the dialect has it over HTTP."""
+        return b""
+
+    async def stay_alive(self, writer: Writer, data: bytes, /) -> None:
+        """Write a keep-alive, which is no part of the answer."""
+        await writer.write(data)
+
+    def last(self) -> None:
+        """What is written from now on says that the answer is over, or comes behind that."""
+
+    def goes_on(self) -> bool:
+        """The client is gone: whether the answer goes on without it."""
+        return False
+
+    def over(self, why: End) -> None:
+        """Nothing is written any more. Called whatever happened, once or twice: the first one counts."""
 
 
-class HTTPOutlet:
+class HTTPOutlet(Outlet):
     """The answer of ``request`` itself."""
 
     def __init__(self, request: web.Request) -> None:
         self._request = request
 
-    async def begin(self, response: web.StreamResponse) -> Writer | None:
+    def keep_alive(self, usual: bytes, /) -> bytes:
+        return usual
+
+    async def begin(self, response: web.StreamResponse, /) -> Writer | None:
         if self._request.version < HttpVersion11 and response.content_length is None:
             response.force_close()  # HTTP/1.0 has no chunks: only the connection's end tells the answer's (RFC 1945 §7.2.2)
         return cast("Writer | None", await response.prepare(self._request))
@@ -118,7 +155,7 @@ class Reply:
     """An answer to ``request`` in the dialect of ``client``. ``run`` it with the work that fills it.
 
     ``stream``: it is one, else one JSON body. ``as_array``: the stream is a JSON array. ``outlet`` is where it goes if it is
-    not the answer of ``request`` itself; it has no keep-alives then.
+    not the answer of ``request`` itself.
     ``headers`` go with it, whatever it is. ``begins`` is called once no other upstream will be asked. ``error_answer`` says a
     failure over HTTP to a client of that dialect.
     """
@@ -149,7 +186,7 @@ class Reply:
         self.interrupted: Exception | None = None  #: set by ``interrupt``: no other upstream then
         #: The terminator or an error frame is written; the upstream's body may stay open behind it.
         self._has_end = False
-        self._source: TimedSource | None = None  # what is being read
+        self._source: Interruptible | None = None  # what is being read
         self._request = request
         self._outlet = outlet or HTTPOutlet(request)
         self._dialect = client_named(client)[0]
@@ -158,12 +195,11 @@ class Reply:
         self._array = surface.array if as_array and surface is not None else None
         self._media_type = self._dialect.media_type if stream and self._array is None else "application/json"
         self.delivery = delivery
-        if outlet is not None:
-            self._alive = b""
-        elif stream and self._array is None:
-            self._alive = keep_alive(client, delivery.keep_alive)
+        if stream and self._array is None:
+            alive = keep_alive(client, delivery.keep_alive)
         else:
-            self._alive = b" " if stream or delivery.whole_keep_alive else b""
+            alive = b" " if stream or delivery.whole_keep_alive else b""
+        self._alive = self._outlet.keep_alive(alive)
         self._response: web.StreamResponse | None = None
         self._writer: Writer | None = None  # the response's own, without a coroutine around it
         self._preparing = asyncio.Lock()
@@ -171,6 +207,7 @@ class Reply:
         self._wrote_at = self._loop.time()
         self._work: asyncio.Task[None]  # there once it runs
         self._watch = Watch(request, self._gone, stall_s=delivery.stall_s)
+        self._outlet.answers(self)
 
     @property
     def status(self) -> int:
@@ -212,6 +249,7 @@ class Reply:
                 await asyncio.wait({self._work}, timeout=DRAIN_S)
             self._work.cancel()
             await asyncio.wait({self._work})
+            self._outlet.over(self._end())
         return self._response or web.Response(status=499, reason="Client Closed Request")
 
     async def _wait(self, work: asyncio.Task[None]) -> None:
@@ -256,16 +294,28 @@ class Reply:
         """End the answer, so that the client knows it."""
         if self._response is None:
             await self.fail(FAILED)  # the work wrote nothing at all
+        self._outlet.over(self._end())
         with _departures():
             await self._outlet.end(cast("web.StreamResponse", self._response))
         if self.ending is None:
             self.ending = "whole"
+
+    def _end(self) -> End:
+        """How a log says that the answer ended."""
+        if self.ending == "whole" and self.failure is None:
+            return "done"
+        if isinstance(self.interrupted, Interrupted):
+            return self.interrupted.end
+        return "failed" if self.ending in {"error", "broken"} else "aborted"
 
     def _leave(self, ending: Ending) -> None:
         if self.ending in {None, "whole"}:
             self.ending = "whole" if self._watch.all_taken else ending
 
     def _gone(self, why: Gone) -> None:
+        if not self._watch.all_taken and self._outlet.goes_on():
+            self._alive = b""
+            return
         self._leave(why)
         if not self._watch.all_taken:
             self._work.cancel()
@@ -273,17 +323,18 @@ class Reply:
     # -- the work's side -------------------------------------------------------------------------------------------
 
     async def send(
-        self, pipe: Pipe[bytes], source: TimedSource | None = None, *, cut: Cut = str
+        self, pipe: Pipe[bytes], source: Interruptible | None = None, *, cut: Cut = str, is_array: bool = False
     ) -> ProviderFailed | None:
         """Enter a pipe and write what it yields. Returns what failed before the model spoke: then nothing was written.
 
         A failure after that is in what was written, and in ``pipe.report``. ``source`` is the pipe's, so that ``interrupt``
-        reaches it. ``cut`` takes keys out of what is written from the failure on. Raises ClientLeftError.
+        reaches it. ``cut`` takes keys out of what is written from the failure on. ``is_array``: what it yields is one already,
+        where the answer is to be one. Raises ClientLeftError.
         """
         self._source = source
         if source is not None:
             source.report = pipe.report
-        if self._array is not None:
+        if self._array is not None and not is_array:
             pipe = as_array(pipe, self._array)
         try:
             return await self._send(pipe, cut)
@@ -314,12 +365,15 @@ class Reply:
                     self._begin()
                     chunk = b"".join(held)
                     held.clear()
-                self._has_end = pipe.report.completed or pipe.report.failure is not None
+                if pipe.report.completed or pipe.report.failure is not None:
+                    self._has_end = True
+                    self._outlet.last()
                 await (self._write_last(chunk) if pipe.report.completed else self._write(chunk))
         if not self.begun:
             if not pipe.report.clean:
                 return failure_in(pipe.report)
             self._begin()
+            self._outlet.last()
             await self._write_last(b"".join(held))
         self._ended(pipe.report)
         return None
@@ -364,6 +418,7 @@ class Reply:
                 )
                 await self._prepare(response)
                 return
+        self._outlet.last()
         if self._array is not None:
             await self._write(self._array.error(failed))
         else:
@@ -378,7 +433,7 @@ class Reply:
             if self.begun and self.first_at is None:
                 self.first_at = self._wrote_at
             try:  # `_departures`, and a lock before it, took 8 % of the CPU of an event
-                await writer.write(data)
+                await (self._outlet.stay_alive(writer, data) if keep_alive else writer.write(data))
             except ConnectionError as error:
                 raise ClientLeftError from error
 

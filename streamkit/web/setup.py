@@ -27,6 +27,7 @@ from streamkit.web.exchange import Exchange
 from streamkit.web.hosts import is_foreign
 from streamkit.web.refusals import Refused
 from streamkit.web.reply import DEFAULT_DELIVERY, FAILED, Delivery, Reply, reply_to
+from streamkit.web.resume.answer import resumable_outlet
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.socket import MESSAGE_BYTES, SOCKETS, Message, Socket, SocketLimits, close_sockets_on_shutdown
 from streamkit.web.surfaces import Ask, read_ask, surface_of, surfaces
@@ -54,7 +55,11 @@ class _Route:
     async def answer(self, request: web.Request) -> web.StreamResponse:
         ask = await read_ask(request, self.client)
         with ask.hold:
-            return await answered(request, ask, reply_to(request, ask, self.delivery), self.upstream, self.model)
+            outlet = None
+            if ask.stream:
+                outlet = resumable_outlet(request, self.client, is_array=ask.as_array, model=ask.model)
+            reply = reply_to(request, ask, self.delivery, outlet=outlet)
+            return await answered(request, ask, reply, self.upstream, self.model)
 
     async def serve_socket(self, form: SocketForm, request: web.Request) -> web.StreamResponse:
         """``GET`` is for WebSockets; of anything else aiohttp says what it always does."""

@@ -31,7 +31,7 @@ from streamkit.web.budget import Budget, Hold, hold_in
 from streamkit.web.client_connection import bound_unsent
 from streamkit.web.heavy import beside, count_values, is_heavy
 from streamkit.web.refusals import Refused
-from streamkit.web.reply import Writer
+from streamkit.web.reply import Outlet, Writer
 from streamkit.web.surfaces import Ask, ask_in
 
 #: The longest message, where nobody says otherwise.
@@ -101,7 +101,7 @@ class Message:
 Answer: TypeAlias = Callable[[Message], Awaitable[None]]
 
 
-class SocketOutlet:
+class SocketOutlet(Outlet):
     """The messages that an answer becomes."""
 
     def __init__(self, socket: Socket) -> None:
@@ -111,7 +111,7 @@ class SocketOutlet:
     def output_size(self) -> int:
         return self._socket.written_bytes
 
-    async def begin(self, response: web.StreamResponse) -> Writer | None:
+    async def begin(self, response: web.StreamResponse, /) -> Writer | None:
         if isinstance(response, web.Response):
             body = response.body if isinstance(response.body, bytes) else b"{}"
             headers = {name.lower(): value for name, value in response.headers.items()}

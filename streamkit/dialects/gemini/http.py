@@ -136,6 +136,7 @@ HTTP_HALF = HTTP(
         ),
         header="x-goog-api-key",
         methods=frozenset({*GENERATE, "countTokens"}),
+        event_ids=False,  # google-genai fails at any line but ``data``, and @google/genai gives an empty text
         in_words="Gemini's paths, which end in :generateContent, :streamGenerateContent or :countTokens",
         address=_address,
         counted=_counted,

@@ -1,0 +1,283 @@
+"""The logs of one process, in its memory: the default store, with nothing to install.
+
+Each log is one growing array, so that an answer of many small events takes little more than its bytes. Logs that ended are
+kept for ``ttl_s``; where all of them together are full, those that ended first go. A process that dies takes its logs with it.
+
+Source: resume.md §12, §14.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable
+from typing import Final
+
+from streamkit.errors import SourceFailed
+from streamkit.resume.closing import closing
+from streamkit.resume.identity import boot_in, checked_id, is_owner
+from streamkit.resume.log import DEFAULT_LOG_LIMITS, BadCursor, End, LogGone, LogLimits, Lost, Meta, StoreDown
+from streamkit.text.identifiers import random_id
+
+#: What a reader gets at once of a log that is there already.
+READ_BYTES: Final = 64 * 1024
+#: What readers are told of an answer without an end.
+BROKEN_OFF: Final = "the answer broke off; ask again"
+#: What a log takes beside its bytes.
+LOG_OVERHEAD: Final = 2048
+
+
+def new_boot() -> str:
+    """A name for this process that no other has, nor had."""
+    return secrets.token_urlsafe(9)
+
+
+class MemoryStore:
+    """A store in the memory of this process. ``boot`` names it where others may look for its logs."""
+
+    def __init__(self, limits: LogLimits = DEFAULT_LOG_LIMITS, *, boot: str = "") -> None:
+        self.limits = limits
+        self.boot = boot
+        self.held_bytes = 0  #: of all logs and values
+        self._logs: dict[str, MemoryLog] = {}
+        self._ended: dict[str, MemoryLog] = {}  # those that ended first stand first
+        self._values: dict[str, tuple[str, bytes]] = {}  # with their owners
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+
+    @property
+    def live(self) -> int:
+        """Logs that are being written."""
+        return len(self._logs) - len(self._ended)
+
+    @property
+    def kept(self) -> int:
+        """Logs that ended and can be read."""
+        return len(self._ended)
+
+    def new_id(self, prefix: str = "st_") -> str:
+        return random_id(prefix) + (f".{self.boot}" if self.boot else "")
+
+    async def create(self, log_id: str, meta: Meta, stop: Callable[[], None] = lambda: None) -> MemoryLog:
+        if checked_id(log_id) in self._logs:
+            raise StoreDown("there is a log of that id already")
+        if not self.make_room(LOG_OVERHEAD):
+            raise StoreDown("the logs of this process are full")
+        log = self._logs[log_id] = MemoryLog(self, log_id, meta, stop)
+        self.held_bytes += LOG_OVERHEAD
+        return log
+
+    async def open(self, log_id: str, owner: str = "", after: int = 0) -> MemoryReading:
+        return await self._found(log_id, owner).open(after)
+
+    async def stop(self, log_id: str, owner: str = "") -> None:
+        log = self._found(log_id, owner)
+        if log.ended is None:
+            log.stop()
+
+    async def delete(self, log_id: str, owner: str = "") -> None:
+        log = self._found(log_id, owner)
+        if log.ended is None:
+            log.stop()
+        self.forget(log)
+
+    async def save(self, name: str, data: bytes, owner: str = "") -> None:
+        self._forget_value(name)
+        if not self.make_room(len(data)):
+            raise StoreDown("what this process keeps is full")
+        self._values[name] = owner, data
+        self.held_bytes += len(data)
+        self._timers[name] = asyncio.get_running_loop().call_later(self.limits.ttl_s, self._forget_value, name)
+
+    async def load(self, name: str, owner: str = "") -> bytes:
+        owned, data = self._values.get(name, ("", None))
+        if data is None or not is_owner(owned, owner):
+            raise LogGone
+        return data
+
+    async def close(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        for log in list(self._logs.values()):
+            self.forget(log)
+        self._values.clear()
+        self._timers.clear()
+
+    def find(self, log_id: str) -> MemoryLog | None:
+        """A log, whoever asks for it."""
+        return self._logs.get(log_id)
+
+    def _found(self, log_id: str, owner: str) -> MemoryLog:
+        """Raises LogGone."""
+        log = self._logs.get(log_id)
+        if log is None or not is_owner(log.meta.owner, owner) or boot_in(log_id) != self.boot:
+            raise LogGone
+        return log
+
+    # -- what logs tell it -----------------------------------------------------------------------------------------
+
+    def make_room(self, size: int) -> bool:
+        """Whether so many bytes more may be held, once logs that ended have gone for them."""
+        while self.held_bytes + size > self.limits.all_bytes and self._ended:
+            self.forget(next(iter(self._ended.values())))
+        while self.held_bytes + size > self.limits.all_bytes and self._values:
+            self._forget_value(next(iter(self._values)))
+        return self.held_bytes + size <= self.limits.all_bytes
+
+    def has_ended(self, log: MemoryLog) -> None:
+        if self._logs.get(log.id) is log:
+            self._ended[log.id] = log
+            self._timers[log.id] = asyncio.get_running_loop().call_later(self.limits.ttl_s, self.forget, log)
+
+    def forget(self, log: MemoryLog) -> None:
+        """Keep nothing of a log. Who reads it gets LogGone."""
+        if self._logs.pop(log.id, None) is not None:
+            self.held_bytes -= LOG_OVERHEAD + log.clear()
+        self._ended.pop(log.id, None)
+        timer = self._timers.pop(log.id, None)
+        if timer is not None:
+            timer.cancel()
+
+    def _forget_value(self, name: str) -> None:
+        _, data = self._values.pop(name, ("", b""))
+        self.held_bytes -= len(data)
+        timer = self._timers.pop(name, None)
+        if timer is not None:
+            timer.cancel()
+
+
+class MemoryLog:
+    """A log of ``MemoryStore``."""
+
+    def __init__(self, store: MemoryStore, log_id: str, meta: Meta, stop: Callable[[], None]) -> None:
+        self.id = log_id
+        self.meta = meta
+        self.stop = stop
+        self.size = 0
+        self.lost: Lost | None = None
+        self.ended: End | None = None
+        self.readers = 0
+        self._store = store
+        self._data = bytearray()
+        self._is_there = True
+        self._waiting: set[asyncio.Future[None]] = set()
+        self._read_at: float | None = None
+
+    @property
+    def read_at(self) -> float | None:
+        return asyncio.get_running_loop().time() if self.readers else self._read_at
+
+    def append(self, data: bytes, /) -> None:
+        if self.ended is not None or not data:
+            return
+        self.size += len(data)
+        if self.lost is not None:
+            return
+        if not self._is_there:
+            self._lose("gone")
+        elif self.size > self._store.limits.log_bytes:
+            self._lose("too_long")
+        elif not self._store.make_room(len(data)):
+            self._lose("full")
+        else:
+            self._data += data
+            self._store.held_bytes += len(data)
+            if self._waiting:
+                self._wake()
+
+    def end(self, why: End, data: bytes = b"", /) -> None:
+        if self.ended is None and why == "aborted":
+            data += closing(self.meta, bytes(self._data) + data, SourceFailed(BROKEN_OFF))
+        self.append(data)
+        if self.ended is None:
+            self.ended = why
+            self.stop = _nothing  # which may hold all that made the answer
+            self._store.has_ended(self)
+            self._wake()
+
+    def discard(self) -> None:
+        self.ended = self.ended or "cancelled"
+        self.stop = _nothing
+        self._store.forget(self)
+
+    async def open(self, after: int = 0, /) -> MemoryReading:
+        if not self._is_there or self.lost is not None:
+            raise LogGone
+        if after > self.size:
+            raise BadCursor(f"the cursor {after:,} lies behind the {self.size:,} bytes that there are")
+        if self.readers >= self._store.limits.readers:
+            raise StoreDown(f"{self.readers} readers are at this answer already; ask again")
+        return MemoryReading(self, after)
+
+    def clear(self) -> int:
+        """Let go of the bytes; returns how many they were."""
+        size = len(self._data)
+        self._data.clear()
+        self._is_there = False
+        self._wake()
+        return size
+
+    def since(self, position: int) -> bytes:
+        """The next bytes behind ``position``, if any. Raises LogGone."""
+        if not self._is_there or self.lost is not None:
+            raise LogGone("the answer is kept no longer" if self.lost is None else f"the answer is lost: {self.lost}")
+        return bytes(self._data[position : position + READ_BYTES])
+
+    async def grown(self) -> None:
+        """Wait for bytes, or the end."""
+        waiting = asyncio.get_running_loop().create_future()
+        self._waiting.add(waiting)
+        try:
+            await waiting
+        finally:
+            self._waiting.discard(waiting)
+
+    def left(self) -> None:
+        """A reader is gone."""
+        self.readers -= 1
+        self._read_at = asyncio.get_running_loop().time()
+
+    def _lose(self, why: Lost) -> None:
+        self.lost = why
+        self._store.forget(self)
+
+    def _wake(self) -> None:
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)
+
+
+class MemoryReading:
+    """One reader of a ``MemoryLog``."""
+
+    def __init__(self, log: MemoryLog, position: int) -> None:
+        self.meta = log.meta
+        self._log = log
+        self._position = position
+        self._is_open = True
+        log.readers += 1
+
+    @property
+    def ended(self) -> End | None:
+        return self._log.ended if self._position >= self._log.size else None
+
+    def __aiter__(self) -> MemoryReading:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while self._is_open:
+            if data := self._log.since(self._position):
+                self._position += len(data)
+                return data
+            if self._log.ended is not None:
+                break
+            await self._log.grown()
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._log.left()
+
+
+def _nothing() -> None:
+    """An answer that ended can't be stopped."""

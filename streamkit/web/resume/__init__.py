@@ -1,0 +1,12 @@
+"""Answers that go on without their client, and reading them on, in an aiohttp application.
+
+``add_resuming`` makes the answers of ``relay`` and ``setup`` resumable where their clients ask for it.
+
+Source: resume.md §5, §6.
+"""
+
+from streamkit.web.resume.answer import ResumableOutlet
+from streamkit.web.resume.routes import add_resuming
+from streamkit.web.resume.settings import RESUMING, Resumable, ResumeCounts, Resuming
+
+__all__ = ["RESUMING", "Resumable", "ResumableOutlet", "ResumeCounts", "Resuming", "add_resuming"]

@@ -1,0 +1,146 @@
+"""Reading on: a log as the answer to a client that comes back.
+
+The reader gets the log's bytes, with ids where its dialect takes them; keep-alives, slow readers and clients that leave are
+the business of ``Reply``, as in any answer. Where the log can't be read on, the client is told so in its dialect, behind what
+it has.
+
+Source: resume.md §5.1, §5.2, §6.4, §11.3.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable
+from contextlib import suppress
+from typing import Final
+
+from aiohttp import web
+
+from streamkit.errors import SourceFailed, StreamError
+from streamkit.pipeline import Pipe, pipe
+from streamkit.report import StreamReport
+from streamkit.resume import EventIDs, LogError, Reading, Store, closing
+from streamkit.resume.event_ids import ends_an_event, without_blank_line
+from streamkit.web.reply import DEFAULT_DELIVERY, Delivery, HTTPOutlet, Reply
+from streamkit.web.source import TimedSource, Timeouts
+
+#: The log's own end comes first where the server stops: whoever makes it writes an error, too.
+END_FIRST_S: Final = 0.5
+#: Of a log that can't be read on, its beginning is asked for this long, for an error that goes on from it.
+PREFIX_S: Final = 1.0
+#: Of a log nobody says how long it may be silent.
+_PATIENT: Final = Timeouts(first_byte_s=1e7, idle_s=1e7)
+#: The end of an event and its blank line, at most.
+_EVENT_END_BYTES: Final = 4
+
+
+class Following:
+    """The bytes behind byte ``after`` of the log of ``log_id``, as a ``pipe`` that ``Reply.interrupt`` can end."""
+
+    def __init__(self, store: Store, log_id: str, owner: str, after: int, reading: Reading, *, has_ids: bool) -> None:
+        self.report: StreamReport | None = None
+        self.is_broken = False  #: the log could not be read to its end
+        self._store, self._log_id, self._owner, self._after = store, log_id, owner, after
+        self._reading = reading
+        self._source = TimedSource(reading, _PATIENT)
+        self._has_ids = has_ids
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+
+    def fail(self, error: Exception) -> None:
+        if self._timer is None:
+            self._timer = self._loop.call_later(END_FIRST_S, self._source.fail, error)
+
+    def pipe(self) -> Pipe[bytes]:
+        """What the client gets."""
+        return pipe(self._source, self._read)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    async def _read(self, source: AsyncIterable[bytes]) -> AsyncGenerator[bytes, None]:
+        report = self.report or StreamReport()
+        report.spoken = True  # what is there is to be written at once
+        seen: list[bytes] = []  # the log's own bytes, which are there once for all its readers
+        ids = EventIDs(self._log_id, self._after) if self._has_ids else None
+        try:
+            if ids is not None and self._after:
+                ids = EventIDs(self._log_id, self._after, inside=not ends_an_event(await self._before()))
+            async for data in source:
+                seen.append(data)
+                if written := data if ids is None else ids.feed(data):
+                    yield written
+        except (LogError, StreamError) as error:
+            failed = error if isinstance(error, StreamError) else SourceFailed(str(error))
+            report.failed(failed)
+            self.is_broken = True
+            rest = b"" if ids is None else ids.finish()
+            yield rest + closing(self._reading.meta, await self._prefix() + b"".join(seen), failed)
+            return
+        if ids is not None and (rest := ids.finish()):
+            yield rest
+        report.clean = self._reading.ended == "done"
+        report.completed = bool(report.clean)
+
+    async def _before(self) -> bytes:
+        """The last bytes before the cursor. Raises LogError."""
+        return await self._bytes(max(0, self._after - _EVENT_END_BYTES), self._after)
+
+    async def _prefix(self) -> bytes:
+        """What stands before the cursor, if it can still be read."""
+        with suppress(LogError, TimeoutError, OSError):
+            async with asyncio.timeout(PREFIX_S):
+                return await self._bytes(0, self._after)
+        return b""
+
+    async def _bytes(self, begin: int, end: int) -> bytes:
+        """Bytes that are there. Raises LogError."""
+        if begin == end:
+            return b""
+        reading = await self._store.open(self._log_id, self._owner, begin)
+        found = bytearray()
+        try:
+            async for data in reading:
+                found += data
+                if len(found) >= end - begin:
+                    break
+        finally:
+            await reading.aclose()
+        return bytes(found[: end - begin])
+
+
+class FollowingOutlet(HTTPOutlet):
+    """The answer to a client that comes back."""
+
+    def __init__(self, request: web.Request, *, has_ids: bool) -> None:
+        super().__init__(request)
+        self._has_ids = has_ids
+
+    def keep_alive(self, usual: bytes, /) -> bytes:
+        return without_blank_line(usual) if self._has_ids else usual
+
+
+async def follow(
+    request: web.Request,
+    following: Following,
+    reading: Reading,
+    *,
+    delivery: Delivery = DEFAULT_DELIVERY,
+    has_ids: bool,
+) -> tuple[web.StreamResponse, Reply]:
+    """Answer ``request`` with the rest of a log; returns once it is over."""
+    meta = reading.meta
+    outlet = FollowingOutlet(request, has_ids=has_ids)
+    headers = {"Cache-Control": "no-store"}
+    reply = Reply(request, meta.dialect, as_array=meta.is_array, delivery=delivery, headers=headers, outlet=outlet)
+
+    async def work() -> None:
+        failed = await reply.send(following.pipe(), following, is_array=True)
+        if failed is not None:
+            await reply.fail(failed)
+
+    try:
+        return await reply.run(work()), reply
+    finally:
+        following.close()

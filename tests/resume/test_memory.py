@@ -1,0 +1,150 @@
+"""The default store: what it keeps, for how long, and what it lets go of."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from streamkit.resume import BadCursor, LogGone, LogLimits, MemoryStore, Meta, StoreDown
+
+META = Meta(dialect="openai-chat", owner="me")
+
+
+async def bytes_of(reading):
+    return b"".join([data async for data in reading])
+
+
+async def test_readers_get_what_is_there_and_what_comes():
+    store = MemoryStore()
+    log = await store.create(store.new_id(), META)
+    log.append(b"one ")
+    early = await store.open(log.id, "me")
+    first = await anext(early)
+    log.append(b"two ")
+    late = asyncio.create_task(bytes_of(await store.open(log.id, "me", 4)))
+    await asyncio.sleep(0)
+    log.end("done", b"three")
+    assert first + await bytes_of(early) == b"one two three"
+    assert await late == b"two three"
+    assert early.ended == "done"
+
+
+async def test_what_comes_behind_the_end_is_dropped():
+    store = MemoryStore()
+    log = await store.create(store.new_id(), META)
+    log.end("failed", b"all")
+    log.append(b" more")
+    log.end("done", b" more")
+    reading = await store.open(log.id, "me")
+    assert await bytes_of(reading) == b"all"
+    assert reading.ended == "failed"
+
+
+async def test_an_end_that_nobody_could_write_is_the_dialects_error():
+    store = MemoryStore()
+    log = await store.create(store.new_id(), META)
+    log.append(b'data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n')
+    log.end("aborted")
+    written = await bytes_of(await store.open(log.id, "me"))
+    assert b'"error"' in written
+    assert b"[DONE]" not in written
+
+
+@pytest.mark.parametrize("owner", ["", "you"])
+async def test_anothers_log_is_as_one_that_never_was(owner):
+    store = MemoryStore()
+    log = await store.create(store.new_id(), META)
+    errors = []
+    for log_id in (log.id, store.new_id(), "no id"):
+        with pytest.raises(LogGone) as raised:
+            await store.open(log_id, owner)
+        errors.append(str(raised.value))
+    assert len({*errors}) == 1
+
+
+async def test_a_cursor_behind_the_end_is_refused():
+    store = MemoryStore()
+    log = await store.create(store.new_id(), META)
+    log.append(b"abc")
+    assert await store.open(log.id, "me", 3)
+    with pytest.raises(BadCursor, match="4"):
+        await store.open(log.id, "me", 4)
+
+
+async def test_logs_expire_behind_their_end():
+    store = MemoryStore(LogLimits(ttl_s=0.02))
+    live, over = [await store.create(store.new_id(), META) for _ in range(2)]
+    over.end("done", b"abc")
+    await asyncio.sleep(0.05)
+    assert await store.open(live.id, "me")
+    with pytest.raises(LogGone):
+        await store.open(over.id, "me")
+    assert (store.live, store.kept) == (1, 0)
+
+
+@pytest.mark.parametrize("size", [9, 10, 11])
+async def test_a_log_that_is_too_long_is_lost_and_takes_no_memory(size):
+    store = MemoryStore(LogLimits(log_bytes=10))
+    log = await store.create(store.new_id(), META)
+    reading = await store.open(log.id, "me")
+    log.append(b"x" * size)
+    assert log.lost == (None if size <= 10 else "too_long")
+    if log.lost:
+        assert store.held_bytes == 0
+        with pytest.raises(LogGone):
+            await anext(reading)
+    else:
+        assert await anext(reading) == b"x" * size
+
+
+async def test_where_logs_are_full_those_that_ended_first_go():
+    store = MemoryStore(LogLimits(all_bytes=10_000))
+    logs = [await store.create(store.new_id(), META) for _ in range(3)]
+    for log in logs[:2]:
+        log.end("done", b"x" * 1000)
+    logs[2].append(b"x" * 3000)
+    with pytest.raises(LogGone):
+        await store.open(logs[0].id, "me")
+    assert await store.open(logs[1].id, "me")
+    logs[2].append(b"x" * 6000)  # more than there is, with nobody left to go
+    assert logs[2].lost == "full"
+
+
+async def test_no_log_is_made_where_live_ones_fill_it():
+    store = MemoryStore(LogLimits(all_bytes=5000))
+    await store.create(store.new_id(), META)
+    await store.create(store.new_id(), META)
+    with pytest.raises(StoreDown, match="full"):
+        await store.create(store.new_id(), META)
+
+
+async def test_too_many_readers_are_told_to_come_again():
+    store = MemoryStore(LogLimits(readers=1))
+    log = await store.create(store.new_id(), META)
+    reading = await log.open()
+    with pytest.raises(StoreDown, match="1 readers"):
+        await log.open()
+    await reading.aclose()
+    assert await log.open()
+
+
+async def test_stopping_calls_whoever_writes_once_it_lives():
+    store, stopped = MemoryStore(), []
+    log = await store.create(store.new_id(), META, lambda: stopped.append(1))
+    await store.stop(log.id, "me")
+    log.end("cancelled")
+    await store.stop(log.id, "me")
+    assert stopped == [1]
+
+
+async def test_values_are_kept_and_expire():
+    store = MemoryStore(LogLimits(ttl_s=0.02))
+    await store.save("a", b"value", "me")
+    assert await store.load("a", "me") == b"value"
+    with pytest.raises(LogGone):
+        await store.load("a", "you")
+    await asyncio.sleep(0.05)
+    with pytest.raises(LogGone):
+        await store.load("a", "me")
+    assert store.held_bytes == 0
