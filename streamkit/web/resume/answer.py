@@ -79,6 +79,7 @@ class ResumableOutlet(HTTPOutlet):
         self._last: list[bytes] | None = None  # what is appended with the end
         self._writer: Writer | None = None  # the response's own
         self._has_left = False
+        self._is_over = False
         self._pending: deque[bytes] = deque()  # for a client that is slow
         self._catching_up: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -156,6 +157,7 @@ class ResumableOutlet(HTTPOutlet):
             await super().end(response)
 
     def over(self, why: End) -> None:
+        self._is_over = True
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -202,7 +204,7 @@ class ResumableOutlet(HTTPOutlet):
             await asyncio.wait({self._catching_up})
 
     def goes_on(self) -> bool:
-        if self._log is None or self._log.lost is not None or self._writer is None:
+        if self._log is None or self._log.lost is not None or self._writer is None or self._is_over:
             return False
         if not self._has_left:
             self._has_left = True
