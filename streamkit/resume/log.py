@@ -146,6 +146,9 @@ class Log(Protocol):
 class Store(Protocol):
     """Where logs are. Every store passes the tests in ``tests/resume/contract.py``."""
 
+    async def start(self) -> None:
+        """Begin, in the event loop that serves. What else is asked begins by itself. Never raises."""
+
     def new_id(self, prefix: str = "st_") -> str:
         """An id that nobody has, that nobody can guess, and that says where the log is."""
 

@@ -54,6 +54,9 @@ class MemoryStore:
         """Logs that ended and can be read."""
         return len(self._ended)
 
+    async def start(self) -> None:
+        """Nothing has to be reached."""
+
     def new_id(self, prefix: str = "st_") -> str:
         return random_id(prefix) + (f".{self.boot}" if self.boot else "")
 
@@ -158,7 +161,7 @@ class MemoryLog:
         self.readers = 0
         self._store = store
         self._data = bytearray()
-        self._is_there = True
+        self.is_there = True  #: it has its bytes
         self._waiting: set[asyncio.Future[None]] = set()
         self._read_at: float | None = None
 
@@ -172,12 +175,12 @@ class MemoryLog:
         self.size += len(data)
         if self.lost is not None:
             return
-        if not self._is_there:
-            self._lose("gone")
+        if not self.is_there:
+            self.give_up("gone")
         elif self.size > self._store.limits.log_bytes:
-            self._lose("too_long")
+            self.give_up("too_long")
         elif not self._store.make_room(len(data)):
-            self._lose("full")
+            self.give_up("full")
         else:
             self._data += data
             self._store.held_bytes += len(data)
@@ -200,7 +203,7 @@ class MemoryLog:
         self._store.forget(self)
 
     async def open(self, after: int = 0, /) -> MemoryReading:
-        if not self._is_there or self.lost is not None:
+        if not self.is_there or self.lost is not None:
             raise LogGone
         if after > self.size:
             raise BadCursor(f"the cursor {after:,} lies behind the {self.size:,} bytes that there are")
@@ -212,13 +215,22 @@ class MemoryLog:
         """Let go of the bytes; returns how many they were."""
         size = len(self._data)
         self._data.clear()
-        self._is_there = False
+        self.is_there = False
         self._wake()
         return size
 
+    def data_from(self, position: int) -> bytes:
+        """All bytes behind ``position``."""
+        return bytes(self._data[position:])
+
+    def give_up(self, why: Lost) -> None:
+        """Keep it no longer, whoever reads it."""
+        self.lost = why
+        self._store.forget(self)
+
     def since(self, position: int) -> bytes:
         """The next bytes behind ``position``, if any. Raises LogGone."""
-        if not self._is_there or self.lost is not None:
+        if not self.is_there or self.lost is not None:
             raise LogGone("the answer is kept no longer" if self.lost is None else f"the answer is lost: {self.lost}")
         return bytes(self._data[position : position + READ_BYTES])
 
@@ -235,10 +247,6 @@ class MemoryLog:
         """A reader is gone."""
         self.readers -= 1
         self._read_at = asyncio.get_running_loop().time()
-
-    def _lose(self, why: Lost) -> None:
-        self.lost = why
-        self._store.forget(self)
 
     def _wake(self) -> None:
         for waiting in self._waiting:

@@ -6,61 +6,16 @@ import asyncio
 
 import pytest
 
-from streamkit.resume import BadCursor, LogGone, LogLimits, MemoryStore, Meta, StoreDown
-
-META = Meta(dialect="openai-chat", owner="me")
-
-
-async def bytes_of(reading):
-    return b"".join([data async for data in reading])
+from streamkit.resume import BadCursor, LogGone, LogLimits, MemoryStore, StoreDown
+from tests.resume.contract import *  # noqa: F403 - the tests are its
+from tests.resume.contract import LIMITS, META, Stores
 
 
-async def test_readers_get_what_is_there_and_what_comes():
-    store = MemoryStore()
-    log = await store.create(store.new_id(), META)
-    log.append(b"one ")
-    early = await store.open(log.id, "me")
-    first = await anext(early)
-    log.append(b"two ")
-    late = asyncio.create_task(bytes_of(await store.open(log.id, "me", 4)))
-    await asyncio.sleep(0)
-    log.end("done", b"three")
-    assert first + await bytes_of(early) == b"one two three"
-    assert await late == b"two three"
-    assert early.ended == "done"
-
-
-async def test_what_comes_behind_the_end_is_dropped():
-    store = MemoryStore()
-    log = await store.create(store.new_id(), META)
-    log.end("failed", b"all")
-    log.append(b" more")
-    log.end("done", b" more")
-    reading = await store.open(log.id, "me")
-    assert await bytes_of(reading) == b"all"
-    assert reading.ended == "failed"
-
-
-async def test_an_end_that_nobody_could_write_is_the_dialects_error():
-    store = MemoryStore()
-    log = await store.create(store.new_id(), META)
-    log.append(b'data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n')
-    log.end("aborted")
-    written = await bytes_of(await store.open(log.id, "me"))
-    assert b'"error"' in written
-    assert b"[DONE]" not in written
-
-
-@pytest.mark.parametrize("owner", ["", "you"])
-async def test_anothers_log_is_as_one_that_never_was(owner):
-    store = MemoryStore()
-    log = await store.create(store.new_id(), META)
-    errors = []
-    for log_id in (log.id, store.new_id(), "no id"):
-        with pytest.raises(LogGone) as raised:
-            await store.open(log_id, owner)
-        errors.append(str(raised.value))
-    assert len({*errors}) == 1
+@pytest.fixture
+async def stores():
+    store = MemoryStore(LIMITS)
+    yield Stores(store, store)
+    await store.close()
 
 
 async def test_a_cursor_behind_the_end_is_refused():
@@ -117,25 +72,6 @@ async def test_no_log_is_made_where_live_ones_fill_it():
     await store.create(store.new_id(), META)
     with pytest.raises(StoreDown, match="full"):
         await store.create(store.new_id(), META)
-
-
-async def test_too_many_readers_are_told_to_come_again():
-    store = MemoryStore(LogLimits(readers=1))
-    log = await store.create(store.new_id(), META)
-    reading = await log.open()
-    with pytest.raises(StoreDown, match="1 readers"):
-        await log.open()
-    await reading.aclose()
-    assert await log.open()
-
-
-async def test_stopping_calls_whoever_writes_once_it_lives():
-    store, stopped = MemoryStore(), []
-    log = await store.create(store.new_id(), META, lambda: stopped.append(1))
-    await store.stop(log.id, "me")
-    log.end("cancelled")
-    await store.stop(log.id, "me")
-    assert stopped == [1]
 
 
 async def test_values_are_kept_and_expire():

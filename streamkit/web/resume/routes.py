@@ -141,9 +141,13 @@ def add_resuming(
     async def stopped(request: web.Request) -> web.StreamResponse:
         return await stop(request, resuming, request.match_info["stream_id"])
 
+    async def started(_app: web.Application) -> None:
+        await resuming.store.start()
+
     async def closed(_app: web.Application) -> None:
         await resuming.store.close()
 
     app.router.add_get(resuming.path + ID_PATTERN, in_dialect(read_on), allow_head=False, expect_handler=expected)
     app.router.add_delete(resuming.path + ID_PATTERN, in_dialect(stopped), expect_handler=expected)
+    app.on_startup.append(started)
     app.on_cleanup.append(closed)

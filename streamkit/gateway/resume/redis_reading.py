@@ -1,0 +1,288 @@
+"""Readers of logs that another process writes: one task for all of them waits at Redis, and each catches up by itself.
+
+The task also reads the messages for this process, which come with the same command: so a message of its own makes it look
+anew at which logs are read (resume.md §7.6). A reader asks Redis only for what was there before it came, and where it fell
+behind; what is new comes to it from the task.
+
+A log that is quiet for a lease is looked at: whether it is still there, since a blocked read waits for ever for a key that is
+gone, and whether its process lives. Where that is dead, the reader ends the log for all readers (§7.5).
+
+Source: resume.md §7.4, §7.5, §7.6, §7.9; R3, R5, R13, R14.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from attrs import define, field
+
+from streamkit.gateway.resume.redis_client import AGAIN_S, Calls, is_smaller, patiently
+from streamkit.gateway.resume.redis_entries import FIRST, Entry, Keys, behind, entry_of, message, message_in, seal
+from streamkit.resume.closing import closing
+from streamkit.resume.log import End, LogError, LogGap, LogGone, Meta, StoreDown
+
+#: How long the task waits at the server (resume.md §9.3).
+BLOCK_S: Final = 0.25
+#: Entries of one log that are read at once.
+PAGE: Final = 256
+#: Bytes that wait for one reader; beyond them it reads them again once it wants them.
+WAITING_BYTES: Final = 256 * 1024
+
+
+@define(eq=False)
+class _Watched:
+    """A log that is read in this process."""
+
+    log_id: str
+    node: str
+    last: bytes  #: id of the last entry that was read of it
+    readers: set[RedisReading] = field(factory=set)
+
+
+class Hub:
+    """What waits at Redis for this process. ``told`` is called with each message for it: a word, and the log it is of."""
+
+    def __init__(
+        self, calls: Calls, keys: Keys, boot: str, told: Callable[[str, str], None], *, retry_s: float
+    ) -> None:
+        self.calls = calls
+        self.keys = keys
+        self.retry_s = retry_s
+        self._inbox, self._heard = keys.node(boot), b"0-0"
+        self._told = told
+        self._watched: dict[bytes, _Watched] = {}
+        self._down_since: float | None = None
+
+    @property
+    def read(self) -> Iterator[tuple[str, str]]:
+        """The logs of others that are read here, with their processes."""
+        return ((watched.node, watched.log_id) for watched in self._watched.values())
+
+    async def watch(self, reading: RedisReading, last: bytes) -> None:
+        """Hand ``reading`` what comes behind entry ``last`` of its log, and tell the log's process that it is read."""
+        key = self.keys.log(reading.log_id)
+        if key not in self._watched:
+            self._watched[key] = _Watched(reading.log_id, reading.node, last)
+        self._watched[key].readers.add(reading)
+        present = message(self.keys.node(reading.node), "read", reading.log_id)
+        await self.calls.each([message(self._inbox, "look"), present])
+
+    def unwatch(self, reading: RedisReading) -> None:
+        key = self.keys.log(reading.log_id)
+        watched = self._watched.get(key)
+        if watched is not None:
+            watched.readers.discard(reading)
+            if not watched.readers:
+                del self._watched[key]
+
+    async def run(self) -> None:
+        """Read on, for ever."""
+        loop = asyncio.get_running_loop()
+        while True:
+            at = {self._inbox: self._heard, **{key: watched.last for key, watched in self._watched.items()}}
+            where = ("COUNT", PAGE, "BLOCK", int(BLOCK_S * 1000), "STREAMS", *at, *at.values())
+            try:
+                found = await self.calls.blocking("XREAD", *where, for_s=BLOCK_S)
+            except StoreDown as error:
+                if self._down_since is None:
+                    self._down_since = loop.time()
+                if loop.time() - self._down_since >= self.retry_s:
+                    self._fail(error)
+                await asyncio.sleep(AGAIN_S)
+                continue
+            self._down_since = None
+            for key, entries in (found or {}).items():
+                self._hand_on(key, entries)
+
+    def _hand_on(self, key: bytes, entries: list[Any]) -> None:
+        if key == self._inbox:
+            self._heard = entries[-1][0]
+            for raw in entries:
+                self._told(*message_in(raw))
+        elif (watched := self._watched.get(key)) is not None:  # its reader may have left meanwhile
+            watched.last = entries[-1][0]
+            try:
+                found = [entry_of(raw) for raw in entries if raw[0] != FIRST]
+            except LogGap as error:
+                for reading in watched.readers:
+                    reading.fail(error)
+            else:
+                for reading in watched.readers:
+                    reading.take(found)
+
+    def _fail(self, error: StoreDown) -> None:
+        for watched in self._watched.values():
+            for reading in watched.readers:
+                reading.fail(error)
+
+
+class RedisReading:
+    """One reader of a log that ``node`` writes, from byte ``position`` on."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        log_id: str,
+        meta: Meta,
+        node: str,
+        position: int,
+        *,
+        lease_s: float,
+        left: Callable[[str], None],
+    ) -> None:
+        self.log_id = log_id
+        self.meta = meta
+        self.node = node
+        self.ended: End | None = None
+        self._hub = hub
+        self._position = position
+        self._lease_s = lease_s
+        self._left = left
+        self._is_open = True
+        self._entries: deque[Entry] = deque()
+        self._waiting_bytes = 0
+        self._read_id = self._taken_id = position  # of the last entries that were read, and given out
+        self._is_behind = True  # there may be entries that nobody will hand it
+        self._is_catching_up = False
+        self._is_watching = False
+        self._fault: LogError | None = None
+        self._loop = asyncio.get_running_loop()
+        self._heard_at = self._loop.time()
+        self._bell = asyncio.Event()
+
+    def __aiter__(self) -> RedisReading:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while self._is_open:
+            if self._entries:
+                if data := self._given(self._entries.popleft()):
+                    return data
+            elif self.ended is not None:
+                break
+            elif self._fault is not None:
+                raise self._fault
+            elif self._is_behind:
+                await self._catch_up()
+            else:
+                await self._grown()
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        if self._is_open:
+            self._is_open = False
+            self._hub.unwatch(self)
+            self._left(self.log_id)
+
+    # -- what the hub tells it -------------------------------------------------------------------------------------
+
+    def take(self, entries: list[Entry]) -> None:
+        self._heard_at = self._loop.time()
+        self._bell.set()
+        if self._is_behind or self._is_catching_up:
+            self._is_behind = True  # what is being read may end before these
+            return
+        self._add(entries)
+        if self._waiting_bytes > WAITING_BYTES:
+            self._entries.clear()
+            self._waiting_bytes = 0
+            self._read_id = self._taken_id
+            self._is_behind = True
+
+    def fail(self, error: LogError) -> None:
+        self._fault = error
+        self._bell.set()
+
+    # -- reading ---------------------------------------------------------------------------------------------------
+
+    def _add(self, entries: list[Entry]) -> None:
+        for entry in entries:
+            if entry.id > self._read_id:
+                self._read_id = entry.id
+                self._entries.append(entry)
+                self._waiting_bytes += len(entry.data)
+
+    def _given(self, entry: Entry) -> bytes:
+        """What the client has not got of an entry. Raises LogGap."""
+        self._waiting_bytes -= len(entry.data)
+        data = behind(self._position, entry)
+        self._position = max(self._position, entry.end)
+        self._taken_id = entry.id
+        self.ended = entry.ended
+        return data
+
+    async def _catch_up(self) -> None:
+        """Read what is there already, a page at a time; then have the hub hand on what comes. Raises LogError."""
+        self._is_behind, self._is_catching_up = False, True
+        try:
+            page = await self._page(self._read_id)
+        finally:
+            self._is_catching_up = False
+        self._add(page)
+        if len(page) == PAGE:
+            self._is_behind = True
+        elif not self._is_watching and not (page and page[-1].ended):
+            self._is_watching = self._is_behind = True  # once more, for what comes until the hub looks
+            last = b"%d-0" % self._read_id if self._read_id else FIRST
+            await patiently(lambda: self._hub.watch(self, last), self._hub.retry_s)
+
+    async def _page(self, after: int) -> list[Entry]:
+        """Entries behind one. Raises LogGap and StoreDown."""
+        begin = b"(%d-0" % after if after else b"(" + FIRST
+        ask = ("XRANGE", self._hub.keys.log(self.log_id), begin, "+", "COUNT", PAGE)
+        return [entry_of(raw) for raw in await patiently(lambda: self._hub.calls.call(*ask), self._hub.retry_s)]
+
+    async def _grown(self) -> None:
+        """Wait for entries; look at a log that is quiet for a lease. Raises LogError."""
+        self._bell.clear()
+        try:
+            async with asyncio.timeout_at(self._heard_at + self._lease_s):
+                await self._bell.wait()
+        except TimeoutError:
+            await self._look()
+
+    async def _look(self) -> None:
+        log, node = self._hub.keys.log(self.log_id), self._hub.keys.node(self.node)
+        is_there, is_alive = await patiently(
+            lambda: self._hub.calls.all(("EXISTS", log), ("EXISTS", node)), self._hub.retry_s
+        )
+        if not is_there:
+            raise LogGone("the answer is gone from the store")
+        if is_alive:
+            self._heard_at = self._loop.time()
+        elif self._loop.time() - self._heard_at >= self._lease_s:  # nothing came meanwhile
+            await self._seal()
+
+    async def _seal(self) -> None:
+        """End the log of a dead process, if nobody has: every reader is told the same. Raises LogError."""
+        written = bytearray()
+        last = 0
+        while page := await self._page(last):
+            if page[-1].ended is not None:
+                break
+            for entry in page:
+                written += behind(len(written), entry)
+            last = page[-1].id
+        else:
+            told = closing(self.meta, bytes(written))
+            await self._end(Entry(id=last + 1, data=told, begin=len(written), ended="aborted", is_seal=True))
+            return
+        self._is_behind = True
+
+    async def _end(self, end: Entry) -> None:
+        """Raises LogGone."""
+        try:
+            written = await self._hub.calls.call(*seal(self._hub.keys.log(self.log_id), end.begin, end.data))
+        except StoreDown as error:
+            if is_smaller(error.__cause__):  # it has an end
+                self._is_behind = True
+            else:  # the store takes no writes: the reader ends with the error all the same (resume.md §7.5)
+                self._entries.append(end)
+                self._waiting_bytes += len(end.data)
+            return
+        if written is None:
+            raise LogGone("the answer is gone from the store")
+        self._is_behind = True

@@ -1,0 +1,318 @@
+"""Logs that this process writes: each in its memory first, and behind that in Redis.
+
+Who appends never waits. One task writes for all logs, in one round trip every ``flush_s``, and at once where a log has its
+first bytes or its end. What a log is to append is the same at each try until Redis has it, so that one whose answer was lost
+is no duplicate. The copy in memory is what readers of this process read, and what is not in Redis yet is only there; it goes
+once the end is stored.
+
+A log is lost where it is too long, where Redis is too long out of reach, or lost it, and where others took this process for
+dead and ended it. Nobody who waits for the answer notices. Where a lost log is in Redis, it is deleted, so that its readers
+don't wait for an end.
+
+Source: resume.md §7.2, §7.3, §7.7, §10.3, §11; R4, R12, R23, R25.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from attrs import frozen
+
+from streamkit.gateway.resume.redis_client import AGAIN_S, Calls, is_smaller
+from streamkit.gateway.resume.redis_entries import Append, Command, newest_in
+from streamkit.limits import MIB
+from streamkit.resume import MemoryStore, Reading
+from streamkit.resume.log import End, LogGap, LogGone, Lost, StoreDown
+from streamkit.resume.memory import MemoryLog
+
+#: Bytes of one round trip, which has to end in the time of a call.
+TRIP_BYTES: Final = 4 * MIB
+#: How long Redis waits for its replicas, in milliseconds (resume.md §11.1).
+WAIT_MS: Final = 100
+#: How often the time to live of a log that is written is set anew, in seconds, and how much longer it lives than that.
+TOUCH_S: Final = 60.0
+MARGIN_S: Final = 120.0
+
+
+class RedisLog:
+    """A log of ``RedisStore`` that is written here."""
+
+    def __init__(
+        self, writer: Writer, key: bytes, copy: MemoryLog, elsewhere: Callable[[int], Awaitable[Reading]]
+    ) -> None:
+        self.id = copy.id
+        self.key = key
+        self.copy = copy
+        self.stored = 0  #: bytes that are in Redis
+        self.trying: Append | None = None  #: what was sent, and may have arrived
+        self.is_again = False  #: it was sent before
+        self.waiting = 0  #: bytes that the writer counts as behind
+        self.told_at: float | None = None  #: the loop's time at which it was last heard that another process reads it
+        self._writer = writer
+        self._elsewhere = elsewhere
+
+    @property
+    def size(self) -> int:
+        return self.copy.size
+
+    @property
+    def lost(self) -> Lost | None:
+        return self.copy.lost
+
+    @property
+    def behind(self) -> int:
+        """Bytes that are not in Redis."""
+        return self.copy.size - self.stored
+
+    @property
+    def read_at(self) -> float | None:
+        return max((at for at in (self.copy.read_at, self.told_at) if at is not None), default=None)
+
+    def append(self, data: bytes, /) -> None:
+        before = self.copy.size
+        self.copy.append(data)
+        self._writer.grew(self, self.copy.size - before, at_once=not before)
+
+    def end(self, why: End, data: bytes = b"", /) -> None:
+        if self.copy.ended is None:
+            before = self.copy.size
+            self.copy.end(why, data)
+            self._writer.grew(self, self.copy.size - before, at_once=True)
+
+    def discard(self) -> None:
+        self.copy.discard()
+        self._writer.drop(self)
+
+    async def open(self, after: int = 0, /) -> Reading:
+        if self.lost is not None:
+            raise LogGone(f"the answer is lost: {self.lost}")
+        return await (self.copy.open(after) if self.copy.is_there else self._elsewhere(after))
+
+    def next(self) -> Append | None:
+        """What is to be sent, the same until it is stored; None: nothing."""
+        if self.trying is None and (self.behind or self.copy.ended is not None):
+            data = self.copy.data_from(self.stored)
+            self.trying, self.is_again = Append(begin=self.stored, data=data, ended=self.copy.ended), False
+        return self.trying
+
+
+@frozen(kw_only=True)
+class Writing:
+    """How logs are written."""
+
+    ttl_s: float
+    flush_s: float
+    behind_bytes: int
+    all_behind_bytes: int
+    wait_replicas: int
+
+
+class Writer:
+    """Writes the logs of a process to Redis."""
+
+    def __init__(self, calls: Calls, copies: MemoryStore, writing: Writing) -> None:
+        self.live: dict[str, RedisLog] = {}  #: logs whose end is not in Redis yet
+        self.behind_bytes = 0  #: of all logs, not in Redis
+        self.lost: Counter[Lost] = Counter()
+        self._calls = calls
+        self._copies = copies
+        self._writing = writing
+        self._dirty: dict[str, RedisLog] = {}  # of the live ones, with something to be sent
+        self._doomed: dict[bytes, None] = {}  # keys of logs that are to be deleted
+        self._settled: set[RedisLog] = set()  # whose copies are still read
+        self._dirty_since: float | None = None
+        self._touched_at = 0.0
+        self._wake, self._urgent = asyncio.Event(), asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def behind_s(self) -> float:
+        """For how long something has been waiting to be written."""
+        return 0.0 if self._dirty_since is None else self._loop.time() - self._dirty_since
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._dirty and not self._doomed
+
+    def add(self, log: RedisLog) -> None:
+        self.live[log.id] = log
+
+    def grew(self, log: RedisLog, size: int, *, at_once: bool) -> None:
+        """``log`` has so many bytes more, or its end."""
+        if log.id not in self.live:
+            return
+        if log.lost is not None:
+            self._lose(log, log.lost)
+            return
+        self.behind_bytes += size
+        log.waiting += size
+        if log.waiting > self._writing.behind_bytes or self.behind_bytes > self._writing.all_behind_bytes:
+            self._lose(log, "behind")
+        else:
+            self._dirty[log.id] = log
+            if self._dirty_since is None:
+                self._dirty_since = self._loop.time()
+            self._awake(at_once=at_once)
+
+    def drop(self, log: RedisLog) -> None:
+        """Forget a log, here and in Redis."""
+        self._forget(log)
+        self.delete(log.key)
+
+    def delete(self, key: bytes) -> None:
+        """Delete a log, once Redis can be reached."""
+        self._doomed[key] = None
+        self._awake(at_once=False)
+
+    def sweep(self) -> None:
+        """Let go of copies that nobody reads any more, of logs that are in Redis to their end."""
+        for log in [log for log in self._settled if not log.copy.readers]:
+            self._settled.discard(log)
+            self._copies.forget(log.copy)
+
+    async def touch(self) -> None:
+        """See to it that no live log expires. Raises StoreDown."""
+        if self.live and self._loop.time() - self._touched_at >= TOUCH_S:
+            await self._calls.each([("PEXPIRE", log.key, self._live_ms) for log in self.live.values()])
+            self._touched_at = self._loop.time()
+
+    async def run(self) -> None:
+        """Write, for ever."""
+        while True:
+            await self._wake.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._writing.flush_s):
+                    await self._urgent.wait()
+            self._wake.clear()
+            self._urgent.clear()
+            if not await self._flush():
+                await asyncio.sleep(AGAIN_S)
+                self._wake.set()
+
+    # -- one round trip --------------------------------------------------------------------------------------------
+
+    @property
+    def _live_ms(self) -> int:
+        return int((self._writing.ttl_s + MARGIN_S) * 1000)
+
+    def _awake(self, *, at_once: bool) -> None:
+        self._wake.set()
+        if at_once:
+            self._urgent.set()
+
+    async def _flush(self) -> bool:
+        """Send what there is to send; whether Redis took it."""
+        batch, doomed = self._batch(), list(self._doomed)
+        commands = [append.command(log.key) for log, append in batch]
+        commands += (expiry for log, append in batch for expiry in self._expiries(log, append))
+        commands += (("DEL", key) for key in doomed)
+        if batch and self._writing.wait_replicas:
+            commands.append(("WAIT", self._writing.wait_replicas, WAIT_MS))
+        for log, _ in batch:
+            log.is_again = True
+        try:
+            answers = await self._calls.each(commands)
+        except StoreDown:
+            return False
+        well = not any(isinstance(answer, Exception) for answer in answers[len(batch) :])
+        if well:
+            for key in doomed:
+                self._doomed.pop(key, None)
+        confirmed = not batch or not self._writing.wait_replicas or _count(answers[-1]) >= self._writing.wait_replicas
+        for (log, append), answer in zip(batch, answers, strict=False):
+            well &= await self._took(log, append, answer, confirmed=confirmed)
+        return well and confirmed
+
+    def _batch(self) -> list[tuple[RedisLog, Append]]:
+        """What is to be sent, those first that have waited longest."""
+        batch, size = [], 0
+        for log in list(self._dirty.values()):
+            if not log.copy.is_there:  # its copy made room for others before it was written
+                self._lose(log, "full")
+            elif (append := log.next()) is not None:
+                batch.append((log, append))
+                size += len(append.data)
+            if size >= TRIP_BYTES:
+                self._awake(at_once=True)
+                break
+        return batch
+
+    def _expiries(self, log: RedisLog, append: Append) -> list[Command]:
+        """A log lives on for its time behind the end.
+
+        What is sent again may be there already; replicas confirm writes of a connection only, and this is one (§11).
+        """
+        if append.ended is not None:
+            return [("PEXPIRE", log.key, int(self._writing.ttl_s * 1000))]
+        return [("PEXPIRE", log.key, self._live_ms)] if log.is_again else []
+
+    async def _took(self, log: RedisLog, append: Append, answer: Any, *, confirmed: bool) -> bool:
+        """Note what became of an append; False: it is to be sent again."""
+        if log.id not in self.live:  # it was dropped meanwhile
+            return True
+        try:
+            why = await self._refusal(log, append) if is_smaller(answer) else "gone" if answer is None else None
+        except StoreDown:
+            return False
+        if why is not None:
+            self._lose(log, why)
+        elif isinstance(answer, Exception) and not is_smaller(answer):
+            return False
+        elif confirmed:
+            self._stored(log, append)
+        return True
+
+    async def _refusal(self, log: RedisLog, append: Append) -> Lost | None:
+        """Why an append was refused; None: it is there, from an earlier try whose answer was lost. Raises StoreDown."""
+        found = await self._calls.call("XREVRANGE", log.key, "+", "-", "COUNT", 1)
+        if not found:
+            return "gone"
+        try:
+            newest = newest_in(found)
+        except LogGap:
+            return "sealed"
+        if newest.ended is None:
+            return None
+        ours = newest.ended == append.ended and newest.begin == append.begin and not newest.is_seal
+        return None if ours else "sealed"
+
+    def _stored(self, log: RedisLog, append: Append) -> None:
+        log.stored, log.trying = append.end, None
+        log.waiting -= len(append.data)
+        self.behind_bytes -= len(append.data)
+        if append.ended is not None:
+            self._forget(log)
+            self._settled.add(log)
+            self.sweep()
+            return
+        self._dirty.pop(log.id)
+        if log.behind or log.copy.ended is not None:
+            self._dirty[log.id] = log  # behind the others
+            self._wake.set()
+        self._seen()
+
+    def _lose(self, log: RedisLog, why: Lost) -> None:
+        self.lost[why] += 1
+        log.copy.give_up(why)
+        self._forget(log)
+        if why not in {"gone", "sealed"}:
+            self.delete(log.key)
+
+    def _forget(self, log: RedisLog) -> None:
+        self.live.pop(log.id, None)
+        self._dirty.pop(log.id, None)
+        self.behind_bytes -= log.waiting
+        log.waiting = 0
+        self._seen()
+
+    def _seen(self) -> None:
+        if not self._dirty:
+            self._dirty_since = None
+
+
+def _count(answer: object) -> int:
+    return answer if isinstance(answer, int) else 0

@@ -1,0 +1,35 @@
+"""Servers for the tests of the store in Redis; a test that takes ``server`` runs with each that is on this machine."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import pytest
+
+from tests.resume.servers import NAMES, program, running
+from tests.web.conftest import no_leaks
+
+__all__ = ["no_leaks"]
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory):
+    """By name, each started when it is first asked for."""
+    started = {}
+    with ExitStack() as stack:
+
+        def named(name):
+            if program(name) is None:
+                pytest.skip(f"no {name}-server on this machine")
+            if name not in started or started[name].process.poll() is not None:
+                started[name] = stack.enter_context(running(name, tmp_path_factory.mktemp(name)))
+            return started[name]
+
+        yield named
+
+
+@pytest.fixture(params=NAMES)
+def server(request, servers):
+    found = servers(request.param)
+    assert found.say("FLUSHALL") == "+OK"
+    return found
