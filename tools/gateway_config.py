@@ -49,6 +49,7 @@ TYPES: Final[Mapping[str, str]] = {
     "Upstream.auth": ", ".join(f'`"{name}"`' for name in auths()),
     "Server.keys": "array of [keys](#a-key)",
     "Upstream.key": "[key](#a-key)",
+    "Resume.url": "[key](#a-key)",
     "Upstream.timeouts": "[table](#upstreamsnametimeouts)",
     "Upstream.headers": "table of strings and [keys](#a-key)",
     "Route.targets": "array of strings and [tables](#an-element-of-to)",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from typing import Any
+
+from attrs import evolve
 
 from streamkit.cli.streams import say, visible
 from streamkit.dialects import DIALECTS
@@ -55,7 +58,8 @@ def run(options: argparse.Namespace) -> Status:
         from streamkit.gateway.config import Server, describe  # noqa: PLC0415
         from streamkit.gateway.config_file import load_config  # noqa: PLC0415
         from streamkit.gateway.demo import welcome  # noqa: PLC0415
-        from streamkit.gateway.faults import ConfigError  # noqa: PLC0415
+        from streamkit.gateway.faults import ConfigError, Finding  # noqa: PLC0415
+        from streamkit.gateway.resume import look_at_store  # noqa: PLC0415
         from streamkit.gateway.serve import serve  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise UsageError(EXTRA.format(error.name)) from error
@@ -75,6 +79,12 @@ def run(options: argparse.Namespace) -> Status:
             say(str(finding))
         return Status.USAGE
     if options.check_config:
+        reason, remarks = asyncio.run(look_at_store(config))
+        found = [Finding(file=options.config, path="resume.url", reason=text) for text in (reason, *remarks) if text]
+        if reason:
+            say(str(found[0]))
+            return Status.USAGE
+        config = evolve(config, warnings=(*config.warnings, *found))
         print(*map(visible, describe(config).splitlines()), sep="\n")
         return Status.DONE
     return Status(serve(config, config.server, lambda _url: None))  # its log says where it listens

@@ -26,9 +26,10 @@ from streamkit.gateway.front_page import front_page
 from streamkit.gateway.log import log, log_record
 from streamkit.gateway.metrics import Metrics, exposition
 from streamkit.gateway.record import Record
+from streamkit.gateway.resume import store_of
 from streamkit.gateway.routing import Route, Routes
 from streamkit.gateway.token_counts import count
-from streamkit.resume import Cursor, MemoryStore, Store
+from streamkit.resume import Cursor, Store
 from streamkit.text.identifiers import random_id
 from streamkit.web.budget import BUDGET, Budget
 from streamkit.web.client_dialect import (
@@ -136,11 +137,11 @@ def gateway_app(
 ) -> web.Application:
     """The public application of one process; ``streams``, if fewer than ``max_streams``, are all that it may have.
 
-    ``store`` keeps answers for clients that come back; None: as the configuration says, in this process's memory.
+    ``store`` keeps answers for clients that come back; None: the one that the configuration says.
     """
     keys = [key.reveal() for key in config.server.keys]
     ring = KeyRing(keys) if keys else None
-    hide = redactor(config.upstreams.values(), keys=keys)
+    hide = redactor(config.upstreams.values(), keys=[*keys, *config.resume.secrets])
     served, delivery = config.server.served_hosts, config.server.delivery
     gateway = Gateway(config, metrics, Routes(config.routes), ring, served, delivery, hide)
     gateway.streams = config.server.max_streams if streams is None else min(streams, config.server.max_streams)
@@ -164,7 +165,7 @@ def gateway_app(
                 app.router.add_get(path, socket, allow_head=False, expect_handler=expected)
     if config.resume.store != "off":
         resuming = Resuming(
-            store=store or MemoryStore(config.resume.limits),
+            store=store or store_of(config),
             unattended_s=config.resume.unattended_s,
             key=_no_key if ring is None else _key_of,
         )

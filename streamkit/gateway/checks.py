@@ -9,6 +9,7 @@ Source: limits.md §3, T6.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
@@ -25,6 +26,7 @@ Remark: TypeAlias = tuple[KeyPath, str]
 
 def faults(values: Mapping[str, Any], upstreams: Mapping[str, Upstream | None]) -> Iterator[Remark]:
     """What makes it unusable. ``values`` is the file's document, ``upstreams`` are those that could be read."""
+    yield from _missing_extra(values)
     yield from _unreachable(values)
     yield from _idle_timers(upstreams)
 
@@ -35,6 +37,12 @@ def warnings(config: Config, values: Mapping[str, Any], key_files: Mapping[str, 
     yield from _clear_text(config.upstreams)
     yield from _unused(config)
     yield from _open_files(values, key_files)
+
+
+def _missing_extra(values: Mapping[str, Any]) -> Iterator[Remark]:
+    resume = values.get("resume")
+    if isinstance(resume, dict) and resume.get("store") == "redis" and find_spec("redis") is None:
+        yield ("resume", "store"), "needs the extra `redis`: pip install 'streamkit-llm[redis]'"
 
 
 def _unreachable(values: Mapping[str, Any]) -> Iterator[Remark]:

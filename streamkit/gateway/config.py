@@ -8,9 +8,10 @@ Source: limits.md §1 (defaults), §3 (T5, T6, T8); clients.md §10.3.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from attrs import Attribute, field, frozen
 from attrs.validators import ge, gt, le
@@ -179,12 +180,37 @@ class Server:
         )
 
 
+URL_FORM: Final = "redis://host:port/0, rediss://… over TLS, or unix:///path"
+_PREFIX: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+
+
+def _is_prefix(_instance: object, _attribute: Attribute[str], value: str) -> None:
+    if _PREFIX.fullmatch(value) is None:
+        raise Refusal("up to 64 letters, digits and any of _.:- are needed")
+
+
+def _check_url(url: str) -> None:
+    """Raises Refusal, in which nothing of the URL stands."""
+    try:
+        parts = urlsplit(url)
+        named = parts.path if parts.scheme == "unix" else parts.hostname
+        options = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True)]
+        well = parts.scheme in {"redis", "rediss", "unix"} and bool(named) and (parts.port or 0) >= 0
+    except ValueError:
+        well = False
+    if not well:
+        raise Refusal(f"no URL of a server; it is written as {URL_FORM}", at=("url",))
+    if any(not name.startswith("ssl_") and name != "db" for name in options):
+        raise Refusal("of options behind the ? only db and ssl_… are taken; others stand in this table", at=("url",))
+
+
 @frozen(kw_only=True)
 class Resume:
     """How answers are kept for clients that come back."""
 
-    #: Where: in the `memory` of the process that made them, or nowhere (`off`).
-    store: Literal["memory", "off"] = "memory"
+    #: Where: in the `memory` of the process that made them; in `redis`, also Valkey, from which any node reads them on (the
+    #: extra `redis`); or nowhere (`off`).
+    store: Literal["memory", "redis", "off"] = "memory"
     #: How long an answer can be read behind its end, in seconds.
     ttl_s: float = field(default=DEFAULT_LOG_LIMITS.ttl_s, validator=gt(0))
     #: How long an answer goes on without its client and without a reader, in seconds.
@@ -195,6 +221,37 @@ class Resume:
     all_bytes: int = field(default=DEFAULT_LOG_LIMITS.all_bytes, validator=ge(1))
     #: Readers of one answer at once.
     readers: int = field(default=DEFAULT_LOG_LIMITS.readers, validator=ge(1))
+    #: Where Redis is: `redis://user:password@host:6379/0`, `rediss://…` over TLS (`?ssl_ca_certs=path` for private roots), or
+    #: `unix:///path`. A server on its own or with replicas, no Redis Cluster.
+    url: Secret | None = None
+    #: The beginning of all keys in Redis. What else uses the same server has another.
+    prefix: str = field(default="sk", validator=_is_prefix)
+    #: Silence after which other nodes take a process for dead, and readers of its answers get an error.
+    lease_s: float = field(default=10.0, validator=gt(0))
+    #: Milliseconds for which bytes wait for others, to go to Redis together. Clients do not wait for that.
+    flush_ms: int = field(default=50, validator=ge(0))
+    #: How long readers try again where Redis can't be reached, before they get an error.
+    retry_s: float = field(default=10.0, validator=ge(0))
+    #: Bytes of one answer that may wait for Redis. Beyond it the answer can't be resumed; its client gets it whole.
+    behind_bytes: int = field(default=MIB, validator=ge(1))
+    #: The same of all answers of a process.
+    all_behind_bytes: int = field(default=64 * MIB, validator=ge(1))
+    #: Replicas of Redis that must have bytes before they count as written: where the master fails, none of those is missing.
+    wait_replicas: int = field(default=0, validator=ge(0))
+
+    def __attrs_post_init__(self) -> None:
+        if self.store == "redis" and self.url is None:
+            raise Refusal(f'is needed for store = "redis": {URL_FORM}', at=("url",))
+        if self.url is not None:
+            if self.store != "redis":
+                raise Refusal('only store = "redis" has one', at=("url",))
+            _check_url(self.url.reveal())
+
+    @property
+    def secrets(self) -> list[str]:
+        """What nobody may be shown of the URL: all of it, and its password."""
+        url = "" if self.url is None else self.url.reveal()
+        return [text for text in (url, urlsplit(url).password) if text]
 
     @property
     def limits(self) -> LogLimits:
@@ -249,6 +306,8 @@ def _lines(config: Config) -> Iterator[str]:
     yield f"listens on {url_of((server.host, server.port))}, {_counted(server.workers, 'worker')}"
     yield f"/metrics on {url_of(private)}" if private else "no /metrics"
     yield f"{_counted(len(server.keys), 'client key')}{'' if server.keys else ': whoever reaches it is served'}"
+    if config.resume.url is not None:
+        yield f"answers are kept in Redis, {_place_of(config.resume.url)}"
     if server.cors:
         yield f"pages of {', '.join(server.cors)} may ask"
     yield "upstreams:"
@@ -261,6 +320,12 @@ def _lines(config: Config) -> Iterator[str]:
     if config.warnings:
         yield "warnings:"
         yield from (f"  {warning}" for warning in config.warnings)
+
+
+def _place_of(url: Secret) -> str:
+    """Where a server is, without its user and password."""
+    parts = urlsplit(url.reveal())
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def _counted(number: int, noun: str) -> str:

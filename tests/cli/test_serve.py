@@ -91,6 +91,25 @@ def test_options_win_over_the_file_and_are_checked_with_it(tmp_path, capsys):
     assert "set server.keys, or listen on loopback" in capsys.readouterr().out  # the file alone is on loopback
 
 
+def test_the_store_of_answers_is_looked_at(tmp_path, capsys, monkeypatch):
+    path = config_file(tmp_path, "http://127.0.0.1:1")
+    url = f"redis://me:{CANARY}@127.0.0.1:1/0"
+    monkeypatch.setenv("STORE", url)
+    path.write_text(path.read_text("utf-8") + '[resume]\nstore = "redis"\nurl = { env = "STORE" }\n', "utf-8")
+    assert run_here("--config", str(path), "--check-config") is Status.DONE
+    told = capsys.readouterr().out
+    assert "answers are kept in Redis, redis://127.0.0.1:1/0\n" in told
+    assert f"warnings:\n  {path}: resume.url: the store can't be reached" in told
+    assert CANARY not in told
+
+    async def is_cluster(_config):
+        return "a cluster", ["a remark"]
+
+    monkeypatch.setattr("streamkit.gateway.resume.look_at_store", is_cluster)
+    assert run_here("--config", str(path), "--check-config") is Status.USAGE
+    assert f"{path}: resume.url: a cluster" in capsys.readouterr().err
+
+
 def test_no_name_in_it_moves_a_terminal(tmp_path, capsys):
     path = config_file(tmp_path, "http://127.0.0.1:1")
     path.write_text(path.read_text("utf-8").replace('["m"', '["m\\u009b31m\\u202e\\u007f\\u2028x"'), "utf-8")

@@ -16,6 +16,9 @@ CANARY = "canary-7e2f41c09"
 ENV = {
     "KEY": f"env-{CANARY}",
     "EMPTY": " ",
+    "REDIS_URL": f"redis://me:{CANARY}@127.0.0.1:6379/1",
+    "REDIS_OPTION": f"rediss://{CANARY}@127.0.0.1?ssl_ca_certs=a.pem&socket_timeout=5",
+    "NO_PORT": f"redis://{CANARY}:port/0",
     "LINES": f"{CANARY}\n{CANARY}",
     **dict.fromkeys(["GATEWAY_KEY_EDITORS", "OPENAI_API_KEY", "OPENROUTER_API_KEY"], CANARY),
 }

@@ -1,4 +1,52 @@
 """Where the gateway keeps answers, as its configuration says.
 
-Source: resume.md §12, §18.
+What needs the extra ``redis`` is imported where it is asked for.
+
+Source: resume.md §12, §18.4, §18.5.
 """
+
+from __future__ import annotations
+
+from typing import Final
+
+from streamkit.errors import UsageError
+from streamkit.gateway.config import Config
+from streamkit.resume import MemoryStore, Store, StoreDown
+
+EXTRA: Final = "resume.store = \"redis\" needs the extra `redis`: pip install 'streamkit-llm[redis]' (missing: {})"
+
+
+def store_of(config: Config, *, boot: str = "") -> Store:
+    """The store that the configuration says, not started; ``boot`` names this process. Raises UsageError without its extra."""
+    resume = config.resume
+    if resume.url is None:
+        return MemoryStore(resume.limits, boot=boot)
+    try:
+        from streamkit.gateway.resume.redis_store import RedisSettings, RedisStore  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise UsageError(EXTRA.format(error.name)) from error
+    settings = RedisSettings(
+        prefix=resume.prefix,
+        lease_s=resume.lease_s,
+        flush_s=resume.flush_ms / 1000,
+        retry_s=resume.retry_s,
+        behind_bytes=resume.behind_bytes,
+        all_behind_bytes=resume.all_behind_bytes,
+        wait_replicas=resume.wait_replicas,
+    )
+    return RedisStore(resume.url.reveal(), resume.limits, settings, boot=boot)
+
+
+async def look_at_store(config: Config) -> tuple[str, list[str]]:
+    """Why the store of a configuration can't be used, empty if it can, and what is to be said of it besides."""
+    if config.resume.url is None:
+        return "", []
+    from streamkit.gateway.resume.redis_client import Calls, faults_of  # noqa: PLC0415
+
+    calls = Calls(config.resume.url.reveal())
+    try:
+        return await faults_of(calls)
+    except StoreDown as error:
+        return "", [f"{error}; the gateway serves all the same, and goes on trying"]
+    finally:
+        await calls.close()

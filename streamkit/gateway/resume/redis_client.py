@@ -34,7 +34,9 @@ AGAIN_S: Final = 0.1
 CALLS: Final = 16
 #: How errors begin that the same command will meet again. Others pass: a server loads, is a replica, has no memory.
 _LASTING: Final = ("ERR", "WRONGTYPE")
-CLUSTER: Final = "is a node of a Redis Cluster, in which one command can't read several logs; use a standalone server"
+CLUSTER: Final = (
+    "the store is a node of a Redis Cluster, in which no command reads several logs; use a standalone server"
+)
 
 
 class Calls:
@@ -144,8 +146,8 @@ async def faults_of(calls: Calls) -> tuple[str, list[str]]:
     remarks = []
     if policy != "noeviction":
         remarks.append(
-            f"its maxmemory-policy is {policy}: where its memory is full, answers that are being read go first, since all "
-            "have a time to live; set it to noeviction"
+            f"the store's maxmemory-policy is {policy}: where its memory is full, answers that are being read go first, "
+            "since all have a time to live; set it to noeviction"
         )
     return reason, remarks
 
