@@ -33,3 +33,11 @@ def server(request, servers):
     found = servers(request.param)
     assert found.say("FLUSHALL") == "+OK"
     return found
+
+
+@pytest.fixture(params=["valkey", pytest.param("redis", marks=pytest.mark.exhaustive)])
+def one_server(request, servers):
+    """For tests that mostly wait: in the ordinary run with the server that is everywhere."""
+    found = servers(request.param)
+    assert found.say("FLUSHALL") == "+OK"
+    return found

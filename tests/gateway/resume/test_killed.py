@@ -148,8 +148,8 @@ def often(few, many):
 
 
 @pytest.mark.parametrize("seed", often(1, 100))
-async def test_an_answer_whose_process_is_killed_ends_with_an_error_for_everybody(server, seed):
-    whole, seen, told_s, _, entries = await trial(server.url, seed, kill)
+async def test_an_answer_whose_process_is_killed_ends_with_an_error_for_everybody(one_server, seed):
+    whole, seen, told_s, _, entries = await trial(one_server.url, seed, kill)
     ended = judge(whole, seen)
     ends = ends_of(entries)
     if ended == "aborted":
@@ -158,8 +158,8 @@ async def test_an_answer_whose_process_is_killed_ends_with_an_error_for_everybod
 
 
 @pytest.mark.parametrize("seed", often(1, 100))
-async def test_a_process_that_was_paused_too_long_can_t_write_behind_the_end_that_others_wrote(server, seed):
-    whole, seen, _, told, entries = await trial(server.url, seed, pause)
+async def test_a_process_that_was_paused_too_long_can_t_write_behind_the_end_that_others_wrote(one_server, seed):
+    whole, seen, _, told, entries = await trial(one_server.url, seed, pause)
     ended = judge(whole, seen)
     ends_of(entries)
     assert told[0] == "finished", "the process came to its own end all the same"
