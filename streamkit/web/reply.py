@@ -206,6 +206,7 @@ class Reply:
         self._loop = asyncio.get_running_loop()
         self._wrote_at = self._loop.time()
         self._work: asyncio.Task[None]  # there once it runs
+        self._was_cancelled = False  # by aiohttp, and went on
         self._watch = Watch(request, self._gone, stall_s=delivery.stall_s)
         self._outlet.answers(self)
 
@@ -225,7 +226,8 @@ class Reply:
         """Wait for ``work``, which calls ``send``, ``whole`` or ``fail``, and write keep-alives meanwhile.
 
         An exception of the work is logged; the client gets an error in its dialect. Cancelling this cancels the work, and
-        waits until it has closed what it opened.
+        waits until it has closed what it opened, unless a client that left can come back: the first time that aiohttp tells
+        of that by cancelling, the answer goes on.
         """
         self._work = asyncio.create_task(work)
         self._watch.start()
@@ -254,10 +256,14 @@ class Reply:
 
     async def _wait(self, work: asyncio.Task[None]) -> None:
         while not work.done():
-            await asyncio.wait({work}, timeout=self._due())
-            if not work.done() and self._due() == 0:
-                await self._write(self._alive, keep_alive=True)
-                self.keep_alives += 1
+            try:
+                await asyncio.wait({work}, timeout=self._due())
+                if not work.done() and self._due() == 0:
+                    await self._write(self._alive, keep_alive=True)
+                    self.keep_alives += 1
+            except asyncio.CancelledError:
+                if not self._goes_on():
+                    raise
         if work.cancelled():
             if self.interrupted is None:
                 raise ClientLeftError
@@ -267,6 +273,16 @@ class Reply:
         elif error is not None:
             log.error("the answer to %s failed", quoted(self._request.path), exc_info=error)
             await self._break_off(failure_from(error) if isinstance(error, Exception) else FAILED)
+
+    def _goes_on(self) -> bool:
+        """Whether the handler was cancelled because the client left, and the answer goes on without it."""
+        task = asyncio.current_task()
+        if self._was_cancelled or task is None or not self._watch.closing() or not self._outlet.goes_on():
+            return False
+        self._was_cancelled = True
+        self._alive = b""
+        task.uncancel()
+        return True
 
     def interrupt(self, error: Exception) -> None:
         """End the answer with ``error`` in its dialect, since the server stops. A read fails; other work is cancelled."""

@@ -12,7 +12,10 @@ from aiohttp import ClientSession, web
 from streamkit import transcode
 from streamkit.errors import Interrupted, SourceFailed
 from streamkit.events import ProviderFailed
+from streamkit.resume import MemoryStore
 from streamkit.web.reply import Delivery, Reply
+from streamkit.web.resume.answer import resumable_outlet
+from streamkit.web.resume.settings import RESUMING, Resuming
 from streamkit.web.shutdown import LIVE, end_streams_on_shutdown
 from streamkit.web.source import DEFAULT_TIMEOUTS, TimedSource, Timeouts
 from tests.web.serving import answering, eventually, serving
@@ -49,12 +52,13 @@ class Script:
 class Served:
     """A handler that answers with a script, and keeps its reply."""
 
-    def __init__(self, script, *, client="anthropic", delivery=QUICK, timeouts=DEFAULT_TIMEOUTS, stream=True):
-        self.script, self.client, self.delivery, self.timeouts, self.stream = script, client, delivery, timeouts, stream
+    def __init__(self, script, *, client="anthropic", delivery=QUICK, timeouts=DEFAULT_TIMEOUTS, kept=False):
+        self.script, self.client, self.delivery, self.timeouts, self.kept = script, client, delivery, timeouts, kept
         self.reply = None
 
     async def answer(self, request):
-        self.reply = Reply(request, self.client, delivery=self.delivery, headers={"x-request-id": "r1"})
+        outlet = resumable_outlet(request, self.client) if self.kept else None
+        self.reply = Reply(request, self.client, delivery=self.delivery, headers={"x-request-id": "r1"}, outlet=outlet)
 
         async def work():
             source = TimedSource(self.script.play(), self.timeouts)
@@ -190,6 +194,23 @@ async def test_a_client_that_leaves_closes_the_source_at_once(script, how, cance
         await eventually(lambda: served.script.closed, within_s=1.0)
         await eventually(lambda: served.reply.ending == "client left")
     assert not caplog.records  # no traceback: a client that leaves is no error
+
+
+@pytest.mark.parametrize("cancellation", [False, True])
+async def test_an_answer_that_is_kept_goes_on_without_its_client(cancellation):
+    served = Served(Script(ROLE, TEXT, 0.3, STOP), kept=True)
+    app = answering(served.answer)
+    app[RESUMING] = Resuming(store=MemoryStore(), resumable="always")
+    async with serving(app, handler_cancellation=cancellation) as port, ClientSession() as session:
+        response = await session.post(f"http://127.0.0.1:{port}/")
+        await response.content.readany()
+        response.close()
+        await eventually(lambda: served.reply.ending is not None)
+        assert served.reply.ending == "whole"
+        log_id = response.headers["Location"].rpartition("/")[2]
+        kept = b"".join([piece async for piece in await app[RESUMING].store.open(log_id)])
+    assert b"hello" in kept
+    assert b"message_stop" in kept
 
 
 async def test_a_reader_that_stalls_is_dropped_without_a_terminator():

@@ -142,8 +142,8 @@ class ResumableOutlet(HTTPOutlet):
             await self._written(piece)
 
     async def stay_alive(self, _writer: Writer, data: bytes, /) -> None:
-        if self._writer is not None and not self._pending:
-            await self._writer.write(data)
+        if not self._pending:
+            await self._written(data)
 
     def last(self) -> None:
         if self._last is None:
