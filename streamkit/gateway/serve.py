@@ -1,7 +1,8 @@
 """The processes of the gateway: one that serves, or one that keeps several serving.
 
 Workers share a port, not a socket: the kernel deals connections out among them (``SO_REUSEPORT``), so that none takes a burst
-alone. Nothing else is shared. The parent holds the port, starts a worker again that died, and serves the private listener.
+alone. Each reads the answers that others keep at their sockets, in a folder of the parent's (``resume``). Nothing else is
+shared. The parent holds the port, starts a worker again that died, and serves the private listener.
 
 On SIGTERM, SIGINT or SIGHUP a worker accepts nothing more, live streams get the grace time, and those that are left an error
 in their dialect; then it exits with 0. A terminal that closes sends SIGHUP. Nothing is read anew at it: it ends the gateway as
@@ -18,24 +19,29 @@ import multiprocessing
 import os
 import signal
 import tempfile
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Final, TypeAlias
 
 from attrs import define, evolve
 
 from streamkit.errors import UsageError
 from streamkit.gateway.app import gateway_app, private_app
-from streamkit.gateway.config import Config, Server
+from streamkit.gateway.config import Config, Resume, Server
 from streamkit.gateway.demo import demo_config, start_demo
 from streamkit.gateway.descriptors import OncePerSecond, connections_that_fit, raised, streams_that_fit
 from streamkit.gateway.listening import CLOSE_S, listening, reserved, url_of
 from streamkit.gateway.log import configure, log
 from streamkit.gateway.metric_files import MULTIPROCESS_DIR
 from streamkit.gateway.metrics import Metrics, forget_live
+from streamkit.gateway.resume import store_of
+from streamkit.gateway.resume.worker_wire import PATH_BYTES, socket_path
+from streamkit.resume.memory import new_boot
 
 _How: TypeAlias = Callable[[Config, Callable[[str], None]], Awaitable[int]]
 
@@ -59,22 +65,34 @@ def serve(config: Config | None, server: Server, announce: Callable[[str], None]
     configure(server.log_format, server.log_level)
     if server.workers == 1:
         return asyncio.run(_served(config, server, _alone, announce))
-    with _counts_folder() as directory:
+    with _shared_folder(Resume() if config is None else config.resume) as directory:
         os.environ[MULTIPROCESS_DIR] = directory  # read by the workers, when they make their counts
-        return asyncio.run(_served(config, server, _parent, announce))
+        return asyncio.run(_served(config, server, partial(_parent, directory=directory), announce))
 
 
-def _counts_folder() -> tempfile.TemporaryDirectory[str]:
-    """Where several workers count. Raises UsageError where it can't be made: without it ``/metrics`` would say nothing."""
+@contextmanager
+def _shared_folder(resume: Resume) -> Iterator[str]:
+    """Where several workers count, and where each has a socket for the others, if they keep answers: the user's alone.
+
+    Raises UsageError where it can't be: without it ``/metrics`` would say nothing.
+    """
+    where = os.environ.get("TMPDIR") or "a folder for temporary files"
     try:
-        return tempfile.TemporaryDirectory(prefix="streamkit-metrics-")
+        folder = tempfile.TemporaryDirectory(prefix="streamkit-")
     except OSError as error:
-        where = os.environ.get("TMPDIR") or "a folder for temporary files"
         reason = (error.strerror or str(error)).lower()
         raise UsageError(
             f"no folder for the counts of several workers can be made in {where}: {reason}; "
             "set TMPDIR to a folder that may be written, or serve with one worker"
         ) from error
+    with folder as directory:
+        path = socket_path(Path(directory), new_boot())
+        if resume.store == "memory" and len(os.fsencode(path)) > PATH_BYTES:
+            raise UsageError(
+                f"the sockets of several workers would have names of more than {PATH_BYTES} bytes in {where}; "
+                'set TMPDIR to a shorter path, serve with one worker, or set resume.store to "off"'
+            )
+        yield directory
 
 
 async def _served(config: Config | None, server: Server, how: _How, announce: Callable[[str], None]) -> int:
@@ -98,13 +116,13 @@ async def _alone(config: Config, announce: Callable[[str], None]) -> int:
     return 0
 
 
-async def _parent(config: Config, announce: Callable[[str], None]) -> int:
+async def _parent(config: Config, announce: Callable[[str], None], *, directory: str) -> int:
     stop = stopped()
     with reserved((config.server.host, config.server.port)) as held:
         bound = held.getsockname()[:2]
         theirs = evolve(config, server=evolve(config.server, port=bound[1], private="off"))  # it is the parent's
         async with _private(config, None) as private:
-            workers = [_started(theirs) for _ in range(config.server.workers)]
+            workers = [_started(theirs, directory) for _ in range(config.server.workers)]
             announced = False
             while not stop.is_set():
                 if not announced and all(worker.listens() for worker in workers):
@@ -112,7 +130,7 @@ async def _parent(config: Config, announce: Callable[[str], None]) -> int:
                     announce(url_of(bound))
                     _say(config, bound, private)
                 await _wait(stop, LOOK_S)
-                workers = await _kept(workers, theirs, stop)
+                workers = await _kept(workers, partial(_started, theirs, directory), stop)
             log.info("stopping")
             return await _ended(workers, config.server.grace_s + CLOSE_S + MARGIN_S)
 
@@ -135,16 +153,16 @@ class _Worker:
         return self._listens
 
 
-def work(config: Config, listens: Connection) -> None:
-    """The whole life of a worker's process; ``listens`` is told when it does."""
+def work(config: Config, listens: Connection, directory: str) -> None:
+    """The whole life of a worker's process; ``listens`` is told when it does. ``directory`` is shared with the others."""
     configure(config.server.log_format, config.server.log_level)
-    asyncio.run(_work(config, listens))
+    asyncio.run(_work(config, listens, directory))
 
 
-async def _work(config: Config, listens: Connection) -> None:
+async def _work(config: Config, listens: Connection, directory: str) -> None:
     stop = stopped()
     _stop_with_parent(stop)
-    async with _public(config, Metrics(), shared=True):
+    async with _public(config, Metrics(), directory=directory):
         with suppress(BrokenPipeError), listens:  # the parent is gone, which ends the worker
             listens.send(None)
         await stop.wait()
@@ -177,11 +195,11 @@ def _stop_with_parent(stop: asyncio.Event) -> None:
         loop.add_reader(parent.sentinel, orphaned, parent.sentinel)
 
 
-def _started(config: Config) -> _Worker:
+def _started(config: Config, directory: str) -> _Worker:
     """A worker's process. Signals that come before it can listen to them wait in the system until it does."""
     spawn = multiprocessing.get_context("spawn")
     readiness, listens = spawn.Pipe(duplex=False)
-    process = spawn.Process(target=work, args=(config, listens), daemon=True)
+    process = spawn.Process(target=work, args=(config, listens, directory), daemon=True)
     resource_tracker.ensure_running()  # the first start does it else, and lets the signals through (CPython 3.11)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # the process has it from this one
     try:
@@ -192,7 +210,7 @@ def _started(config: Config) -> _Worker:
     return _Worker(process, readiness)
 
 
-async def _kept(workers: list[_Worker], config: Config, stop: asyncio.Event) -> list[_Worker]:
+async def _kept(workers: list[_Worker], start: Callable[[], _Worker], stop: asyncio.Event) -> list[_Worker]:
     """The workers, others in place of those that died."""
     dead = [worker for worker in workers if not worker.process.is_alive()]
     if not dead or stop.is_set():
@@ -201,7 +219,7 @@ async def _kept(workers: list[_Worker], config: Config, stop: asyncio.Event) -> 
         log.error("a worker died; another is started", extra={"fields": {"pid": process.pid, "exit": process.exitcode}})
         forget_live(process.pid)
     await _wait(stop, RESTART_S)
-    return workers if stop.is_set() else [_started(config) if worker in dead else worker for worker in workers]
+    return workers if stop.is_set() else [start() if worker in dead else worker for worker in workers]
 
 
 async def _ended(workers: list[_Worker], within_s: float) -> int:
@@ -226,13 +244,14 @@ async def _ended(workers: list[_Worker], within_s: float) -> int:
 
 
 @asynccontextmanager
-async def _public(config: Config, metrics: Metrics, *, shared: bool = False) -> AsyncGenerator[tuple[str, int], None]:
-    """The listener for clients; ``shared``: other workers listen there too."""
+async def _public(config: Config, metrics: Metrics, *, directory: str = "") -> AsyncGenerator[tuple[str, int], None]:
+    """The listener for clients; with a ``directory`` other workers listen there too, and it is shared with them."""
     server = config.server
     streams, connections = _fitting(server)
-    app, address = gateway_app(config, metrics, streams=streams), (server.host, server.port)
+    store = store_of(config, directory=directory)
+    app, address = gateway_app(config, metrics, streams=streams, store=store), (server.host, server.port)
     async with listening(
-        app, address, idle_s=server.idle_connection_s, shared=shared, connections=connections
+        app, address, idle_s=server.idle_connection_s, shared=bool(directory), connections=connections
     ) as bound:
         # What a process has once it listens is there for good, and no collection looks at it again. A full one stops every
         # stream meanwhile: with 500 of them for 26 to 38 ms, and for 65 to 100 ms without this. So one comes seldom.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -39,6 +40,7 @@ class MemoryStore:
         self.limits = limits
         self.boot = boot
         self.held_bytes = 0  #: of all logs and values
+        self.lost: Counter[Lost] = Counter()  #: logs that were lost, by reason
         self._logs: dict[str, MemoryLog] = {}
         self._ended: dict[str, MemoryLog] = {}  # those that ended first stand first
         self._values: dict[str, tuple[str, bytes]] = {}  # with their owners
@@ -226,6 +228,7 @@ class MemoryLog:
     def give_up(self, why: Lost) -> None:
         """Keep it no longer, whoever reads it."""
         self.lost = why
+        self._store.lost[why] += 1
         self._store.forget(self)
 
     def since(self, position: int) -> bytes:

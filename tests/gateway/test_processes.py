@@ -208,7 +208,7 @@ async def test_a_folder_of_counts_that_is_gone_ends_no_worker(tmp_path, monkeypa
     async with EvilUpstream(as_asked(UPSTREAM)) as upstream:
         path = config_file(tmp_path, upstream.url, workers=2, grace_s=1.0)
         async with serving(tmp_path, "--config", str(path)) as gateway:
-            [folder] = tmp_path.glob("streamkit-metrics-*")
+            [folder] = tmp_path.glob("streamkit-*")
             shutil.rmtree(folder)
             killed = min(gateway.workers())
             os.kill(killed, signal.SIGKILL)

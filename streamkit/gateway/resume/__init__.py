@@ -7,18 +7,26 @@ Source: resume.md §12, §18.4, §18.5.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from streamkit.errors import UsageError
 from streamkit.gateway.config import Config
+from streamkit.gateway.resume.worker_store import WorkerStore
 from streamkit.resume import MemoryStore, Store, StoreDown
+from streamkit.resume.memory import new_boot
 
 EXTRA: Final = "resume.store = \"redis\" needs the extra `redis`: pip install 'streamkit-llm[redis]' (missing: {})"
 
 
-def store_of(config: Config, *, boot: str = "") -> Store:
-    """The store that the configuration says, not started; ``boot`` names this process. Raises UsageError without its extra."""
+def store_of(config: Config, *, boot: str = "", directory: str = "") -> Store:
+    """The store that the configuration says, not started; ``boot`` names this process. Raises UsageError without its extra.
+
+    ``directory`` is where the workers of this host find one another; empty: there is one process alone.
+    """
     resume = config.resume
+    if resume.url is None and directory:
+        return WorkerStore(MemoryStore(resume.limits, boot=boot or new_boot()), Path(directory))
     if resume.url is None:
         return MemoryStore(resume.limits, boot=boot)
     try:

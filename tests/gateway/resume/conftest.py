@@ -1,11 +1,20 @@
-"""Servers for the tests of the store in Redis; a test that takes ``server`` runs with each that is on this machine."""
+"""Servers for the tests of the store in Redis; a test that takes ``server`` runs with each that is on this machine.
+
+And two workers, each with a store of its own, for those of the store of several.
+"""
 
 from __future__ import annotations
 
+import tempfile
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+from streamkit.gateway.resume.worker_store import WorkerStore
+from streamkit.resume import MemoryStore
+from streamkit.resume.memory import new_boot
+from tests.resume.contract import LIMITS, Stores
 from tests.resume.servers import NAMES, program, running
 from tests.web.conftest import no_leaks
 
@@ -41,3 +50,17 @@ def one_server(request, servers):
     found = servers(request.param)
     assert found.say("FLUSHALL") == "+OK"
     return found
+
+
+@pytest.fixture
+def directory():
+    with tempfile.TemporaryDirectory(prefix="t-") as name:  # tmp_path is too long for sockets
+        yield Path(name)
+
+
+@pytest.fixture
+async def workers(directory):
+    both = [WorkerStore(MemoryStore(LIMITS, boot=new_boot()), directory) for _ in range(2)]
+    yield Stores(*both)
+    for store in both:
+        await store.close()

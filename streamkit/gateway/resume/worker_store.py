@@ -1,0 +1,254 @@
+"""The store of several workers of one host: each keeps its own answers, and reads those of others where they are.
+
+The id of a log says whose it is, and where that worker answers; no worker, no log. A reader of another worker's log is sent
+all of it, and keeps it: where that worker dies, nobody else could say how the answer broke off. Values are kept where they
+were saved, and looked for everywhere: of two by one name the newer one counts.
+
+Source: resume.md §12, §12.1; R19.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from streamkit.gateway.log import log as events
+from streamkit.gateway.resume.worker_server import WorkerServer
+from streamkit.gateway.resume.worker_wire import (
+    CALL_S,
+    DATA,
+    END,
+    ERROR,
+    OPENED,
+    UNREADABLE,
+    Frames,
+    Question,
+    end_in,
+    error_in,
+    opened_in,
+    socket_path,
+)
+from streamkit.resume import Log, LogGone, MemoryStore, Meta, Reading, StoreDown, closing
+from streamkit.resume.identity import boot_in, checked_id
+from streamkit.resume.log import End, Lost
+
+#: What is told where another worker does not answer.
+SILENT: Final = "the process that has this answer does not respond; ask again"
+#: In front of each value: when it was saved, by a clock that all processes of a host have in common.
+_SAVED: Final = struct.Struct(">Q")
+
+
+class WorkerStore:
+    """The memory of this worker, ``own``, and that of those whose sockets are in ``directory``, which is theirs alone."""
+
+    def __init__(self, own: MemoryStore, directory: Path) -> None:
+        self.own = own
+        self._directory = directory
+        self._path = socket_path(directory, own.boot)
+        self._server = WorkerServer(own, self._path)
+        self._starting = asyncio.Lock()
+        self._is_deaf = False  # and that is logged
+
+    @property
+    def live(self) -> int:
+        return self.own.live
+
+    @property
+    def kept(self) -> int:
+        return self.own.kept
+
+    @property
+    def held_bytes(self) -> int:
+        return self.own.held_bytes
+
+    @property
+    def lost(self) -> Counter[Lost]:
+        return self.own.lost
+
+    async def start(self) -> None:
+        """Let others ask for what is kept here, where that can be. Never raises."""
+        with suppress(StoreDown):
+            await self._listen()
+
+    def new_id(self, prefix: str = "st_") -> str:
+        return self.own.new_id(prefix)
+
+    async def create(self, log_id: str, meta: Meta, stop: Callable[[], None] = lambda: None) -> Log:
+        if self._elsewhere(log_id) is not None:
+            raise StoreDown("the id is another process's, which may have a log of it already")
+        await self._listen()
+        return await self.own.create(log_id, meta, stop)
+
+    async def open(self, log_id: str, owner: str = "", after: int = 0) -> Reading:
+        if (path := self._elsewhere(log_id)) is None:
+            return await self.own.open(log_id, owner, after)
+        return await _opened(path, Question("open", log_id, owner, after))
+
+    async def stop(self, log_id: str, owner: str = "") -> None:
+        if (path := self._elsewhere(log_id)) is None:
+            await self.own.stop(log_id, owner)
+        else:
+            await _answer(path, Question("stop", log_id, owner))
+
+    async def delete(self, log_id: str, owner: str = "") -> None:
+        if (path := self._elsewhere(log_id)) is None:
+            await self.own.delete(log_id, owner)
+        else:
+            await _answer(path, Question("delete", log_id, owner))
+
+    async def save(self, name: str, data: bytes, owner: str = "") -> None:
+        await self._listen()
+        await self.own.save(name, _SAVED.pack(time.monotonic_ns()) + data, owner)
+
+    async def load(self, name: str, owner: str = "") -> bytes:
+        question = Question("load", name, owner)
+        others = [path for path in self._directory.glob("*.sock") if path != self._path]
+        asking = self.own.load(name, owner), *(_answer(path, question, self.own.limits.all_bytes) for path in others)
+        found = await asyncio.gather(*asking, return_exceptions=True)
+        values = [value for value in found if isinstance(value, bytes)]
+        if not values:
+            raise next((error for error in found if not isinstance(error, LogGone | bytes)), LogGone())
+        return max(values, key=_SAVED.unpack_from)[_SAVED.size :]
+
+    async def close(self) -> None:
+        await self._server.close()
+        await self.own.close()
+
+    async def _listen(self) -> None:
+        """Let others ask for what is kept here. Raises StoreDown."""
+        try:
+            async with self._starting:
+                await self._server.start()
+        except OSError as error:
+            reason = error.strerror or str(error)
+            if not self._is_deaf:
+                self._is_deaf = True
+                events.error("other workers can't ask this one for its answers", extra={"fields": {"reason": reason}})
+            raise StoreDown(f"other workers could not ask for it: {reason.lower()}") from error
+
+    def _elsewhere(self, log_id: str) -> Path | None:
+        """Where the worker answers that has a log; None: it is this one. Raises LogGone."""
+        boot = boot_in(checked_id(log_id))
+        if boot == self.own.boot:
+            return None
+        if not boot:
+            raise LogGone  # a log that was kept elsewhere, or in a process that was alone
+        return socket_path(self._directory, boot)
+
+
+# -- asking another worker ---------------------------------------------------------------------------------------------
+
+
+class _Connection:
+    """One question to another worker, and what comes back."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._frames = Frames(reader)
+        self._writer = writer
+
+    async def read(self, *kinds: bytes) -> tuple[bytes, bytes]:
+        """The next frame, one of ``kinds``. Raises LogError, and EOFError or OSError where the other is gone."""
+        kind, payload = await self._frames.read()
+        if kind == ERROR:
+            raise error_in(payload)
+        if kind not in kinds:
+            raise StoreDown(UNREADABLE)
+        return kind, payload
+
+    def close(self) -> None:
+        self._writer.transport.abort()  # nothing that is to be read any more
+
+
+async def _asked(path: Path, question: Question) -> _Connection:
+    """Raises LogGone where there is no such worker, and OSError."""
+    asked = question.frame()
+    try:
+        reader, writer = await asyncio.open_unix_connection(path)
+    except (FileNotFoundError, ConnectionRefusedError):
+        raise LogGone from None
+    writer.write(asked)
+    return _Connection(reader, writer)
+
+
+@asynccontextmanager
+async def _in_time() -> AsyncIterator[None]:
+    """Raises StoreDown where another worker takes too long or goes away meanwhile."""
+    try:
+        async with asyncio.timeout(CALL_S):
+            yield
+    except (TimeoutError, EOFError, OSError) as error:
+        raise StoreDown(SILENT) from error
+
+
+async def _answer(path: Path, question: Question, most_bytes: int = 0) -> bytes:
+    """All that another worker answers, at most so many bytes. Raises LogGone and StoreDown."""
+    found = bytearray()
+    async with _in_time():
+        connection = await _asked(path, question)
+        try:
+            while (part := await connection.read(DATA, END))[0] == DATA:
+                found += part[1]
+                if len(found) > most_bytes:
+                    raise StoreDown(UNREADABLE)
+        finally:
+            connection.close()
+    return bytes(found)
+
+
+async def _opened(path: Path, question: Question) -> WorkerReading:
+    """Raises LogGone, BadCursor and StoreDown."""
+    async with _in_time():
+        connection = await _asked(path, question)
+        try:
+            meta, ended = opened_in((await connection.read(OPENED))[1])
+        except BaseException:
+            connection.close()
+            raise
+    return WorkerReading(connection, meta, question.after, ended)
+
+
+class WorkerReading:
+    """One reader of another worker's log, behind byte ``after``."""
+
+    def __init__(self, connection: _Connection, meta: Meta, after: int, ended: End | None) -> None:
+        self.meta = meta
+        self.ended = ended
+        self._connection = connection
+        self._after = after
+        self._seen = bytearray()  # all of the log, for an error that goes on from it
+        self._is_open = True
+
+    def __aiter__(self) -> WorkerReading:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while self._is_open:
+            if data := await self._next():
+                return data
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        self._is_open = False
+        self._connection.close()
+
+    async def _next(self) -> bytes:
+        """Bytes behind the cursor, if the next frame has any. Raises LogError."""
+        try:
+            kind, data = await self._connection.read(DATA, END)
+        except (EOFError, OSError):
+            await self.aclose()
+            self.ended = "aborted"
+            return closing(self.meta, bytes(self._seen))
+        if kind == END:
+            await self.aclose()
+            self.ended = end_in(data.decode("latin-1"))
+            return b""
+        skipped = max(0, self._after - len(self._seen))
+        self._seen += data
+        return data[skipped:]

@@ -1,0 +1,146 @@
+"""What workers of one host say to one another over a unix socket: one question a connection, and its answer.
+
+A frame is a kind (one byte), a length (four, big-endian) and so many bytes. The question is one frame. The answer to ``open``
+is ``OPENED``, then the log from its first byte as ``DATA``, then ``END`` with the word for how it ended; to ``load`` it is
+``DATA`` and ``END``, to others ``END``; or, at any place, ``ERROR``. A connection that ends without one of the last two says
+that the worker died. Sizes and words are checked on both sides.
+
+Source: resume.md §12.1, §13.6.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+import sys
+from pathlib import Path
+from typing import Any, Final, Literal, Self, TypeAlias, cast, get_args
+
+import attrs
+import orjson
+from attrs import field, frozen
+
+from streamkit.dialects import client_named
+from streamkit.errors import UsageError
+from streamkit.resume.identity import LARGEST_OFFSET
+from streamkit.resume.log import ENDS, BadCursor, End, LogError, LogGap, LogGone, Meta, StoreDown
+
+QUESTION, OPENED, DATA, END, ERROR = b"Q", b"O", b"D", b"E", b"X"
+_HEADER: Final = struct.Struct(">cI")
+#: The longest frame: bytes of a log come in pieces of this, a question or a message is shorter.
+FRAME_BYTES: Final = 64 * 1024
+#: How long another worker may take to answer, its event loop busy as it may be.
+CALL_S: Final = 1.0
+#: The longest name of a socket (``sun_path`` of unix(7) and of BSD's unix(4), with the zero byte behind it).
+PATH_BYTES: Final = (108 if sys.platform == "linux" else 104) - 1
+
+Operation: TypeAlias = Literal["open", "stop", "delete", "load"]
+_OPERATIONS: Final = frozenset(get_args(Operation))
+_ERRORS: Final[dict[str, type[LogError]]] = {
+    "gone": LogGone, "cursor": BadCursor, "gap": LogGap, "down": StoreDown
+}  # fmt: skip
+_WORDS: Final = {kind: word for word, kind in _ERRORS.items()}
+UNREADABLE: Final = "another worker said what can't be read"
+
+
+def socket_path(directory: Path, boot: str) -> Path:
+    """Where the worker of that name answers."""
+    return directory / f"{boot}.sock"
+
+
+def frame(kind: bytes, payload: bytes = b"") -> bytes:
+    """A frame as it is sent."""
+    return _HEADER.pack(kind, len(payload)) + payload
+
+
+@frozen
+class Question:
+    """What one worker asks of another."""
+
+    operation: Operation
+    name: str  #: the id of a log, or the name of a value
+    owner: str = field(default="", repr=False)
+    after: int = 0
+
+    def frame(self) -> bytes:
+        """As it is sent. Raises LogGone for names that are too long."""
+        payload = orjson.dumps([self.operation, self.name, self.owner, self.after])
+        if len(payload) > FRAME_BYTES:
+            raise LogGone  # nobody has kept anything by such a name
+        return frame(QUESTION, payload)
+
+    @classmethod
+    def read(cls, kind: bytes, payload: bytes) -> Self:
+        """Raises StoreDown for what is none."""
+        try:
+            operation, name, owner, after = orjson.loads(payload)
+        except ValueError:
+            raise StoreDown(UNREADABLE) from None
+        is_text = isinstance(name, str) and isinstance(owner, str)
+        is_known = kind == QUESTION and isinstance(operation, str) and operation in _OPERATIONS
+        if not is_known or not is_text or type(after) is not int or not 0 <= after <= LARGEST_OFFSET:
+            raise StoreDown(UNREADABLE)
+        return cls(cast("Operation", operation), name, owner, after)
+
+
+def opened_frame(meta: Meta, ended: End | None) -> bytes:
+    """What is known of a log; ``ended``: how it did, where the reader has all of it already."""
+    return frame(OPENED, orjson.dumps([attrs.asdict(meta), ended]))
+
+
+def opened_in(payload: bytes) -> tuple[Meta, End | None]:
+    """Raises StoreDown for what is none of ours."""
+    try:
+        document, ended = orjson.loads(payload)
+        meta = Meta(**document)
+        client_named(meta.dialect)
+    except (ValueError, TypeError, UsageError):
+        raise StoreDown(UNREADABLE) from None
+    if any(type(getattr(meta, name)) is not kind for name, kind in _META_TYPES.items()):
+        raise StoreDown(UNREADABLE)
+    return meta, None if ended is None else end_in(ended)
+
+
+def end_in(word: Any) -> End:
+    """Raises StoreDown for a word that says no end."""
+    if not isinstance(word, str) or word not in ENDS:
+        raise StoreDown(UNREADABLE)
+    return cast("End", word)
+
+
+_META_TYPES: Final = {
+    attribute.name: str if attribute.default is attrs.NOTHING else type(attribute.default)
+    for attribute in attrs.fields(Meta)
+}
+
+
+def error_frame(error: LogError) -> bytes:
+    """An error as it is sent; of a kind that has no word, as ``down``."""
+    return frame(ERROR, orjson.dumps([_WORDS.get(type(error), "down"), str(error)[: FRAME_BYTES // 8]]))
+
+
+def error_in(payload: bytes) -> LogError:
+    """The error that another worker told."""
+    try:
+        word, message = orjson.loads(payload)
+        return _ERRORS[word](str(message))
+    except (ValueError, TypeError, KeyError):
+        return StoreDown(UNREADABLE)
+
+
+class Frames:
+    """The frames of a connection, one by one. A read that was cancelled loses nothing."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+        self._header = b""
+
+    async def read(self) -> tuple[bytes, bytes]:
+        """The next frame. Raises EOFError or OSError where the connection ended, and StoreDown for what is none."""
+        self._header = self._header or await self._reader.readexactly(_HEADER.size)
+        kind, size = _HEADER.unpack(self._header)
+        if size > FRAME_BYTES:
+            raise StoreDown(UNREADABLE)
+        payload = await self._reader.readexactly(size)
+        self._header = b""
+        return kind, payload
