@@ -144,7 +144,7 @@ class RedisReading:
         self._is_open = True
         self._entries: deque[Entry] = deque()
         self._waiting_bytes = 0
-        self._read_id = self._taken_id = position  # of the last entries that were read, and given out
+        self._read_id = position  # of the last entry that was read
         self._is_behind = True  # there may be entries that nobody will hand it
         self._is_catching_up = False
         self._is_watching = False
@@ -186,11 +186,7 @@ class RedisReading:
             self._is_behind = True  # what is being read may end before these
             return
         self._add(entries)
-        if self._waiting_bytes > WAITING_BYTES:
-            self._entries.clear()
-            self._waiting_bytes = 0
-            self._read_id = self._taken_id
-            self._is_behind = True
+        self._is_behind = self._waiting_bytes > WAITING_BYTES
 
     def fail(self, error: LogError) -> None:
         self._fault = error
@@ -210,7 +206,6 @@ class RedisReading:
         self._waiting_bytes -= len(entry.data)
         data = behind(self._position, entry)
         self._position = max(self._position, entry.end)
-        self._taken_id = entry.id
         self.ended = entry.ended
         return data
 

@@ -11,6 +11,7 @@ import signal
 from contextlib import suppress
 
 import pytest
+from attrs import evolve
 
 from streamkit.gateway.resume import redis_reading
 from streamkit.gateway.resume.redis_entries import END, Append, creation
@@ -151,6 +152,7 @@ async def test_a_key_that_is_deleted_under_a_quiet_reader_is_an_error(stores):
 
 async def test_readers_wait_for_a_server_and_give_up_in_time(stores, server):
     writes, reads = stores
+    reads.settings = evolve(FAST, lease_s=20.0)  # it is not silence that they give up for
     loop = asyncio.get_running_loop()
     key = await written(writes, log_id := writes.new_id(), b"aa", boot=writes.boot)
     readers = [await reads.open(log_id, "me") for _ in range(2)]
@@ -198,9 +200,11 @@ async def test_a_reader_that_is_slow_reads_again_what_it_had_no_room_for(stores,
     await reading.aclose()
 
 
-async def test_a_new_reader_is_handed_what_comes_at_once(stores):
+async def test_a_new_reader_is_handed_what_comes_at_once(stores, monkeypatch):
     writes, reads = stores
-    await asyncio.sleep(0.05)  # the task waits at the server
+    monkeypatch.setattr(redis_reading, "BLOCK_S", 2.0)
+    reads.settings = evolve(FAST, lease_s=20.0)
+    await asyncio.sleep(0.4)  # the last beat is over, and the task waits at the server
     key = await written(writes, log_id := writes.new_id(), b"aa", boot=writes.boot)
     reading = await reads.open(log_id, "me")
     assert await anext(reading) == b"aa"
@@ -209,7 +213,7 @@ async def test_a_new_reader_is_handed_what_comes_at_once(stores):
     begun = asyncio.get_running_loop().time()
     await writes.calls.call(*Append(begin=2, data=b"bb").command(key))
     assert await waiting == b"bb"
-    assert asyncio.get_running_loop().time() - begun < redis_reading.BLOCK_S / 2
+    assert asyncio.get_running_loop().time() - begun < 0.5
     await reading.aclose()
 
 

@@ -102,6 +102,8 @@ async def test_a_policy_that_evicts_answers_is_a_remark(server):
 
 
 async def test_a_cluster_is_refused_with_a_sentence(tmp_path, servers):
-    with running(servers("valkey").name, tmp_path, "--cluster-enabled", "yes") as cluster:
+    with running(
+        servers("valkey").name, tmp_path, "--cluster-enabled", "yes", "--cluster-port", str(free_port())
+    ) as cluster:
         reason, _ = await look_at_store(configured(cluster.url))
     assert "Redis Cluster" in reason
