@@ -10,7 +10,7 @@ and a process that was taken for dead unable to write behind the end that others
 
 What is read here may have been written by somebody else: it is checked before it is used.
 
-Source: resume.md §1.3, §7.1, §7.2, §7.5, §13.6.
+Source: resume.md §1.3, §7.1, §7.2, §7.5, §7.11, §13.6.
 """
 
 from __future__ import annotations
@@ -171,7 +171,8 @@ def message_in(raw: Any) -> tuple[str, str]:
 def behind(position: int, entry: Entry) -> bytes:
     """The bytes of an entry that a reader at ``position`` has not got. Raises LogGap where others are missing before them.
 
-    What a dead process's readers are told is for all of them, also for one that has bytes which never came to the store.
+    What a dead process's readers are told is for all of them, also for one that has bytes which never came to the store
+    (resume.md §7.11).
     """
     if entry.is_seal and position > entry.begin:
         return entry.data

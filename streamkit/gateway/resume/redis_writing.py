@@ -244,7 +244,7 @@ class Writer:
     def _expiries(self, log: RedisLog, append: Append) -> list[Command]:
         """A log lives on for its time behind the end.
 
-        What is sent again may be there already; replicas confirm writes of a connection only, and this is one (§11).
+        What is sent again may be there already; replicas confirm writes of a connection only, and this is one (§7.12).
         """
         if append.ended is not None:
             return [("PEXPIRE", log.key, int(self._writing.ttl_s * 1000))]

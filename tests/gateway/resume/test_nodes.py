@@ -34,7 +34,7 @@ async def two_gateways(server, script, **resume):
             config_of([upstream_at(upstream, "openai-chat", timeouts=PATIENT)]),
             resume=Resume(store="redis", url=Secret(server.url), lease_s=1.0, flush_ms=10, **resume),
         )
-        async with gateway(config, handler_cancellation=False) as one, gateway(config) as other:
+        async with gateway(config) as one, gateway(config) as other:
             yield upstream, session, one, other
 
 
