@@ -55,11 +55,21 @@ class Hub:
         self._told = told
         self._watched: dict[bytes, _Watched] = {}
         self._down_since: float | None = None
+        self._up_since = 0.0
 
     @property
     def read(self) -> Iterator[tuple[str, str]]:
         """The logs of others that are read here, with their processes."""
         return ((watched.node, watched.log_id) for watched in self._watched.values())
+
+    def quiet_since(self, heard_at: float) -> float:
+        """Since when a log that was heard of at a time is quiet: a server that is away says nothing of any.
+
+        Processes could not say there that they live, so that they have a lease for it from when it is back (resume.md §7.13).
+        """
+        if self._down_since is not None:
+            return asyncio.get_running_loop().time()
+        return max(heard_at, self._up_since)
 
     async def watch(self, reading: RedisReading, last: bytes) -> None:
         """Hand ``reading`` what comes behind entry ``last`` of its log, and tell the log's process that it is read."""
@@ -93,7 +103,8 @@ class Hub:
                     self._fail(error)
                 await asyncio.sleep(AGAIN_S)
                 continue
-            self._down_since = None
+            if self._down_since is not None:
+                self._down_since, self._up_since = None, loop.time()
             for key, entries in (found or {}).items():
                 self._hand_on(key, entries)
 
@@ -234,7 +245,7 @@ class RedisReading:
         """Wait for entries; look at a log that is quiet for a lease. Raises LogError."""
         self._bell.clear()
         try:
-            async with asyncio.timeout_at(self._heard_at + self._lease_s):
+            async with asyncio.timeout_at(self._hub.quiet_since(self._heard_at) + self._lease_s):
                 await self._bell.wait()
         except TimeoutError:
             await self._look()
@@ -248,7 +259,7 @@ class RedisReading:
             raise LogGone("the answer is gone from the store")
         if is_alive:
             self._heard_at = self._loop.time()
-        elif self._loop.time() - self._heard_at >= self._lease_s:  # nothing came meanwhile
+        elif self._loop.time() - self._hub.quiet_since(self._heard_at) >= self._lease_s:  # nothing came meanwhile
             await self._seal()
 
     async def _seal(self) -> None:

@@ -8,7 +8,7 @@ from streamkit.gateway.resume.redis_store import RedisSettings, RedisStore
 from tests.resume.contract import *  # noqa: F403 - the tests are its
 from tests.resume.contract import LIMITS, Stores
 
-SETTINGS = RedisSettings(lease_s=0.6, retry_s=2.0)
+SETTINGS = RedisSettings(lease_s=0.8, retry_s=5.0)
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from tests.resume.contract import META, all_of
 from tests.resume.servers import running
 from tests.web.serving import eventually
 
-FAST = RedisSettings(lease_s=0.6, retry_s=3.0, call_s=0.3, flush_s=0.01)
+FAST = RedisSettings(lease_s=0.8, retry_s=5.0, call_s=0.5, flush_s=0.01)
 #: What no append may take of this process's time, whatever Redis does.
 APPEND_S = 0.001
 
@@ -58,7 +58,7 @@ class Faults:
 
     def stopped(self):
         self.server.signal(signal.SIGSTOP)
-        yield 0.8
+        yield 2 * FAST.lease_s  # nobody can say there that it lives
         self.server.signal(signal.SIGCONT)
 
     def out_of_memory(self):
