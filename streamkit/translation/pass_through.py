@@ -160,13 +160,19 @@ class PassThrough:
         return self._ended(error)
 
     def closing(self, error: Exception) -> bytes:
-        """What is to follow all that was fed, where the client has all of it: the error, unless the answer had an end."""
+        """What is to follow all that was fed, where the client has all of it: the error, unless the answer had an end.
+
+        A frame that was broken off is ended first: an error in its middle would be no frame, and nobody would see it.
+        """
+        torn = bytes(self._held[self._parser.boundary - self._passed :])
         self._see(self._parser.finish())
-        self._note_end(self._watch.finish())
-        if self._report.clean or self._error is not None or self._error_end is not None:
-            return b""
+        failure = self._note_end(self._watch.finish())
         self._last = bytes(self._held).rstrip()[-1:] or self._last
-        return self._ended(error)
+        has_end = self._report.clean or self._error is not None or self._error_end is not None
+        if has_end or (failure is not None and self._accumulator.failed_in_own_words):
+            return self._closed()
+        ending = self._dialect.frame_end if torn.strip() and not self._is_array else None
+        return (ending or b"") + (self._ended(error) if failure is None else self._written(failure))
 
     # -- frames ----------------------------------------------------------------------------------------------------
 
