@@ -11,14 +11,17 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_EVENT_END: Final = re.compile(rb"(?:\r\n|\n|\r)(\r\n|\n|\r)")
+#: A line end, of which CRLF is one, and the blank line behind it.
+_EVENT_END: Final = re.compile(rb"(?>\r\n|\n|\r)(\r\n|\n|\r)")
+_ENDS_AN_EVENT: Final = re.compile(_EVENT_END.pattern + rb"\Z")
 _DATA: Final = re.compile(rb"(?:\A|[\r\n])data(?=[:\r\n])")
 _LINE_ENDS: Final = b"\r\n"
 
 
 def _is_plain(event: bytes) -> bool:
     """Whether one event, as encoders write it, has data."""
-    return event.startswith(b"data: ") or (event.startswith(b"event: ") and b"\ndata: " in event)
+    has_data = event.startswith(b"data: ") or (event.startswith(b"event: ") and b"\ndata: " in event)
+    return has_data and b"\r" not in event
 
 
 class EventIDs:
@@ -72,7 +75,7 @@ class EventIDs:
 
 def ends_an_event(before: bytes) -> bool:
     """Whether an event begins behind these bytes, of which the last four are enough."""
-    return not before or re.search(rb"(?:\r\n|\n|\r)(?:\r\n|\n|\r)\Z", before) is not None
+    return not before or _ENDS_AN_EVENT.search(before) is not None
 
 
 def without_blank_line(comment: bytes) -> bytes:

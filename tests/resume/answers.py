@@ -16,7 +16,7 @@ from tests.laws.running import Stream, translate
 
 CLIENTS: Final = list(surfaces())
 ARRAY: Final = surfaces()["gemini"].array
-EVENT_END: Final = re.compile(rb"(?:\r\n|\n|\r)(?:\r\n|\n|\r)")
+EVENT_END: Final = re.compile(rb"(?>\r\n|\n|\r)(?:\r\n|\n|\r)")
 
 
 @frozen
